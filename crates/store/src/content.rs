@@ -1,0 +1,129 @@
+//! Values on their way in and out.
+
+use std::{any::Any, fmt, ops::Range, pin::Pin, time::SystemTime};
+
+use bytes::{Bytes, BytesMut};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+
+use crate::{Key, StoreError, Version};
+
+/// The bytes of a value, in order, in pieces of any size. After an error nothing follows.
+pub type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
+
+/// What is known of a value without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// The whole value's length in bytes.
+    pub size: u64,
+    /// Its version.
+    pub version: Version,
+    /// When it was set, to the millisecond.
+    pub modified: SystemTime,
+}
+
+/// A value, or a range of one, being read.
+pub struct Value {
+    /// What is known of the whole value.
+    pub info: Info,
+    /// Which of its bytes the stream yields.
+    pub range: Range<u64>,
+    /// Those bytes. Nothing is read before the stream is polled.
+    pub stream: ByteStream,
+}
+
+/// A value to be set.
+pub struct Content {
+    /// How many bytes the stream must yield, where that is known. A store fails with
+    /// [`UploadError::Length`](crate::UploadError::Length) where it yields another number.
+    pub size: Option<u64>,
+    /// The bytes. An error that it yields fails the set with that error.
+    pub stream: ByteStream,
+}
+
+/// A value that has been written but is not visible; dropping it discards it.
+///
+/// Made by [`TransactionalStore::stage`](crate::TransactionalStore::stage) for one key, and good only for a commit of
+/// that key to the store that made it.
+pub struct Staged {
+    key: Key,
+    size: u64,
+    held: Box<dyn Any + Send + Sync>,
+}
+
+impl Value {
+    /// Reads the whole stream into memory: `range.end - range.start` bytes.
+    pub async fn bytes(self) -> Result<Bytes, StoreError> {
+        collect(self.stream).await
+    }
+}
+
+impl Content {
+    /// A value that is in memory.
+    pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        Self { size: Some(bytes.len() as u64), stream: stream::once(async move { Ok(bytes) }).boxed() }
+    }
+
+    /// A value of unknown length.
+    pub fn from_stream(stream: impl Stream<Item = Result<Bytes, StoreError>> + Send + 'static) -> Self {
+        Self { size: None, stream: stream.boxed() }
+    }
+}
+
+impl<B: Into<Bytes>> From<B> for Content {
+    fn from(bytes: B) -> Self {
+        Self::from_bytes(bytes)
+    }
+}
+
+impl Staged {
+    /// Wraps what a store needs to find the value again. Only implementations of the traits call this.
+    pub fn new(key: Key, size: u64, held: impl Any + Send + Sync) -> Self {
+        Self { key, size, held: Box::new(held) }
+    }
+
+    /// The key that the value was staged for.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The value's length in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Takes out what [`Staged::new`] was given, or fails where another store's type is in it.
+    pub fn into_held<T: Any>(self) -> Result<(Key, T), StoreError> {
+        let held = self.held.downcast::<T>().map_err(|_| StoreError::ForeignStaged)?;
+        Ok((self.key, *held))
+    }
+}
+
+async fn collect(mut stream: ByteStream) -> Result<Bytes, StoreError> {
+    let Some(first) = stream.try_next().await? else { return Ok(Bytes::new()) };
+    let Some(second) = stream.try_next().await? else { return Ok(first) };
+    let mut all = BytesMut::from(first);
+    all.extend_from_slice(&second);
+    while let Some(piece) = stream.try_next().await? {
+        all.extend_from_slice(&piece);
+    }
+    Ok(all.freeze())
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Value").field("info", &self.info).field("range", &self.range).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Content").field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Staged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Staged").field("key", &self.key).field("size", &self.size).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,285 @@
+//! Keys and prefixes.
+
+use std::{borrow::Borrow, fmt, sync::Arc};
+
+/// The longest key, in bytes of UTF-8.
+pub const MAX_KEY_LEN: usize = 1024;
+
+/// A store key such as `lab/exp1/zarr.json`.
+///
+/// 1 to [`MAX_KEY_LEN`] bytes of UTF-8 in segments joined by `/`. No segment is empty, `.` or `..`, so a key neither
+/// begins nor ends with `/`; no character is a control character. Keys are case-sensitive, never normalised, and
+/// ordered by their bytes.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(Arc<str>);
+
+/// A key prefix: empty (the root), or a text that would be a key without the `/` it ends in.
+///
+/// A prefix is at most [`MAX_KEY_LEN`] bytes long with its `/`, since no key could lie below a longer one.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Prefix(Arc<str>);
+
+/// Why a text is not a [`Key`] or a [`Prefix`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// The text is empty.
+    #[error("a key has at least one character")]
+    Empty,
+    /// The text is longer than [`MAX_KEY_LEN`].
+    #[error("a key has at most {MAX_KEY_LEN} bytes, this one has {len}")]
+    TooLong {
+        /// The text's length in bytes.
+        len: usize,
+    },
+    /// A segment is empty: the text begins or ends with `/`, or has `//`.
+    #[error("the segment at byte {at} is empty")]
+    EmptySegment {
+        /// Where the segment begins.
+        at: usize,
+    },
+    /// A segment is `.` or `..`.
+    #[error("the segment at byte {at} is `.` or `..`")]
+    DotSegment {
+        /// Where the segment begins.
+        at: usize,
+    },
+    /// A control character.
+    #[error("there is a control character at byte {at}")]
+    ControlCharacter {
+        /// Where the character begins.
+        at: usize,
+    },
+    /// The bytes are not UTF-8.
+    #[error("the bytes are not UTF-8 from byte {at} on")]
+    NotUtf8 {
+        /// Where the first wrong sequence begins.
+        at: usize,
+    },
+    /// A prefix does not end with `/`.
+    #[error("a prefix ends with `/`")]
+    NoTrailingSlash,
+}
+
+impl Key {
+    /// Parses a key.
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        check(text)?;
+        Ok(Self(text.into()))
+    }
+
+    /// Parses a key from bytes that may not be UTF-8, such as those of a percent-decoded path.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
+        Self::parse(utf8(bytes)?)
+    }
+
+    /// The key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The key's bytes, which are what keys are ordered by.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// The last segment, which is the name of the key within its parent.
+    pub fn name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or(&self.0)
+    }
+
+    /// The prefix that holds the key: all but its last segment.
+    pub fn parent(&self) -> Prefix {
+        let end = self.0.rfind('/').map_or(0, |slash| slash + 1);
+        Prefix(self.0.get(..end).unwrap_or_default().into())
+    }
+}
+
+impl Prefix {
+    /// The empty prefix, below which all keys are.
+    pub fn root() -> Self {
+        Self("".into())
+    }
+
+    /// Parses a prefix: the empty text, or one that ends in `/`.
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        if text.is_empty() {
+            return Ok(Self::root());
+        }
+        let Some(key) = text.strip_suffix('/') else { return Err(KeyError::NoTrailingSlash) };
+        if text.len() > MAX_KEY_LEN {
+            return Err(KeyError::TooLong { len: text.len() });
+        }
+        if key.is_empty() {
+            return Err(KeyError::EmptySegment { at: 0 });
+        }
+        check(key)?;
+        Ok(Self(text.into()))
+    }
+
+    /// Parses a prefix from bytes that may not be UTF-8.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
+        Self::parse(utf8(bytes)?)
+    }
+
+    /// The prefix whose keys lie below `key` taken as a directory, or `None` where that would be longer than any key.
+    pub fn below(key: &Key) -> Option<Self> {
+        Self::parse(&format!("{key}/")).ok()
+    }
+
+    /// The prefix as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The prefix's bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+
+    /// Whether this is the root.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether `key` lies below this prefix.
+    pub fn contains(&self, key: &Key) -> bool {
+        key.0.starts_with(&*self.0)
+    }
+
+    /// The last segment, without its `/`; empty for the root.
+    pub fn name(&self) -> &str {
+        self.0.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The key that `rest` names below this prefix.
+    pub fn join(&self, rest: &str) -> Result<Key, KeyError> {
+        Key::parse(&format!("{self}{rest}"))
+    }
+
+    /// What follows this prefix in `key`, or `None` where the key lies elsewhere.
+    pub fn strip<'k>(&self, key: &'k Key) -> Option<&'k str> {
+        key.0.strip_prefix(&*self.0)
+    }
+
+    /// The first text, in byte order, after everything that begins with this prefix; `None` for the root, which has
+    /// no end. Seeking to it passes over all that lies below.
+    pub fn end(&self) -> Option<String> {
+        // `0` is the byte after `/`.
+        self.0.strip_suffix('/').map(|key| format!("{key}0"))
+    }
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, KeyError> {
+    std::str::from_utf8(bytes).map_err(|error| KeyError::NotUtf8 { at: error.valid_up_to() })
+}
+
+fn check(text: &str) -> Result<(), KeyError> {
+    if text.is_empty() {
+        return Err(KeyError::Empty);
+    }
+    if text.len() > MAX_KEY_LEN {
+        return Err(KeyError::TooLong { len: text.len() });
+    }
+    if let Some((at, _)) = text.char_indices().find(|(_, character)| character.is_control()) {
+        return Err(KeyError::ControlCharacter { at });
+    }
+    let mut at = 0;
+    for segment in text.split('/') {
+        match segment {
+            "" => return Err(KeyError::EmptySegment { at }),
+            "." | ".." => return Err(KeyError::DotSegment { at }),
+            _ => at += segment.len() + 1,
+        }
+    }
+    Ok(())
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl Borrow<str> for Key {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for Key {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        Self::parse(text)
+    }
+}
+
+impl std::str::FromStr for Prefix {
+    type Err = KeyError;
+
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        Self::parse(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_at_the_limits_of_the_grammar() {
+        for good in ["a", "a/b", ".zarray", "...", "a..", "c/0/1", "Ä/中", "a b", "%2F", &"k".repeat(1024)] {
+            assert_eq!(Key::parse(good).map(|key| key.to_string()), Ok(good.to_owned()));
+        }
+        for (bad, why) in [
+            ("", KeyError::Empty),
+            ("/a", KeyError::EmptySegment { at: 0 }),
+            ("a/", KeyError::EmptySegment { at: 2 }),
+            ("a//b", KeyError::EmptySegment { at: 2 }),
+            ("a/./b", KeyError::DotSegment { at: 2 }),
+            ("..", KeyError::DotSegment { at: 0 }),
+            ("a/\u{7f}", KeyError::ControlCharacter { at: 2 }),
+            ("a\u{85}b", KeyError::ControlCharacter { at: 1 }),
+            ("a\0", KeyError::ControlCharacter { at: 1 }),
+        ] {
+            assert_eq!(Key::parse(bad), Err(why), "{bad:?}");
+        }
+        assert_eq!(Key::parse(&"k".repeat(1025)), Err(KeyError::TooLong { len: 1025 }));
+        assert_eq!(Key::from_bytes(b"a\xff"), Err(KeyError::NotUtf8 { at: 1 }));
+    }
+
+    #[test]
+    fn prefixes() {
+        assert_eq!(Prefix::parse(""), Ok(Prefix::root()));
+        assert_eq!(Prefix::parse("a"), Err(KeyError::NoTrailingSlash));
+        assert_eq!(Prefix::parse("/"), Err(KeyError::EmptySegment { at: 0 }));
+        assert_eq!(Prefix::parse("a//"), Err(KeyError::EmptySegment { at: 2 }));
+        assert_eq!(Prefix::parse("a/../"), Err(KeyError::DotSegment { at: 2 }));
+        let prefix = Prefix::parse("a/b/").unwrap();
+        assert_eq!(prefix.end().as_deref(), Some("a/b0"));
+        assert_eq!(prefix.name(), "b");
+        assert!(prefix.contains(&Key::parse("a/b/c").unwrap()));
+        assert!(!prefix.contains(&Key::parse("a/bc").unwrap()));
+        assert_eq!(Key::parse("a/b/c").unwrap().parent(), prefix);
+        assert_eq!(Key::parse("c").unwrap().parent(), Prefix::root());
+        assert_eq!(Prefix::below(&Key::parse(&"k".repeat(1024)).unwrap()), None);
+    }
+}

@@ -1,0 +1,33 @@
+//! The Store: one flat map from keys to bytes, seen through capability traits.
+//!
+//! The traits follow the abstract store interface of the
+//! [Zarr v3 core specification](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#abstract-store-interface):
+//! [`ReadableStore`], [`WriteableStore`] and [`ListableStore`], and add one of our own, [`TransactionalStore`],
+//! for changes of many keys that become visible together and for reads that see one commit. Each method states
+//! its contract, and `conformance` (a feature) checks it on every implementation.
+//!
+//! Values that come from outside are parsed once, by the constructors of [`Key`], [`Prefix`], [`ByteRange`] and
+//! [`Version`]; nothing behind them checks again.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod content;
+mod error;
+mod key;
+mod list;
+mod memory;
+mod range;
+mod traits;
+mod version;
+
+pub use content::{ByteStream, Content, Info, Staged, Value};
+pub use error::{BoxError, Corruption, StoreError, UploadError};
+pub use key::{Key, KeyError, MAX_KEY_LEN, Prefix};
+pub use list::{Cursor, CursorSeal, DirPage, Entry, KeyPage, Listing, MAX_PAGE, Page, walk};
+pub use memory::MemoryStore;
+pub use range::{ByteRange, ByteRangeError};
+pub use traits::{
+    Change, ListableStore, MAX_COMMIT_CHANGES, Outcome, ReadableStore, Snapshot, TransactionalStore, WriteableStore,
+    Written,
+};
+pub use version::{Precondition, Version, VersionError, VersionMatch};

@@ -1,0 +1,72 @@
+//! Byte ranges.
+
+use std::ops::Range;
+
+/// A part of a value, as the partial reads of the specification and a single HTTP byte range name it.
+///
+/// A range can be asked of any value; [`ByteRange::resolve`] says what it means for one of a given size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ByteRange {
+    /// From `start`, inclusive, to `end`, exclusive; never empty.
+    Bounded {
+        /// The first byte.
+        start: u64,
+        /// The byte after the last one.
+        end: u64,
+    },
+    /// From this byte to the end.
+    From(u64),
+    /// The last so many bytes; never zero.
+    Last(u64),
+}
+
+/// Why two numbers are not a [`ByteRange`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a byte range has at least one byte")]
+pub struct ByteRangeError;
+
+impl ByteRange {
+    /// The bytes `start..end`, of which there must be at least one.
+    pub fn bounded(start: u64, end: u64) -> Result<Self, ByteRangeError> {
+        if start < end { Ok(Self::Bounded { start, end }) } else { Err(ByteRangeError) }
+    }
+
+    /// The last `count` bytes, of which there must be at least one.
+    pub fn last(count: u64) -> Result<Self, ByteRangeError> {
+        if count > 0 { Ok(Self::Last(count)) } else { Err(ByteRangeError) }
+    }
+
+    /// The bytes that the range names in a value of `size` bytes, or `None` where it names none.
+    ///
+    /// An end past the value's end is cut there, and more last bytes than there are mean the whole value, even an
+    /// empty one. A start at or past the end names nothing.
+    pub fn resolve(self, size: u64) -> Option<Range<u64>> {
+        match self {
+            Self::Bounded { start, end } if start < size => Some(start..end.min(size)),
+            Self::From(start) if start < size => Some(start..size),
+            Self::Last(count) => Some(size.saturating_sub(count)..size),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges() {
+        assert_eq!(ByteRange::bounded(3, 3), Err(ByteRangeError));
+        assert_eq!(ByteRange::last(0), Err(ByteRangeError));
+        let bounded = |start, end| ByteRange::bounded(start, end).unwrap();
+        assert_eq!(bounded(0, 4).resolve(10), Some(0..4));
+        assert_eq!(bounded(9, u64::MAX).resolve(10), Some(9..10));
+        assert_eq!(bounded(10, 11).resolve(10), None);
+        assert_eq!(bounded(0, 1).resolve(0), None);
+        assert_eq!(ByteRange::From(9).resolve(10), Some(9..10));
+        assert_eq!(ByteRange::From(10).resolve(10), None);
+        assert_eq!(ByteRange::Last(3).resolve(10), Some(7..10));
+        assert_eq!(ByteRange::Last(11).resolve(10), Some(0..10));
+        assert_eq!(ByteRange::Last(1).resolve(0), Some(0..0));
+    }
+}

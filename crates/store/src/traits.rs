@@ -1,0 +1,196 @@
+//! The capabilities of a store, and their contract.
+//!
+//! What holds for all of them:
+//!
+//! - A read sees the whole of a value that was set, or the whole of its successor; never a mixture, never part of a
+//!   value, never bytes that fail their checksum.
+//! - Reads see every change that was acknowledged before they began.
+//! - Every method may be called from many tasks at once. A future that is dropped leaves the store as it was, or with
+//!   the whole of the change made; nothing else remains of it.
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use crate::{
+    ByteRange, Content, DirPage, Info, Key, KeyPage, Page, Precondition, Prefix, Staged, StoreError, Value, Version,
+};
+
+/// The most changes that one commit has, and the most keys that
+/// [`erase_prefix`](WriteableStore::erase_prefix) erases in one.
+pub const MAX_COMMIT_CHANGES: usize = 100_000;
+
+/// Reading values.
+#[async_trait]
+pub trait ReadableStore: Send + Sync {
+    /// The value of `key`, or a range of it.
+    ///
+    /// - `Ok(None)` where the key has no value, also where it is only a prefix of other keys.
+    /// - The answer's size and version are those of the value that the stream yields, whatever is set meanwhile.
+    /// - Fails with [`StoreError::RangeNotSatisfiable`] where the range names no byte of the value
+    ///   (see [`ByteRange::resolve`]), and with [`StoreError::Corrupt`] where what is stored is damaged. The stream
+    ///   may still fail with the latter: bytes are checked before they are yielded.
+    /// - Memory does not grow with the value's size.
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError>;
+
+    /// The size, version and time of the value of `key`, or `Ok(None)` where it has none.
+    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError>;
+}
+
+/// Setting and erasing values.
+#[async_trait]
+pub trait WriteableStore: Send + Sync {
+    /// Sets the value of `key`, replacing one that is there.
+    ///
+    /// - When it returns, the value is durable: it survives loss of power (a store in memory survives nothing, and
+    ///   says so).
+    /// - The precondition is judged atomically with the write, after the content has arrived; it may be judged before
+    ///   as well, to fail early with [`StoreError::PreconditionFailed`].
+    /// - Of two sets of one key at the same time, one comes after the other.
+    /// - Where the content fails to arrive ([`StoreError::Upload`], or any error its stream yields), or there is no
+    ///   space ([`StoreError::OutOfSpace`]), the key keeps the value it had.
+    /// - Memory does not grow with the value's size.
+    async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError>;
+
+    /// Erases the value of `key`; whether there was one. Erasing what is not there succeeds, where the precondition
+    /// holds. Durable when it returns.
+    async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError>;
+
+    /// Erases all keys below `prefix`, and tells how many.
+    ///
+    /// One commit up to [`MAX_COMMIT_CHANGES`] keys. More go in sorted commits of that many, between which other
+    /// writers may come; a key that is set meanwhile may stay. It can be called again.
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<u64, StoreError>;
+
+    /// Whether a set would be taken now: fails with [`StoreError::ReadOnly`], [`StoreError::OutOfSpace`] or
+    /// [`StoreError::Closed`], or with what keeps a remote store from being reached.
+    async fn writable(&self) -> Result<(), StoreError>;
+}
+
+/// Listing keys.
+///
+/// Listings are sorted by bytes and come in pages. A key that is there, unchanged, from the first page to the last
+/// is listed exactly once, whatever other writers do; one that is set or erased meanwhile is listed once or not at all.
+/// A prefix without keys lists as empty. A cursor that this store did not issue for the same listing fails with
+/// [`StoreError::InvalidCursor`].
+#[async_trait]
+pub trait ListableStore: Send + Sync {
+    /// The keys below `prefix`, at any depth.
+    async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError>;
+
+    /// The keys and prefixes directly below `prefix`. Costs what it returns, not what lies below.
+    async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError>;
+
+    /// All keys.
+    async fn list(&self, page: Page) -> Result<KeyPage, StoreError> {
+        self.list_prefix(&Prefix::root(), page).await
+    }
+}
+
+/// Changing many keys in one commit, and reading many as of one commit.
+#[async_trait]
+pub trait TransactionalStore: ReadableStore + WriteableStore + ListableStore {
+    /// Writes a value for `key` without making it visible. Fails as [`WriteableStore::set`] does.
+    ///
+    /// A staged value that is dropped, or not committed before the store is closed, is discarded.
+    async fn stage(&self, key: &Key, content: Content) -> Result<Staged, StoreError>;
+
+    /// Makes all the changes, or none of them, visible and durable together.
+    ///
+    /// The outcomes stand in the order of the changes. All preconditions are judged against the state before the commit;
+    /// where one does not hold, the commit fails with [`StoreError::PreconditionFailed`] for the first such change.
+    /// More than [`MAX_COMMIT_CHANGES`] changes fail with [`StoreError::TooManyChanges`], a key named twice with
+    /// [`StoreError::RepeatedKey`], a value that another store staged with [`StoreError::ForeignStaged`].
+    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError>;
+
+    /// The values of `keys` as of one commit.
+    ///
+    /// What the snapshot holds stays readable while it is read from; one that is left without progress for too long fails with
+    /// [`StoreError::SnapshotExpired`].
+    async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError>;
+}
+
+/// The values of some keys as of one commit.
+#[async_trait]
+pub trait Snapshot: Send + Sync {
+    /// What is known of the value of `key`, or `Ok(None)` where it had none. Fails with
+    /// [`StoreError::NotInSnapshot`] for a key that the snapshot was not made of.
+    fn head(&self, key: &Key) -> Result<Option<Info>, StoreError>;
+
+    /// As [`ReadableStore::get`], of the snapshot's values.
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError>;
+}
+
+/// One change of a commit.
+#[derive(Debug)]
+pub enum Change {
+    /// Sets the key that the value was staged for.
+    Set {
+        /// The value.
+        staged: Staged,
+        /// What must hold of the key.
+        precondition: Precondition,
+    },
+    /// Erases a key.
+    Erase {
+        /// The key.
+        key: Key,
+        /// What must hold of it.
+        precondition: Precondition,
+    },
+    /// Changes nothing, but the commit is made only if this holds.
+    Check {
+        /// The key.
+        key: Key,
+        /// What must hold of it.
+        precondition: Precondition,
+    },
+}
+
+/// What a set did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The version that the key has now.
+    pub version: Version,
+    /// Whether it had a value before.
+    pub replaced: bool,
+}
+
+/// What one change of a commit did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The key was set.
+    Set(Written),
+    /// The key was erased.
+    Erased {
+        /// Whether it had a value before.
+        existed: bool,
+    },
+    /// The precondition held.
+    Checked,
+}
+
+impl Change {
+    /// The key concerned.
+    pub fn key(&self) -> &Key {
+        match self {
+            Self::Set { staged, .. } => staged.key(),
+            Self::Erase { key, .. } | Self::Check { key, .. } => key,
+        }
+    }
+
+    /// What must hold of it.
+    pub fn precondition(&self) -> &Precondition {
+        match self {
+            Self::Set { precondition, .. } | Self::Erase { precondition, .. } | Self::Check { precondition, .. } => {
+                precondition
+            }
+        }
+    }
+}
+
+impl fmt::Debug for dyn TransactionalStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TransactionalStore")
+    }
+}

@@ -1,0 +1,146 @@
+//! Versions and preconditions.
+
+use std::fmt;
+
+/// Which value a key has: opaque and strong.
+///
+/// Every set gives its key a version that no key of that store has had before, and a value keeps its version across
+/// restarts. Equal versions of one key therefore mean equal bytes. The text form is 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Version(u128);
+
+/// A text is not a [`Version`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a version is 32 hexadecimal digits in lower case")]
+pub struct VersionError;
+
+/// What a key's current version is compared with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VersionMatch {
+    /// Any version: the key has a value.
+    Any,
+    /// One of these.
+    OneOf(Vec<Version>),
+}
+
+/// What must hold of a key for a change of it to be made, judged atomically with the change.
+///
+/// The two members have the meaning of `If-Match` and `If-None-Match` in RFC 9110, sections 13.1.1 and 13.1.2; with
+/// both absent the change is unconditional.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Precondition {
+    /// The key has a value whose version this matches.
+    pub matches: Option<VersionMatch>,
+    /// The key has no value, or one whose version this does not match.
+    pub none_matches: Option<VersionMatch>,
+}
+
+impl Version {
+    /// A version from the number that a store made for it.
+    pub const fn from_u128(number: u128) -> Self {
+        Self(number)
+    }
+
+    /// The number that the store made.
+    pub const fn as_u128(self) -> u128 {
+        self.0
+    }
+}
+
+impl VersionMatch {
+    /// Whether a key at `current` is matched; a key without a value never is.
+    pub fn matches(&self, current: Option<Version>) -> bool {
+        match (self, current) {
+            (_, None) => false,
+            (Self::Any, Some(_)) => true,
+            (Self::OneOf(versions), Some(current)) => versions.contains(&current),
+        }
+    }
+}
+
+impl Precondition {
+    /// Always holds.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Holds while the key has no value.
+    pub fn absent() -> Self {
+        Self { matches: None, none_matches: Some(VersionMatch::Any) }
+    }
+
+    /// Holds while the key has any value.
+    pub fn present() -> Self {
+        Self { matches: Some(VersionMatch::Any), none_matches: None }
+    }
+
+    /// Holds while the key is at `version`.
+    pub fn at(version: Version) -> Self {
+        Self { matches: Some(VersionMatch::OneOf(vec![version])), none_matches: None }
+    }
+
+    /// The precondition that what was read is still so: at this version, or still absent.
+    pub fn unchanged(current: Option<Version>) -> Self {
+        current.map_or_else(Self::absent, Self::at)
+    }
+
+    /// Whether this holds for a key at `current`.
+    pub fn holds(&self, current: Option<Version>) -> bool {
+        self.matches.as_ref().is_none_or(|wanted| wanted.matches(current))
+            && self.none_matches.as_ref().is_none_or(|unwanted| !unwanted.matches(current))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Version({self})")
+    }
+}
+
+impl std::str::FromStr for Version {
+    type Err = VersionError;
+
+    fn from_str(text: &str) -> Result<Self, VersionError> {
+        if text.len() != 32 || !text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+            return Err(VersionError);
+        }
+        u128::from_str_radix(text, 16).map(Self).map_err(|_| VersionError)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_form() {
+        let version = Version::from_u128(0xab << 64);
+        assert_eq!(version.to_string(), "00000000000000ab0000000000000000");
+        assert_eq!(version.to_string().parse(), Ok(version));
+        for bad in ["", "ab", "+0000000000000ab0000000000000000", "00000000000000AB0000000000000000"] {
+            assert_eq!(bad.parse::<Version>(), Err(VersionError), "{bad}");
+        }
+    }
+
+    #[test]
+    fn preconditions() {
+        let (one, two) = (Version::from_u128(1), Version::from_u128(2));
+        for (precondition, when_absent, at_one, at_two) in [
+            (Precondition::none(), true, true, true),
+            (Precondition::absent(), true, false, false),
+            (Precondition::present(), false, true, true),
+            (Precondition::at(one), false, true, false),
+            (Precondition { matches: None, none_matches: Some(VersionMatch::OneOf(vec![one])) }, true, false, true),
+        ] {
+            assert_eq!(precondition.holds(None), when_absent, "{precondition:?}");
+            assert_eq!(precondition.holds(Some(one)), at_one, "{precondition:?}");
+            assert_eq!(precondition.holds(Some(two)), at_two, "{precondition:?}");
+        }
+    }
+}
