@@ -1,1 +1,17 @@
-//! stub
+//! What the server and the client share: the words of the HTTP contract, without any input or output.
+//!
+//! Each module renders and parses one kind of text, so that both sides mean the same by it: [`routes`] the paths,
+//! [`query`] the query parameters, [`headers`] the names of headers and media types, [`etag`] and [`range`] the
+//! conditional and partial requests, [`digest`] the digests of bodies, [`time`] the times, [`listing`] and [`health`]
+//! the JSON of answers, and [`problem`] everything that can be wrong with a request.
+
+pub mod digest;
+pub mod etag;
+pub mod headers;
+pub mod health;
+pub mod listing;
+pub mod problem;
+pub mod query;
+pub mod range;
+pub mod routes;
+pub mod time;

@@ -1,0 +1,45 @@
+//! Names of headers and media types that the `http` crate does not have.
+
+use http::{HeaderName, HeaderValue};
+
+/// The id of a request. A client may choose it, see [`is_request_id`]; every answer bears it.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The digests of a body, as in RFC 9530.
+pub const CONTENT_DIGEST: HeaderName = HeaderName::from_static("content-digest");
+/// When a value was set, to the millisecond, as RFC 3339 has it; `Last-Modified` only knows seconds.
+pub const MODIFIED: HeaderName = HeaderName::from_static("zarrd-modified");
+/// Whether an erased key had a value: `true` or `false`.
+pub const EXISTED: HeaderName = HeaderName::from_static("zarrd-existed");
+
+/// The media type of values.
+pub const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
+/// The media type of JSON documents.
+pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// The media type of listings with one JSON document per line.
+pub const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
+/// The media type of problem documents.
+pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+/// The most bytes that a request id has.
+pub const MAX_REQUEST_ID: usize = 64;
+
+/// Whether the text may be the id of a request: 1 to [`MAX_REQUEST_ID`] letters, digits, `-`, `_` and `.`.
+pub fn is_request_id(text: &[u8]) -> bool {
+    (1..=MAX_REQUEST_ID).contains(&text.len())
+        && text.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn request_ids() {
+        for good in ["a", "0190-ab_c.d", &"x".repeat(64)] {
+            assert!(is_request_id(good.as_bytes()), "{good}");
+        }
+        for bad in ["", "a b", "a\"", "ä", &"x".repeat(65)] {
+            assert!(!is_request_id(bad.as_bytes()), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Problem documents (RFC 9457), and the closed list of their types.
+
+use http::StatusCode;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// What the `type` of every problem begins with.
+pub const TYPE_BASE: &str = "https://zarrd.dev/problems/";
+
+macro_rules! problem_types {
+    ($($(#[$doc:meta])* $name:ident = $slug:literal, $status:ident, $title:literal;)*) => {
+        /// Everything that can be wrong with a request. The URIs are stable: a client may compare them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum ProblemType {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl ProblemType {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The last segment of the type's URI.
+            pub const fn slug(self) -> &'static str {
+                match self { $(Self::$name => $slug,)* }
+            }
+
+            /// The type's URI.
+            pub const fn uri(self) -> &'static str {
+                match self { $(Self::$name => concat!("https://zarrd.dev/problems/", $slug),)* }
+            }
+
+            /// A short text that is the same for every problem of the type.
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$name => $title,)* }
+            }
+
+            /// The status of answers with such a problem.
+            pub const fn status(self) -> StatusCode {
+                match self { $(Self::$name => StatusCode::$status,)* }
+            }
+        }
+    };
+}
+
+problem_types! {
+    /// The path names no key or prefix that could be.
+    InvalidKey = "invalid-key", BAD_REQUEST, "This is not a key";
+    /// A header cannot be understood; `header` names it.
+    InvalidHeader = "invalid-header", BAD_REQUEST, "A header cannot be understood";
+    /// A query parameter that is not known here; `parameter` names it, `known` those that are.
+    UnknownParameter = "unknown-parameter", BAD_REQUEST, "There is no such query parameter here";
+    /// A query parameter that is there twice; `parameter` names it.
+    RepeatedParameter = "repeated-parameter", BAD_REQUEST, "A query parameter is there twice";
+    /// A query parameter with a value that it cannot have; `parameter` names it.
+    InvalidParameter = "invalid-parameter", BAD_REQUEST, "A query parameter has a value that it cannot have";
+    /// A `list=` that there is not; `known` has those that there are.
+    UnknownListing = "unknown-listing", BAD_REQUEST, "There is no such listing";
+    /// A cursor that was not issued for this listing.
+    InvalidCursor = "invalid-cursor", BAD_REQUEST, "The cursor was not issued for this listing";
+    /// Erasing the root prefix without `confirm=all`.
+    ConfirmationNeeded = "confirmation-needed", BAD_REQUEST, "Erasing everything has to be confirmed";
+    /// The body has another length than was announced.
+    LengthMismatch = "length-mismatch", BAD_REQUEST, "The body does not have the announced length";
+    /// The body does not have the announced digest.
+    DigestMismatch = "digest-mismatch", BAD_REQUEST, "The body does not match its digest";
+    /// The body broke off, or its framing is wrong.
+    BodyAborted = "body-aborted", BAD_REQUEST, "The body broke off";
+    /// The request does not say which host it is for.
+    MissingHost = "missing-host", BAD_REQUEST, "The request names no host";
+    /// A host name that the server does not answer to; `host` names it.
+    ForbiddenHost = "forbidden-host", FORBIDDEN, "The server does not answer to this host name";
+    /// A web page of an origin that may only read; `origin` names it.
+    ForbiddenOrigin = "forbidden-origin", FORBIDDEN, "Pages of this origin may only read";
+    /// Who does not say who they are may only read.
+    ReadOnlyAccess = "read-only-access", FORBIDDEN, "Only reading is allowed";
+    /// There is no such resource.
+    NotFound = "not-found", NOT_FOUND, "There is nothing here";
+    /// The key has no value; `key` names it.
+    NoSuchKey = "no-such-key", NOT_FOUND, "The key has no value";
+    /// The resource does not have this method; `allow` has those that it has.
+    MethodNotAllowed = "method-not-allowed", METHOD_NOT_ALLOWED, "The resource does not have this method";
+    /// The body stopped coming.
+    BodyTimeout = "body-timeout", REQUEST_TIMEOUT, "The body stopped coming";
+    /// A precondition does not hold; `current` is the entity tag that the key has.
+    PreconditionFailed = "precondition-failed", PRECONDITION_FAILED, "The precondition does not hold";
+    /// The value is larger than it may be; `limit` says how large that is.
+    ValueTooLarge = "value-too-large", PAYLOAD_TOO_LARGE, "The value is too large";
+    /// The body is compressed for transport, and values are kept as they come; `header` names the header.
+    EncodedBody = "encoded-body", UNSUPPORTED_MEDIA_TYPE, "A body with a content coding is not taken";
+    /// The range names no byte of the value; `size` is the value's length.
+    RangeNotSatisfiable = "range-not-satisfiable", RANGE_NOT_SATISFIABLE, "The range names no byte of the value";
+    /// What is stored for the key is damaged; `key` names it.
+    DamagedValue = "damaged-value", INTERNAL_SERVER_ERROR, "The stored value is damaged";
+    /// Something failed that is not the client's to know; the log has it under the request's id.
+    Internal = "internal", INTERNAL_SERVER_ERROR, "The server failed";
+    /// There is more to do than can be done; `Retry-After` says when to try again.
+    Busy = "busy", SERVICE_UNAVAILABLE, "The server is busy";
+    /// The store takes no changes until the server is started again.
+    StoreReadOnly = "store-read-only", SERVICE_UNAVAILABLE, "The store is read-only until the server is started again";
+    /// The server is being stopped.
+    Stopping = "stopping", SERVICE_UNAVAILABLE, "The server is being stopped";
+    /// There is no space for values; erasing still works.
+    OutOfSpace = "out-of-space", INSUFFICIENT_STORAGE, "There is no space left";
+}
+
+/// A problem document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// What kind of problem this is.
+    #[serde(rename = "type")]
+    pub kind: ProblemType,
+    /// The type's title.
+    pub title: String,
+    /// The status of the answer.
+    pub status: u16,
+    /// What is wrong with this very request.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub detail: String,
+    /// The request's id, under which the log says more.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub request: String,
+    /// The members that some types have.
+    #[serde(flatten)]
+    pub members: Members,
+}
+
+/// The extension members of problem documents. [`ProblemType`] says which type has which.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Members {
+    /// The key concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// How much is allowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// A length in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// A length in bytes that was announced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub announced: Option<u64>,
+    /// How many bytes came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received: Option<u64>,
+    /// The methods that a resource has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// The query parameter concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<String>,
+    /// What would have been understood in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known: Option<Vec<String>>,
+    /// The header concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header: Option<String>,
+    /// The entity tag that the key has now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current: Option<String>,
+    /// The origin concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+    /// The host concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+}
+
+impl ProblemType {
+    /// The type that a URI stands for.
+    pub fn from_uri(uri: &str) -> Option<Self> {
+        let slug = uri.strip_prefix(TYPE_BASE)?;
+        Self::ALL.iter().copied().find(|known| known.slug() == slug)
+    }
+}
+
+impl Problem {
+    /// A problem of a type, about which nothing more is said.
+    pub fn new(kind: ProblemType) -> Self {
+        Self {
+            kind,
+            title: kind.title().to_owned(),
+            status: kind.status().as_u16(),
+            detail: String::new(),
+            request: String::new(),
+            members: Members::default(),
+        }
+    }
+
+    /// Says what is wrong with this very request.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = detail.into();
+        self
+    }
+
+    /// Adds members.
+    #[must_use]
+    pub fn with_members(mut self, members: Members) -> Self {
+        self.members = members;
+        self
+    }
+
+    /// Parses a problem document; `None` where it is not one, or of a type that is not known here.
+    pub fn from_json(json: &[u8]) -> Option<Self> {
+        serde_json::from_slice(json).ok()
+    }
+
+    /// The document.
+    pub fn to_json(&self) -> Vec<u8> {
+        // Only maps with keys other than strings, and failing writers, make this fail; there is neither.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+impl Serialize for ProblemType {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.uri())
+    }
+}
+
+impl<'de> Deserialize<'de> for ProblemType {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let uri = String::deserialize(deserializer)?;
+        Self::from_uri(&uri).ok_or_else(|| de::Error::custom("the type of the problem is not known"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn types_are_told_apart_by_their_uri() {
+        let uris: HashSet<_> = ProblemType::ALL.iter().map(|kind| kind.uri()).collect();
+        assert_eq!(uris.len(), ProblemType::ALL.len());
+        for kind in ProblemType::ALL {
+            assert_eq!(kind.uri(), format!("{TYPE_BASE}{}", kind.slug()));
+            assert_eq!(ProblemType::from_uri(kind.uri()), Some(*kind));
+            assert!(kind.status().is_client_error() || kind.status().is_server_error());
+        }
+        assert_eq!(ProblemType::from_uri("about:blank"), None);
+    }
+
+    #[test]
+    fn documents_there_and_back() {
+        let bare = Problem::new(ProblemType::NotFound);
+        assert_eq!(
+            String::from_utf8(bare.to_json()).unwrap(),
+            r#"{"type":"https://zarrd.dev/problems/not-found","title":"There is nothing here","status":404}"#
+        );
+        let full = Problem::new(ProblemType::ValueTooLarge)
+            .with_detail("a value has at most 7 bytes")
+            .with_members(Members { limit: Some(7), key: Some("a\"b".into()), ..Members::default() });
+        assert_eq!(Problem::from_json(&full.to_json()), Some(full));
+        assert_eq!(Problem::from_json(br#"{"type":"about:blank","title":"x","status":404}"#), None);
+        assert_eq!(Problem::from_json(b"<html>"), None);
+    }
+}

@@ -1,0 +1,232 @@
+//! Query parameters: which ones each resource knows, and their grammar.
+
+use std::borrow::Cow;
+
+use store::{Cursor, MAX_PAGE};
+
+use crate::routes::{decode, encode};
+
+/// Which kind of listing a prefix answers with.
+pub const LIST: &str = "list";
+/// How many entries a page of a listing has at the most.
+pub const LIMIT: &str = "limit";
+/// Where a page of a listing begins.
+pub const CURSOR: &str = "cursor";
+/// Says that erasing everything is meant.
+pub const CONFIRM: &str = "confirm";
+
+/// What a listing knows.
+pub const OF_LISTING: &[&str] = &[LIST, LIMIT, CURSOR];
+/// What the setting and erasing of a key know.
+pub const OF_KEY_WRITE: &[&str] = &[];
+/// What the erasing of a prefix knows.
+pub const OF_ERASE_PREFIX: &[&str] = &[CONFIRM];
+
+/// The number of entries on a page where nobody says.
+pub const DEFAULT_LIMIT: usize = 1000;
+
+/// Why a query is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QueryError {
+    /// A parameter that the resource does not know.
+    #[error("there is no query parameter {name:?} here")]
+    Unknown {
+        /// Its name, cut to a length that can be shown.
+        name: String,
+        /// Those that the resource knows.
+        known: &'static [&'static str],
+    },
+    /// A parameter that is there twice.
+    #[error("the query parameter {name:?} is there twice")]
+    Repeated {
+        /// Its name.
+        name: &'static str,
+        /// Those that the resource knows.
+        known: &'static [&'static str],
+    },
+    /// A parameter with a value that it cannot have.
+    #[error("the query parameter {name:?} {expected}")]
+    Invalid {
+        /// Its name.
+        name: &'static str,
+        /// What it takes, as it continues "the query parameter".
+        expected: &'static str,
+    },
+    /// A kind of listing that there is not.
+    #[error("there is no listing {list:?}")]
+    UnknownListing {
+        /// What was asked for, cut to a length that can be shown.
+        list: String,
+    },
+}
+
+/// What becomes of parameters that a resource does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// They are ignored, since readers add parameters to get past caches.
+    Ignore,
+    /// They are refused, since a writer who misspells one must not get another effect.
+    Refuse,
+}
+
+/// The kind of a listing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ListKind {
+    /// What lies directly below the prefix: `list=dir`, and the default.
+    #[default]
+    Dir,
+    /// All keys below it: `list=keys`.
+    Keys,
+}
+
+/// The query of a listing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListQuery {
+    /// Which kind is wanted.
+    pub kind: ListKind,
+    /// How many entries are wanted at the most; [`DEFAULT_LIMIT`] where nothing is said.
+    pub limit: Option<usize>,
+    /// Where to begin.
+    pub cursor: Option<Cursor>,
+}
+
+/// The query of the erasing of a prefix.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Confirm {
+    /// Nothing is said.
+    #[default]
+    Unsaid,
+    /// `confirm=all`: everything is meant.
+    All,
+}
+
+impl ListQuery {
+    /// Parses the query of a listing.
+    pub fn parse(query: &str) -> Result<Self, QueryError> {
+        let [list, limit, cursor] = parse(query, OF_LISTING, [LIST, LIMIT, CURSOR], Unknown::Ignore)?;
+        Ok(Self {
+            kind: list.as_deref().map(kind).transpose()?.unwrap_or_default(),
+            limit: limit.as_deref().map(parse_limit).transpose()?,
+            cursor: cursor.map(Cursor::from_text),
+        })
+    }
+
+    /// The query's text, without `?`; empty where everything is the default.
+    pub fn render(&self) -> String {
+        let list = (self.kind == ListKind::Keys).then(|| format!("{LIST}=keys"));
+        let limit = self.limit.map(|limit| format!("{LIMIT}={limit}"));
+        let cursor = self.cursor.as_ref().map(|cursor| format!("{CURSOR}={}", encode(cursor.as_str())));
+        [list, limit, cursor].into_iter().flatten().collect::<Vec<_>>().join("&")
+    }
+}
+
+impl Confirm {
+    /// Parses the query of the erasing of a prefix.
+    pub fn parse(query: &str) -> Result<Self, QueryError> {
+        let [confirm] = parse(query, OF_ERASE_PREFIX, [CONFIRM], Unknown::Refuse)?;
+        match confirm.as_deref() {
+            None => Ok(Self::Unsaid),
+            Some("all") => Ok(Self::All),
+            Some(_) => Err(QueryError::Invalid { name: CONFIRM, expected: "takes only the value \"all\"" }),
+        }
+    }
+
+    /// The query's text, without `?`.
+    pub fn render(self) -> &'static str {
+        match self {
+            Self::Unsaid => "",
+            Self::All => "confirm=all",
+        }
+    }
+}
+
+/// Checks the query of the setting or erasing of a key, which knows no parameter.
+pub fn parse_key_write(query: &str) -> Result<(), QueryError> {
+    parse(query, OF_KEY_WRITE, [], Unknown::Refuse).map(|[]| ())
+}
+
+/// The values of the parameters `wanted`, which are all that the resource knows.
+fn parse<const N: usize>(
+    query: &str,
+    known: &'static [&'static str],
+    wanted: [&'static str; N],
+    unknown: Unknown,
+) -> Result<[Option<String>; N], QueryError> {
+    let mut found = [const { None }; N];
+    for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let name = text(name).unwrap_or(Cow::Borrowed(name));
+        let Some((slot, name)) = found.iter_mut().zip(wanted).find(|(_, wanted)| *wanted == name) else {
+            match unknown {
+                Unknown::Ignore => continue,
+                Unknown::Refuse => return Err(QueryError::Unknown { name: shown(&name), known }),
+            }
+        };
+        let value = text(value).ok_or(QueryError::Invalid { name, expected: "is not percent-encoded UTF-8" })?;
+        if slot.replace(value.into_owned()).is_some() {
+            return Err(QueryError::Repeated { name, known });
+        }
+    }
+    Ok(found)
+}
+
+fn kind(text: &str) -> Result<ListKind, QueryError> {
+    match text {
+        "dir" => Ok(ListKind::Dir),
+        "keys" => Ok(ListKind::Keys),
+        _ => Err(QueryError::UnknownListing { list: shown(text) }),
+    }
+}
+
+fn parse_limit(text: &str) -> Result<usize, QueryError> {
+    let limit = text.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit) && !text.starts_with('+'));
+    limit.ok_or(QueryError::Invalid { name: LIMIT, expected: "is a number from 1 to 10000" })
+}
+
+fn text(encoded: &str) -> Option<Cow<'_, str>> {
+    match decode(encoded).ok()? {
+        Cow::Borrowed(bytes) => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
+        Cow::Owned(bytes) => String::from_utf8(bytes).ok().map(Cow::Owned),
+    }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listings() {
+        assert_eq!(ListQuery::parse(""), Ok(ListQuery::default()));
+        assert_eq!(ListQuery::parse("list=dir&_=17"), Ok(ListQuery::default()), "cache busters are ignored");
+        let full = ListQuery { kind: ListKind::Keys, limit: Some(7), cursor: Some(Cursor::from_text("a_b-&%")) };
+        assert_eq!(full.render(), "list=keys&limit=7&cursor=a_b-%26%25");
+        assert_eq!(ListQuery::parse(&full.render()), Ok(full));
+        assert_eq!(ListQuery::default().render(), "");
+        let unknown = QueryError::UnknownListing { list: "tree".into() };
+        assert_eq!(ListQuery::parse("list=tree"), Err(unknown));
+        assert_eq!(ListQuery::parse("list="), Err(QueryError::UnknownListing { list: String::new() }));
+        assert_eq!(ListQuery::parse("limit=1&limit=1"), Err(QueryError::Repeated { name: LIMIT, known: OF_LISTING }));
+        for bad in ["limit=0", "limit=10001", "limit=", "limit", "limit=+1", "limit=1e3", "limit=99999999999999999999"]
+        {
+            assert!(matches!(ListQuery::parse(bad), Err(QueryError::Invalid { name: LIMIT, .. })), "{bad}");
+        }
+        assert!(matches!(ListQuery::parse("cursor=%zz"), Err(QueryError::Invalid { name: CURSOR, .. })));
+    }
+
+    #[test]
+    fn writes_refuse_what_they_do_not_know() {
+        assert_eq!(parse_key_write(""), Ok(()));
+        assert_eq!(parse_key_write("&"), Ok(()));
+        let unknown = |name: &str, known| Err(QueryError::Unknown { name: name.into(), known });
+        assert_eq!(parse_key_write("list=keys"), unknown("list", OF_KEY_WRITE).map(|_: Confirm| ()));
+        assert_eq!(Confirm::parse("confrim=all"), unknown("confrim", OF_ERASE_PREFIX));
+        assert_eq!(Confirm::parse(""), Ok(Confirm::Unsaid));
+        assert_eq!(Confirm::parse(Confirm::All.render()), Ok(Confirm::All));
+        assert!(matches!(Confirm::parse("confirm=yes"), Err(QueryError::Invalid { name: CONFIRM, .. })));
+        assert!(matches!(Confirm::parse("confirm=all&confirm=all"), Err(QueryError::Repeated { .. })));
+    }
+}

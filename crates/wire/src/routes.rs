@@ -1,0 +1,182 @@
+//! The paths of resources.
+//!
+//! A key is in a path as it is, percent-encoded but for the unreserved characters of RFC 3986 and `/`.
+
+use std::{borrow::Cow, fmt};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use store::{Key, KeyError, Prefix};
+
+/// Whether the process runs.
+pub const HEALTH: &str = "/healthz";
+/// Whether the store can be written, see [`Readiness`](crate::health::Readiness).
+pub const READY: &str = "/readyz";
+/// The metrics.
+pub const METRICS: &str = "/metrics";
+/// The description of the HTTP contract.
+pub const OPENAPI: &str = "/openapi.yaml";
+/// The store's own path without its slash, from which one is sent on to [`STORE_ROOT`].
+pub const STORE: &str = "/store";
+/// The root prefix of the store, and what the path of each key begins with.
+pub const STORE_ROOT: &str = "/store/";
+/// The template of the path of a key.
+pub const STORE_KEY: &str = "/store/{key}";
+/// The template of the path of a prefix other than the root.
+pub const STORE_PREFIX: &str = "/store/{prefix}/";
+
+/// Everything but the unreserved characters and `/`.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
+/// What a path below [`STORE_ROOT`] names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreTarget {
+    /// A key.
+    Key(Key),
+    /// A prefix: the path ends in `/`, or is the root's.
+    Prefix(Prefix),
+}
+
+/// What becomes of a run of literal `/` in a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slashes {
+    /// It counts as one, as clients that join URLs carelessly expect when they read.
+    Collapse,
+    /// It is an empty segment, which no key has: an unset shell variable must not turn into another target.
+    Refuse,
+}
+
+/// Why a path names neither a key nor a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// A `%` without two hexadecimal digits after it.
+    #[error("the `%` at byte {at} is not followed by two hexadecimal digits")]
+    PercentEncoding {
+        /// Where the `%` is.
+        at: usize,
+    },
+    /// The decoded text is not a key or prefix.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+/// The path of a key.
+pub fn key_path(key: &Key) -> String {
+    format!("{STORE_ROOT}{}", encode(key.as_str()))
+}
+
+/// The path of a prefix, which ends in `/`.
+pub fn prefix_path(prefix: &Prefix) -> String {
+    format!("{STORE_ROOT}{}", encode(prefix.as_str()))
+}
+
+/// Percent-encodes a key, a prefix or a part of one. Of a single segment this is a relative reference, since a `:` is
+/// encoded too.
+pub fn encode(text: &str) -> impl fmt::Display + '_ {
+    utf8_percent_encode(text, RESERVED)
+}
+
+/// Parses what follows [`STORE_ROOT`] in the path of a request, as it came and decoded by nobody before.
+pub fn parse_store(rest: &str, slashes: Slashes) -> Result<StoreTarget, PathError> {
+    let rest = match slashes {
+        Slashes::Collapse => collapse(rest),
+        Slashes::Refuse => Cow::Borrowed(rest),
+    };
+    let decoded = decode(&rest)?;
+    if decoded.is_empty() || decoded.ends_with(b"/") {
+        return Ok(StoreTarget::Prefix(Prefix::from_bytes(&decoded)?));
+    }
+    Ok(StoreTarget::Key(Key::from_bytes(&decoded)?))
+}
+
+/// Percent-decodes a text once. Unlike a browser it refuses a `%` that is not an escape.
+pub fn decode(text: &str) -> Result<Cow<'_, [u8]>, PathError> {
+    let bytes = text.as_bytes();
+    for (at, _) in text.match_indices('%') {
+        let is_hex = |offset: usize| bytes.get(at + offset).is_some_and(u8::is_ascii_hexdigit);
+        if !(is_hex(1) && is_hex(2)) {
+            return Err(PathError::PercentEncoding { at });
+        }
+    }
+    Ok(percent_decode_str(text).into())
+}
+
+fn collapse(path: &str) -> Cow<'_, str> {
+    if !path.starts_with('/') && !path.contains("//") {
+        return Cow::Borrowed(path);
+    }
+    let mut before = '/';
+    let kept = path.chars().filter(|&next| std::mem::replace(&mut before, next) != '/' || next != '/');
+    Cow::Owned(kept.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn key(text: &str) -> Result<StoreTarget, PathError> {
+        Ok(StoreTarget::Key(Key::parse(text).unwrap()))
+    }
+
+    fn prefix(text: &str) -> Result<StoreTarget, PathError> {
+        Ok(StoreTarget::Prefix(Prefix::parse(text).unwrap()))
+    }
+
+    #[test]
+    fn paths_of_keys_and_prefixes() {
+        assert_eq!(key_path(&Key::parse("a b/ü/c:0%?#~").unwrap()), "/store/a%20b/%C3%BC/c%3A0%25%3F%23~");
+        assert_eq!(prefix_path(&Prefix::root()), "/store/");
+        assert_eq!(prefix_path(&Prefix::parse("a/é/").unwrap()), "/store/a/%C3%A9/");
+    }
+
+    #[test]
+    fn targets() {
+        for slashes in [Slashes::Collapse, Slashes::Refuse] {
+            assert_eq!(parse_store("", slashes), prefix(""));
+            assert_eq!(parse_store("a/b", slashes), key("a/b"));
+            assert_eq!(parse_store("a%2Fb%2f", slashes), prefix("a/b/"));
+            assert_eq!(parse_store("a%2520", slashes), key("a%20"), "decoded once");
+            assert_eq!(parse_store("a+b", slashes), key("a+b"));
+            for (bad, at) in [("%", 0), ("a%zz", 1), ("a%4", 1), ("a%%41", 1)] {
+                assert_eq!(parse_store(bad, slashes), Err(PathError::PercentEncoding { at }), "{bad}");
+            }
+            for (bad, why) in [
+                ("a/../b", KeyError::DotSegment { at: 2 }),
+                ("%2e%2E", KeyError::DotSegment { at: 0 }),
+                ("a%2F.", KeyError::DotSegment { at: 2 }),
+                ("a%2F%2Fb", KeyError::EmptySegment { at: 2 }),
+                ("%2Fa", KeyError::EmptySegment { at: 0 }),
+                ("a%00", KeyError::ControlCharacter { at: 1 }),
+                ("a%ff", KeyError::NotUtf8 { at: 1 }),
+            ] {
+                assert_eq!(parse_store(bad, slashes), Err(PathError::Key(why)), "{bad}");
+            }
+        }
+    }
+
+    #[test]
+    fn runs_of_slashes() {
+        for (path, read) in [("/", prefix("")), ("//a", key("a")), ("a//b", key("a/b")), ("a///", prefix("a/"))] {
+            assert_eq!(parse_store(path, Slashes::Collapse), read, "{path}");
+            assert!(matches!(parse_store(path, Slashes::Refuse), Err(PathError::Key(_))), "{path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_rendered_parses_back(text in "[^/\\p{Cc}]{1,20}(/[^/\\p{Cc}]{1,20}){0,3}") {
+            if let Ok(key) = Key::parse(&text) {
+                let path = key_path(&key);
+                let rest = path.strip_prefix(STORE_ROOT).unwrap();
+                prop_assert!(rest.is_ascii());
+                prop_assert_eq!(parse_store(rest, Slashes::Refuse), Ok(StoreTarget::Key(key)));
+            }
+        }
+
+        #[test]
+        fn nothing_panics(text in "\\PC{0,40}") {
+            let _ = parse_store(&text, Slashes::Collapse);
+            let _ = parse_store(&text, Slashes::Refuse);
+        }
+    }
+}
