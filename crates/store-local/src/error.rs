@@ -1,0 +1,122 @@
+//! Why a store does not open.
+
+use std::{io, path::PathBuf};
+
+use store::BoxError;
+
+use crate::IndexKind;
+
+/// Why a store does not open. Nothing in its directory has been changed then.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another process has the store open.
+    #[error("the store {} is in use{}", dir.display(), pid.map(|pid| format!(" by process {pid}")).unwrap_or_default())]
+    Locked {
+        /// The store's directory.
+        dir: PathBuf,
+        /// The process that holds it, where that could be read.
+        pid: Option<u32>,
+    },
+    /// The directory has files in it, and is no store.
+    #[error("{} is not empty and not a store", dir.display())]
+    NotAStore {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The store has another index than was asked for.
+    #[error("the store {} has a {found} index, not a {asked} one", dir.display())]
+    OtherIndex {
+        /// The store's directory.
+        dir: PathBuf,
+        /// The index it has.
+        found: IndexKind,
+        /// The one that was asked for.
+        asked: IndexKind,
+    },
+    /// The store was made by a later version.
+    #[error("the store {} has format {found}, which this version does not know", dir.display())]
+    OtherFormat {
+        /// The store's directory.
+        dir: PathBuf,
+        /// The number of its format.
+        found: u32,
+    },
+    /// A file of the store is damaged.
+    #[error(
+        "{} is damaged; restore the whole store from a copy, or move it aside and import its data again",
+        file.display()
+    )]
+    Damaged {
+        /// The file, or the directory of the index.
+        file: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        cause: Damage,
+    },
+    /// The index is older than the store.
+    #[error(
+        "{} is older than the store: it ends with commit {found}, but commit {expected} was acknowledged; \
+         put back the index that belongs to the store, or restore the whole store from a copy",
+        file.display()
+    )]
+    Behind {
+        /// The directory of the index.
+        file: PathBuf,
+        /// Its last commit.
+        found: u64,
+        /// The last commit that the store is known to have acknowledged.
+        expected: u64,
+    },
+    /// The operating system failed an operation.
+    #[error("could not {action} {}", path.display())]
+    Io {
+        /// What was tried, as it continues "could not".
+        action: &'static str,
+        /// The file or directory concerned.
+        path: PathBuf,
+        /// The system's error.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// What is wrong with a file that keeps a store from opening.
+#[derive(Debug, thiserror::Error)]
+pub enum Damage {
+    /// It is missing.
+    #[error("it is missing")]
+    Missing,
+    /// It is there, and was not when the store was closed.
+    #[error("it was not there when the store was closed")]
+    Unexpected,
+    /// Its content is not what was written.
+    #[error("its content is not what was written")]
+    Content,
+    /// Its text cannot be read.
+    #[error("its text cannot be read")]
+    Text(#[source] serde_json::Error),
+    /// The index could not read its own files.
+    #[error("the index could not read it")]
+    Index(#[source] BoxError),
+    /// The index has a record that is damaged.
+    #[error("the record of {key} is damaged")]
+    Record {
+        /// The key, as far as it can be read.
+        key: String,
+    },
+    /// The index does not have the keys that it had.
+    #[error("it has {found} keys, of which some are missing, stale or not its own; it should have {expected}")]
+    Keys {
+        /// How many keys it has.
+        found: u64,
+        /// How many it says that it has.
+        expected: u64,
+    },
+}
+
+impl OpenError {
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}

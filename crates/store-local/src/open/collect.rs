@@ -1,0 +1,67 @@
+//! Collecting the value files that a crash left: staged and never committed, or replaced and not yet removed.
+
+use std::{
+    fs, io,
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+use super::Paths;
+use crate::{
+    record::{FileId, directory_name},
+    values::Directory,
+};
+
+/// How long a collected file is kept in `lost+found`.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Moves files of earlier epochs that are not among `referenced` (sorted) to `lost+found`, and deletes what has been
+/// there for long.
+///
+/// Files of this epoch are left alone, so it can run beside everything else: what was referenced when the store was
+/// opened and has been replaced since is removed by whoever replaced it.
+pub(super) fn collect(paths: &Paths, directory: &Directory, referenced: &[FileId], epoch: u64) -> io::Result<()> {
+    let lost = paths.lost_and_found();
+    fs::create_dir_all(&lost)?;
+    delete_old(&lost)?;
+    let mut moved = 0_u64;
+    for number in 0..=u8::MAX {
+        for entry in fs::read_dir(directory.path().join(directory_name(number)))? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let Some(id) = name.to_str().and_then(FileId::from_name) else { continue };
+            if id.epoch() < epoch && referenced.binary_search(&id).is_err() {
+                match fs::rename(entry.path(), lost.join(&name)) {
+                    // It was replaced, and removed, meanwhile.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                    moved => moved?,
+                }
+                moved = moved.saturating_add(1);
+            }
+        }
+    }
+    if moved > 0 {
+        tracing::info!(files = moved, to = %lost.display(), "moved value files that nothing refers to");
+    }
+    Ok(())
+}
+
+fn delete_old(lost: &Path) -> io::Result<()> {
+    let now = SystemTime::now();
+    for entry in fs::read_dir(lost)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        if metadata.is_file()
+            && changed(&metadata).is_some_and(|then| now.duration_since(then).is_ok_and(|age| age > KEPT))
+        {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// When the file's own entry last changed, which is when it was moved here.
+fn changed(metadata: &fs::Metadata) -> Option<SystemTime> {
+    use std::os::unix::fs::MetadataExt;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(metadata.ctime()).ok()?))
+}

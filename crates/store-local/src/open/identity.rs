@@ -1,0 +1,71 @@
+//! The file `zarrd.json`: what the store is.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::Path,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Paths, damaged, sync_dir};
+use crate::{Damage, IndexKind, OpenError};
+
+/// The layout that this version writes and reads.
+const FORMAT: u32 = 1;
+
+/// What a store is. It never changes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    format: u32,
+    /// A random number, which the versions of the store's values and its cursors are made with.
+    #[serde(with = "hex")]
+    pub(crate) id: u64,
+    pub(crate) index: IndexKind,
+}
+
+impl Identity {
+    pub(super) fn new(index: IndexKind) -> Self {
+        Self { format: FORMAT, id: rand::random(), index }
+    }
+
+    pub(super) fn read(paths: &Paths) -> Result<Self, OpenError> {
+        let path = paths.identity();
+        let text = fs::read(&path).map_err(OpenError::io("read", &path))?;
+        let identity: Self = serde_json::from_slice(&text).map_err(|error| damaged(path, Damage::Text(error)))?;
+        if identity.format != FORMAT {
+            return Err(OpenError::OtherFormat { dir: paths.dir.clone(), found: identity.format });
+        }
+        Ok(identity)
+    }
+
+    pub(super) fn write(&self, paths: &Paths) -> Result<(), OpenError> {
+        let path = paths.identity();
+        let text = serde_json::to_vec_pretty(self).map_err(|error| damaged(path.clone(), Damage::Text(error)))?;
+        write_durably(&path, &text).map_err(OpenError::io("write", &path))?;
+        sync_dir(&paths.dir)
+    }
+}
+
+/// Writes a file as a whole or not at all; durable but for its directory's entry.
+pub(super) fn write_durably(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    let new = path.with_extension("new");
+    let mut file = File::create(&new)?;
+    file.write_all(text)?;
+    file.sync_all()?;
+    fs::rename(new, path)
+}
+
+/// Numbers as hexadecimal text, since JSON's own lose digits in many readers.
+mod hex {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{number:016x}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        u64::from_str_radix(&text, 16).map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,219 @@
+//! What the index holds for a key.
+//!
+//! ```text
+//! format   u8   1
+//! kind     u8   0 inline, 1 file
+//! commit   u64  the commit that set the key
+//! modified u64  milliseconds since the Unix epoch
+//! inline: the value's bytes
+//! file:   id u64, size u64, trailer checksum u64
+//! checksum u64  xxh3 of the key and all of the above, seeded with the store's id
+//! ```
+//!
+//! Numbers are big-endian. The checksum binds the record to its key and its store.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::{Buf, Bytes};
+use store::{Info, Key, Version};
+use xxhash_rust::xxh3::Xxh3;
+
+/// The largest value that is kept in the index itself, in bytes.
+pub(crate) const MAX_INLINE: usize = 4096;
+
+const FORMAT: u8 = 1;
+const INLINE: u8 = 0;
+const FILE: u8 = 1;
+const HEAD: usize = 18;
+
+/// A key's value and where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// The number of the commit that set it.
+    pub(crate) commit: u64,
+    /// Milliseconds since the Unix epoch.
+    pub(crate) modified: u64,
+    pub(crate) place: Place,
+}
+
+/// Where a value's bytes are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the record.
+    Inline(Bytes),
+    /// In a value file.
+    File(FileRef),
+}
+
+/// A value file, as a record names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileRef {
+    pub(crate) id: FileId,
+    /// The value's length in bytes.
+    pub(crate) size: u64,
+    /// The checksum that the file's trailer ends with.
+    pub(crate) checksum: u64,
+}
+
+/// A value file's number, never used twice in a store: the epoch (24 bits) and a count within it (40 bits).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct FileId(pub(crate) u64);
+
+impl Record {
+    pub(crate) fn size(&self) -> u64 {
+        match &self.place {
+            Place::Inline(bytes) => bytes.len() as u64,
+            Place::File(file) => file.size,
+        }
+    }
+
+    pub(crate) fn file(&self) -> Option<FileRef> {
+        match self.place {
+            Place::Inline(_) => None,
+            Place::File(file) => Some(file),
+        }
+    }
+
+    /// The version that the key has in the store of this id.
+    pub(crate) fn version(&self, store_id: u64) -> Version {
+        Version::from_u128((u128::from(store_id) << 64) | u128::from(self.commit))
+    }
+
+    pub(crate) fn info(&self, store_id: u64) -> Info {
+        let modified = UNIX_EPOCH.checked_add(Duration::from_millis(self.modified)).unwrap_or(UNIX_EPOCH);
+        Info { size: self.size(), version: self.version(store_id), modified }
+    }
+
+    pub(crate) fn encode(&self, key: &Key, store_id: u64) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEAD + 24 + 8);
+        bytes.push(FORMAT);
+        bytes.push(if matches!(self.place, Place::Inline(_)) { INLINE } else { FILE });
+        bytes.extend_from_slice(&self.commit.to_be_bytes());
+        bytes.extend_from_slice(&self.modified.to_be_bytes());
+        match &self.place {
+            Place::Inline(value) => bytes.extend_from_slice(value),
+            Place::File(file) => {
+                for field in [file.id.0, file.size, file.checksum] {
+                    bytes.extend_from_slice(&field.to_be_bytes());
+                }
+            }
+        }
+        let sum = checksum(key.as_bytes(), &bytes, store_id);
+        bytes.extend_from_slice(&sum.to_be_bytes());
+        bytes
+    }
+
+    /// Reads a record back; `None` where it is damaged. An inline value shares the memory of `bytes`.
+    pub(crate) fn decode(key: &[u8], mut bytes: Bytes, store_id: u64) -> Option<Self> {
+        let (body, sum) = bytes.split_last_chunk::<8>()?;
+        if u64::from_be_bytes(*sum) != checksum(key, body, store_id) {
+            return None;
+        }
+        bytes.truncate(body.len());
+        if bytes.try_get_u8().ok()? != FORMAT {
+            return None;
+        }
+        let kind = bytes.try_get_u8().ok()?;
+        let commit = bytes.try_get_u64().ok()?;
+        let modified = bytes.try_get_u64().ok()?;
+        let place = match kind {
+            INLINE => Place::Inline(bytes),
+            FILE => Place::File(FileRef {
+                id: FileId(bytes.try_get_u64().ok()?),
+                size: bytes.try_get_u64().ok()?,
+                checksum: bytes.try_get_u64().ok()?,
+            }),
+            _ => return None,
+        };
+        Some(Self { commit, modified, place })
+    }
+}
+
+/// Now, in milliseconds since the Unix epoch.
+pub(crate) fn now_millis() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn checksum(key: &[u8], body: &[u8], store_id: u64) -> u64 {
+    let mut hash = Xxh3::with_seed(store_id);
+    hash.update(key);
+    // No key has a NUL, so key and body cannot run into each other.
+    hash.update(b"\0");
+    hash.update(body);
+    hash.digest()
+}
+
+impl FileId {
+    const COUNT_BITS: u32 = 40;
+
+    /// The first number of an epoch.
+    pub(crate) fn first_of(epoch: u64) -> u64 {
+        epoch << Self::COUNT_BITS
+    }
+
+    /// The epoch in which the file was made.
+    pub(crate) fn epoch(self) -> u64 {
+        self.0 >> Self::COUNT_BITS
+    }
+
+    /// The file's path within the directory of values. Files made one after another share a directory, so that one
+    /// sync of it serves them all.
+    pub(crate) fn path(self) -> String {
+        format!("{}/{:016x}", directory_name(self.directory()), self.0)
+    }
+
+    /// The number of the directory that the file is in.
+    pub(crate) fn directory(self) -> u8 {
+        self.0.to_be_bytes()[6]
+    }
+
+    /// The id that a file's name gives.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        let id = u64::from_str_radix(name, 16).ok().map(Self)?;
+        (format!("{:016x}", id.0) == name).then_some(id)
+    }
+}
+
+/// The name of a directory of value files.
+pub(crate) fn directory_name(directory: u8) -> String {
+    format!("{directory:02x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip_and_damage() {
+        let key = Key::parse("a/b").unwrap();
+        let file = FileRef { id: FileId(5 << 40 | 77), size: 9_999, checksum: 3 };
+        for place in [Place::Inline(Bytes::new()), Place::Inline(Bytes::from_static(b"xyz")), Place::File(file)] {
+            let record = Record { commit: 7, modified: 1_700_000_000_123, place };
+            let bytes = record.encode(&key, 42);
+            let decode =
+                |key: &str, bytes: &[u8], id| Record::decode(key.as_bytes(), Bytes::copy_from_slice(bytes), id);
+            assert_eq!(decode("a/b", &bytes, 42).as_ref(), Some(&record));
+            assert_eq!(decode("a/c", &bytes, 42), None);
+            assert_eq!(decode("a/b", &bytes, 43), None);
+            for bit in 0..bytes.len() * 8 {
+                let mut damaged = bytes.clone();
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(decode("a/b", &damaged, 42), None);
+            }
+            for len in 0..bytes.len() {
+                assert_eq!(decode("a/b", &bytes[..len], 42), None);
+            }
+        }
+    }
+
+    #[test]
+    fn file_ids() {
+        let id = FileId(FileId::first_of(3) + 0x1_02fe);
+        assert_eq!((id.epoch(), id.directory(), id.path().as_str()), (3, 0x02, "02/00000300000102fe"));
+        assert_eq!(FileId::from_name("00000300000102fe"), Some(id));
+        for bad in ["", "3", "+0000300000102fe", "00000300000102FE", "x0000300000102fe"] {
+            assert_eq!(FileId::from_name(bad), None);
+        }
+    }
+}

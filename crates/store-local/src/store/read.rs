@@ -1,0 +1,101 @@
+//! Handing out a value.
+
+use std::{collections::VecDeque, ops::Range, sync::Arc};
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use store::{ByteRange, ByteStream, Info, Key, StoreError, Value};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::Core;
+use crate::{
+    record::{FileRef, Place, Record},
+    values::OpenValue,
+};
+
+/// How much of a value is read and checked before the answer begins, so that damage in it is an error with a name and
+/// not a stream that breaks off, in bytes.
+const AHEAD: u64 = 1 << 20;
+
+/// The value of a key.
+pub(crate) async fn get(core: &Arc<Core>, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+    let Some(record) = core.record(key)? else { return Ok(None) };
+    if let Place::Inline(_) = record.place {
+        return value_of(core, key, &record, range).await.map(Some);
+    }
+    // The file that the record names may be replaced before it is open, unless the record is looked up under a pin.
+    let _pin = core.pins.pin();
+    let Some(record) = core.record(key)? else { return Ok(None) };
+    value_of(core, key, &record, range).await.map(Some)
+}
+
+/// The value that a record names. The record must be of a commit that is pinned.
+pub(crate) async fn value_of(
+    core: &Arc<Core>,
+    key: &Key,
+    record: &Record,
+    range: Option<ByteRange>,
+) -> Result<Value, StoreError> {
+    let info = record.info(core.store_id());
+    let range = match range {
+        None => 0..info.size,
+        Some(range) => range.resolve(info.size).ok_or(StoreError::RangeNotSatisfiable { info })?,
+    };
+    match &record.place {
+        Place::Inline(bytes) => Ok(inline(info, range, bytes)),
+        Place::File(file) => from_file(core, key, *file, info, range).await,
+    }
+}
+
+fn inline(info: Info, range: Range<u64>, bytes: &Bytes) -> Value {
+    let index = |at| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+    let bytes = bytes.slice(index(range.start)..index(range.end));
+    Value { info, range, stream: stream::once(std::future::ready(Ok(bytes))).boxed() }
+}
+
+async fn from_file(
+    core: &Arc<Core>,
+    key: &Key,
+    file: FileRef,
+    info: Info,
+    range: Range<u64>,
+) -> Result<Value, StoreError> {
+    let open = OpenValue::open(&core.directory, key, file, &core.buffers).await?;
+    let wanted = range.end.saturating_sub(range.start).min(AHEAD);
+    let permits = u32::try_from(wanted.div_ceil(1024)).unwrap_or(u32::MAX);
+    // Where others have read ahead all that may be, one piece must do.
+    let permit = Arc::clone(&core.ahead).try_acquire_many_owned(permits).ok();
+    let mut reading = Reading { open, rest: range.clone(), ahead: VecDeque::new(), permit };
+    let until = range.start.saturating_add(if reading.permit.is_some() { wanted } else { wanted.min(1) });
+    while reading.rest.start < until {
+        let piece = reading.open.read(&mut reading.rest).await?;
+        reading.ahead.push_back(piece);
+    }
+    Ok(Value { info, range, stream: reading.stream() })
+}
+
+/// A file being read.
+struct Reading {
+    open: OpenValue,
+    rest: Range<u64>,
+    ahead: VecDeque<Bytes>,
+    /// The right to hold what was read ahead.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Reading {
+    fn stream(self) -> ByteStream {
+        stream::try_unfold(self, |mut reading| async move {
+            if let Some(piece) = reading.ahead.pop_front() {
+                return Ok(Some((piece, reading)));
+            }
+            reading.permit = None;
+            if reading.rest.is_empty() {
+                return Ok(None);
+            }
+            let piece = reading.open.read(&mut reading.rest).await?;
+            Ok(Some((piece, reading)))
+        })
+        .boxed()
+    }
+}

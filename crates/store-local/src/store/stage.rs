@@ -1,0 +1,146 @@
+//! Taking in a value.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use bytes::Bytes;
+use futures::StreamExt;
+use store::{Content, Key, StoreError, UploadError};
+
+use super::Core;
+use crate::{
+    blocking,
+    committer::StagedValue,
+    record::{FileId, MAX_INLINE},
+    values::{FinishError, Writer},
+};
+
+/// How much of a value is gathered before it is written: one write is under way while the next is gathered, so an
+/// upload holds at most twice this in memory.
+const BATCH: usize = 512 << 10;
+
+/// A value on its way into the store.
+struct Upload {
+    core: Arc<Core>,
+    gathered: Vec<u8>,
+    received: u64,
+    announced: Option<u64>,
+    file: File,
+}
+
+/// The file of a value that is on its way, if it has one yet.
+enum File {
+    None,
+    Writing(tokio::task::JoinHandle<Result<Writer, StoreError>>),
+}
+
+/// Writes a value without making it visible: into memory if it is small, else into a file that is durable but for its
+/// directory's entry.
+pub(super) async fn stage(core: &Arc<Core>, key: &Key, mut content: Content) -> Result<StagedValue, StoreError> {
+    core.failure.check()?;
+    let announced = content.size.unwrap_or_default();
+    if core.reserve.check(&core.directory, announced).is_err() {
+        let core = Arc::clone(core);
+        blocking(move || core.check_space(announced)).await?;
+    }
+    let mut upload = Upload {
+        core: Arc::clone(core),
+        gathered: Vec::with_capacity(usize::try_from(announced).unwrap_or(BATCH).min(BATCH)),
+        received: 0,
+        announced: content.size,
+        file: File::None,
+    };
+    while let Some(piece) = content.stream.next().await {
+        upload.take(&piece?).await?;
+    }
+    upload.finish(key).await
+}
+
+impl Upload {
+    async fn take(&mut self, mut piece: &[u8]) -> Result<(), StoreError> {
+        self.received = self.received.saturating_add(piece.len() as u64);
+        if self.announced.is_some_and(|announced| self.received > announced) {
+            return Err(self.wrong_length());
+        }
+        while !piece.is_empty() {
+            let room = BATCH.saturating_sub(self.gathered.len()).min(piece.len());
+            let (now, rest) = piece.split_at(room);
+            self.gathered.extend_from_slice(now);
+            piece = rest;
+            if self.gathered.len() >= BATCH {
+                self.write_gathered().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the write that is under way and begins that of what was gathered.
+    async fn write_gathered(&mut self) -> Result<(), StoreError> {
+        let writer = self.writer().await?;
+        let gathered = std::mem::replace(&mut self.gathered, Vec::with_capacity(BATCH));
+        let core = Arc::clone(&self.core);
+        self.file = File::Writing(tokio::task::spawn_blocking(move || {
+            core.check_space(gathered.len() as u64)?;
+            let mut writer = core.writer(writer)?;
+            writer.write(&gathered)?;
+            Ok(writer)
+        }));
+        Ok(())
+    }
+
+    async fn writer(&mut self) -> Result<Option<Writer>, StoreError> {
+        match std::mem::replace(&mut self.file, File::None) {
+            File::None => Ok(None),
+            File::Writing(task) => task.await.map_err(|_| StoreError::Closed)?.map(Some),
+        }
+    }
+
+    async fn finish(mut self, key: &Key) -> Result<StagedValue, StoreError> {
+        if self.announced.is_some_and(|announced| self.received != announced) {
+            return Err(self.wrong_length());
+        }
+        let writer = self.writer().await?;
+        if writer.is_none() && self.gathered.len() <= MAX_INLINE {
+            return Ok(StagedValue::Inline(Bytes::from(self.gathered)));
+        }
+        let (core, key, gathered) = (self.core, key.clone(), self.gathered);
+        blocking(move || {
+            let mut writer = core.writer(writer)?;
+            writer.write(&gathered)?;
+            match writer.finish(&key, core.begin) {
+                Ok(staged) => Ok(StagedValue::File(staged)),
+                Err(FinishError::Store(error)) => Err(error),
+                Err(FinishError::Sync(error)) => Err(core.sync_failed(error)),
+            }
+        })
+        .await
+    }
+
+    fn wrong_length(&self) -> StoreError {
+        let announced = self.announced.unwrap_or_default();
+        UploadError::Length { announced, received: self.received }.into()
+    }
+}
+
+impl Core {
+    /// Goes on with a file, or makes one. Blocks.
+    fn writer(&self, writer: Option<Writer>) -> Result<Writer, StoreError> {
+        match writer {
+            Some(writer) => Ok(writer),
+            None => {
+                let id = FileId(self.next_file.fetch_add(1, Ordering::Relaxed));
+                Writer::create(&self.directory, id, self.janitor.clone())
+            }
+        }
+    }
+
+    /// A full disk concerns only the value at hand; any other failure to sync concerns them all.
+    fn sync_failed(&self, error: std::io::Error) -> StoreError {
+        match StoreError::io("sync a value file", error) {
+            StoreError::OutOfSpace => StoreError::OutOfSpace,
+            error => {
+                self.failure.set(&error);
+                StoreError::ReadOnly
+            }
+        }
+    }
+}

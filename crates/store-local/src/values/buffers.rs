@@ -1,0 +1,64 @@
+//! Buffers that are used again, since making and clearing fresh ones costs as much as reading into them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+/// The size of a buffer: what one piece of a value's stream has at most.
+pub(crate) const PIECE: usize = 256 << 10;
+/// How many buffers are kept while nobody uses them.
+const KEPT: usize = 64;
+
+/// Buffers of [`PIECE`] bytes.
+#[derive(Clone, Default)]
+pub(crate) struct Buffers(Arc<Mutex<Vec<Box<[u8]>>>>);
+
+/// A buffer that goes back when it is dropped.
+pub(crate) struct Buffer {
+    bytes: Box<[u8]>,
+    home: Buffers,
+}
+
+/// The filled part of a buffer.
+struct Filled {
+    buffer: Buffer,
+    start: usize,
+    end: usize,
+}
+
+impl Buffers {
+    /// A buffer with any content.
+    pub(crate) fn take(&self) -> Buffer {
+        let kept = self.0.lock().pop();
+        Buffer { bytes: kept.unwrap_or_else(|| vec![0; PIECE].into_boxed_slice()), home: self.clone() }
+    }
+}
+
+impl Buffer {
+    /// The first `len` bytes, or all there are.
+    pub(crate) fn first(&mut self, len: usize) -> &mut [u8] {
+        let len = len.min(self.bytes.len());
+        self.bytes.get_mut(..len).unwrap_or_default()
+    }
+
+    /// Turns `start..end` into shared bytes; the buffer goes back when the last of them is dropped.
+    pub(crate) fn freeze(self, start: usize, end: usize) -> Bytes {
+        Bytes::from_owner(Filled { buffer: self, start, end })
+    }
+}
+
+impl AsRef<[u8]> for Filled {
+    fn as_ref(&self) -> &[u8] {
+        self.buffer.bytes.get(self.start..self.end).unwrap_or_default()
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let mut kept = self.home.0.lock();
+        if kept.len() < KEPT {
+            kept.push(std::mem::take(&mut self.bytes));
+        }
+    }
+}

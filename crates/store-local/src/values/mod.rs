@@ -1,0 +1,31 @@
+//! Value files: written once, never changed, checked whenever they are read.
+//!
+//! ```text
+//! values/xx/<id>    xx: bits 8 to 15 of the id, both in hexadecimal
+//!
+//! data      the value's bytes
+//! sums      u64 per block of 128 KiB of data: its xxh3
+//! page sums u64 per page of 512 sums (the last may be shorter): the page's xxh3
+//! footer    key (UTF-8), key length u16, id u64, data length u64, commit u64, magic (8 bytes),
+//!           checksum u64: xxh3 of the page sums and the footer up to here
+//! ```
+//!
+//! Numbers are big-endian. The commit is the last one at the time of writing. The index's record of a key holds the footer's
+//! checksum, which covers the page sums, which cover the sums, which cover the data: so a reader checks any range by
+//! reading the blocks it touches, a page of 4 KiB for every 64 MiB of data, and the footer.
+
+mod buffers;
+mod directory;
+mod reader;
+mod trailer;
+mod writer;
+
+pub(crate) use self::{
+    buffers::Buffers,
+    directory::Directory,
+    reader::{OpenValue, verify},
+    writer::{FinishError, StagedFile, Writer},
+};
+
+/// The data that one checksum covers, in bytes.
+pub(crate) const BLOCK: u64 = 128 << 10;

@@ -1,0 +1,130 @@
+//! The part of a value file that follows its data.
+
+use store::Key;
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::BLOCK;
+use crate::record::FileId;
+
+const MAGIC: [u8; 8] = *b"ZARRDVAL";
+/// Checksums on one page.
+pub(super) const PAGE_SUMS: u64 = 512;
+/// The footer without its key.
+const FOOTER: usize = 2 + 8 + 8 + 8 + 8 + 8;
+
+/// Where the parts of a value file's trailer are, by the length of its data and key. Offsets are in bytes from the file's start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layout {
+    pub(super) size: u64,
+    key_len: u64,
+}
+
+/// The checked end of a trailer: the sums of its pages.
+#[derive(Debug)]
+pub(super) struct PageSums(Vec<u64>);
+
+/// What a footer tells.
+pub(super) struct Footer<'k> {
+    pub(super) key: &'k Key,
+    pub(super) id: FileId,
+    pub(super) size: u64,
+    pub(super) commit: u64,
+}
+
+impl Layout {
+    pub(super) fn new(size: u64, key: &Key) -> Self {
+        Self { size, key_len: key.as_bytes().len() as u64 }
+    }
+
+    pub(super) fn blocks(&self) -> u64 {
+        self.size.div_ceil(BLOCK)
+    }
+
+    pub(super) fn pages(&self) -> u64 {
+        self.blocks().div_ceil(PAGE_SUMS)
+    }
+
+    /// Where the page of sums of this number is, and its length.
+    pub(super) fn page(&self, page: u64) -> (u64, usize) {
+        let sums = self.blocks().saturating_sub(page.saturating_mul(PAGE_SUMS)).min(PAGE_SUMS);
+        (self.size.saturating_add(page.saturating_mul(PAGE_SUMS * 8)), to_usize(sums.saturating_mul(8)))
+    }
+
+    /// Where the page sums begin.
+    pub(super) fn end_offset(&self) -> u64 {
+        self.size.saturating_add(self.blocks().saturating_mul(8))
+    }
+
+    /// The length of page sums and footer.
+    pub(super) fn end_len(&self) -> usize {
+        to_usize(self.pages().saturating_mul(8).saturating_add(self.key_len)).saturating_add(FOOTER)
+    }
+
+    /// The whole file's length.
+    pub(super) fn file_len(&self) -> u64 {
+        self.end_offset().saturating_add(self.end_len() as u64)
+    }
+}
+
+impl PageSums {
+    /// Checks page sums and footer against the checksum in the index's record and against what they should say.
+    pub(super) fn parse(end: &[u8], expected: &Footer<'_>, checksum: u64) -> Option<Self> {
+        let (body, sum) = end.split_last_chunk::<8>()?;
+        if u64::from_be_bytes(*sum) != checksum || xxh3_64(body) != checksum {
+            return None;
+        }
+        let pages = Layout::new(expected.size, expected.key).pages();
+        let (sums, footer) = body.split_at_checked(to_usize(pages.saturating_mul(8)))?;
+        (footer == expected.encode(footer_commit(footer)?)).then(|| Self(decode_sums(sums)))
+    }
+
+    /// The sums on a page, checked.
+    pub(super) fn page(&self, number: u64, page: &[u8]) -> Option<Vec<u64>> {
+        let expected = self.0.get(to_usize(number))?;
+        (xxh3_64(page) == *expected).then(|| decode_sums(page))
+    }
+}
+
+impl Footer<'_> {
+    /// The trailer of a file whose blocks have these sums, and its checksum.
+    pub(super) fn trailer(&self, block_sums: &[u64]) -> (Vec<u8>, u64) {
+        let mut trailer = Vec::with_capacity(block_sums.len().saturating_mul(8).saturating_add(2048));
+        let mut page_sums = Vec::new();
+        for page in block_sums.chunks(to_usize(PAGE_SUMS)) {
+            let page: Vec<u8> = page.iter().flat_map(|sum| sum.to_be_bytes()).collect();
+            page_sums.extend_from_slice(&xxh3_64(&page).to_be_bytes());
+            trailer.extend_from_slice(&page);
+        }
+        page_sums.extend_from_slice(&self.encode(self.commit));
+        let checksum = xxh3_64(&page_sums);
+        trailer.extend_from_slice(&page_sums);
+        trailer.extend_from_slice(&checksum.to_be_bytes());
+        (trailer, checksum)
+    }
+
+    /// The footer up to its checksum.
+    fn encode(&self, commit: u64) -> Vec<u8> {
+        let key = self.key.as_bytes();
+        let mut bytes = key.to_vec();
+        bytes.extend_from_slice(&u16::try_from(key.len()).unwrap_or(u16::MAX).to_be_bytes());
+        for field in [self.id.0, self.size, commit] {
+            bytes.extend_from_slice(&field.to_be_bytes());
+        }
+        bytes.extend_from_slice(&MAGIC);
+        bytes
+    }
+}
+
+/// The commit that a footer tells, which no reader knows beforehand.
+fn footer_commit(footer: &[u8]) -> Option<u64> {
+    let (rest, _magic) = footer.split_last_chunk::<8>()?;
+    Some(u64::from_be_bytes(*rest.last_chunk::<8>()?))
+}
+
+fn decode_sums(bytes: &[u8]) -> Vec<u64> {
+    bytes.as_chunks::<8>().0.iter().map(|sum| u64::from_be_bytes(*sum)).collect()
+}
+
+pub(super) fn to_usize(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

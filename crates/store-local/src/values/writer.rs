@@ -1,0 +1,107 @@
+//! Writing a value file.
+
+use std::{fs::File, io, io::Write};
+
+use store::{Key, StoreError};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{BLOCK, Directory, trailer::Footer};
+use crate::{
+    janitor::Janitor,
+    record::{FileId, FileRef},
+};
+
+/// A value file being written. Dropping it removes the file.
+pub(crate) struct Writer {
+    file: File,
+    guard: Unlink,
+    size: u64,
+    block: Xxh3,
+    sums: Vec<u64>,
+}
+
+/// A value file that is durable but for its directory's entry. Dropping it removes the file.
+pub(crate) struct StagedFile {
+    pub(crate) file: FileRef,
+    guard: Unlink,
+}
+
+/// Removes a file that nothing refers to.
+struct Unlink {
+    id: FileId,
+    janitor: Option<Janitor>,
+}
+
+impl Writer {
+    /// Makes the file. Blocks.
+    pub(crate) fn create(directory: &Directory, id: FileId, janitor: Janitor) -> Result<Self, StoreError> {
+        let file = directory.create_file(id).map_err(|error| StoreError::io("make a value file", error))?;
+        let guard = Unlink { id, janitor: Some(janitor) };
+        Ok(Self { file, guard, size: 0, block: Xxh3::new(), sums: Vec::new() })
+    }
+
+    /// Appends bytes of the value. Blocks.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.file.write_all(bytes).map_err(|error| StoreError::io("write a value file", error))?;
+        self.sum(bytes);
+        Ok(())
+    }
+
+    /// Writes the trailer and makes the file durable, but for its directory's entry. Blocks.
+    pub(crate) fn finish(mut self, key: &Key, commit: u64) -> Result<StagedFile, FinishError> {
+        if !self.size.is_multiple_of(BLOCK) {
+            self.sums.push(self.block.digest());
+        }
+        let id = self.guard.id;
+        let footer = Footer { key, id, size: self.size, commit };
+        let (trailer, checksum) = footer.trailer(&self.sums);
+        self.file.write_all(&trailer).map_err(|error| StoreError::io("write a value file", error))?;
+        self.file.sync_data().map_err(FinishError::Sync)?;
+        Ok(StagedFile { file: FileRef { id, size: self.size, checksum }, guard: self.guard })
+    }
+
+    fn sum(&mut self, mut piece: &[u8]) {
+        while !piece.is_empty() {
+            let room = BLOCK.saturating_sub(self.size % BLOCK);
+            let take = piece.len().min(super::trailer::to_usize(room));
+            let (now, rest) = piece.split_at(take);
+            self.block.update(now);
+            self.size = self.size.saturating_add(take as u64);
+            if self.size.is_multiple_of(BLOCK) {
+                self.sums.push(self.block.digest());
+                self.block.reset();
+            }
+            piece = rest;
+        }
+    }
+}
+
+/// Why a value file could not be finished.
+pub(crate) enum FinishError {
+    /// Writing failed.
+    Store(StoreError),
+    /// Syncing failed, after which the system may have dropped what was written.
+    Sync(io::Error),
+}
+
+impl From<StoreError> for FinishError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl StagedFile {
+    /// Keeps the file, since the index refers to it now.
+    pub(crate) fn keep(mut self) -> FileRef {
+        self.guard.janitor = None;
+        self.file
+    }
+}
+
+impl Drop for Unlink {
+    fn drop(&mut self) {
+        if let Some(janitor) = self.janitor.take() {
+            janitor.remove(vec![self.id]);
+        }
+    }
+}
