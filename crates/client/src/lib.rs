@@ -1,1 +1,59 @@
-//! stub
+//! The store of a zarrd server, over HTTP.
+//!
+//! [`HttpStore`] implements the traits of the `store` crate, so whatever works on a local store works on a remote one:
+//!
+//! ```no_run
+//! use client::{BaseUrl, HttpStore, Token};
+//! use store::{ByteRange, Key, Page, Precondition, Prefix};
+//! use store::{ListableStore, ReadableStore, WriteableStore};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = HttpStore::new(BaseUrl::parse("http://127.0.0.1:8000")?)?;
+//!
+//! let key = Key::parse("lab/exp1/notes.txt")?;
+//! store.set(&key, "42 mice".into(), Precondition::none()).await?;
+//! if let Some(value) = store.get(&key, Some(ByteRange::last(4)?)).await? {
+//!     assert_eq!(value.bytes().await?, "mice");
+//! }
+//! for entry in store.list_prefix(&Prefix::parse("lab/")?, Page::first(1000)).await?.keys {
+//!     println!("{} {}", entry.key, entry.info.size);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A server that asks for a token, or has a certificate of one's own authority:
+//!
+//! ```no_run
+//! # use client::{BaseUrl, HttpStore, Token};
+//! # fn example(pem: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+//! let store = HttpStore::builder(BaseUrl::parse("https://zarr.lab.example")?)
+//!     .token(Token::parse("s3cret")?)
+//!     .certificates(pem)?
+//!     .build()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! With the feature `zarrs`, [`zarrs::ZarrsStore`] lends any such store to the `zarrs` crate.
+
+mod answer;
+mod base_url;
+mod failure;
+mod list;
+mod options;
+mod problem;
+mod read;
+mod store;
+mod token;
+mod transport;
+mod upload;
+mod write;
+#[cfg(feature = "zarrs")]
+pub mod zarrs;
+
+pub use base_url::{BaseUrl, BaseUrlError};
+pub use failure::TransportError;
+pub use options::{BuildError, HttpStoreBuilder, Retries, Timeouts};
+pub use store::HttpStore;
+pub use token::{Token, TokenError};

@@ -1,0 +1,162 @@
+//! Setting and erasing values.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use reqwest::{
+    Method, RequestBuilder, StatusCode,
+    header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH},
+};
+use store::{Content, Key, Precondition, Prefix, StoreError, WriteableStore, Written};
+use wire::{etag, headers, health::Readiness, listing::Erased, problem::Problem, query::Confirm, routes};
+
+use crate::{
+    HttpStore,
+    answer::{Answer, Refusal},
+    failure::{Failure, Repeat},
+    transport::{Clock, Transport},
+    upload::Upload,
+};
+
+/// The longest small JSON document that is read.
+const MAX_SMALL: usize = 64 * 1024;
+
+#[async_trait]
+impl WriteableStore for HttpStore {
+    async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError> {
+        let clock = self.transport.clock();
+        let bytes = match Upload::of(content, clock).await? {
+            Upload::Replayable(bytes) => bytes,
+            Upload::Once(streamed) => {
+                let request = put(&self.transport, key, &precondition);
+                let answer = streamed.send(request, clock).await.map_err(|failure| failure.error)?;
+                return written(answer, key).await.map_err(|failure| failure.error);
+            }
+        };
+        let (mut schedule, repeat) = (self.transport.schedule(clock), repeat(&precondition));
+        loop {
+            match try_set(&self.transport, key, bytes.clone(), &precondition, clock).await {
+                Ok(written) => return Ok(written),
+                Err(failure) => schedule.wait(failure, repeat).await?,
+            }
+        }
+    }
+
+    async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
+        let clock = self.transport.clock();
+        let (mut schedule, repeat) = (self.transport.schedule(clock), repeat(&precondition));
+        loop {
+            match try_erase(&self.transport, key, &precondition, clock).await {
+                Ok(existed) => return Ok(existed),
+                Err(failure) => schedule.wait(failure, repeat).await?,
+            }
+        }
+    }
+
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<u64, StoreError> {
+        let clock = self.transport.clock();
+        let mut schedule = self.transport.schedule(clock);
+        loop {
+            match try_erase_prefix(&self.transport, prefix, clock).await {
+                Ok(erased) => return Ok(erased),
+                Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
+            }
+        }
+    }
+
+    async fn writable(&self) -> Result<(), StoreError> {
+        let clock = self.transport.clock();
+        let mut schedule = self.transport.schedule(clock);
+        loop {
+            match try_writable(&self.transport, clock).await {
+                Ok(()) => return Ok(()),
+                Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
+            }
+        }
+    }
+}
+
+/// A conditional change whose answer was lost may be why its own precondition does not hold the second time.
+fn repeat(precondition: &Precondition) -> Repeat {
+    if *precondition == Precondition::none() { Repeat::Freely } else { Repeat::IfNotDone }
+}
+
+async fn try_set(
+    transport: &Transport,
+    key: &Key,
+    bytes: Bytes,
+    precondition: &Precondition,
+    clock: Clock,
+) -> Result<Written, Failure> {
+    let answer = transport.send(put(transport, key, precondition).body(bytes), clock).await?;
+    written(answer, key).await
+}
+
+fn put(transport: &Transport, key: &Key, precondition: &Precondition) -> RequestBuilder {
+    let request = transport.request(Method::PUT, &routes::key_path(key)).header(CONTENT_TYPE, headers::OCTETS);
+    conditional(request, precondition)
+}
+
+fn conditional(mut request: RequestBuilder, precondition: &Precondition) -> RequestBuilder {
+    if let Some(wanted) = &precondition.matches {
+        request = request.header(IF_MATCH, etag::render_list(wanted));
+    }
+    if let Some(unwanted) = &precondition.none_matches {
+        request = request.header(IF_NONE_MATCH, etag::render_list(unwanted));
+    }
+    request
+}
+
+async fn written(answer: Answer, key: &Key) -> Result<Written, Failure> {
+    let replaced = match answer.status() {
+        StatusCode::CREATED => false,
+        StatusCode::NO_CONTENT => true,
+        _ => return Err(answer.into_failure(Some(key)).await),
+    };
+    let version = answer.header(ETAG).and_then(etag::parse);
+    let version = version.ok_or_else(|| Failure::protocol("a value was set, and its ETag did not come"))?;
+    answer.discard().await;
+    Ok(Written { version, replaced })
+}
+
+async fn try_erase(
+    transport: &Transport,
+    key: &Key,
+    precondition: &Precondition,
+    clock: Clock,
+) -> Result<bool, Failure> {
+    let request = transport.request(Method::DELETE, &routes::key_path(key));
+    let answer = transport.send(conditional(request, precondition), clock).await?;
+    if answer.status() != StatusCode::NO_CONTENT {
+        return Err(answer.into_failure(Some(key)).await);
+    }
+    match answer.header(headers::EXISTED) {
+        Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        _ => Err(Failure::protocol("a key was erased, and it was not said whether it had a value")),
+    }
+}
+
+async fn try_erase_prefix(transport: &Transport, prefix: &Prefix, clock: Clock) -> Result<u64, Failure> {
+    let path = routes::prefix_path(prefix);
+    let target = if prefix.is_root() { format!("{path}?{}", Confirm::All.render()) } else { path };
+    let answer = transport.send(transport.request(Method::DELETE, &target), clock).await?;
+    if answer.status() != StatusCode::OK {
+        return Err(answer.into_failure(None).await);
+    }
+    Ok(answer.json::<Erased>(MAX_SMALL).await?.erased)
+}
+
+async fn try_writable(transport: &Transport, clock: Clock) -> Result<(), Failure> {
+    let answer = transport.send(transport.request(Method::GET, routes::READY), clock).await?;
+    if answer.status() != StatusCode::OK {
+        return Err(answer.into_failure(None).await);
+    }
+    let (status, request) = (answer.status(), answer.request_id());
+    match answer.json::<Readiness>(MAX_SMALL).await? {
+        Readiness { writable: true, .. } => Ok(()),
+        Readiness { writable: false, problem } => {
+            let problem = problem.map(Problem::new);
+            Err(Refusal { status, request, retry_after: None, problem }.into_failure(None))
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Stores as the `zarrs` crate wants them (feature `zarrs`).
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use client::{BaseUrl, HttpStore, zarrs::ZarrsStore};
+//! use zarrs_storage::AsyncReadableWritableListableStorage;
+//!
+//! # fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = HttpStore::new(BaseUrl::parse("http://127.0.0.1:8000")?)?;
+//! let storage: AsyncReadableWritableListableStorage = Arc::new(ZarrsStore::new(store));
+//! // zarrs::array::Array::async_open(storage, "/lab/exp1/foo").await?
+//! # Ok(())
+//! # }
+//! ```
+
+mod ranges;
+
+use std::{io, sync::Arc};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use store::{
+    Key, ListableStore, MAX_PAGE, Page, Precondition, Prefix, ReadableStore, StoreError, WriteableStore, walk,
+};
+use zarrs_storage::{
+    AsyncListableStorageTraits, AsyncMaybeBytesIterator, AsyncReadableStorageTraits, AsyncWritableStorageTraits,
+    MaybeBytes, OffsetBytesIterator, StorageError, StoreKey, StoreKeys, StoreKeysPrefixes, StorePrefix,
+    byte_range::ByteRangeIterator,
+};
+
+/// How many requests one call has under way at a time.
+const CONCURRENT: usize = 8;
+/// How often what another writer has changed meanwhile is done again.
+const TRIES: usize = 8;
+
+/// A store of this project as storage of the `zarrs` crate.
+///
+/// All the parts that one call reads are of one version of the value, and a partial write is never laid over another
+/// writer's: both are done again where somebody else was faster. Two calls, such as those with which `zarrs` reads first the index
+/// of a shard and then its chunks, may see two versions.
+#[derive(Clone, Debug)]
+pub struct ZarrsStore<S> {
+    store: S,
+}
+
+impl<S> ZarrsStore<S> {
+    /// Lends the store to `zarrs`.
+    pub fn new(store: S) -> Self {
+        Self { store }
+    }
+
+    /// The store.
+    pub fn inner(&self) -> &S {
+        &self.store
+    }
+}
+
+#[async_trait]
+impl<S: ReadableStore> AsyncReadableStorageTraits for ZarrsStore<S> {
+    async fn get(&self, key: &StoreKey) -> Result<MaybeBytes, StorageError> {
+        match self.store.get(&our_key(key)?, None).await.map_err(storage_error)? {
+            Some(value) => value.bytes().await.map(Some).map_err(storage_error),
+            None => Ok(None),
+        }
+    }
+
+    async fn get_partial_many<'a>(
+        &'a self,
+        key: &StoreKey,
+        byte_ranges: ByteRangeIterator<'a>,
+    ) -> Result<AsyncMaybeBytesIterator<'a>, StorageError> {
+        let (key, wanted) = (our_key(key)?, byte_ranges.collect::<Vec<_>>());
+        let parts = ranges::read(&self.store, &key, &wanted).await?;
+        Ok(parts.map(|parts| stream::iter(parts).boxed()))
+    }
+
+    async fn size_key(&self, key: &StoreKey) -> Result<Option<u64>, StorageError> {
+        let info = self.store.head(&our_key(key)?).await.map_err(storage_error)?;
+        Ok(info.map(|info| info.size))
+    }
+
+    fn supports_get_partial(&self) -> bool {
+        true
+    }
+}
+
+#[async_trait]
+impl<S: ReadableStore + WriteableStore> AsyncWritableStorageTraits for ZarrsStore<S> {
+    async fn set(&self, key: &StoreKey, value: Bytes) -> Result<(), StorageError> {
+        let set = self.store.set(&our_key(key)?, value.into(), Precondition::none()).await;
+        set.map(drop).map_err(storage_error)
+    }
+
+    async fn set_partial_many<'a>(
+        &'a self,
+        key: &StoreKey,
+        offset_values: OffsetBytesIterator<'a>,
+    ) -> Result<(), StorageError> {
+        let (key, changes) = (our_key(key)?, offset_values.collect::<Vec<_>>());
+        for _ in 1..TRIES {
+            match change(&self.store, &key, &changes).await {
+                Err(StoreError::PreconditionFailed { .. }) => {}
+                done => return done.map_err(storage_error),
+            }
+        }
+        change(&self.store, &key, &changes).await.map_err(storage_error)
+    }
+
+    async fn erase(&self, key: &StoreKey) -> Result<(), StorageError> {
+        self.store.erase(&our_key(key)?, Precondition::none()).await.map(drop).map_err(storage_error)
+    }
+
+    async fn erase_many(&self, keys: &[StoreKey]) -> Result<(), StorageError> {
+        let keys: Vec<Key> = keys.iter().map(our_key).collect::<Result<_, _>>()?;
+        let erasing = stream::iter(keys).map(|key| async move { self.store.erase(&key, Precondition::none()).await });
+        erasing.buffer_unordered(CONCURRENT).try_for_each(|_| async { Ok(()) }).await.map_err(storage_error)
+    }
+
+    async fn erase_prefix(&self, prefix: &StorePrefix) -> Result<(), StorageError> {
+        self.store.erase_prefix(&our_prefix(prefix)?).await.map(drop).map_err(storage_error)
+    }
+
+    /// A partial write replaces the whole value, so `zarrs` does better to encode a chunk anew.
+    fn supports_set_partial(&self) -> bool {
+        false
+    }
+}
+
+#[async_trait]
+impl<S: ListableStore> AsyncListableStorageTraits for ZarrsStore<S> {
+    async fn list(&self) -> Result<StoreKeys, StorageError> {
+        self.list_prefix(&StorePrefix::root()).await
+    }
+
+    async fn list_prefix(&self, prefix: &StorePrefix) -> Result<StoreKeys, StorageError> {
+        let prefix = our_prefix(prefix)?;
+        let keys =
+            walk(&self.store, &prefix).map_err(storage_error).and_then(|entry| async move { their_key(&entry.key) });
+        keys.try_collect().await
+    }
+
+    async fn list_dir(&self, prefix: &StorePrefix) -> Result<StoreKeysPrefixes, StorageError> {
+        let prefix = our_prefix(prefix)?;
+        let (mut keys, mut prefixes, mut next) = (Vec::new(), Vec::new(), Some(Page::first(MAX_PAGE)));
+        while let Some(page) = next {
+            let found = self.store.list_dir(&prefix, page).await.map_err(storage_error)?;
+            for entry in &found.keys {
+                keys.push(their_key(&entry.key)?);
+            }
+            for prefix in &found.prefixes {
+                prefixes.push(StorePrefix::new(prefix.as_str())?);
+            }
+            next = found.cursor.map(|cursor| Page::after(MAX_PAGE, cursor));
+        }
+        Ok(StoreKeysPrefixes::new(keys, prefixes))
+    }
+
+    async fn size_prefix(&self, prefix: &StorePrefix) -> Result<u64, StorageError> {
+        let prefix = our_prefix(prefix)?;
+        let sizes = walk(&self.store, &prefix).map_ok(|entry| entry.info.size);
+        sizes.try_fold(0_u64, |sum, size| async move { Ok(sum.saturating_add(size)) }).await.map_err(storage_error)
+    }
+}
+
+/// Lays the changes over the value of the key, if nobody else does so meanwhile.
+async fn change<S>(store: &S, key: &Key, changes: &[(u64, Bytes)]) -> Result<(), StoreError>
+where
+    S: ReadableStore + WriteableStore,
+{
+    let (mut bytes, version) = match store.get(key, None).await? {
+        Some(value) => {
+            let version = value.info.version;
+            (Vec::from(value.bytes().await?), Some(version))
+        }
+        None => (Vec::new(), None),
+    };
+    for (offset, change) in changes {
+        lay(&mut bytes, *offset, change)?;
+    }
+    store.set(key, bytes.into(), Precondition::unchanged(version)).await.map(drop)
+}
+
+/// Replaces the bytes from `offset` on, with zeros before where there were none.
+fn lay(bytes: &mut Vec<u8>, offset: u64, change: &[u8]) -> Result<(), StoreError> {
+    let too_large = || StoreError::Io { action: "hold the value in memory", source: io::ErrorKind::OutOfMemory.into() };
+    let start = usize::try_from(offset).map_err(|_| too_large())?;
+    let end = start.checked_add(change.len()).ok_or_else(too_large)?;
+    if let Some(more) = end.checked_sub(bytes.len()) {
+        bytes.try_reserve_exact(more).map_err(|_| too_large())?;
+        bytes.resize(end, 0);
+    }
+    if let Some(place) = bytes.get_mut(start..end) {
+        place.copy_from_slice(change);
+    }
+    Ok(())
+}
+
+fn our_key(key: &StoreKey) -> Result<Key, StorageError> {
+    Key::parse(key.as_str()).map_err(|error| invalid(error, key.as_str()))
+}
+
+fn our_prefix(prefix: &StorePrefix) -> Result<Prefix, StorageError> {
+    Prefix::parse(prefix.as_str()).map_err(|error| invalid(error, prefix.as_str()))
+}
+
+fn their_key(key: &Key) -> Result<StoreKey, StorageError> {
+    Ok(StoreKey::new(key.as_str())?)
+}
+
+fn invalid(error: store::KeyError, text: &str) -> StorageError {
+    StorageError::Unsupported(format!("{text:?} cannot be stored: {error}"))
+}
+
+/// The whole error, and not only its text, is kept within an I/O error, the one variant that can hold it.
+fn storage_error(error: StoreError) -> StorageError {
+    match error {
+        StoreError::ReadOnly => StorageError::ReadOnly,
+        error => StorageError::IOError(Arc::new(io::Error::other(error))),
+    }
+}
