@@ -24,7 +24,7 @@ pub use content::{ByteStream, Content, Info, Staged, Value};
 pub use error::{BoxError, Corruption, StoreError, UploadError};
 pub use key::{Key, KeyError, MAX_KEY_LEN, Prefix};
 pub use list::{Cursor, CursorSeal, DirPage, Entry, KeyPage, Listing, MAX_PAGE, Page, walk};
-pub use memory::MemoryStore;
+pub use memory::{MemoryLimits, MemoryStore};
 pub use range::{ByteRange, ByteRangeError};
 pub use traits::{
     Change, ListableStore, MAX_COMMIT_CHANGES, Outcome, ReadableStore, Snapshot, TransactionalStore, WriteableStore,

@@ -1,0 +1,102 @@
+//! Futures and streams that are dropped before their end.
+
+use std::{future::Future, pin::pin, time::Duration};
+
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+
+use super::{
+    Storage,
+    payload::Payload,
+    tools::{assert_absent, assert_has, get, key, put},
+};
+use crate::{Content, Precondition};
+
+/// Content that stops after some pieces and never goes on.
+fn stalling_content(payload: Payload, pieces: usize) -> Content {
+    let begin: Vec<_> = payload.pieces().take(pieces).map(Ok).collect();
+    Content { size: Some(payload.len), stream: stream::iter(begin).chain(stream::pending()).boxed() }
+}
+
+pub(super) async fn a_set_that_is_dropped_midway_changes_nothing(store: impl Storage) {
+    let old = Payload::new(1, 7_000);
+    put(&store, "a/old", old.content()).await;
+    for (size, pieces) in [(10, 0), (10_000, 2), (1 << 20, 3), (4 << 20, 60)] {
+        let payload = Payload::new(2, size);
+        for at in ["a/old", "a/absent"] {
+            let at = key(at);
+            let set = store.set(&at, stalling_content(payload, pieces), Precondition::none());
+            let ended = tokio::time::timeout(Duration::from_millis(100), set).await;
+            assert!(ended.is_err(), "a set ended without its content: {ended:?}");
+        }
+        assert_has(&store, "a/old", old).await;
+        assert_absent(&store, "a/absent").await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_has(&store, "a/old", old).await;
+    assert_absent(&store, "a/absent").await;
+    let new = Payload::new(3, 8_000);
+    put(&store, "a/old", new.content()).await;
+    assert_has(&store, "a/old", new).await;
+}
+
+/// Polls the future so many times, a little apart, and drops it; whether it had ended.
+pub(super) async fn drop_after<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    for _ in 0..polls {
+        if let Some(output) = (&mut future).now_or_never() {
+            return Some(output);
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    None
+}
+
+pub(super) async fn a_set_that_is_dropped_anywhere_is_made_or_not_made(store: impl Storage) {
+    let (old, new) = (Payload::new(1, 9_000), Payload::new(2, 300_000));
+    for polls in 0..20 {
+        let at = format!("a/{polls}");
+        let version = put(&store, &at, old.content()).await;
+        let ended = drop_after(polls, store.set(&key(&at), new.content(), Precondition::none())).await;
+        // A remote store may make the change later than now, so it is looked at more than once.
+        for _ in 0..3 {
+            let value = store.get(&key(&at), None).await.unwrap().expect("the old value or the new one");
+            if value.info.version == version {
+                assert!(ended.is_none(), "a set that was acknowledged is not to be seen");
+                old.assert_is(value).await;
+            } else {
+                new.assert_is(value).await;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+pub(super) async fn an_erase_that_is_dropped_anywhere_is_made_or_not_made(store: impl Storage) {
+    let payload = Payload::new(1, 9_000);
+    for polls in 0..10 {
+        let at = format!("a/{polls}");
+        put(&store, &at, payload.content()).await;
+        let ended = drop_after(polls, store.erase(&key(&at), Precondition::none())).await;
+        match store.get(&key(&at), None).await.unwrap() {
+            Some(value) => {
+                assert!(ended.is_none(), "an erase that was acknowledged is not to be seen");
+                payload.assert_is(value).await;
+            }
+            None => assert_eq!(store.head(&key(&at)).await.unwrap(), None),
+        }
+    }
+}
+
+pub(super) async fn a_value_that_is_dropped_midway_harms_nothing(store: impl Storage) {
+    let payload = Payload::new(1, 4 << 20);
+    put(&store, "a", payload.content()).await;
+    for _ in 0..20 {
+        let unread = store.get(&key("a"), None).await.unwrap().unwrap();
+        let mut begun = store.get(&key("a"), None).await.unwrap().unwrap();
+        assert!(begun.stream.try_next().await.unwrap().is_some());
+        drop((unread, begun));
+    }
+    assert_has(&store, "a", payload).await;
+    put(&store, "a", "new").await;
+    assert_eq!(get(&store, "a").await.as_deref(), Some(&b"new"[..]));
+}

@@ -1,0 +1,208 @@
+//! Many at once.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tokio::{sync::Barrier, task::JoinSet};
+
+use super::{
+    Storage,
+    payload::Payload,
+    tools::{assert_absent, assert_has, get, key, list_keys, put},
+};
+use crate::{ByteRange, Precondition, StoreError, Version, Written};
+
+/// Runs so many tasks that begin at the same time, and gives what they return.
+async fn at_once<S, T, F>(store: &S, tasks: u64, task: impl Fn(S, u64) -> F) -> Vec<T>
+where
+    S: Storage,
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let start = Arc::new(Barrier::new(usize::try_from(tasks).unwrap()));
+    let mut running = JoinSet::new();
+    for number in 0..tasks {
+        let (start, task) = (start.clone(), task(store.clone(), number));
+        running.spawn(async move {
+            start.wait().await;
+            task.await
+        });
+    }
+    running.join_all().await
+}
+
+pub(super) async fn one_creator_wins(store: impl Storage) {
+    for round in 0..8 {
+        let at = format!("a/{round}");
+        let results = at_once(&store, 16, |store, number| {
+            let at = key(&at);
+            async move {
+                let content = Payload::new(number, 3_000 + number).content();
+                (number, store.set(&at, content, Precondition::absent()).await)
+            }
+        })
+        .await;
+        let mut winners = Vec::new();
+        for (number, result) in results {
+            match result {
+                Ok(written) => winners.push((number, written)),
+                Err(error) => assert!(matches!(error, StoreError::PreconditionFailed { .. }), "{error:?}"),
+            }
+        }
+        let [(winner, written)] = winners[..] else { panic!("{} of 16 created {at}", winners.len()) };
+        assert!(!written.replaced);
+        assert_eq!(store.head(&key(&at)).await.unwrap().unwrap().version, written.version);
+        assert_has(&store, &at, Payload::new(winner, 3_000 + winner)).await;
+    }
+}
+
+pub(super) async fn one_eraser_wins(store: impl Storage) {
+    for round in 0..8 {
+        let at = format!("a/{round}");
+        let version = put(&store, &at, "value").await;
+        let results = at_once(&store, 8, |store, _| {
+            let at = key(&at);
+            async move { store.erase(&at, Precondition::at(version)).await }
+        })
+        .await;
+        let mut winners = 0;
+        for result in results {
+            match result {
+                Ok(existed) => winners += u32::from(existed),
+                Err(error) => assert!(matches!(error, StoreError::PreconditionFailed { .. }), "{error:?}"),
+            }
+        }
+        assert_eq!(winners, 1, "of 8 erasers of {at}");
+        assert_absent(&store, &at).await;
+    }
+}
+
+pub(super) async fn compare_and_swap_loses_no_increment(store: impl Storage) {
+    const TASKS: u64 = 6;
+    const EACH: u64 = 8;
+    at_once(&store, TASKS, |store, _| async move {
+        for _ in 0..EACH {
+            while !increment(&store).await {}
+        }
+    })
+    .await;
+    assert_eq!(get(&store, "counter").await.unwrap(), (TASKS * EACH).to_string());
+}
+
+/// Tries to add one to the counter; whether no other writer came between.
+async fn increment(store: &impl Storage) -> bool {
+    let (count, version) = match store.get(&key("counter"), None).await.unwrap() {
+        Some(value) => {
+            let version = value.info.version;
+            let text = String::from_utf8(value.bytes().await.unwrap().to_vec()).unwrap();
+            (text.parse::<u64>().unwrap(), Some(version))
+        }
+        None => (0, None),
+    };
+    let content = (count + 1).to_string().into();
+    match store.set(&key("counter"), content, Precondition::unchanged(version)).await {
+        Ok(_) => true,
+        Err(StoreError::PreconditionFailed { .. }) => false,
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+pub(super) async fn sets_of_one_key_come_one_after_the_other(store: impl Storage) {
+    for round in 0..4 {
+        let at = format!("a/{round}");
+        let written: HashMap<Version, (u64, Written)> = at_once(&store, 12, |store, number| {
+            let at = key(&at);
+            async move {
+                let content = Payload::new(number, 100 + 1_000 * number).content();
+                let written = store.set(&at, content, Precondition::none()).await.expect("set");
+                (written.version, (number, written))
+            }
+        })
+        .await
+        .into_iter()
+        .collect();
+        assert_eq!(written.len(), 12, "a version was given twice");
+        assert_eq!(
+            written.values().filter(|(_, written)| !written.replaced).count(),
+            1,
+            "only the first found nothing"
+        );
+        let last = store.head(&key(&at)).await.unwrap().unwrap().version;
+        let (number, _) = written[&last];
+        assert_has(&store, &at, Payload::new(number, 100 + 1_000 * number)).await;
+        assert_eq!(list_keys(&store, "a/").await.len(), round + 1);
+    }
+}
+
+/// What the writers of [`readers_see_whole_values`] set. The length tells the seed, so that a reader knows what to
+/// expect, and goes back and forth over the sizes at which stores change their ways.
+fn self_telling(seed: u64) -> Payload {
+    let size = [10, 4_090, 60_000, 131_000, 400_000][usize::try_from(seed % 5).unwrap()];
+    Payload::new(seed, size + seed)
+}
+
+fn told_by(size: u64) -> Payload {
+    let seeds = (0..60).map(self_telling);
+    let mut fitting = seeds.filter(|payload| payload.len == size);
+    fitting.next().unwrap_or_else(|| panic!("no value of {size} bytes was ever set"))
+}
+
+pub(super) async fn readers_see_whole_values(store: impl Storage) {
+    put(&store, "a", self_telling(0).content()).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut readers = JoinSet::new();
+    for reader in 0..4 {
+        let (store, stop) = (store.clone(), stop.clone());
+        readers.spawn(async move {
+            let mut seen = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let range =
+                    [None, Some(ByteRange::From(7)), Some(ByteRange::last(5_000).unwrap())][(reader + seen) % 3];
+                if let Some(value) = store.get(&key("a"), range).await.expect("get") {
+                    told_by(value.info.size).assert_is(value).await;
+                }
+                seen += 1;
+                tokio::task::yield_now().await;
+            }
+            assert!(seen > 0);
+        });
+    }
+    let versions: Vec<Vec<Version>> = at_once(&store, 2, |store, writer| async move {
+        let mut versions = Vec::new();
+        for seed in (1 + writer..60).step_by(2) {
+            versions.push(put(&store, "a", self_telling(seed).content()).await);
+            if seed % 10 == 0 {
+                store.erase(&key("a"), Precondition::none()).await.expect("erase");
+            }
+        }
+        versions
+    })
+    .await;
+    stop.store(true, Ordering::Relaxed);
+    readers.join_all().await;
+    if let Some(info) = store.head(&key("a")).await.unwrap() {
+        assert!(versions.concat().contains(&info.version));
+    }
+}
+
+pub(super) async fn writers_read_what_they_wrote(store: impl Storage) {
+    at_once(&store, 8, |store, writer| async move {
+        let (below, at) = (format!("{writer}/"), format!("{writer}/key"));
+        for step in 0..5 {
+            let payload = Payload::new(10 * writer + step, 4_094 + step);
+            let version = put(&store, &at, payload.content()).await;
+            assert_eq!(store.head(&key(&at)).await.unwrap().unwrap().version, version);
+            assert_has(&store, &at, payload).await;
+            assert_eq!(list_keys(&store, &below).await, [at.as_str()]);
+            assert!(store.erase(&key(&at), Precondition::at(version)).await.unwrap());
+            assert_absent(&store, &at).await;
+        }
+    })
+    .await;
+    assert_eq!(list_keys(&store, "").await, Vec::<String>::new());
+}

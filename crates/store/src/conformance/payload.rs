@@ -1,0 +1,116 @@
+//! Values that can be made and checked piece by piece, without being held.
+
+use std::{ops::Range, sync::LazyLock};
+
+use bytes::Bytes;
+use futures::{TryStreamExt, stream};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::{Content, StoreError, Value};
+
+/// A value that is given by its seed and length. Values of different seeds differ everywhere but by chance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Payload {
+    pub(super) seed: u64,
+    pub(super) len: u64,
+}
+
+/// A prime, so that blocks which change places, or come from another value, do not fit.
+const PERIOD: usize = 65_521;
+
+/// Two periods of noise: any piece of up to one period is a slice of it.
+static NOISE: LazyLock<Bytes> = LazyLock::new(|| {
+    let words = (0..PERIOD as u64).flat_map(|number| xxh3_64_with_seed(&number.to_le_bytes(), 0).to_le_bytes());
+    let period: Vec<u8> = words.take(PERIOD).collect();
+    Bytes::from(period.repeat(2))
+});
+
+/// The lengths of the pieces in which content comes, over and over.
+const PIECES: [usize; 7] = [1, 4_095, 65_000, 7, 16_384, 1_000, 33_333];
+
+impl Payload {
+    pub(super) fn new(seed: u64, len: u64) -> Self {
+        Self { seed, len }
+    }
+
+    /// The bytes from `at` on, `len` of them, but at most a period.
+    fn piece(self, at: u64, len: usize) -> Bytes {
+        let start = ((self.seed % PERIOD as u64) * 40_503 + at % PERIOD as u64) as usize % PERIOD;
+        NOISE.slice(start..start + len.min(PERIOD))
+    }
+
+    /// The pieces of the content in order, of uneven lengths.
+    pub(super) fn pieces(self) -> impl Iterator<Item = Bytes> + Send + 'static {
+        let mut lengths = PIECES.into_iter().cycle();
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let left = self.len.checked_sub(at).filter(|left| *left > 0)?;
+            let piece = self.piece(at, lengths.next()?.min(usize::try_from(left).unwrap_or(usize::MAX)));
+            at += piece.len() as u64;
+            Some(piece)
+        })
+    }
+
+    /// The value in pieces, its length announced.
+    pub(super) fn content(self) -> Content {
+        Content { size: Some(self.len), ..self.content_of_unknown_size() }
+    }
+
+    /// The value in pieces, its length not announced.
+    pub(super) fn content_of_unknown_size(self) -> Content {
+        Content::from_stream(stream::iter(self.pieces().map(Ok)))
+    }
+
+    /// The whole value.
+    pub(super) fn bytes(self) -> Bytes {
+        self.pieces().collect::<Vec<_>>().concat().into()
+    }
+
+    /// Reads the value to its end and fails unless it is the range that it says it is of this payload.
+    pub(super) async fn assert_is(self, value: Value) {
+        let mut reader = self.reader(&value);
+        let mut stream = value.stream;
+        while let Some(piece) = stream.try_next().await.expect("the value can be read") {
+            reader.take(&piece);
+        }
+        reader.finish();
+    }
+
+    /// What compares the pieces of `value` with those of this payload.
+    pub(super) fn reader(self, value: &Value) -> PayloadReader {
+        assert_eq!(value.info.size, self.len, "the size of {self:?}");
+        PayloadReader { payload: self, left: value.range.clone() }
+    }
+}
+
+/// Compares what is read with what was written.
+#[derive(Debug)]
+pub(super) struct PayloadReader {
+    payload: Payload,
+    left: Range<u64>,
+}
+
+impl PayloadReader {
+    pub(super) fn take(&mut self, read: &[u8]) {
+        let payload = self.payload;
+        assert!(
+            read.len() as u64 <= self.left.end - self.left.start,
+            "{payload:?} yields more bytes than its range has"
+        );
+        for part in read.chunks(PERIOD) {
+            let at = self.left.start;
+            assert!(payload.piece(at, part.len()) == part, "{payload:?} was read back differently after byte {at}");
+            self.left.start += part.len() as u64;
+        }
+    }
+
+    pub(super) fn finish(self) {
+        assert!(self.left.is_empty(), "{:?} ended {} bytes early", self.payload, self.left.end - self.left.start);
+    }
+}
+
+/// Content that breaks off with `error` after the payload's first pieces.
+pub(super) fn broken_content(payload: Payload, pieces: usize, error: StoreError) -> Content {
+    let pieces: Vec<_> = payload.pieces().take(pieces).map(Ok).chain([Err(error)]).collect();
+    Content { size: Some(payload.len), ..Content::from_stream(stream::iter(pieces)) }
+}

@@ -1,0 +1,134 @@
+//! What is still there when a store was closed and opened again.
+
+use std::{collections::HashSet, time::Duration};
+
+use futures::{StreamExt, stream};
+
+use super::{
+    Factory, Reopen,
+    payload::Payload,
+    tools::{SIZES, assert_absent, assert_has, get, key, key_pages, list_keys, prefix, put, put_names},
+    transaction::{erase, set},
+};
+use crate::{Content, Precondition, ReadableStore, TransactionalStore, WriteableStore};
+
+pub(super) async fn values_versions_and_times_stay<F: Reopen>(factory: &F) {
+    let (store, keep) = factory.create().await;
+    for (seed, size) in (0..).zip(SIZES) {
+        put(&store, &format!("a/{size}"), Payload::new(seed, size).content()).await;
+    }
+    put_names(&store, &["a", "ä/\u{10ffff}", " ", &"k".repeat(1024)]).await;
+    let before = key_pages(&store, "", 1_000).await;
+    let (store, _keep) = factory.reopen(store, keep).await;
+    assert_eq!(key_pages(&store, "", 1_000).await, before);
+    for (seed, size) in (0..).zip(SIZES) {
+        assert_has(&store, &format!("a/{size}"), Payload::new(seed, size)).await;
+    }
+    for entry in before.concat() {
+        assert_eq!(store.head(&entry.key).await.unwrap(), Some(entry.info));
+    }
+    // A version that was read before can still be written against.
+    let entry = &before[0][0];
+    store.set(&entry.key, "new".into(), Precondition::at(entry.info.version)).await.unwrap();
+}
+
+pub(super) async fn erased_keys_stay_erased<F: Reopen>(factory: &F) {
+    let (store, keep) = factory.create().await;
+    for (seed, at) in (0..).zip(["a", "b/c", "b/d", "e", "f"]) {
+        put(&store, at, Payload::new(seed, 10_000 * seed).content()).await;
+    }
+    assert!(store.erase(&key("a"), Precondition::none()).await.unwrap());
+    assert_eq!(store.erase_prefix(&prefix("b/")).await.unwrap(), 2);
+    put(&store, "e", "new").await;
+    let (store, _keep) = factory.reopen(store, keep).await;
+    assert_eq!(list_keys(&store, "").await, ["e", "f"]);
+    for erased in ["a", "b/c", "b/d"] {
+        assert_absent(&store, erased).await;
+    }
+    assert_eq!(get(&store, "e").await.as_deref(), Some(&b"new"[..]));
+    assert_has(&store, "f", Payload::new(4, 40_000)).await;
+}
+
+pub(super) async fn versions_are_never_given_again<F: Reopen>(factory: &F) {
+    let (mut store, mut keep) = factory.create().await;
+    let mut versions = HashSet::new();
+    for _ in 0..3 {
+        for at in ["a", "a", "b"] {
+            assert!(versions.insert(put(&store, at, "equal").await), "a version was given again");
+        }
+        assert!(store.erase(&key("a"), Precondition::none()).await.unwrap());
+        (store, keep) = factory.reopen(store, keep).await;
+    }
+    drop((store, keep));
+}
+
+pub(super) async fn a_store_can_be_opened_many_times<F: Reopen>(factory: &F) {
+    let (mut store, mut keep) = factory.create().await;
+    for round in 0..5 {
+        for earlier in 0..round {
+            assert_has(&store, &format!("r/{earlier}"), Payload::new(earlier, 3_000 * earlier)).await;
+        }
+        put(&store, &format!("r/{round}"), Payload::new(round, 3_000 * round).content()).await;
+        (store, keep) = factory.reopen(store, keep).await;
+    }
+    assert_eq!(list_keys(&store, "r/").await.len(), 5);
+    drop((store, keep));
+}
+
+pub(super) async fn what_was_sent_in_part_is_gone<F: Reopen>(factory: &F) {
+    let (store, keep) = factory.create().await;
+    let old = Payload::new(1, 9_000);
+    put(&store, "old", old.content()).await;
+    for at in ["old", "absent"] {
+        let pieces: Vec<_> = Payload::new(2, 1 << 20).pieces().take(20).map(Ok).collect();
+        let content = Content { size: Some(1 << 20), stream: stream::iter(pieces).chain(stream::pending()).boxed() };
+        let key = key(at);
+        let set = store.set(&key, content, Precondition::none());
+        assert!(tokio::time::timeout(Duration::from_millis(50), set).await.is_err(), "a set ended without its content");
+    }
+    let (store, _keep) = factory.reopen(store, keep).await;
+    assert_has(&store, "old", old).await;
+    assert_absent(&store, "absent").await;
+    assert_eq!(list_keys(&store, "").await, ["old"]);
+}
+
+pub(super) async fn commits_stay<F>(factory: &F)
+where
+    F: Reopen + Factory<Store: TransactionalStore>,
+{
+    let (store, keep) = factory.create().await;
+    put_names(&store, &["replaced", "erased"]).await;
+    let mut changes = vec![erase("erased"), set(&store, "replaced", "new").await];
+    for (seed, size) in (0..).zip(SIZES) {
+        changes.push(set(&store, &format!("a/{size}"), Payload::new(seed, size).content()).await);
+    }
+    store.commit(changes).await.unwrap();
+    let before = key_pages(&store, "", 1_000).await;
+    let (store, _keep) = factory.reopen(store, keep).await;
+    assert_eq!(key_pages(&store, "", 1_000).await, before);
+    assert_eq!(get(&store, "replaced").await.as_deref(), Some(&b"new"[..]));
+    assert_absent(&store, "erased").await;
+    for (seed, size) in (0..).zip(SIZES) {
+        assert_has(&store, &format!("a/{size}"), Payload::new(seed, size)).await;
+    }
+}
+
+pub(super) async fn staged_values_do_not_stay<F>(factory: &F)
+where
+    F: Reopen + Factory<Store: TransactionalStore>,
+{
+    let (store, keep) = factory.create().await;
+    put(&store, "old", "old").await;
+    let mut stale = Vec::new();
+    for size in [10, 10_000, 1 << 20] {
+        stale.push(set(&store, "old", Payload::new(1, size).content()).await);
+        drop(set(&store, "absent", Payload::new(1, size).content()).await);
+    }
+    let (store, _keep) = factory.reopen(store, keep).await;
+    assert_eq!(list_keys(&store, "").await, ["old"]);
+    for change in stale {
+        let result = store.commit(vec![change]).await;
+        assert!(result.is_err(), "a value that was staged before the store was closed was committed");
+    }
+    assert_eq!(get(&store, "old").await.as_deref(), Some(&b"old"[..]));
+}

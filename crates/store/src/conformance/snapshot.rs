@@ -1,0 +1,263 @@
+//! Many keys as of one commit.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use futures::TryStreamExt;
+use tokio::task::JoinSet;
+
+use super::{
+    Storage,
+    payload::Payload,
+    tools::{assert_has, get, key, prefix, put, put_names},
+    transaction::{check, erase, set, set_if},
+};
+use crate::{ByteRange, Change, Key, Precondition, Snapshot, StoreError, TransactionalStore};
+
+async fn snapshot(store: &impl TransactionalStore, keys: &[&str]) -> Box<dyn Snapshot> {
+    let keys: Vec<Key> = keys.iter().map(|name| key(name)).collect();
+    store.snapshot(&keys).await.expect("a snapshot")
+}
+
+/// The key's value in the snapshot, as text.
+async fn text(snapshot: &dyn Snapshot, at: &str) -> Option<String> {
+    let value = snapshot.get(&key(at), None).await.expect("a value of the snapshot")?;
+    let bytes = value.bytes().await.expect("the value can be read");
+    Some(String::from_utf8(bytes.to_vec()).expect("text"))
+}
+
+pub(super) async fn a_snapshot_reads_as_the_store_does(store: impl Storage + TransactionalStore) {
+    let payload = Payload::new(1, 140_000);
+    put(&store, "a", payload.content()).await;
+    put(&store, "empty", "").await;
+    // A key may be named twice, in any order.
+    let snapshot = snapshot(&store, &["none", "a", "empty", "a"]).await;
+    for at in ["a", "empty", "none"] {
+        let info = store.head(&key(at)).await.unwrap();
+        assert_eq!(snapshot.head(&key(at)).unwrap(), info);
+        assert_eq!(snapshot.get(&key(at), None).await.unwrap().map(|value| value.info), info);
+    }
+    for range in [None, Some(ByteRange::From(131_000)), Some(ByteRange::bounded(5, 131_073).unwrap())] {
+        payload.assert_is(snapshot.get(&key("a"), range).await.unwrap().unwrap()).await;
+    }
+    let last = ByteRange::last(7).unwrap();
+    let value = snapshot.get(&key("empty"), Some(last)).await.unwrap().unwrap();
+    assert_eq!(value.range, 0..0);
+    assert!(snapshot.get(&key("none"), Some(last)).await.unwrap().is_none());
+    let result = snapshot.get(&key("a"), Some(ByteRange::From(140_000))).await;
+    assert_fails!(result, StoreError::RangeNotSatisfiable { info } if info.size == 140_000);
+}
+
+pub(super) async fn a_snapshot_stays_while_its_keys_change(store: impl Storage + TransactionalStore) {
+    put_names(&store, &["replaced", "erased", "swept/a", "kept"]).await;
+    let names = ["replaced", "erased", "swept/a", "kept", "new"];
+    let snapshot = snapshot(&store, &names).await;
+    let before: Vec<_> = names.iter().map(|name| snapshot.head(&key(name)).unwrap()).collect();
+    for round in 0..3 {
+        put(&store, "replaced", format!("{round}")).await;
+        put(&store, "new", "new").await;
+        store.erase(&key("erased"), Precondition::none()).await.unwrap();
+        store.erase_prefix(&prefix("swept/")).await.unwrap();
+        for name in &names[..4] {
+            assert_eq!(text(&*snapshot, name).await.as_deref(), Some(*name));
+        }
+        assert_eq!(text(&*snapshot, "new").await, None);
+    }
+    let after: Vec<_> = names.iter().map(|name| snapshot.head(&key(name)).unwrap()).collect();
+    assert_eq!(after, before);
+    assert_eq!(get(&store, "replaced").await.as_deref(), Some(&b"2"[..]));
+}
+
+pub(super) async fn a_value_of_a_snapshot_outlives_it(store: impl Storage + TransactionalStore) {
+    let payload = Payload::new(1, 2 << 20);
+    put(&store, "a", payload.content()).await;
+    let snapshot = snapshot(&store, &["a"]).await;
+    let unread = snapshot.get(&key("a"), None).await.unwrap().unwrap();
+    let mut begun = snapshot.get(&key("a"), None).await.unwrap().unwrap();
+    let mut reader = payload.reader(&begun);
+    reader.take(&begun.stream.try_next().await.unwrap().unwrap());
+    put(&store, "a", "new").await;
+    drop(snapshot);
+    put(&store, "a", "newer").await;
+    payload.assert_is(unread).await;
+    while let Some(piece) = begun.stream.try_next().await.unwrap() {
+        reader.take(&piece);
+    }
+    reader.finish();
+}
+
+pub(super) async fn a_snapshot_knows_its_own_keys_only(store: impl Storage + TransactionalStore) {
+    put_names(&store, &["a", "a/b", "b"]).await;
+    let some = snapshot(&store, &["a", "none"]).await;
+    for other in ["a/b", "b", "none/either"] {
+        assert_fails!(some.head(&key(other)), StoreError::NotInSnapshot { key: told } if told == key(other));
+        let result = some.get(&key(other), None).await;
+        assert_fails!(result, StoreError::NotInSnapshot { key: told } if told == key(other));
+    }
+    assert_eq!(some.head(&key("none")).unwrap(), None);
+    let empty = snapshot(&store, &[]).await;
+    assert_fails!(empty.head(&key("a")), StoreError::NotInSnapshot { .. });
+}
+
+const GENERATION_KEYS: usize = 20;
+
+/// Every commit sets or erases all the keys; no snapshot sees more than one generation.
+pub(super) async fn commits_are_seen_whole(store: impl Storage + TransactionalStore) {
+    let names: Vec<String> = (0..GENERATION_KEYS).map(|number| format!("g/{number}")).collect();
+    let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut readers = JoinSet::new();
+    for _ in 0..3 {
+        let (store, keys, stop) = (store.clone(), keys.clone(), stop.clone());
+        readers.spawn(async move {
+            let mut snapshots = 0;
+            while snapshots == 0 || !stop.load(Ordering::Relaxed) {
+                let snapshot = store.snapshot(&keys).await.expect("a snapshot");
+                let mut seen = Vec::new();
+                for key in &keys {
+                    seen.push(text(&*snapshot, key.as_str()).await);
+                }
+                assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "a commit was seen in part: {seen:?}");
+                snapshots += 1;
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    for generation in 0..25 {
+        // Some generations are large enough for files.
+        let len = if generation % 3 == 0 { 5_000 } else { 3 };
+        let mut changes = Vec::new();
+        for name in &names {
+            changes.push(if generation % 5 == 4 {
+                erase(name)
+            } else {
+                set(&store, name, format!("{generation:0>len$}")).await
+            });
+        }
+        store.commit(changes).await.expect("a commit");
+    }
+    stop.store(true, Ordering::Relaxed);
+    readers.join_all().await;
+}
+
+const ACCOUNTS: u64 = 5;
+const BALANCE: u64 = 100;
+
+/// Moves something between two accounts; whether nobody else changed them meanwhile.
+async fn transfer(store: &impl TransactionalStore, from: u64, to: u64) -> bool {
+    let names = [format!("account/{from}"), format!("account/{to}")];
+    let snapshot = snapshot(store, &[&names[0], &names[1]]).await;
+    let mut changes: Vec<Change> = Vec::new();
+    let balances: Vec<u64> = [text(&*snapshot, &names[0]).await, text(&*snapshot, &names[1]).await]
+        .map(|text| text.expect("a balance").parse().expect("a number"))
+        .into();
+    for (name, balance) in names.iter().zip([balances[0].saturating_sub(1), balances[1] + balances[0].min(1)]) {
+        let unchanged = Precondition::unchanged(snapshot.head(&key(name)).unwrap().map(|info| info.version));
+        changes.push(set_if(store, name, balance.to_string(), unchanged).await);
+    }
+    changes.push(check("closed", Precondition::absent()));
+    match store.commit(changes).await {
+        Ok(_) => true,
+        Err(StoreError::PreconditionFailed { .. }) => false,
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+pub(super) async fn transfers_keep_the_sum(store: impl Storage + TransactionalStore) {
+    let names: Vec<String> = (0..ACCOUNTS).map(|account| format!("account/{account}")).collect();
+    for name in &names {
+        put(&store, name, BALANCE.to_string()).await;
+    }
+    let mut tasks = JoinSet::new();
+    for task in 0..4 {
+        let store = store.clone();
+        tasks.spawn(async move {
+            for step in 0..10 {
+                let from = (task + step) % ACCOUNTS;
+                let to = (from + 1 + task % (ACCOUNTS - 1)) % ACCOUNTS;
+                while !transfer(&store, from, to).await {}
+            }
+        });
+    }
+    let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
+    loop {
+        let ended = tasks.is_empty();
+        let snapshot = store.snapshot(&keys).await.expect("a snapshot");
+        let mut sum = 0;
+        for name in &names {
+            sum += text(&*snapshot, name).await.expect("a balance").parse::<u64>().expect("a number");
+        }
+        assert_eq!(sum, ACCOUNTS * BALANCE, "a snapshot saw half a transfer, or one was lost");
+        if ended {
+            return;
+        }
+        while let Some(result) = tasks.try_join_next() {
+            result.expect("a task");
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Snapshots of values of 1 MiB are read, slowly, while each of their keys is replaced and erased several times.
+pub(super) async fn large_values_stay_while_writers_replace_and_erase(store: impl Storage + TransactionalStore) {
+    let names: Vec<String> = (0..4).map(|number| format!("l/{number}")).collect();
+    let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
+    let payload = |generation: u64, number: u64| Payload::new(generation * 10 + number, (1 << 20) + generation);
+    let mut readers = JoinSet::new();
+    for generation in 0..6 {
+        let mut changes = Vec::new();
+        for (number, name) in (0..).zip(&names) {
+            changes.push(set(&store, name, payload(generation, number).content()).await);
+        }
+        store.commit(changes).await.expect("a commit");
+        let snapshot = store.snapshot(&keys).await.expect("a snapshot");
+        let read = keys.clone();
+        readers.spawn(async move {
+            for (number, key) in (0..).zip(&read) {
+                let mut value = snapshot.get(key, None).await.expect("get").expect("a value");
+                let mut reader = payload(generation, number).reader(&value);
+                while let Some(piece) = value.stream.try_next().await.expect("a piece") {
+                    reader.take(&piece);
+                    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                }
+                reader.finish();
+            }
+        });
+        if generation % 2 == 1 {
+            store.erase_prefix(&prefix("l/")).await.expect("erase_prefix");
+        } else {
+            store.erase(&keys[0], Precondition::none()).await.expect("erase");
+        }
+    }
+    readers.join_all().await;
+    put(&store, "l/0", payload(9, 9).content()).await;
+    assert_has(&store, "l/0", payload(9, 9)).await;
+}
+
+/// Erasing a prefix of up to as many keys as a commit may change is one commit.
+pub(super) async fn erase_prefix_is_seen_whole(store: impl Storage + TransactionalStore) {
+    let names: Vec<String> = (0..100).map(|number| format!("e/{number}")).collect();
+    let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
+    for _ in 0..8 {
+        let mut changes = Vec::new();
+        for name in &names {
+            changes.push(set(&store, name, "value").await);
+        }
+        store.commit(changes).await.expect("a commit");
+        let eraser = store.clone();
+        let erasing = tokio::spawn(async move { eraser.erase_prefix(&prefix("e/")).await.expect("erase_prefix") });
+        loop {
+            let ended = erasing.is_finished();
+            let snapshot = store.snapshot(&keys).await.expect("a snapshot");
+            let left = keys.iter().filter(|key| snapshot.head(key).expect("a head").is_some()).count();
+            assert!(left == 100 && !ended || left == 0, "{left} of 100 keys are left");
+            if ended {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(erasing.await.expect("the eraser"), 100);
+    }
+}

@@ -1,0 +1,118 @@
+//! What many checks need.
+
+use bytes::Bytes;
+
+use super::{Storage, payload::Payload};
+use crate::{Content, DirPage, Entry, Key, KeyPage, Page, Precondition, Prefix, ReadableStore, Version, Written};
+
+/// Fails unless the result is an error of this form.
+macro_rules! assert_fails {
+    ($result:expr, $form:pat $(if $guard:expr)?) => {
+        match $result {
+            Err($form) $(if $guard)? => {}
+            other => panic!("instead of {}, this came: {other:?}", stringify!($form $(if $guard)?)),
+        }
+    };
+}
+
+/// The sizes about which stores change their ways: empty, inline, blocks and their edges.
+pub(super) const SIZES: [u64; 9] = [0, 1, 4_095, 4_096, 4_097, 131_071, 131_072, 131_073, 1_048_576];
+
+pub(super) fn key(text: &str) -> Key {
+    Key::parse(text).unwrap_or_else(|error| panic!("{text:?} is no key: {error}"))
+}
+
+pub(super) fn prefix(text: &str) -> Prefix {
+    Prefix::parse(text).unwrap_or_else(|error| panic!("{text:?} is no prefix: {error}"))
+}
+
+/// Sets the key, whatever it had.
+pub(super) async fn put(store: &impl Storage, at: &str, content: impl Into<Content>) -> Version {
+    put_written(store, at, content).await.version
+}
+
+pub(super) async fn put_written(store: &impl Storage, at: &str, content: impl Into<Content>) -> Written {
+    let written = store.set(&key(at), content.into(), Precondition::none()).await;
+    written.unwrap_or_else(|error| panic!("could not set {at:?}: {error:?}"))
+}
+
+/// Sets each key to its own name.
+pub(super) async fn put_names(store: &impl Storage, keys: &[&str]) {
+    for name in keys {
+        put(store, name, (*name).to_owned()).await;
+    }
+}
+
+/// The value of the key, whole.
+pub(super) async fn get(store: &(impl ReadableStore + ?Sized), at: &str) -> Option<Bytes> {
+    let value = store.get(&key(at), None).await.unwrap_or_else(|error| panic!("could not get {at:?}: {error:?}"))?;
+    Some(value.bytes().await.unwrap_or_else(|error| panic!("could not read {at:?}: {error:?}")))
+}
+
+/// Fails unless the key has this payload for its value.
+pub(super) async fn assert_has(store: &impl ReadableStore, at: &str, payload: Payload) {
+    let value = store.get(&key(at), None).await.unwrap_or_else(|error| panic!("could not get {at:?}: {error:?}"));
+    payload.assert_is(value.unwrap_or_else(|| panic!("{at:?} has no value"))).await;
+}
+
+/// Fails unless the key has no value, by all ways of asking.
+pub(super) async fn assert_absent(store: &impl Storage, at: &str) {
+    assert_eq!(get(store, at).await, None, "{at:?} has a value");
+    assert_eq!(store.head(&key(at)).await.unwrap(), None, "{at:?} has a head");
+    let listed = list_keys(store, key(at).parent().as_str()).await;
+    assert!(!listed.contains(&at.to_owned()), "{at:?} is listed");
+}
+
+/// The keys below the prefix, all of them.
+pub(super) async fn list_keys(store: &impl Storage, below: &str) -> Vec<String> {
+    key_pages(store, below, 1_000).await.concat().iter().map(|entry| entry.key.to_string()).collect()
+}
+
+/// The children of the prefix, all of them, in their joint order.
+pub(super) async fn list_children(store: &impl Storage, below: &str) -> Vec<String> {
+    dir_pages(store, below, 1_000).await.iter().flat_map(children).collect()
+}
+
+/// The pages of a listing of keys.
+pub(super) async fn key_pages(store: &impl Storage, below: &str, limit: usize) -> Vec<Vec<Entry>> {
+    let (below, mut page, mut pages) = (prefix(below), Page::first(limit), Vec::new());
+    loop {
+        let KeyPage { keys, cursor } = store.list_prefix(&below, page).await.expect("a page of keys");
+        assert!(keys.len() <= Page::first(limit).limit(), "a page of {} keys, where the limit is {limit}", keys.len());
+        pages.push(keys);
+        let Some(cursor) = cursor else { return pages };
+        page = Page::after(limit, cursor);
+    }
+}
+
+/// The pages of a listing of children.
+pub(super) async fn dir_pages(store: &impl Storage, below: &str, limit: usize) -> Vec<DirPage> {
+    let (below, mut page, mut pages) = (prefix(below), Page::first(limit), Vec::new());
+    loop {
+        let mut found = store.list_dir(&below, page).await.expect("a page of children");
+        let count = found.keys.len() + found.prefixes.len();
+        assert!(count <= Page::first(limit).limit(), "a page of {count} children, where the limit is {limit}");
+        let cursor = found.cursor.take();
+        pages.push(found);
+        let Some(cursor) = cursor else { return pages };
+        page = Page::after(limit, cursor);
+    }
+}
+
+/// The keys and prefixes of a page in their joint order. Fails unless each are in order themselves.
+pub(super) fn children(page: &DirPage) -> Vec<String> {
+    let keys: Vec<_> = page.keys.iter().map(|entry| entry.key.to_string()).collect();
+    let prefixes: Vec<_> = page.prefixes.iter().map(ToString::to_string).collect();
+    assert_ascending(&keys);
+    assert_ascending(&prefixes);
+    let mut all = [keys, prefixes].concat();
+    all.sort_unstable();
+    all
+}
+
+/// Fails unless each name comes after the one before it, by their bytes.
+pub(super) fn assert_ascending(names: &[String]) {
+    for pair in names.windows(2) {
+        assert!(pair[0].as_bytes() < pair[1].as_bytes(), "{:?} is listed before {:?}", pair[0], pair[1]);
+    }
+}
