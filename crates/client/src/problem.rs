@@ -74,6 +74,9 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
 /// The answer of a server that has other types, or of something that stands before it.
 fn of_status(refusal: Refusal, key: Option<&Key>) -> StoreError {
     match (refusal.status, key) {
+        (status, _) if status.is_success() => {
+            StoreError::Protocol { detail: format!("the status {status} is no answer to this request") }
+        }
         (StatusCode::UNAUTHORIZED, _) => StoreError::Unauthorized,
         (StatusCode::FORBIDDEN, _) => StoreError::Forbidden { detail: "it gave no reason".into() },
         (StatusCode::PRECONDITION_FAILED, Some(key)) => {
@@ -96,4 +99,81 @@ fn current(problem: &Problem) -> Option<store::Version> {
 
 fn said(problem: Problem) -> String {
     if problem.detail.is_empty() { problem.title } else { problem.detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use store::Version;
+    use wire::problem::Members;
+
+    use super::*;
+
+    /// What a refusal with every member that there is means for a request that concerned the key `asked`.
+    fn error(kind: ProblemType) -> StoreError {
+        let members = Members {
+            key: Some("named".into()),
+            limit: Some(7),
+            announced: Some(3),
+            received: Some(2),
+            current: Some("\"0000000000000000000000000000002a\"".into()),
+            ..Members::default()
+        };
+        into_error(
+            refusal(Problem::new(kind).with_detail("why").with_members(members)),
+            Key::parse("asked").ok().as_ref(),
+        )
+    }
+
+    fn refusal(problem: Problem) -> Refusal {
+        let retry_after = Some(Duration::from_secs(9));
+        Refusal { status: problem.kind.status(), request: "r".into(), retry_after, problem: Some(problem) }
+    }
+
+    #[test]
+    fn every_type_means_an_error() {
+        for &kind in ProblemType::ALL {
+            let error = error(kind);
+            let as_meant = match kind {
+                ProblemType::PreconditionFailed => matches!(&error, StoreError::PreconditionFailed { key, current }
+                    if key.as_str() == "named" && *current == Some(Version::from_u128(42))),
+                ProblemType::DamagedValue => {
+                    matches!(&error, StoreError::Corrupt { key, cause: Corruption::Remote { request } }
+                    if key.as_str() == "named" && request == "r")
+                }
+                ProblemType::InvalidCursor => matches!(error, StoreError::InvalidCursor),
+                ProblemType::LengthMismatch => {
+                    matches!(error, StoreError::Upload(UploadError::Length { announced: 3, received: 2 }))
+                }
+                ProblemType::DigestMismatch => matches!(error, StoreError::Upload(UploadError::Digest)),
+                ProblemType::BodyAborted => matches!(error, StoreError::Upload(UploadError::Aborted(_))),
+                ProblemType::BodyTimeout => matches!(error, StoreError::Upload(UploadError::TimedOut)),
+                ProblemType::ValueTooLarge => matches!(error, StoreError::Upload(UploadError::TooLarge { limit: 7 })),
+                ProblemType::OutOfSpace => matches!(error, StoreError::OutOfSpace),
+                ProblemType::StoreReadOnly => matches!(error, StoreError::ReadOnly),
+                ProblemType::Busy | ProblemType::Stopping => {
+                    matches!(error, StoreError::Busy { retry_after: Some(wait) } if wait.as_secs() == 9)
+                }
+                ProblemType::ForbiddenHost | ProblemType::ForbiddenOrigin | ProblemType::ReadOnlyAccess => {
+                    matches!(&error, StoreError::Forbidden { detail } if detail == "why")
+                }
+                other => {
+                    let status = other.status().as_u16();
+                    matches!(&error, StoreError::Remote { status: told, request } if *told == status && request == "r")
+                }
+            };
+            assert!(as_meant, "{kind:?}: {error:?}");
+        }
+    }
+
+    #[test]
+    fn documents_that_say_too_little() {
+        for kind in [ProblemType::PreconditionFailed, ProblemType::DamagedValue, ProblemType::ValueTooLarge] {
+            let error = into_error(refusal(Problem::new(kind)), None);
+            assert!(matches!(error, StoreError::Remote { .. }), "{kind:?}: {error:?}");
+        }
+        let error = into_error(refusal(Problem::new(ProblemType::LengthMismatch)), None);
+        assert!(matches!(error, StoreError::Upload(UploadError::Aborted(_))), "{error:?}");
+    }
 }

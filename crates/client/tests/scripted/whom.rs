@@ -1,0 +1,120 @@
+//! Who is asked, and what they are told.
+
+use client::{BuildError, HttpStore, Token};
+use store::{ListableStore, Page, ReadableStore, StoreError};
+
+use crate::server::{Server, Step, answer, key, problem, value};
+
+#[tokio::test]
+async fn a_redirection_is_never_followed() {
+    let other = Server::play([Step::Say(value("x"))]).await;
+    let elsewhere = format!("Location: {}/store/k", other.base);
+    let server = Server::play([
+        Step::Say(answer(301, &["Location: /mount/store/k/"], "")),
+        Step::Say(answer(301, &[&elsewhere], "")),
+        Step::Say(answer(302, &[&elsewhere], "")),
+        Step::Say(answer(307, &["Location: /mount/store/k/"], "")),
+        Step::Say(answer(301, &[], "")),
+        Step::Say(answer(308, &[&elsewhere], "")),
+    ])
+    .await;
+    let store = server.builder().token(Token::parse("s3cret").unwrap()).build().unwrap();
+    assert!(store.get(&key("k"), None).await.unwrap().is_none(), "the prefix of that name: the key has no value");
+    for status in [301, 302, 307, 301] {
+        let error = store.get(&key("k"), None).await.unwrap_err();
+        assert!(matches!(error, StoreError::Remote { status: told, .. } if told == status), "{error:?}");
+    }
+    let error = store.list(Page::first(1)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Remote { status: 308, .. }), "{error:?}");
+    assert!(other.requests().is_empty());
+}
+
+#[tokio::test]
+async fn what_every_request_says() {
+    let server = Server::play(vec![Step::Say(problem(404, "no-such-key", &[], "")); 3]).await;
+    let builder = server.builder().token(Token::parse("s3cret").unwrap());
+    assert!(!format!("{builder:?}").contains("s3cret"));
+    let store = builder.build().unwrap();
+    for _ in 0..3 {
+        assert!(store.get(&key("k"), None).await.unwrap().is_none());
+    }
+    assert!(!format!("{store:?}").contains("s3cret"));
+    assert_eq!(server.connections(), 1, "connections are used again");
+    for request in server.requests() {
+        assert_eq!(request.header("authorization"), Some("Bearer s3cret"));
+        assert_eq!(request.header("accept-encoding"), Some("identity"));
+        assert_eq!(request.header("user-agent"), Some(concat!("zarrd-client/", env!("CARGO_PKG_VERSION"))));
+    }
+    assert_eq!(server.store().get(&key("k"), None).await.map_err(drop).map(drop), Err(()));
+    assert_eq!(server.requests()[3].header("authorization"), None);
+}
+
+#[tokio::test]
+async fn who_may_not() {
+    let server = Server::play([
+        Step::Say(answer(401, &["WWW-Authenticate: Bearer"], "")),
+        Step::Say(answer(403, &[], "")),
+        Step::Say(problem(403, "read-only-access", &[], r#","detail":"only reading""#)),
+    ])
+    .await;
+    let store = server.store();
+    assert!(matches!(store.head(&key("k")).await.unwrap_err(), StoreError::Unauthorized));
+    assert!(matches!(store.get(&key("k"), None).await.unwrap_err(), StoreError::Forbidden { .. }));
+    let error = store.get(&key("k"), None).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Forbidden { detail } if detail == "only reading"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_server_with_an_authority_of_its_own() {
+    let (base, pem) = tls::serve(value("over TLS")).await;
+    let store = HttpStore::builder(base.clone()).certificates(pem.as_bytes()).unwrap().build().unwrap();
+    assert_eq!(store.get(&key("k"), None).await.unwrap().unwrap().bytes().await.unwrap(), "over TLS");
+    // Without the authority the server is not trusted, or, on a machine without any, no client can be made.
+    match HttpStore::builder(base.clone()).retries(client::Retries::none()).build() {
+        Ok(store) => assert!(matches!(store.head(&key("k")).await.unwrap_err(), StoreError::Transport(_))),
+        Err(error) => assert!(matches!(error, BuildError::Client(_)), "{error:?}"),
+    }
+    for bad in ["", "no PEM", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+        let built = HttpStore::builder(base.clone()).certificates(bad.as_bytes()).and_then(|builder| builder.build());
+        assert!(built.is_err(), "{bad:?}");
+    }
+}
+
+/// One answer over TLS.
+mod tls {
+    use std::sync::Arc;
+
+    use client::BaseUrl;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+    use tokio_rustls::{
+        TlsAcceptor,
+        rustls::{
+            ServerConfig,
+            pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+        },
+    };
+
+    /// Serves the answer on every connection; gives the URL and the certificate.
+    pub(super) async fn serve(answer: String) -> (BaseUrl, String) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
+        let config =
+            ServerConfig::builder().with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+                let mut request = vec![0; 4096];
+                let _ = stream.read(&mut request).await;
+                let _ = stream.write_all(answer.as_bytes()).await;
+                let _ = stream.shutdown().await;
+            }
+        });
+        (BaseUrl::parse(&base).unwrap(), made.cert.pem())
+    }
+}

@@ -1,0 +1,204 @@
+//! Values on their way up.
+
+use std::{io, time::Duration};
+
+use bytes::Bytes;
+use client::{Retries, Timeouts, TransportError};
+use futures::{StreamExt, stream};
+use store::{Content, Precondition, Prefix, StoreError, UploadError, Version, VersionMatch, WriteableStore};
+
+use crate::server::{ETAG, Server, Step, answer, head, key, problem, transport};
+
+fn written(status: u16) -> Step {
+    Step::Say(head(status, &[&format!("ETag: {ETAG}"), "Content-Length: 0"]) + "\r\n")
+}
+
+fn erased(existed: bool) -> Step {
+    Step::Say(head(204, &[&format!("Zarrd-Existed: {existed}")]) + "\r\n")
+}
+
+/// A content of so many pieces of 1 MiB, with a pause before each.
+fn pieces(count: usize, pause: Duration) -> Content {
+    Content::from_stream(stream::iter(0..count).then(move |_| async move {
+        tokio::time::sleep(pause).await;
+        Ok(Bytes::from(vec![7; 1 << 20]))
+    }))
+}
+
+#[tokio::test]
+async fn what_is_in_memory_is_sent_again() {
+    let large = Bytes::from(vec![7; 3 << 20]);
+    let two = Content::from_stream(stream::iter(["ab", "", "cd"]).map(|piece| Ok(Bytes::from(piece))));
+    for (content, body) in [(Content::from("x"), Bytes::from("x")), (large.clone().into(), large), (two, "abcd".into())]
+    {
+        let server = Server::play([Step::Close, written(201)]).await;
+        let written = server.store().set(&key("k"), content, Precondition::none()).await.unwrap();
+        assert_eq!((written.version, written.replaced), (Version::from_u128(42), false));
+        let requests = server.requests();
+        assert_eq!(requests.len(), 2);
+        assert_eq!(requests[1].line, "PUT /mount/store/k");
+        assert_eq!(requests[1].body, body);
+        assert_eq!(requests[1].header("content-length"), Some(body.len().to_string().as_str()));
+    }
+}
+
+#[tokio::test]
+async fn what_is_streamed_is_sent_once() {
+    let server = Server::play([Step::Close, written(201)]).await;
+    let error = server.store().set(&key("k"), pieces(3, Duration::ZERO), Precondition::none()).await.unwrap_err();
+    assert!(matches!(transport(error), TransportError::Http(_)));
+    assert_eq!(server.requests().len(), 1);
+
+    let server = Server::play([written(204)]).await;
+    let outcome = server.store().set(&key("k"), pieces(3, Duration::ZERO), Precondition::none()).await.unwrap();
+    assert!(outcome.replaced);
+    assert_eq!(server.requests()[0].header("transfer-encoding"), Some("chunked"));
+    assert_eq!(server.requests()[0].body, vec![7; 3 << 20]);
+
+    let server = Server::play([written(204)]).await;
+    let content = Content { size: Some(3 << 20), ..pieces(3, Duration::ZERO) };
+    server.store().set(&key("k"), content, Precondition::none()).await.unwrap();
+    assert_eq!(server.requests()[0].header("content-length"), Some("3145728"));
+}
+
+#[tokio::test]
+async fn a_conditional_change_whose_answer_is_lost_is_not_made_again() {
+    let server = Server::play([Step::Close, written(201)]).await;
+    let error = server.store().set(&key("k"), "x".into(), Precondition::absent()).await.unwrap_err();
+    assert!(matches!(transport(error), TransportError::Http(_)));
+    assert_eq!(server.requests().len(), 1);
+    assert_eq!(server.requests()[0].header("if-none-match"), Some("*"));
+
+    // A gateway does not know either, nor does whatever stands before the server and calls it busy.
+    for status in [502, 503, 504] {
+        let server = Server::play([Step::Say(answer(status, &[], "")), erased(true)]).await;
+        server.store().erase(&key("k"), Precondition::at(Version::from_u128(42))).await.unwrap_err();
+        assert_eq!(server.requests().len(), 1);
+        assert_eq!(server.requests()[0].header("if-match"), Some(ETAG));
+    }
+}
+
+#[tokio::test]
+async fn a_conditional_change_that_was_not_carried_out_is_made_again() {
+    let server = Server::play([Step::Say(problem(503, "busy", &[], "")), written(201)]).await;
+    let unwanted = VersionMatch::OneOf(vec![Version::from_u128(42)]);
+    let precondition = Precondition { matches: Some(VersionMatch::Any), none_matches: Some(unwanted) };
+    server.store().set(&key("k"), "x".into(), precondition).await.unwrap();
+    let requests = server.requests();
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[1].header("if-match"), Some("*"));
+    assert_eq!(requests[1].header("if-none-match"), Some(ETAG));
+}
+
+#[tokio::test]
+async fn a_precondition_that_does_not_hold() {
+    let current = format!(r#","current":{ETAG:?}"#);
+    let server = Server::play([
+        Step::Say(problem(412, "precondition-failed", &[], &current)),
+        Step::Say(answer(412, &[], "no")),
+    ])
+    .await;
+    for told in [Some(Version::from_u128(42)), None] {
+        match server.store().set(&key("k"), "x".into(), Precondition::absent()).await.unwrap_err() {
+            StoreError::PreconditionFailed { key: of, current } => assert_eq!((of, current), (key("k"), told)),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn erasing_is_done_again() {
+    let server = Server::play([
+        Step::Close,
+        erased(false),
+        Step::Close,
+        Step::Say(answer(200, &[], r#"{"erased":7}"#)),
+        Step::Say(answer(200, &[], r#"{"erased":8}"#)),
+        Step::Say(head(204, &[]) + "\r\n"),
+        Step::Say(answer(200, &[], "7")),
+    ])
+    .await;
+    let store = server.store();
+    assert!(!store.erase(&key("k"), Precondition::none()).await.unwrap());
+    assert_eq!(store.erase_prefix(&Prefix::parse("a/").unwrap()).await.unwrap(), 7);
+    assert_eq!(store.erase_prefix(&Prefix::root()).await.unwrap(), 8);
+    let lines: Vec<String> = server.requests().into_iter().map(|request| request.line).collect();
+    assert_eq!(lines[3..], ["DELETE /mount/store/a/", "DELETE /mount/store/?confirm=all"]);
+    let error = store.erase(&key("k"), Precondition::none()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Protocol { .. }), "{error:?}");
+    let error = store.erase_prefix(&Prefix::root()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Protocol { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_content_of_another_length_than_announced_is_never_complete() {
+    let mib = 1 << 20;
+    for (announced, count) in [(3 * mib - 1, 3), (3 * mib + 1, 3), (2 * mib, 3), (5, 0)] {
+        let server = Server::play([written(201)]).await;
+        let content = Content { size: Some(announced), ..pieces(count, Duration::ZERO) };
+        match server.store().set(&key("k"), content, Precondition::none()).await.unwrap_err() {
+            StoreError::Upload(UploadError::Length { announced: told, received }) => {
+                assert_eq!(told, announced);
+                assert_ne!(received, announced);
+            }
+            other => panic!("{announced}: {other:?}"),
+        }
+        for request in server.requests() {
+            assert!((request.body.len() as u64) < announced, "the request was complete");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_content_that_fails_fails_the_set() {
+    let gone = || StoreError::Upload(UploadError::Aborted(Box::new(io::Error::other("the disk went away"))));
+    for size in [None, Some(4 << 20)] {
+        let server = Server::play([written(201)]).await;
+        let begun = pieces(3, Duration::ZERO).stream;
+        let content = Content { size, stream: begun.chain(stream::once(async move { Err(gone()) })).boxed() };
+        let error = server.store().set(&key("k"), content, Precondition::none()).await.unwrap_err();
+        assert!(matches!(error, StoreError::Upload(UploadError::Aborted(_))), "{error:?}");
+    }
+    let server = Server::play([]).await;
+    let content = Content::from_stream(stream::once(async move { Err(gone()) }));
+    let error = server.store().set(&key("k"), content, Precondition::none()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Upload(UploadError::Aborted(_))), "{error:?}");
+    assert!(server.requests().is_empty(), "nothing is asked for a content that is known to have failed");
+}
+
+#[tokio::test]
+async fn a_slow_content_is_waited_for() {
+    let timeouts = Timeouts { idle: Duration::from_millis(150), ..Timeouts::default() };
+    let server = Server::play([written(201)]).await;
+    let store = server.builder().timeouts(timeouts).retries(Retries::none()).build().unwrap();
+    store.set(&key("k"), pieces(4, Duration::from_millis(300)), Precondition::none()).await.unwrap();
+    assert_eq!(server.requests()[0].body.len(), 4 << 20);
+}
+
+#[tokio::test]
+async fn a_server_that_takes_nothing_is_not_waited_for() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let timeouts = Timeouts { idle: Duration::from_millis(150), ..Timeouts::default() };
+    let store = client::HttpStore::builder(base).timeouts(timeouts).build().unwrap();
+    let error = store.set(&key("k"), pieces(64, Duration::ZERO), Precondition::none()).await.unwrap_err();
+    assert!(matches!(transport(error), TransportError::Idle(_)));
+}
+
+#[tokio::test]
+async fn whether_the_store_can_be_written() {
+    let server = Server::play([
+        Step::Say(answer(200, &[], r#"{"writable":true}"#)),
+        Step::Say(answer(200, &[], r#"{"writable":false,"problem":"https://zarrd.dev/problems/out-of-space"}"#)),
+        Step::Say(problem(503, "store-read-only", &[], "")),
+        Step::Say(answer(200, &[], "ready")),
+    ])
+    .await;
+    let store = server.store();
+    store.writable().await.unwrap();
+    assert!(matches!(store.writable().await.unwrap_err(), StoreError::OutOfSpace));
+    assert!(matches!(store.writable().await.unwrap_err(), StoreError::ReadOnly));
+    assert!(matches!(store.writable().await.unwrap_err(), StoreError::Protocol { .. }));
+    assert_eq!(server.requests()[0].line, "GET /mount/readyz");
+    assert_eq!(server.requests().len(), 4);
+}
