@@ -1,0 +1,256 @@
+//! The command line. What it says is resolved with the other layers in [`config`](crate::config).
+
+use std::path::PathBuf;
+
+use clap::{
+    ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind, parser::ValueSource,
+};
+use client::BaseUrl;
+
+use crate::{
+    config::{ImportFrom, Listen, Location, LogOptions, PrefixArg, ServeOptions, StoreOptions, TransferOptions},
+    exit,
+};
+
+const ABOUT: &str = "The home of a lab's arrays: a small server that keeps Zarr data and hands it out over HTTP.";
+
+const EXAMPLES: &str = "\
+Examples:
+  zarrd serve                             keep data in ./zarrd-data, listen on http://127.0.0.1:8000
+  zarrd import ./data.zarr lab/data.zarr  copy a hierarchy from disk into the store
+  zarrd export lab/data.zarr ./copy.zarr  and back
+  zarrd check                             read everything once and verify its checksums
+
+Settings:
+  Each flag marked [env: …] is a setting: a flag on the command line counts before its variable in the environment,
+  that before zarrd.toml (or the file that --config names), that before the default. The keys of zarrd.toml are
+  the flags without their dashes:
+
+    store = \"sled:/data\"
+    listen = \"0.0.0.0:8000\"
+    anonymous = \"read\"
+    allow-host = [\"zarr.example.org\"]
+";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  zarrd serve
+      for programs on this machine only: they may read and write everything
+  zarrd serve --store redb:/data --listen 0.0.0.0:8000 --anonymous read
+      for everybody who reaches port 8000, reading only
+  zarrd serve --store memory: --listen 127.0.0.1:0
+      for a test: nothing is kept, and the line on stdout tells the port
+
+Once it listens, one line on stdout says where. Logs go to stderr. SIGTERM and Ctrl-C stop it: no new connections are taken,
+running requests finish, the store is closed, the exit code is 0. A second signal stops it at once, which loses
+nothing that was acknowledged.";
+
+const IMPORT_EXAMPLES: &str = "\
+Examples:
+  zarrd import ./data.zarr lab/data.zarr
+      every file below ./data.zarr becomes a key below lab/data.zarr/, its bytes as they are
+  zarrd import --server http://127.0.0.1:8000 ./data.zarr lab/data.zarr
+      the same while a server has the store open
+  zarrd import http://other:8000/store/lab/exp1/ lab/exp1
+      take over everything below a prefix of another zarrd
+
+Any Zarr dialect will do, and any other file. Files whose names begin with a dot count. Symbolic links are not
+followed. A link, a device, or a file whose name is not a key makes the command fail before anything is written, each of them
+named; --skip-invalid leaves them out instead. Chunks are written before the metadata of their array, and arrays before
+their groups, so that who reads meanwhile sees no array without its chunks. It is not one commit: an import that was
+interrupted can be repeated, and overwrites what it finds.
+
+At the end one line of JSON on stdout tells what was done.";
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  zarrd export lab/data.zarr ./data.zarr
+      every key below lab/data.zarr/ becomes a file below ./data.zarr
+  zarrd export '' ./everything
+      the whole store
+  zarrd export --server http://127.0.0.1:8000 lab ./lab
+      from a running server
+
+DIR is made, or is there and empty. A key such as a/b cannot be a file where a is a key too, and neither can a name of
+more than 255 bytes: they make the command fail before anything is written, each of them named; --skip-invalid leaves
+them out instead. A file appears under its name when it is whole; when the command ends with 0, all are durable.
+
+At the end one line of JSON on stdout tells what was done.";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  zarrd check
+  zarrd check --store redb:/data
+
+No server may have the store open. Each damaged or missing value is named on stderr, and the exit code is 5 where there
+are any. They can be replaced by setting or erasing their keys. One line of JSON on stdout tells what was looked at.";
+
+const COPY_EXAMPLES: &str = "\
+Examples:
+  zarrd copy sled:/data redb:/data-new
+      turn a store with a sled index into one with a redb index
+
+No server may have either store open. TO is made, or is an empty directory. The values get new versions, so ETags
+change. At the end one line of JSON on stdout tells what was done.";
+
+const HEALTH_EXAMPLES: &str = "\
+Examples:
+  zarrd health
+      ask the server that this machine's ZARRD_LISTEN, or zarrd.toml, tells of
+  zarrd health --url http://lab:8000
+
+The exit code is 0 where the server is ready, and 1 where it is not there, is stopping, or has become read-only after a failed
+write. A full disk does not count: reading and erasing go on.";
+
+/// Parses the command line of this process; where it is wrong, or asks for help, the process ends.
+pub(crate) fn parse() -> Cli {
+    let matches = Cli::command().get_matches();
+    if let Some((name @ ("import" | "export"), matches)) = matches.subcommand()
+        && names_both_places(matches)
+    {
+        let message = format!("zarrd {name} takes --store or --server, not both");
+        Cli::command().error(ErrorKind::ArgumentConflict, message).exit()
+    }
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// A store that the environment names does not count here: it is the usual one, and a flag says otherwise.
+fn names_both_places(matches: &ArgMatches) -> bool {
+    ["store", "server"].iter().all(|flag| matches.value_source(flag) == Some(ValueSource::CommandLine))
+}
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(name = "zarrd", version, about = ABOUT, after_help = format!("{EXAMPLES}\n{}", exit::TABLE))]
+#[command(disable_help_subcommand = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// How to log.
+    #[command(flatten)]
+    pub(crate) log: LogOptions,
+    /// The configuration file [default: zarrd.toml in the working directory, if it is there]
+    #[arg(long, env = "ZARRD_CONFIG", hide_env = true, value_name = "FILE", global = true)]
+    #[arg(help_heading = "Log and configuration")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve a store over HTTP
+    #[command(after_help = SERVE_EXAMPLES)]
+    Serve(ServeArgs),
+    /// Copy a directory, or a prefix of another zarrd, into a store
+    #[command(after_help = IMPORT_EXAMPLES)]
+    Import(ImportArgs),
+    /// Copy a prefix of a store into a new directory
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportArgs),
+    /// Read every value of a store and verify its checksums
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(CheckArgs),
+    /// Copy a store into a new one, for example with another kind of index
+    #[command(after_help = COPY_EXAMPLES)]
+    Copy(CopyArgs),
+    /// Ask a running server whether it is well
+    #[command(after_help = HEALTH_EXAMPLES)]
+    Health(HealthArgs),
+}
+
+/// The arguments of `serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Which store.
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+    /// How.
+    #[command(flatten)]
+    pub(crate) serve: ServeOptions,
+}
+
+/// A store, directly or through a server.
+#[derive(Debug, Args)]
+pub(crate) struct ThroughArgs {
+    /// The store itself.
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+    /// Work through the running server at this URL instead of opening a store; counts before a store named by
+    /// ZARRD_STORE or zarrd.toml
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<BaseUrl>,
+}
+
+/// The arguments of `import`.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// A directory, or the URL of a prefix of another zarrd, such as http://other:8000/store/lab/exp1/
+    #[arg(value_name = "DIR|URL")]
+    pub(crate) from: ImportFrom,
+    /// The prefix below which the keys are put, such as lab/exp1; without it they are put at the root
+    #[arg(default_value = "", hide_default_value = true)]
+    pub(crate) prefix: PrefixArg,
+    /// The store.
+    #[command(flatten)]
+    pub(crate) through: ThroughArgs,
+    /// How.
+    #[command(flatten)]
+    pub(crate) transfer: TransferOptions,
+    /// Leave out what cannot become a key, instead of failing
+    #[arg(long)]
+    pub(crate) skip_invalid: bool,
+}
+
+/// The arguments of `export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The prefix whose keys are wanted, such as lab/exp1; '' is the whole store
+    pub(crate) prefix: PrefixArg,
+    /// The directory to make; one that is there must be empty
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// The store.
+    #[command(flatten)]
+    pub(crate) through: ThroughArgs,
+    /// How.
+    #[command(flatten)]
+    pub(crate) transfer: TransferOptions,
+    /// Leave out what cannot become a file, instead of failing
+    #[arg(long)]
+    pub(crate) skip_invalid: bool,
+}
+
+/// The arguments of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The store.
+    #[command(flatten)]
+    pub(crate) store: StoreOptions,
+}
+
+/// The arguments of `copy`.
+#[derive(Debug, Args)]
+pub(crate) struct CopyArgs {
+    /// The store to read: sled:DIR or redb:DIR
+    pub(crate) from: Location,
+    /// The store to make: sled:DIR or redb:DIR
+    pub(crate) to: Location,
+    /// How.
+    #[command(flatten)]
+    pub(crate) transfer: TransferOptions,
+}
+
+/// The arguments of `health`.
+#[derive(Debug, Args)]
+pub(crate) struct HealthArgs {
+    /// The server's URL [default: that of --listen]
+    #[arg(long)]
+    pub(crate) url: Option<BaseUrl>,
+    /// The address that the server listens on [default: 127.0.0.1:8000]
+    #[arg(long, env = "ZARRD_LISTEN", value_name = "IP:PORT")]
+    pub(crate) listen: Option<Listen>,
+    /// How long it may take to answer
+    #[arg(long, value_name = "TIME", default_value = "3s")]
+    pub(crate) timeout: humantime::Duration,
+}

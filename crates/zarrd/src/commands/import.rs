@@ -1,0 +1,52 @@
+//! `zarrd import`: a directory, or a prefix of another server, into a store.
+
+use super::{refuse_inside_store, resolve};
+use crate::{
+    config::{ImportConfig, ImportFrom, Location, Place},
+    exit::Failure,
+    opening::{self, OpenPlace},
+    signals::unless_stopped,
+    transfer::{DirectorySource, Source, StoreSource, Transfer, TransferError},
+    ui::Progress,
+};
+
+/// Imports.
+pub(super) async fn run(config: ImportConfig) -> Result<(), Failure> {
+    let source = source(&config)?;
+    let place = OpenPlace::for_writing(&config.to).await?;
+    let progress = Progress::begin("import");
+    let sink = place.sink(config.prefix);
+    let transfer =
+        Transfer { source: &*source, sink: &*sink, jobs: config.jobs, refused: config.refused, progress: &progress };
+    let result = unless_stopped(transfer.run()).await;
+    let result = result.and(place.close().await);
+    progress.finish(&result);
+    result
+}
+
+fn source(config: &ImportConfig) -> Result<Box<dyn Source>, Failure> {
+    match &config.from {
+        ImportFrom::Remote(remote) => {
+            let store = opening::remote(&remote.base)?;
+            Ok(Box::new(StoreSource { store, prefix: remote.prefix.clone() }))
+        }
+        ImportFrom::Directory(directory) => {
+            let source = DirectorySource::new(directory)?;
+            if let Place::Local(location) = &config.to {
+                refuse_store_inside(directory, location)?;
+                refuse_inside_store(directory, location)?;
+            }
+            Ok(Box::new(source))
+        }
+    }
+}
+
+/// A store below the directory would be imported into itself: `zarrd import .` beside `./zarrd-data`.
+fn refuse_store_inside(directory: &std::path::Path, location: &Location) -> Result<(), Failure> {
+    let Some(store) = location.directory() else { return Ok(()) };
+    let (inner, outer) = (resolve(store)?, resolve(directory)?);
+    if inner != outer && inner.starts_with(outer) {
+        return Err(TransferError::StoreInside { directory: directory.to_owned(), store: store.to_owned() }.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! What each command does.
+
+mod check;
+mod copy;
+mod export;
+mod health;
+mod import;
+mod serve;
+
+use std::{path::Path, time::Duration};
+
+use crate::{
+    cli::{Cli, Command},
+    config::{
+        CheckConfig, CopyConfig, ExportConfig, File, HealthConfig, ImportConfig, Location, LogConfig, ServeConfig,
+    },
+    exit::Failure,
+    log, opening,
+    transfer::TransferError,
+};
+
+/// How long work that cannot be dropped may go on after a command is done.
+const LAST_WORK: Duration = Duration::from_secs(5);
+
+/// What commands log that are not servers.
+const QUIET: &str = "warn";
+
+/// What a server logs.
+const TALKATIVE: &str = "info";
+
+/// Runs a command to its end.
+pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
+    let file = File::load(cli.config.as_deref())?;
+    let default = if matches!(cli.command, Command::Serve(_)) { TALKATIVE } else { QUIET };
+    log::begin(LogConfig::new(cli.log, &file, default)?);
+    let runtime = tokio::runtime::Runtime::new()
+        .map_err(|source| Failure::System { action: "start the threads of the program", source })?;
+    let result = runtime.block_on(dispatch(cli.command, &file));
+    runtime.shutdown_timeout(LAST_WORK);
+    result
+}
+
+async fn dispatch(command: Command, file: &File) -> Result<(), Failure> {
+    match command {
+        Command::Serve(args) => serve::run(ServeConfig::new(args.store, args.serve, file)?).await,
+        Command::Import(args) => import::run(ImportConfig::new(args, file)?).await,
+        Command::Export(args) => export::run(ExportConfig::new(args, file)?).await,
+        Command::Check(args) => check::run(CheckConfig::new(args.store, file)?).await,
+        Command::Copy(args) => copy::run(CopyConfig::new(args, file)?).await,
+        Command::Health(args) => health::run(HealthConfig::new(args, file)?).await,
+    }
+}
+
+/// Fails where `directory` is, or lies in, the directory of a store.
+fn refuse_inside_store(directory: &Path, store: &Location) -> Result<(), Failure> {
+    let Some(store) = store.directory() else { return Ok(()) };
+    if resolve(directory)?.starts_with(resolve(store)?) {
+        return Err(TransferError::InStore { directory: directory.to_owned(), store: store.to_owned() }.into());
+    }
+    Ok(())
+}
+
+fn resolve(path: &Path) -> Result<std::path::PathBuf, Failure> {
+    opening::resolved(path).map_err(|source| Failure::System { action: "find out where a directory is", source })
+}

@@ -1,0 +1,133 @@
+//! `zarrd.toml`: the layer of the configuration below flags and environment.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::de::DeserializeOwned;
+
+use super::{ConfigError, LogOptions, ServeOptions, StoreOptions, TransferOptions};
+
+/// The file that is read where it is in the working directory.
+const DEFAULT_NAME: &str = "zarrd.toml";
+
+/// No configuration is longer; a larger file is a mistake.
+const MAX_LEN: u64 = 1 << 20;
+
+/// What the file says. Its keys are the long names of the flags that are settings, for all commands in one table.
+#[derive(Debug, Default)]
+pub(crate) struct File {
+    /// How to log.
+    pub(crate) log: LogOptions,
+    /// Which store.
+    pub(crate) store: StoreOptions,
+    /// How to serve.
+    pub(crate) serve: ServeOptions,
+    /// How to move keys.
+    pub(crate) transfer: TransferOptions,
+}
+
+impl File {
+    /// Reads the named file, which must be there, or `zarrd.toml` in the working directory where that is there.
+    pub(crate) fn load(named: Option<&Path>) -> Result<Self, ConfigError> {
+        let path = named.unwrap_or(Path::new(DEFAULT_NAME));
+        let text = match read(path) {
+            Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            read => read.map_err(|source| ConfigError::Read { file: path.to_owned(), source })?,
+        };
+        Self::parse(path, &text)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let table: toml::Table = group(path, text)?;
+        let known = known_keys();
+        if let Some(unknown) = table.keys().find(|key| !known.contains(key)) {
+            return Err(ConfigError::UnknownKey {
+                file: path.to_owned(),
+                key: unknown.clone(),
+                known: known.join(", "),
+            });
+        }
+        // Each group reads its own keys from the whole text, so that an error can point at a line of it.
+        Ok(Self {
+            log: group(path, text)?,
+            store: group(path, text)?,
+            serve: group(path, text)?,
+            transfer: group(path, text)?,
+        })
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    if fs::metadata(path)?.len() > MAX_LEN {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is longer than {MAX_LEN} bytes")));
+    }
+    fs::read_to_string(path)
+}
+
+fn group<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, ConfigError> {
+    toml::from_str(text).map_err(|source| ConfigError::Syntax { file: PathBuf::from(path), source: Box::new(source) })
+}
+
+/// The keys that the file may have, taken from the flags themselves so that the two cannot differ.
+fn known_keys() -> Vec<String> {
+    let flags = clap::Command::new("zarrd");
+    let flags = <LogOptions as clap::Args>::augment_args(flags);
+    let flags = <StoreOptions as clap::Args>::augment_args(flags);
+    let flags = <ServeOptions as clap::Args>::augment_args(flags);
+    let flags = <TransferOptions as clap::Args>::augment_args(flags);
+    flags.get_arguments().filter_map(|flag| flag.get_long().map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Location, LogFormat};
+
+    fn parse(text: &str) -> Result<File, ConfigError> {
+        File::parse(Path::new("zarrd.toml"), text)
+    }
+
+    #[test]
+    fn every_setting_can_stand_in_the_file() {
+        let file = parse(
+            r#"
+            log = "json"
+            log-level = "debug"
+            store = "redb:/data"
+            listen = "0.0.0.0:80"
+            anonymous = "read"
+            allow-host = ["zarr.example.org"]
+            cors-origin = ["https://viewer.example.org"]
+            max-body = "64MiB"
+            shutdown-timeout = "2m"
+            jobs = 4
+            "#,
+        )
+        .unwrap();
+        assert_eq!(file.log.log, Some(LogFormat::Json));
+        assert_eq!(file.store.store, Some(Location::Redb("/data".into())));
+        assert_eq!(file.serve.allow_host, ["zarr.example.org"]);
+        assert_eq!(file.serve.max_body, Some(bytesize::ByteSize::mib(64)));
+        assert_eq!(file.serve.shutdown_timeout.map(|time| time.as_secs()), Some(120));
+        assert_eq!(file.transfer.jobs.map(|jobs| jobs.get()), Some(4));
+    }
+
+    #[test]
+    fn errors_name_the_key() {
+        let message = parse("listen = \"127.0.0.1:1\"\nlisten-on = 5\n").unwrap_err().to_string();
+        assert!(message.contains("`listen-on`") && message.contains("allow-host"), "{message}");
+        for (text, part) in [
+            ("max-body = \"12 parsecs\"", "max-body"),
+            ("listen = \"nowhere\"", "IP:PORT"),
+            ("jobs = 0", "jobs"),
+            ("store = ", "line 1"),
+            ("[serve]\nlisten = \"127.0.0.1:1\"", "`serve`"),
+        ] {
+            let error = parse(text).unwrap_err();
+            let message = crate::exit::chain(&error);
+            assert!(message.contains(part), "{text}: {message}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Where things are: a store on this machine, an address to listen on, a hierarchy on another server.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+/// A store of this machine: `sled:DIR`, `redb:DIR` or `memory:`; a bare path is a sled store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Location {
+    /// A directory whose index is sled's.
+    Sled(PathBuf),
+    /// A directory whose index is redb's.
+    Redb(PathBuf),
+    /// Nothing is kept.
+    Memory,
+}
+
+/// Why a text is not a [`Location`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum LocationError {
+    /// No path at all.
+    #[error("no directory is named; write sled:DIR or redb:DIR")]
+    NoDirectory,
+    /// A word before the colon that is no kind of store.
+    #[error("`{0}:` is not a kind of store; write sled:DIR, redb:DIR or memory: (and ./{0}:… for a path with a colon)")]
+    UnknownKind(String),
+    /// The name of a kind, without its colon.
+    #[error("`{0}` lacks its colon; write {0}: (and ./{0} for a directory of that name)")]
+    NoColon(String),
+    /// A path after `memory:`.
+    #[error("memory: keeps nothing, so it takes no directory")]
+    MemoryHasNoDirectory,
+}
+
+/// An address to listen on: `IP:PORT`, or `localhost:PORT`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Listen(pub(crate) SocketAddr);
+
+/// A text is not an address to listen on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an address is IP:PORT, such as 127.0.0.1:8000, [::1]:8000 or 0.0.0.0:8000")]
+pub(crate) struct ListenError;
+
+impl Location {
+    /// The store's directory, where it has one.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        match self {
+            Self::Sled(directory) | Self::Redb(directory) => Some(directory),
+            Self::Memory => None,
+        }
+    }
+}
+
+impl Listen {
+    /// Where a program on the same machine finds what listens here.
+    pub(crate) fn reachable(self) -> SocketAddr {
+        let mut address = self.0;
+        match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+            _ => {}
+        }
+        address
+    }
+}
+
+impl FromStr for Location {
+    type Err = LocationError;
+
+    fn from_str(text: &str) -> Result<Self, LocationError> {
+        let Some((kind, rest)) = text.split_once(':').filter(|(kind, _)| is_word(kind)) else {
+            return match text {
+                "" => Err(LocationError::NoDirectory),
+                "sled" | "redb" | "memory" => Err(LocationError::NoColon(text.to_owned())),
+                path => Ok(Self::Sled(path.into())),
+            };
+        };
+        match (kind, rest) {
+            ("memory", "") => Ok(Self::Memory),
+            ("memory", _) => Err(LocationError::MemoryHasNoDirectory),
+            ("sled" | "redb", "") => Err(LocationError::NoDirectory),
+            ("sled", path) => Ok(Self::Sled(path.into())),
+            ("redb", path) => Ok(Self::Redb(path.into())),
+            _ => Err(LocationError::UnknownKind(kind.to_owned())),
+        }
+    }
+}
+
+/// Whether what stands before a colon may be meant as the kind of a store rather than as part of a path.
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'-')
+}
+
+impl FromStr for Listen {
+    type Err = ListenError;
+
+    fn from_str(text: &str) -> Result<Self, ListenError> {
+        let numeric = match text.strip_prefix("localhost:") {
+            Some(port) => format!("127.0.0.1:{port}"),
+            None => text.to_owned(),
+        };
+        numeric.parse().map(Self).map_err(|_| ListenError)
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sled(directory) => write!(f, "sled:{}", directory.display()),
+            Self::Redb(directory) => write!(f, "redb:{}", directory.display()),
+            Self::Memory => f.write_str("memory:"),
+        }
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locations() {
+        for (text, location) in [
+            ("sled:./zarrd-data", Location::Sled("./zarrd-data".into())),
+            ("redb:/data", Location::Redb("/data".into())),
+            ("/data", Location::Sled("/data".into())),
+            ("data", Location::Sled("data".into())),
+            ("./odd:name", Location::Sled("./odd:name".into())),
+            ("memory:", Location::Memory),
+        ] {
+            assert_eq!(text.parse(), Ok(location), "{text}");
+        }
+        for (text, error) in [
+            ("", LocationError::NoDirectory),
+            ("sled:", LocationError::NoDirectory),
+            ("memory", LocationError::NoColon("memory".into())),
+            ("memory:/data", LocationError::MemoryHasNoDirectory),
+            ("s3://bucket", LocationError::UnknownKind("s3".into())),
+        ] {
+            assert_eq!(text.parse::<Location>(), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses() {
+        for (text, reachable) in [
+            ("127.0.0.1:8000", "127.0.0.1:8000"),
+            ("localhost:80", "127.0.0.1:80"),
+            ("0.0.0.0:8000", "127.0.0.1:8000"),
+            ("[::]:8000", "[::1]:8000"),
+            ("10.0.0.7:1", "10.0.0.7:1"),
+        ] {
+            assert_eq!(text.parse::<Listen>().unwrap().reachable().to_string(), reachable);
+        }
+        for text in ["8000", "localhost", "example.org:80", "127.0.0.1:99999", ""] {
+            assert_eq!(text.parse::<Listen>(), Err(ListenError), "{text}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The settings: each group is one struct that is read both from flags and `ZARRD_*` variables and from `zarrd.toml`.
+
+use std::{fmt::Display, num::NonZeroUsize, str::FromStr};
+
+use bytesize::ByteSize;
+use serde::{Deserialize, Deserializer, de::Error as _};
+
+use super::{Listen, Location};
+
+/// How to log.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct LogOptions {
+    /// How log lines on stderr are written [default: human]
+    #[arg(long, env = "ZARRD_LOG", value_enum, global = true, help_heading = "Log and configuration")]
+    pub(crate) log: Option<LogFormat>,
+    /// What is logged, such as `info` or `server=debug,warn`; RUST_LOG works too [default: info for serve, else warn]
+    #[arg(
+        long,
+        env = "ZARRD_LOG_LEVEL",
+        hide_env = true,
+        value_name = "FILTER",
+        global = true,
+        help_heading = "Log and configuration"
+    )]
+    pub(crate) log_level: Option<String>,
+}
+
+/// Which store.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct StoreOptions {
+    /// Where the data is kept: `sled:DIR`, `redb:DIR` (for more than ten million keys), or `memory:` (kept nowhere);
+    /// a bare DIR means `sled:DIR` [default: sled:./zarrd-data]
+    #[arg(long, env = "ZARRD_STORE", value_name = "STORE")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) store: Option<Location>,
+}
+
+/// How to serve.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct ServeOptions {
+    /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:8000]
+    #[arg(long, env = "ZARRD_LISTEN", value_name = "IP:PORT")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) listen: Option<Listen>,
+    /// What anybody who reaches the server may do; must be said for any address but a loopback one
+    #[arg(long, env = "ZARRD_ANONYMOUS", value_enum)]
+    pub(crate) anonymous: Option<Anonymous>,
+    /// Another name by which the server may be called while it listens on a loopback address; may be repeated
+    #[arg(long, env = "ZARRD_ALLOW_HOST", value_name = "HOST", value_delimiter = ',')]
+    pub(crate) allow_host: Vec<String>,
+    /// A web origin whose pages may change data, such as `https://viewer.example.org`; may be repeated
+    #[arg(long, env = "ZARRD_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
+    pub(crate) cors_origin: Vec<String>,
+    /// The largest value that may be uploaded, such as 64MiB or 8GiB [default: no limit but the disk]
+    #[arg(long, env = "ZARRD_MAX_BODY", value_name = "SIZE")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) max_body: Option<ByteSize>,
+    /// How long running requests may take to finish when the server is told to stop, such as 30s [default: 30s]
+    #[arg(long, env = "ZARRD_SHUTDOWN_TIMEOUT", value_name = "TIME")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) shutdown_timeout: Option<humantime::Duration>,
+}
+
+/// How to move keys.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct TransferOptions {
+    /// How many values are moved at the same time [default: 16]
+    #[arg(long, env = "ZARRD_JOBS", value_name = "NUMBER")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LogFormat {
+    /// For people.
+    #[default]
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What those who do not say who they are may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Anonymous {
+    /// Read everything.
+    Read,
+    /// Read, change and erase everything.
+    Write,
+}
+
+/// Reads a value by the same parser that its flag has.
+fn from_text<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr,
+    T::Err: Display,
+{
+    let text = String::deserialize(deserializer)?;
+    text.parse().map(Some).map_err(D::Error::custom)
+}

@@ -1,0 +1,181 @@
+//! Opening stores, and telling why they do not open.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use client::{BaseUrl, HttpStore};
+use store::{MemoryStore, Prefix, TransactionalStore};
+use store_local::{IndexKind, LocalStore, OpenError, Options};
+
+use crate::{
+    config::{Location, Place},
+    exit::Failure,
+    transfer::{Sink, Source, StoreSink, StoreSource},
+};
+
+/// A store that is served.
+pub(crate) enum ServedStore {
+    /// One that keeps what it is given.
+    Local(LocalStore),
+    /// One that does not.
+    Memory(MemoryStore),
+}
+
+/// A store that keys are moved from or to.
+pub(crate) enum OpenPlace {
+    /// One of this machine.
+    Local(LocalStore),
+    /// That of a server.
+    Server(HttpStore),
+}
+
+/// What a directory holds before a store is opened in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occupancy {
+    /// It is not there, or empty.
+    Vacant,
+    /// Something is in it.
+    Occupied,
+}
+
+/// Opens a store of this machine, or makes it. `advice` is what is said where another process has it.
+pub(crate) async fn open_local(location: &Location, advice: &'static str) -> Result<LocalStore, Failure> {
+    let (directory, index) = match location {
+        Location::Sled(directory) => (directory, IndexKind::Sled),
+        Location::Redb(directory) => (directory, IndexKind::Redb),
+        Location::Memory => return Err(Failure::NoStore { location: location.clone() }),
+    };
+    LocalStore::open(directory, Options::new(index)).await.map_err(|source| match source {
+        locked @ OpenError::Locked { .. } => Failure::InUse { locked, advice },
+        source => Failure::Open { location: location.clone(), source },
+    })
+}
+
+/// The same of a store that must be there.
+pub(crate) async fn open_existing(location: &Location, advice: &'static str) -> Result<LocalStore, Failure> {
+    match occupancy(location)? {
+        Occupancy::Vacant => Err(Failure::NoStore { location: location.clone() }),
+        Occupancy::Occupied => open_local(location, advice).await,
+    }
+}
+
+/// Whether there is anything where a store is to be.
+pub(crate) fn occupancy(location: &Location) -> Result<Occupancy, Failure> {
+    let Some(directory) = location.directory() else { return Ok(Occupancy::Vacant) };
+    match fs::read_dir(directory).map(|mut entries| entries.next().is_some()) {
+        Ok(true) => Ok(Occupancy::Occupied),
+        Ok(false) => Ok(Occupancy::Vacant),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Occupancy::Vacant),
+        Err(source) => {
+            let path = directory.to_owned();
+            Err(Failure::Open { location: location.clone(), source: OpenError::Io { action: "list", path, source } })
+        }
+    }
+}
+
+/// A path as the file system knows it, also where its end is not there yet, so that two can be compared.
+pub(crate) fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let absolute = std::path::absolute(path)?;
+    for above in absolute.ancestors() {
+        match above.canonicalize() {
+            Ok(real) => return Ok(real.join(absolute.strip_prefix(above).unwrap_or(Path::new("")))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(absolute)
+}
+
+/// The store of the server at `base`.
+pub(crate) fn remote(base: &BaseUrl) -> Result<HttpStore, Failure> {
+    HttpStore::new(base.clone()).map_err(|source| Failure::Client { url: base.to_string(), source })
+}
+
+impl ServedStore {
+    /// Opens a store, or makes it.
+    pub(crate) async fn open(location: &Location) -> Result<Self, Failure> {
+        match location {
+            Location::Memory => Ok(Self::Memory(MemoryStore::new())),
+            location => open_local(location, "only one process can have a store open").await.map(Self::Local),
+        }
+    }
+
+    /// The store as the server wants it.
+    pub(crate) fn shared(&self) -> Arc<dyn TransactionalStore> {
+        match self {
+            Self::Local(store) => Arc::new(store.clone()),
+            Self::Memory(store) => Arc::new(store.clone()),
+        }
+    }
+
+    /// Closes it.
+    pub(crate) async fn close(self) -> Result<(), Failure> {
+        match self {
+            Self::Local(store) => Ok(store.close().await?),
+            Self::Memory(_) => Ok(()),
+        }
+    }
+}
+
+impl OpenPlace {
+    /// Opens a store to put keys into, or makes it.
+    pub(crate) async fn for_writing(place: &Place) -> Result<Self, Failure> {
+        match place {
+            Place::Local(location) => open_local(location, IN_USE).await.map(Self::Local),
+            Place::Server(base) => remote(base).map(Self::Server),
+        }
+    }
+
+    /// Opens a store to take keys from.
+    pub(crate) async fn for_reading(place: &Place) -> Result<Self, Failure> {
+        match place {
+            Place::Local(location) => open_existing(location, IN_USE).await.map(Self::Local),
+            Place::Server(base) => remote(base).map(Self::Server),
+        }
+    }
+
+    /// What lies below a prefix.
+    pub(crate) fn source(&self, prefix: Prefix) -> Box<dyn Source> {
+        match self {
+            Self::Local(store) => Box::new(StoreSource { store: store.clone(), prefix }),
+            Self::Server(store) => Box::new(StoreSource { store: store.clone(), prefix }),
+        }
+    }
+
+    /// A prefix to put keys below.
+    pub(crate) fn sink(&self, prefix: Prefix) -> Box<dyn Sink> {
+        match self {
+            Self::Local(store) => Box::new(StoreSink { store: store.clone(), prefix }),
+            Self::Server(store) => Box::new(StoreSink { store: store.clone(), prefix }),
+        }
+    }
+
+    /// Closes it.
+    pub(crate) async fn close(self) -> Result<(), Failure> {
+        match self {
+            Self::Local(store) => Ok(store.close().await?),
+            Self::Server(_) => Ok(()),
+        }
+    }
+}
+
+const IN_USE: &str =
+    "if that is a zarrd server, work through it with --server URL (such as http://127.0.0.1:8000), or stop it first";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_resolved_through_links_and_beyond_what_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap();
+        fs::create_dir(real.join("data")).unwrap();
+        std::os::unix::fs::symlink(real.join("data"), real.join("link")).unwrap();
+        assert_eq!(resolved(&real.join("link/new/store")).unwrap(), real.join("data/new/store"));
+        assert_eq!(resolved(&real.join("data")).unwrap(), real.join("data"));
+    }
+}
