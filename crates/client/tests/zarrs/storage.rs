@@ -1,0 +1,107 @@
+//! The storage traits by themselves.
+
+use client::zarrs::ZarrsStore;
+use futures::TryStreamExt;
+use store::{ByteRange as Ours, MemoryStore};
+use zarrs_storage::{
+    AsyncListableStorageTraits, AsyncReadableStorageTraits, AsyncWritableStorageTraits, Bytes, StorageError, StoreKey,
+    StorePrefix,
+    byte_range::ByteRange,
+    store_test::{async_store_list, async_store_list_size, async_store_read, async_store_write},
+};
+
+use crate::recorded::Recorded;
+
+fn key(text: &str) -> StoreKey {
+    StoreKey::new(text).unwrap()
+}
+
+async fn parts<S: AsyncReadableStorageTraits>(store: &S, ranges: Vec<ByteRange>) -> Result<Vec<Bytes>, StorageError> {
+    let parts = store.get_partial_many(&key("k"), Box::new(ranges.into_iter())).await?;
+    parts.expect("a value").try_collect().await
+}
+
+#[tokio::test]
+async fn the_suite_of_the_crate() {
+    let store = ZarrsStore::new(MemoryStore::new());
+    async_store_write(&store).await.unwrap();
+    async_store_read(&store).await.unwrap();
+    async_store_list(&store).await.unwrap();
+    async_store_list_size(&store).await.unwrap();
+}
+
+#[tokio::test]
+async fn many_parts_in_few_requests() {
+    let recorded = Recorded::new();
+    let store = ZarrsStore::new(recorded.clone());
+    let value: Vec<u8> = (0..100_000_u32).map(|byte| byte as u8).collect();
+    store.set(&key("k"), value.clone().into()).await.unwrap();
+    let rows = (0..100).map(|row| ByteRange::FromStart(row * 1000, Some(10)));
+    let ranges = rows.rev().chain([ByteRange::Suffix(5), ByteRange::FromStart(7, Some(0))]).collect();
+    let found = parts(&store, ranges).await.unwrap();
+    assert_eq!(found.len(), 102);
+    for (row, part) in (0..100).rev().zip(&found) {
+        assert_eq!(part, &value[row * 1000..row * 1000 + 10]);
+    }
+    assert_eq!((&found[100][..], &found[101][..]), (&value[99_995..], &[][..]));
+    let asked: Vec<_> = recorded.gets().into_iter().map(|(_, range)| range.unwrap()).collect();
+    assert_eq!(asked, [Ours::Last(5), Ours::bounded(0, 99_010).unwrap()]);
+}
+
+#[tokio::test]
+async fn parts_that_do_not_lie_in_the_value() {
+    let store = ZarrsStore::new(MemoryStore::new());
+    store.set(&key("k"), Bytes::from_static(b"0123")).await.unwrap();
+    assert_eq!(parts(&store, vec![ByteRange::FromStart(4, None)]).await.unwrap(), [""]);
+    for bad in [
+        ByteRange::FromStart(5, None),
+        ByteRange::FromStart(3, Some(2)),
+        ByteRange::FromStart(9, Some(2)),
+        ByteRange::FromStart(u64::MAX, Some(u64::MAX)),
+        ByteRange::Suffix(5),
+    ] {
+        let error = parts(&store, vec![ByteRange::FromStart(0, Some(1)), bad]).await.unwrap_err();
+        assert!(matches!(error, StorageError::InvalidByteRangeError(_)), "{bad}: {error}");
+    }
+    let missing = store.get_partial_many(&key("m"), Box::new([ByteRange::Suffix(1)].into_iter())).await.unwrap();
+    assert!(missing.is_none());
+    let nothing = store.get_partial_many(&key("m"), Box::new([].into_iter())).await.unwrap();
+    assert!(nothing.is_none());
+}
+
+#[tokio::test]
+async fn all_parts_are_of_one_version() {
+    let recorded = Recorded::new();
+    let store = ZarrsStore::new(recorded.clone());
+    store.set(&key("k"), Bytes::from_static(b"aaaa")).await.unwrap();
+    recorded.disturb(&["bbbb", "cccc"]);
+    let found = parts(&store, vec![ByteRange::FromStart(0, Some(2)), ByteRange::Suffix(2)]).await.unwrap();
+    assert_eq!(found, ["cc", "cc"]);
+    assert_eq!(recorded.undisturbed(), 0);
+    recorded.disturb(&["x123"; 1000]);
+    let ranges = vec![ByteRange::FromStart(0, Some(2)), ByteRange::Suffix(2)];
+    parts(&store, ranges).await.expect_err("somebody writes without end");
+}
+
+#[tokio::test]
+async fn a_partial_write_is_laid_over_the_newest_value() {
+    let recorded = Recorded::new();
+    let store = ZarrsStore::new(recorded.clone());
+    recorded.disturb(&["bbbb", "cccc"]);
+    store.set_partial(&key("k"), 6, Bytes::from_static(b"x")).await.unwrap();
+    assert_eq!(recorded.undisturbed(), 0);
+    assert_eq!(store.get(&key("k")).await.unwrap().unwrap(), Bytes::from_static(b"cccc\0\0x"));
+    recorded.disturb(&["y"; 1000]);
+    store.set_partial(&key("k"), 0, Bytes::from_static(b"z")).await.expect_err("somebody writes without end");
+}
+
+#[tokio::test]
+async fn keys_that_cannot_be() {
+    let store = ZarrsStore::new(MemoryStore::new());
+    for bad in [StoreKey::root(), key("a/../b"), key("a\n"), key(&"k".repeat(1025))] {
+        assert!(matches!(store.get(&bad).await.unwrap_err(), StorageError::Unsupported(_)), "{bad}");
+        assert!(matches!(store.erase_many(&[bad]).await.unwrap_err(), StorageError::Unsupported(_)));
+    }
+    let bad = StorePrefix::new("a/./").unwrap();
+    assert!(matches!(store.list_dir(&bad).await.unwrap_err(), StorageError::Unsupported(_)));
+}
