@@ -22,15 +22,14 @@ Examples:
   zarrd check                             read everything once and verify its checksums
 
 Settings:
-  Each flag marked [env: …] is a setting: a flag on the command line counts before its variable in the environment,
-  that before zarrd.toml (or the file that --config names), that before the default. The keys of zarrd.toml are
+  Each flag marked [env: …] is a setting: a flag on the command line counts before its variable in the environment, \
+  that before zarrd.toml (or the file that --config names), that before the default. The keys of zarrd.toml are \
   the flags without their dashes:
 
     store = \"sled:/data\"
     listen = \"0.0.0.0:8000\"
     anonymous = \"read\"
-    allow-host = [\"zarr.example.org\"]
-";
+    allow-host = [\"zarr.example.org\"]";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -41,8 +40,8 @@ Examples:
   zarrd serve --store memory: --listen 127.0.0.1:0
       for a test: nothing is kept, and the line on stdout tells the port
 
-Once it listens, one line on stdout says where. Logs go to stderr. SIGTERM and Ctrl-C stop it: no new connections are taken,
-running requests finish, the store is closed, the exit code is 0. A second signal stops it at once, which loses
+Once it listens, one line on stdout says where. Logs go to stderr. SIGTERM and Ctrl-C stop it: no new connections are taken, \
+running requests finish, the store is closed, the exit code is 0. A second signal stops it at once, which loses \
 nothing that was acknowledged.";
 
 const IMPORT_EXAMPLES: &str = "\
@@ -54,10 +53,10 @@ Examples:
   zarrd import http://other:8000/store/lab/exp1/ lab/exp1
       take over everything below a prefix of another zarrd
 
-Any Zarr dialect will do, and any other file. Files whose names begin with a dot count. Symbolic links are not
-followed. A link, a device, or a file whose name is not a key makes the command fail before anything is written, each of them
-named; --skip-invalid leaves them out instead. Chunks are written before the metadata of their array, and arrays before
-their groups, so that who reads meanwhile sees no array without its chunks. It is not one commit: an import that was
+Any Zarr dialect will do, and any other file. Files whose names begin with a dot count. Symbolic links are not \
+followed. A link, a device, or a file whose name is not a key makes the command fail before anything is written, each of them \
+named; --skip-invalid leaves them out instead. Chunks are written before the metadata of their array, and arrays before \
+their groups, so that who reads meanwhile sees no array without its chunks. It is not one commit: an import that was \
 interrupted can be repeated, and overwrites what it finds.
 
 At the end one line of JSON on stdout tells what was done.";
@@ -71,8 +70,8 @@ Examples:
   zarrd export --server http://127.0.0.1:8000 lab ./lab
       from a running server
 
-DIR is made, or is there and empty. A key such as a/b cannot be a file where a is a key too, and neither can a name of
-more than 255 bytes: they make the command fail before anything is written, each of them named; --skip-invalid leaves
+DIR is made, or is there and empty. A key such as a/b cannot be a file where a is a key too, and neither can a name of \
+more than 255 bytes: they make the command fail before anything is written, each of them named; --skip-invalid leaves \
 them out instead. A file appears under its name when it is whole; when the command ends with 0, all are durable.
 
 At the end one line of JSON on stdout tells what was done.";
@@ -82,7 +81,7 @@ Examples:
   zarrd check
   zarrd check --store redb:/data
 
-No server may have the store open. Each damaged or missing value is named on stderr, and the exit code is 5 where there
+No server may have the store open. Each damaged or missing value is named on stderr, and the exit code is 5 where there \
 are any. They can be replaced by setting or erasing their keys. One line of JSON on stdout tells what was looked at.";
 
 const COPY_EXAMPLES: &str = "\
@@ -90,7 +89,7 @@ Examples:
   zarrd copy sled:/data redb:/data-new
       turn a store with a sled index into one with a redb index
 
-No server may have either store open. TO is made, or is an empty directory. The values get new versions, so ETags
+No server may have either store open. TO is made, or is an empty directory. The values get new versions, so ETags \
 change. At the end one line of JSON on stdout tells what was done.";
 
 const HEALTH_EXAMPLES: &str = "\
@@ -99,7 +98,7 @@ Examples:
       ask the server that this machine's ZARRD_LISTEN, or zarrd.toml, tells of
   zarrd health --url http://lab:8000
 
-The exit code is 0 where the server is ready, and 1 where it is not there, is stopping, or has become read-only after a failed
+The exit code is 0 where the server is ready, and 1 where it is not there, is stopping, or has become read-only after a failed \
 write. A full disk does not count: reading and erasing go on.";
 
 /// Parses the command line of this process; where it is wrong, or asks for help, the process ends.
@@ -121,7 +120,7 @@ fn names_both_places(matches: &ArgMatches) -> bool {
 
 /// The whole command line.
 #[derive(Debug, Parser)]
-#[command(name = "zarrd", version, about = ABOUT, after_help = format!("{EXAMPLES}\n{}", exit::TABLE))]
+#[command(name = "zarrd", version, about = ABOUT, after_help = format!("{EXAMPLES}\n\n{}", exit::TABLE))]
 #[command(disable_help_subcommand = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
     /// What to do.

@@ -173,6 +173,12 @@ impl From<Code> for ExitCode {
     }
 }
 
+impl From<Code> for i32 {
+    fn from(code: Code) -> Self {
+        (code as u8).into()
+    }
+}
+
 /// An error and its sources, as one text.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();

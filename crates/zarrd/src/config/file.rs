@@ -101,6 +101,10 @@ mod tests {
             allow-host = ["zarr.example.org"]
             cors-origin = ["https://viewer.example.org"]
             max-body = "64MiB"
+            max-connections = 10
+            head-timeout = "10s"
+            upload-timeout = "20s"
+            download-timeout = "1h"
             shutdown-timeout = "2m"
             jobs = 4
             "#,
@@ -108,7 +112,7 @@ mod tests {
         .unwrap();
         assert_eq!(file.log.log, Some(LogFormat::Json));
         assert_eq!(file.store.store, Some(Location::Redb("/data".into())));
-        assert_eq!(file.serve.allow_host, ["zarr.example.org"]);
+        assert_eq!(file.serve.allow_host, ["zarr.example.org".parse().unwrap()]);
         assert_eq!(file.serve.max_body, Some(bytesize::ByteSize::mib(64)));
         assert_eq!(file.serve.shutdown_timeout.map(|time| time.as_secs()), Some(120));
         assert_eq!(file.transfer.jobs.map(|jobs| jobs.get()), Some(4));
@@ -122,6 +126,7 @@ mod tests {
             ("max-body = \"12 parsecs\"", "max-body"),
             ("listen = \"nowhere\"", "IP:PORT"),
             ("jobs = 0", "jobs"),
+            ("cors-origin = [\"*\"]", "cors-origin"),
             ("store = ", "line 1"),
             ("[serve]\nlisten = \"127.0.0.1:1\"", "`serve`"),
         ] {

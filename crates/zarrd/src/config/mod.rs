@@ -76,7 +76,4 @@ pub(crate) enum ConfigError {
     /// The address makes no URL.
     #[error("the address to listen on cannot be asked")]
     Url(#[from] client::BaseUrlError),
-    /// The server does not take the settings.
-    #[error("the settings cannot be served with")]
-    Settings(#[source] store::BoxError),
 }

@@ -4,6 +4,7 @@ use std::{fmt::Display, num::NonZeroUsize, str::FromStr};
 
 use bytesize::ByteSize;
 use serde::{Deserialize, Deserializer, de::Error as _};
+use server::{Host, Origin};
 
 use super::{Listen, Location};
 
@@ -50,15 +51,32 @@ pub(crate) struct ServeOptions {
     pub(crate) anonymous: Option<Anonymous>,
     /// Another name by which the server may be called while it listens on a loopback address; may be repeated
     #[arg(long, env = "ZARRD_ALLOW_HOST", value_name = "HOST", value_delimiter = ',')]
-    pub(crate) allow_host: Vec<String>,
-    /// A web origin whose pages may change data, such as `https://viewer.example.org`; may be repeated
+    #[serde(deserialize_with = "from_texts")]
+    pub(crate) allow_host: Vec<Host>,
+    /// A web origin whose pages may change data, such as https://viewer.example.org; may be repeated
     #[arg(long, env = "ZARRD_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
-    pub(crate) cors_origin: Vec<String>,
-    /// The largest value that may be uploaded, such as 64MiB or 8GiB [default: no limit but the disk]
+    #[serde(deserialize_with = "from_texts")]
+    pub(crate) cors_origin: Vec<Origin>,
+    /// The largest value that may be uploaded, such as 64MiB [default: 16GiB]
     #[arg(long, env = "ZARRD_MAX_BODY", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) max_body: Option<ByteSize>,
-    /// How long running requests may take to finish when the server is told to stop, such as 30s [default: 30s]
+    /// How many connections there may be at the same time; more are answered 503 [default: 1024]
+    #[arg(long, env = "ZARRD_MAX_CONNECTIONS", value_name = "NUMBER")]
+    pub(crate) max_connections: Option<NonZeroUsize>,
+    /// How long the head of a request may take, and a connection be idle, such as 30s [default: 1m]
+    #[arg(long, env = "ZARRD_HEAD_TIMEOUT", value_name = "TIME")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) head_timeout: Option<humantime::Duration>,
+    /// How long an upload may make no progress [default: 1m]
+    #[arg(long, env = "ZARRD_UPLOAD_TIMEOUT", value_name = "TIME")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) upload_timeout: Option<humantime::Duration>,
+    /// How long a client may not take what it is sent [default: 1m]
+    #[arg(long, env = "ZARRD_DOWNLOAD_TIMEOUT", value_name = "TIME")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) download_timeout: Option<humantime::Duration>,
+    /// How long running requests may take to finish when the server is told to stop [default: 30s]
     #[arg(long, env = "ZARRD_SHUTDOWN_TIMEOUT", value_name = "TIME")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) shutdown_timeout: Option<humantime::Duration>,
@@ -103,4 +121,15 @@ where
 {
     let text = String::deserialize(deserializer)?;
     text.parse().map(Some).map_err(D::Error::custom)
+}
+
+/// The same of a list.
+fn from_texts<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr,
+    T::Err: Display,
+{
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    texts.iter().map(|text| text.parse().map_err(D::Error::custom)).collect()
 }

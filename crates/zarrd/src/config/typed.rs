@@ -3,6 +3,7 @@
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use client::BaseUrl;
+use server::{Access, Hosts, Limits, Settings};
 use store::Prefix;
 use tracing_subscriber::EnvFilter;
 
@@ -16,7 +17,6 @@ const DEFAULT_LISTEN: Listen =
     Listen(std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8000));
 const DEFAULT_DIRECTORY: &str = "./zarrd-data";
 const DEFAULT_JOBS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
-const DEFAULT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How to log.
 #[derive(Debug)]
@@ -34,16 +34,8 @@ pub(crate) struct ServeConfig {
     pub(crate) store: Location,
     /// The address.
     pub(crate) listen: Listen,
-    /// What anybody may do.
-    pub(crate) anonymous: Anonymous,
-    /// By which names the server may be called besides its loopback ones.
-    pub(crate) allow_host: Vec<String>,
-    /// Whose pages may change data.
-    pub(crate) cors_origin: Vec<String>,
-    /// The largest upload.
-    pub(crate) max_body: Option<u64>,
-    /// How long running requests may take after a signal.
-    pub(crate) shutdown_timeout: Duration,
+    /// Who may do what, and how much of it.
+    pub(crate) settings: Settings,
 }
 
 /// How to import.
@@ -141,23 +133,16 @@ impl ServeConfig {
     /// Resolves the layers. An address that others may reach needs a word about what they may do.
     pub(crate) fn new(store: StoreOptions, serve: ServeOptions, file: &File) -> Result<Self, ConfigError> {
         let listen = listen(serve.listen, file);
-        let anonymous = match serve.anonymous.or(file.serve.anonymous) {
-            Some(anonymous) => anonymous,
-            None if listen.0.ip().to_canonical().is_loopback() => Anonymous::Write,
+        let access = match serve.anonymous.or(file.serve.anonymous) {
+            Some(Anonymous::Read) => Access::Read,
+            Some(Anonymous::Write) => Access::Write,
+            None if listen.0.ip().to_canonical().is_loopback() => Access::Write,
             None => return Err(ConfigError::AnonymousUnsaid { listen }),
         };
-        Ok(Self {
-            store: location(store, file),
-            listen,
-            anonymous,
-            allow_host: first_given(serve.allow_host, &file.serve.allow_host),
-            cors_origin: first_given(serve.cors_origin, &file.serve.cors_origin),
-            max_body: serve.max_body.or(file.serve.max_body).map(|size| size.as_u64()),
-            shutdown_timeout: serve
-                .shutdown_timeout
-                .or(file.serve.shutdown_timeout)
-                .map_or(DEFAULT_SHUTDOWN_TIMEOUT, Into::into),
-        })
+        let limits = limits(&serve, &file.serve);
+        let origins = first_given(serve.cors_origin, &file.serve.cors_origin);
+        let hosts = Hosts::for_address(listen.0, first_given(serve.allow_host, &file.serve.allow_host));
+        Ok(Self { store: location(store, file), listen, settings: Settings { access, origins, hosts, limits } })
     }
 }
 
@@ -219,6 +204,19 @@ impl OnRefused {
     }
 }
 
+fn limits(flags: &ServeOptions, file: &ServeOptions) -> Limits {
+    let default = Limits::default();
+    let time = |flag: Option<humantime::Duration>, file, default| flag.or(file).map_or(default, Duration::from);
+    Limits {
+        value: flags.max_body.or(file.max_body).map_or(default.value, |size| size.as_u64()),
+        connections: flags.max_connections.or(file.max_connections).map_or(default.connections, NonZeroUsize::get),
+        head_timeout: time(flags.head_timeout, file.head_timeout, default.head_timeout),
+        upload_timeout: time(flags.upload_timeout, file.upload_timeout, default.upload_timeout),
+        download_timeout: time(flags.download_timeout, file.download_timeout, default.download_timeout),
+        stop_timeout: time(flags.shutdown_timeout, file.shutdown_timeout, default.stop_timeout),
+    }
+}
+
 fn listen(flag: Option<Listen>, file: &File) -> Listen {
     flag.or(file.serve.listen).unwrap_or(DEFAULT_LISTEN)
 }
@@ -247,6 +245,6 @@ fn kept(location: Location, command: &'static str) -> Result<Location, ConfigErr
 }
 
 /// Lists are not joined: those who give one say all of it.
-fn first_given(given: Vec<String>, file: &[String]) -> Vec<String> {
+fn first_given<T: Clone>(given: Vec<T>, file: &[T]) -> Vec<T> {
     if given.is_empty() { file.to_vec() } else { given }
 }
