@@ -1,26 +1,33 @@
 //! A store in memory.
 
+mod space;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use space::MemoryLimits;
+
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     fmt,
     hash::{BuildHasher, RandomState},
     ops::Bound,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream};
 use parking_lot::RwLock;
 
+use self::{
+    space::Space,
+    state::{Child, State, Stored},
+};
 use crate::{
     ByteRange, Change, Content, CursorSeal, DirPage, Entry, Info, Key, KeyPage, ListableStore, Listing,
     MAX_COMMIT_CHANGES, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError,
-    TransactionalStore, UploadError, Value, Version, WriteableStore, Written,
+    TransactionalStore, Value, WriteableStore, Written,
 };
 
 /// A store in memory: for tests, and for data that can be made again.
@@ -33,23 +40,6 @@ use crate::{
 #[derive(Clone)]
 pub struct MemoryStore(Arc<Shared>);
 
-/// How much a [`MemoryStore`] holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryLimits {
-    /// The most bytes that one value has; a larger one fails with [`UploadError::TooLarge`].
-    pub value: u64,
-    /// The most bytes that all values and their keys have together; beyond them a set fails with
-    /// [`StoreError::OutOfSpace`].
-    pub total: u64,
-}
-
-impl Default for MemoryLimits {
-    /// 1 GiB a value, 4 GiB in all.
-    fn default() -> Self {
-        Self { value: 1 << 30, total: 4 << 30 }
-    }
-}
-
 impl MemoryStore {
     /// A new, empty store with the default limits.
     pub fn new() -> Self {
@@ -61,38 +51,9 @@ impl MemoryStore {
         Self(Arc::new(Shared {
             id: random(),
             seal: CursorSeal::new(random()),
-            limits,
-            used: Arc::new(AtomicU64::new(0)),
+            space: Space::new(limits),
             state: RwLock::default(),
         }))
-    }
-
-    /// Reads the whole content into memory, which counts as used from here on.
-    async fn receive(&self, key: &Key, content: Content) -> Result<Bytes, StoreError> {
-        let Content { size: announced, mut stream } = content;
-        let limit = self.0.limits.value;
-        if announced.is_some_and(|size| size > limit) {
-            return Err(UploadError::TooLarge { limit }.into());
-        }
-        let mut held = Held { bytes: Vec::new(), space: Space { used: self.0.used.clone(), taken: 0 } };
-        held.space.take(key.as_bytes().len() as u64, self.0.limits.total)?;
-        let mut received = 0_u64;
-        while let Some(piece) = stream.try_next().await? {
-            received = received.saturating_add(piece.len() as u64);
-            if let Some(announced) = announced.filter(|announced| received > *announced) {
-                return Err(UploadError::Length { announced, received }.into());
-            }
-            if received > limit {
-                return Err(UploadError::TooLarge { limit }.into());
-            }
-            held.space.take(piece.len() as u64, self.0.limits.total)?;
-            held.bytes.extend_from_slice(&piece);
-        }
-        if let Some(announced) = announced.filter(|announced| received < *announced) {
-            return Err(UploadError::Length { announced, received }.into());
-        }
-        held.bytes.shrink_to_fit();
-        Ok(Bytes::from_owner(held))
     }
 
     /// Takes out of a change what this store staged for it.
@@ -119,7 +80,7 @@ impl Default for MemoryStore {
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore").field("limits", &self.0.limits).finish_non_exhaustive()
+        f.debug_struct("MemoryStore").field("limits", &self.0.space.limits).finish_non_exhaustive()
     }
 }
 
@@ -139,7 +100,7 @@ impl ReadableStore for MemoryStore {
 impl WriteableStore for MemoryStore {
     async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError> {
         self.0.state.read().judge(key, &precondition)?;
-        let bytes = self.receive(key, content).await?;
+        let bytes = self.0.space.receive(key, content).await?;
         let mut state = self.0.state.write();
         state.judge(key, &precondition)?;
         Ok(state.set(self.0.id, key.clone(), bytes, now()))
@@ -168,7 +129,7 @@ impl WriteableStore for MemoryStore {
     }
 
     async fn writable(&self) -> Result<(), StoreError> {
-        if self.0.used.load(Ordering::Relaxed) < self.0.limits.total { Ok(()) } else { Err(StoreError::OutOfSpace) }
+        if self.0.space.used() < self.0.space.limits.total { Ok(()) } else { Err(StoreError::OutOfSpace) }
     }
 }
 
@@ -212,7 +173,7 @@ impl ListableStore for MemoryStore {
 #[async_trait]
 impl TransactionalStore for MemoryStore {
     async fn stage(&self, key: &Key, content: Content) -> Result<Staged, StoreError> {
-        let bytes = self.receive(key, content).await?;
+        let bytes = self.0.space.receive(key, content).await?;
         Ok(Staged::new(key.clone(), bytes.len() as u64, MemoryStaged { store: self.0.id, bytes }))
     }
 
@@ -243,24 +204,8 @@ struct Shared {
     /// What tells this store's versions and staged values from another's.
     id: u64,
     seal: CursorSeal,
-    limits: MemoryLimits,
-    /// How many bytes are taken out of `limits.total`.
-    used: Arc<AtomicU64>,
+    space: Space,
     state: RwLock<State>,
-}
-
-#[derive(Default)]
-struct State {
-    values: BTreeMap<Key, Stored>,
-    /// How many values were ever set: the part of a version that tells a store's values apart.
-    sets: u64,
-}
-
-/// A visible value.
-#[derive(Clone)]
-struct Stored {
-    info: Info,
-    bytes: Bytes,
 }
 
 struct MemoryStaged {
@@ -285,23 +230,6 @@ enum Action {
     Check,
 }
 
-enum Child {
-    Key(Entry),
-    Prefix(Prefix),
-}
-
-/// The memory behind the `Bytes` of a value: when the last of them goes, its space is given back.
-struct Held {
-    bytes: Vec<u8>,
-    space: Space,
-}
-
-/// Some bytes of a store's total.
-struct Space {
-    used: Arc<AtomicU64>,
-    taken: u64,
-}
-
 impl Shared {
     fn last_of_page_before(
         &self,
@@ -310,59 +238,6 @@ impl Shared {
         page: &Page,
     ) -> Result<Option<String>, StoreError> {
         page.cursor.as_ref().map(|cursor| self.seal.open(listing, prefix, cursor)).transpose()
-    }
-}
-
-impl State {
-    fn judge(&self, key: &Key, precondition: &Precondition) -> Result<(), StoreError> {
-        let current = self.values.get(key).map(|stored| stored.info.version);
-        if precondition.holds(current) {
-            return Ok(());
-        }
-        Err(StoreError::PreconditionFailed { key: key.clone(), current })
-    }
-
-    fn set(&mut self, store: u64, key: Key, bytes: Bytes, modified: SystemTime) -> Written {
-        self.sets += 1;
-        let version = Version::from_u128(u128::from(store) << 64 | u128::from(self.sets));
-        let info = Info { size: bytes.len() as u64, version, modified };
-        let replaced = self.values.insert(key, Stored { info, bytes }).is_some();
-        Written { version, replaced }
-    }
-
-    /// The keys below `prefix`, in order, from one of them on.
-    fn below<'s>(&'s self, prefix: &'s Prefix, from: Bound<&str>) -> impl Iterator<Item = (&'s Key, &'s Stored)> {
-        self.values.range::<str, _>((from, Bound::Unbounded)).take_while(|(key, _)| prefix.contains(key))
-    }
-
-    /// The first child of `prefix` after `last`, a child of it, wherever that has gone meanwhile.
-    fn next_child(&self, prefix: &Prefix, last: Option<&str>) -> Option<Child> {
-        let past_last = last.and_then(|last| Prefix::parse(last).ok()).and_then(|last| last.end());
-        let from = match (&past_last, last) {
-            (Some(past), _) => Bound::Included(past.as_str()),
-            (None, Some(key)) => Bound::Excluded(key),
-            (None, None) => Bound::Included(prefix.as_str()),
-        };
-        let (key, stored) = self.below(prefix, from).next()?;
-        let deeper = prefix.strip(key).and_then(|rest| rest.split_once('/'));
-        let Some((name, _)) = deeper else {
-            return Some(Child::Key(Entry { key: key.clone(), info: stored.info }));
-        };
-        Prefix::parse(&format!("{prefix}{name}/")).ok().map(Child::Prefix)
-    }
-}
-
-impl Stored {
-    fn read(self, range: Option<ByteRange>) -> Result<Value, StoreError> {
-        let Self { info, bytes } = self;
-        let range = match range {
-            Some(range) => range.resolve(info.size).ok_or(StoreError::RangeNotSatisfiable { info })?,
-            None => 0..info.size,
-        };
-        // The range lies within what is in memory, so its ends fit.
-        let bytes = bytes.slice(range.start as usize..range.end as usize);
-        let piece = (!bytes.is_empty()).then_some(Ok(bytes));
-        Ok(Value { info, range, stream: stream::iter(piece).boxed() })
     }
 }
 
@@ -380,27 +255,6 @@ impl Snapshot for MemorySnapshot {
 
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
         self.stored(key)?.cloned().map(|stored| stored.read(range)).transpose()
-    }
-}
-
-impl Space {
-    fn take(&mut self, bytes: u64, total: u64) -> Result<(), StoreError> {
-        let more = |used: u64| used.checked_add(bytes).filter(|used| *used <= total);
-        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).map_err(|_| StoreError::OutOfSpace)?;
-        self.taken += bytes;
-        Ok(())
-    }
-}
-
-impl Drop for Space {
-    fn drop(&mut self) {
-        self.used.fetch_sub(self.taken, Ordering::Relaxed);
-    }
-}
-
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
     }
 }
 

@@ -1,6 +1,6 @@
 //! Random operations, compared with the same on a `BTreeMap`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use bytes::Bytes;
 use proptest::{
@@ -51,6 +51,8 @@ pub(super) struct Model {
     values: BTreeMap<String, (Version, Bytes)>,
     /// The version of the last set of any key, erased or replaced or not.
     last: Option<Version>,
+    /// All versions that there were.
+    given: HashSet<Version>,
     sets: u64,
 }
 
@@ -96,7 +98,7 @@ fn operations() -> impl Strategy<Value = Operation> {
 }
 
 pub(super) async fn operations_agree_with_a_model(store: impl Storage) {
-    check_sequences(operations(), move |operations| {
+    check_sequences(CASES, operations(), move |operations| {
         let store = store.clone();
         async move {
             store.erase_prefix(&prefix("")).await.expect("erase_prefix");
@@ -109,8 +111,8 @@ pub(super) async fn operations_agree_with_a_model(store: impl Storage) {
     .await;
 }
 
-/// Tries many sequences of operations, and the shortest one that fails.
-pub(super) async fn check_sequences<T, S, F>(operations: S, check: impl Fn(Vec<T>) -> F + Send + 'static)
+/// Tries so many sequences of operations, and where one fails, looks for the shortest that does.
+pub(super) async fn check_sequences<T, S, F>(cases: u32, operations: S, check: impl Fn(Vec<T>) -> F + Send + 'static)
 where
     T: std::fmt::Debug + Send + 'static,
     S: Strategy<Value = T> + Send + 'static,
@@ -118,7 +120,7 @@ where
 {
     let handle = Handle::current();
     let checked = spawn_blocking(move || {
-        let config = Config { cases: CASES, max_shrink_iters: 300, failure_persistence: None, ..Config::default() };
+        let config = Config { cases, max_shrink_iters: 300, failure_persistence: None, ..Config::default() };
         TestRunner::new(config).run(&vec(operations, 1..=OPERATIONS), |operations| {
             handle.block_on(check(operations));
             Ok(())
@@ -144,8 +146,14 @@ impl Model {
         Payload::new(self.sets, len)
     }
 
+    /// Fails where one of the versions of a commit was there before it.
+    pub(super) fn assert_new(&mut self, versions: impl IntoIterator<Item = Version>) {
+        let versions: HashSet<_> = versions.into_iter().collect();
+        assert!(self.given.is_disjoint(&versions), "a version was given twice");
+        self.given.extend(versions);
+    }
+
     pub(super) fn set(&mut self, at: &str, version: Version, payload: Payload) {
-        assert!(self.values.values().all(|(other, _)| *other != version), "a version was given twice");
         self.values.insert(at.to_owned(), (version, payload.bytes()));
         self.last = Some(version);
     }
@@ -227,6 +235,7 @@ impl Model {
         match store.set(&key(at), payload.content(), precondition).await {
             Ok(written) => {
                 assert_eq!((true, written.replaced), (holds, self.version(at).is_some()), "set {at} {condition:?}");
+                self.assert_new([written.version]);
                 self.set(at, written.version, payload);
             }
             Err(error) => assert_condition_failed(&error, holds, &(at, condition)),

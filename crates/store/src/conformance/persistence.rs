@@ -121,14 +121,14 @@ where
     put(&store, "old", "old").await;
     let mut stale = Vec::new();
     for size in [10, 10_000, 1 << 20] {
-        stale.push(set(&store, "old", Payload::new(1, size).content()).await);
+        stale.push((size, set(&store, "old", Payload::new(1, size).content()).await));
         drop(set(&store, "absent", Payload::new(1, size).content()).await);
     }
     let (store, _keep) = factory.reopen(store, keep).await;
     assert_eq!(list_keys(&store, "").await, ["old"]);
-    for change in stale {
+    for (size, change) in stale {
         let result = store.commit(vec![change]).await;
-        assert!(result.is_err(), "a value that was staged before the store was closed was committed");
+        assert!(result.is_err(), "{size} bytes that were staged before the store was closed were committed");
     }
     assert_eq!(get(&store, "old").await.as_deref(), Some(&b"old"[..]));
 }

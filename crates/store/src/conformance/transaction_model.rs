@@ -17,6 +17,9 @@ use super::{
 };
 use crate::{Key, Outcome, Snapshot, StoreError, TransactionalStore};
 
+/// A step stages and commits several values, so there are fewer sequences of them than of single operations.
+const CASES: u32 = 24;
+
 #[derive(Clone, Debug)]
 enum Step {
     Commit(BTreeMap<String, (Action, Condition)>),
@@ -52,7 +55,7 @@ fn steps() -> impl Strategy<Value = Step> {
 }
 
 pub(super) async fn commits_agree_with_a_model(store: impl Storage + TransactionalStore) {
-    check_sequences(steps(), move |steps| {
+    check_sequences(CASES, steps(), move |steps| {
         let store = store.clone();
         async move {
             store.erase_prefix(&prefix("")).await.expect("erase_prefix");
@@ -97,6 +100,10 @@ async fn compare_commit(
     match (store.commit(changes).await, failing) {
         (Ok(outcomes), None) => {
             assert_eq!(outcomes.len(), planned.len());
+            model.assert_new(outcomes.iter().filter_map(|outcome| match outcome {
+                Outcome::Set(written) => Some(written.version),
+                _ => None,
+            }));
             for (((at, (action, _)), outcome), payload) in planned.iter().zip(outcomes).zip(payloads) {
                 apply(model, at, action, outcome, payload);
             }

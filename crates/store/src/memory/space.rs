@@ -1,0 +1,105 @@
+//! How much memory the values take.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use bytes::Bytes;
+use futures::TryStreamExt;
+
+use crate::{Content, Key, StoreError, UploadError};
+
+/// How much a [`MemoryStore`](crate::MemoryStore) holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimits {
+    /// The most bytes that one value has; a larger one fails with [`UploadError::TooLarge`].
+    pub value: u64,
+    /// The most bytes that all values and their keys have together; beyond them a set fails with
+    /// [`StoreError::OutOfSpace`].
+    pub total: u64,
+}
+
+impl Default for MemoryLimits {
+    /// 1 GiB a value, 4 GiB in all.
+    fn default() -> Self {
+        Self { value: 1 << 30, total: 4 << 30 }
+    }
+}
+
+/// The memory that a store may fill.
+pub(super) struct Space {
+    pub(super) limits: MemoryLimits,
+    used: Arc<AtomicU64>,
+}
+
+/// The memory behind the `Bytes` of a value: when the last of them goes, its space is given back.
+struct Held {
+    bytes: Vec<u8>,
+    taken: Taken,
+}
+
+/// Some bytes of a store's space.
+struct Taken {
+    bytes: u64,
+    used: Arc<AtomicU64>,
+}
+
+impl Space {
+    pub(super) fn new(limits: MemoryLimits) -> Self {
+        Self { limits, used: Arc::default() }
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Reads the whole content into memory, which counts as used from here on.
+    pub(super) async fn receive(&self, key: &Key, content: Content) -> Result<Bytes, StoreError> {
+        let Content { size: announced, mut stream } = content;
+        let MemoryLimits { value: limit, total } = self.limits;
+        if announced.is_some_and(|size| size > limit) {
+            return Err(UploadError::TooLarge { limit }.into());
+        }
+        let mut held = Held { bytes: Vec::new(), taken: Taken { bytes: 0, used: self.used.clone() } };
+        held.taken.grow(key.as_bytes().len() as u64, total)?;
+        let mut received = 0_u64;
+        while let Some(piece) = stream.try_next().await? {
+            received = received.saturating_add(piece.len() as u64);
+            if let Some(announced) = announced.filter(|announced| received > *announced) {
+                return Err(UploadError::Length { announced, received }.into());
+            }
+            if received > limit {
+                return Err(UploadError::TooLarge { limit }.into());
+            }
+            held.taken.grow(piece.len() as u64, total)?;
+            held.bytes.extend_from_slice(&piece);
+        }
+        if let Some(announced) = announced.filter(|announced| received < *announced) {
+            return Err(UploadError::Length { announced, received }.into());
+        }
+        held.bytes.shrink_to_fit();
+        Ok(Bytes::from_owner(held))
+    }
+}
+
+impl Taken {
+    fn grow(&mut self, bytes: u64, total: u64) -> Result<(), StoreError> {
+        let more = |used: u64| used.checked_add(bytes).filter(|used| *used <= total);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).map_err(|_| StoreError::OutOfSpace)?;
+        self.bytes += bytes;
+        Ok(())
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}

@@ -1,0 +1,86 @@
+//! What is visible in a store in memory.
+
+use std::{collections::BTreeMap, ops::Bound, time::SystemTime};
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+
+use crate::{ByteRange, Entry, Info, Key, Precondition, Prefix, StoreError, Value, Version, Written};
+
+/// The values by their keys.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) values: BTreeMap<Key, Stored>,
+    /// How many values were ever set: the part of a version that tells a store's values apart.
+    sets: u64,
+}
+
+/// A visible value.
+#[derive(Clone)]
+pub(super) struct Stored {
+    pub(super) info: Info,
+    bytes: Bytes,
+}
+
+/// A key or prefix directly below a prefix.
+pub(super) enum Child {
+    Key(Entry),
+    Prefix(Prefix),
+}
+
+impl State {
+    pub(super) fn judge(&self, key: &Key, precondition: &Precondition) -> Result<(), StoreError> {
+        let current = self.values.get(key).map(|stored| stored.info.version);
+        if precondition.holds(current) {
+            return Ok(());
+        }
+        Err(StoreError::PreconditionFailed { key: key.clone(), current })
+    }
+
+    pub(super) fn set(&mut self, store: u64, key: Key, bytes: Bytes, modified: SystemTime) -> Written {
+        self.sets += 1;
+        let version = Version::from_u128(u128::from(store) << 64 | u128::from(self.sets));
+        let info = Info { size: bytes.len() as u64, version, modified };
+        let replaced = self.values.insert(key, Stored { info, bytes }).is_some();
+        Written { version, replaced }
+    }
+
+    /// The keys below `prefix`, in order, from one of them on.
+    pub(super) fn below<'s>(
+        &'s self,
+        prefix: &'s Prefix,
+        from: Bound<&str>,
+    ) -> impl Iterator<Item = (&'s Key, &'s Stored)> {
+        self.values.range::<str, _>((from, Bound::Unbounded)).take_while(|(key, _)| prefix.contains(key))
+    }
+
+    /// The first child of `prefix` after `last`, a child of it, wherever that has gone meanwhile.
+    pub(super) fn next_child(&self, prefix: &Prefix, last: Option<&str>) -> Option<Child> {
+        let past_last = last.and_then(|last| Prefix::parse(last).ok()).and_then(|last| last.end());
+        let from = match (&past_last, last) {
+            (Some(past), _) => Bound::Included(past.as_str()),
+            (None, Some(key)) => Bound::Excluded(key),
+            (None, None) => Bound::Included(prefix.as_str()),
+        };
+        let (key, stored) = self.below(prefix, from).next()?;
+        let deeper = prefix.strip(key).and_then(|rest| rest.split_once('/'));
+        let Some((name, _)) = deeper else {
+            return Some(Child::Key(Entry { key: key.clone(), info: stored.info }));
+        };
+        Prefix::parse(&format!("{prefix}{name}/")).ok().map(Child::Prefix)
+    }
+}
+
+impl Stored {
+    pub(super) fn read(self, range: Option<ByteRange>) -> Result<Value, StoreError> {
+        let Self { info, bytes } = self;
+        let range = match range {
+            Some(range) => range.resolve(info.size).ok_or(StoreError::RangeNotSatisfiable { info })?,
+            None => 0..info.size,
+        };
+        // The range lies within what is in memory, so its ends fit.
+        let bytes = bytes.slice(range.start as usize..range.end as usize);
+        let piece = (!bytes.is_empty()).then_some(Ok(bytes));
+        Ok(Value { info, range, stream: stream::iter(piece).boxed() })
+    }
+}
