@@ -55,6 +55,9 @@ pub(crate) enum Request {
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
+/// Answers a commit with what became of its round.
+type Acknowledge = Box<dyn FnOnce(Result<(), StoreError>)>;
+
 /// What the committer works on.
 pub(crate) struct Committer {
     pub(crate) store_id: u64,
@@ -74,7 +77,7 @@ struct Round {
     replaced: Vec<FileId>,
     staged: Vec<StagedFile>,
     bytes: usize,
-    acknowledge: Vec<Box<dyn FnOnce(Result<(), StoreError>)>>,
+    acknowledge: Vec<Acknowledge>,
 }
 
 impl Committer {
@@ -126,9 +129,10 @@ impl Committer {
             current.push(found);
         }
         // Nothing can fail from here on, so the commit is in the round as a whole or not at all.
-        round.meta.commit = round.meta.commit.saturating_add(1);
         let modified = now_millis();
         let outcome = |(change, found): (PlainChange, Option<(Bytes, Record)>)| {
+            // Every change has a number of its own, so that no two sets give the same version.
+            round.meta.commit = round.meta.commit.saturating_add(1);
             let replaced = found.is_some();
             match change.action {
                 Action::Check => Outcome::Checked,
@@ -208,7 +212,7 @@ impl Committer {
             self.pins.publish(batch.meta.commit, Vec::new());
         }
         for acknowledge in round.acknowledge {
-            acknowledge(result.as_ref().map(|()| ()).map_err(|_| StoreError::ReadOnly));
+            acknowledge(if result.is_ok() { Ok(()) } else { Err(StoreError::ReadOnly) });
         }
         if result.is_ok() {
             self.pins.publish(batch.meta.commit, round.replaced);

@@ -13,7 +13,10 @@ const SWEEP: Duration = Duration::from_secs(1);
 
 /// Takes files to remove. Cheap to clone; its thread ends when the last one is gone.
 #[derive(Clone)]
-pub(crate) struct Janitor(mpsc::Sender<Job>);
+pub(crate) struct Janitor {
+    jobs: mpsc::Sender<Job>,
+    directory: Directory,
+}
 
 enum Job {
     Remove(Vec<FileId>),
@@ -27,8 +30,9 @@ impl Janitor {
     /// Starts the thread.
     pub(crate) fn start(directory: Directory) -> std::io::Result<(Self, JoinHandle<()>)> {
         let (sender, jobs) = mpsc::channel();
+        let janitor = Self { jobs: sender, directory: directory.clone() };
         let thread = thread::Builder::new().name("zarrd-janitor".into()).spawn(move || work(&directory, &jobs))?;
-        Ok((Self(sender), thread))
+        Ok((janitor, thread))
     }
 
     /// Removes files, some time soon.
@@ -57,8 +61,10 @@ impl Janitor {
     }
 
     fn send(&self, job: Job) {
-        // After the thread has ended, files that nothing refers to stay for the collector of the next start.
-        let _ = self.0.send(job);
+        // After the thread has ended, what is left to remove is what was staged and never committed.
+        if let Err(mpsc::SendError(Job::Remove(files))) = self.jobs.send(job) {
+            remove(&self.directory, &files);
+        }
     }
 }
 

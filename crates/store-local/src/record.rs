@@ -3,7 +3,7 @@
 //! ```text
 //! format   u8   1
 //! kind     u8   0 inline, 1 file
-//! commit   u64  the commit that set the key
+//! commit   u64  the number of the change that set the key
 //! modified u64  milliseconds since the Unix epoch
 //! inline: the value's bytes
 //! file:   id u64, size u64, trailer checksum u64
@@ -29,7 +29,7 @@ const HEAD: usize = 18;
 /// A key's value and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    /// The number of the commit that set it.
+    /// The number of the change that set it, which lies within its commit's.
     pub(crate) commit: u64,
     /// Milliseconds since the Unix epoch.
     pub(crate) modified: u64,

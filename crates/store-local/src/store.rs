@@ -180,6 +180,11 @@ impl Core {
         self.identity.id
     }
 
+    /// Which store this is, and which opening of it: a staged value is good for no other.
+    fn opening(&self) -> (u64, u64) {
+        (self.identity.id, self.begin)
+    }
+
     /// Runs `work` on the index, which stays open meanwhile.
     pub(crate) fn with_index<T>(
         &self,
@@ -316,7 +321,7 @@ impl ListableStore for LocalStore {
 impl TransactionalStore for LocalStore {
     async fn stage(&self, key: &Key, content: Content) -> Result<Staged, StoreError> {
         let value = stage::stage(&self.0, key, content).await?;
-        Ok(Staged::new(key.clone(), value.size(), LocalStaged { store_id: self.0.identity.id, value }))
+        Ok(Staged::new(key.clone(), value.size(), LocalStaged { store: self.0.opening(), value }))
     }
 
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
@@ -340,7 +345,7 @@ impl TransactionalStore for LocalStore {
 
 /// What a [`Staged`] of this store holds.
 struct LocalStaged {
-    store_id: u64,
+    store: (u64, u64),
     value: StagedValue,
 }
 
@@ -349,7 +354,7 @@ impl LocalStore {
         Ok(match change {
             Change::Set { staged, precondition } => {
                 let (key, held) = staged.into_held::<LocalStaged>()?;
-                if held.store_id != self.0.identity.id {
+                if held.store != self.0.opening() {
                     return Err(StoreError::ForeignStaged);
                 }
                 PlainChange { key, precondition, action: Action::Set(held.value) }

@@ -67,7 +67,7 @@ pub(crate) struct Batch {
 /// back anything it should not have is told from a whole one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Meta {
-    /// The number of the last commit.
+    /// The number of the last commit, which is that of its last change.
     pub(crate) commit: u64,
     /// How many keys there are.
     pub(crate) keys: u64,

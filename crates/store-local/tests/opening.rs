@@ -1,0 +1,336 @@
+//! What a start refuses, and that it touches nothing then.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+use store::{ByteRange, Content, Corruption, Key, Precondition, ReadableStore, StoreError, WriteableStore};
+use store_local::{Damage, IndexKind, LocalStore, OpenError, Options};
+
+const KINDS: [IndexKind; 2] = [IndexKind::Sled, IndexKind::Redb];
+
+fn key(text: &str) -> Key {
+    Key::parse(text).unwrap()
+}
+
+async fn open(dir: &Path, kind: IndexKind) -> Result<LocalStore, OpenError> {
+    LocalStore::open(dir, Options::new(kind)).await
+}
+
+async fn set(store: &LocalStore, name: &str, value: Vec<u8>) {
+    store.set(&key(name), Content::from_bytes(value), Precondition::none()).await.unwrap();
+}
+
+/// A closed store with a hundred small values and one file value.
+async fn closed_store(kind: IndexKind) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), kind).await.unwrap();
+    for number in 0..100_u8 {
+        set(&store, &format!("small/{number}"), vec![number; 100]).await;
+    }
+    set(&store, "large", vec![7; 1_000_000]).await;
+    store.close().await.unwrap();
+    dir
+}
+
+/// All files below a directory, with their contents.
+fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    let mut waiting = vec![dir.to_owned()];
+    while let Some(dir) = waiting.pop() {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                waiting.push(path);
+            } else if path.file_name().unwrap() != "lock" {
+                found.push((path.clone(), fs::read(path).unwrap()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn flip(path: &Path, offset: u64) {
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, offset).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], offset).unwrap();
+}
+
+fn index_file(dir: &Path, kind: IndexKind) -> PathBuf {
+    dir.join("index").join(match kind {
+        IndexKind::Sled => "db",
+        IndexKind::Redb => "index.redb",
+    })
+}
+
+fn value_files(dir: &Path) -> Vec<PathBuf> {
+    contents(&dir.join("values")).into_iter().map(|(path, _)| path).collect()
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_the_index_is_refused_and_nothing_is_touched() {
+    for kind in KINDS {
+        let dir = closed_store(kind).await;
+        let file = index_file(dir.path(), kind);
+        let len = fs::metadata(&file).unwrap().len();
+        for part in 0..7 {
+            let offset = len * part / 7 + 100;
+            flip(&file, offset);
+            let before = contents(dir.path());
+            match open(dir.path(), kind).await {
+                Err(OpenError::Damaged { file: named, cause: Damage::Content }) => assert_eq!(named, file),
+                other => panic!("{kind}: {other:?}"),
+            }
+            assert_eq!(before, contents(dir.path()));
+            flip(&file, offset);
+        }
+        open(dir.path(), kind).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_truncated_or_missing_index_is_refused() {
+    for kind in KINDS {
+        let dir = closed_store(kind).await;
+        let file = index_file(dir.path(), kind);
+        let len = fs::metadata(&file).unwrap().len();
+        File::options().write(true).open(&file).unwrap().set_len(len / 2).unwrap();
+        assert!(matches!(open(dir.path(), kind).await, Err(OpenError::Damaged { file: named, .. }) if named == file));
+        fs::remove_file(&file).unwrap();
+        assert!(matches!(
+            open(dir.path(), kind).await,
+            Err(OpenError::Damaged { file: named, cause: Damage::Missing }) if named == file
+        ));
+        assert_eq!(value_files(dir.path()).len(), 1);
+    }
+}
+
+/// Copies the index's directory.
+fn copy_index(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() {
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        } else {
+            copy_index(&entry.path(), &to.join(entry.file_name()));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_older_copy_of_the_index_is_refused() {
+    for kind in KINDS {
+        for seal in [Seal::Kept, Seal::Removed] {
+            let dir = closed_store(kind).await;
+            let index = dir.path().join("index");
+            let older = tempfile::tempdir().unwrap();
+            copy_index(&index, &older.path().join("index"));
+            let store = open(dir.path(), kind).await.unwrap();
+            set(&store, "later", vec![1; 10_000]).await;
+            store.close().await.unwrap();
+            drop(store);
+            copy_index(&older.path().join("index"), &index);
+            if seal == Seal::Removed {
+                // As after a crash.
+                fs::remove_file(dir.path().join("seal")).unwrap();
+            }
+            match (seal, open(dir.path(), kind).await) {
+                (Seal::Kept, Err(OpenError::Damaged { file, .. })) => assert!(file.starts_with(&index), "{file:?}"),
+                (Seal::Removed, Err(OpenError::Behind { file, found, expected })) => {
+                    assert!(file == index && found < expected);
+                }
+                (_, other) => panic!("{kind}: {other:?}"),
+            }
+            assert_eq!(value_files(dir.path()).len(), 2, "nothing is collected");
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seal {
+    Kept,
+    Removed,
+}
+
+#[tokio::test]
+async fn a_record_that_an_unsealed_index_has_lost_is_noticed() {
+    // Another store's index with as many commits: every record in it is sound, but they are not the store's.
+    for kind in KINDS {
+        let (dir, other) = (closed_store(kind).await, closed_store(kind).await);
+        copy_index(&other.path().join("index"), &dir.path().join("index"));
+        fs::remove_file(dir.path().join("seal")).unwrap();
+        assert!(matches!(
+            open(dir.path(), kind).await,
+            Err(OpenError::Damaged { cause: Damage::Record { .. } | Damage::Keys { .. }, .. })
+        ));
+    }
+}
+
+#[tokio::test]
+async fn damaged_files_of_the_store_itself_are_named() {
+    let dir = closed_store(IndexKind::Sled).await;
+    for name in ["zarrd.json", "progress", "seal"] {
+        let path = dir.path().join(name);
+        let sound = fs::read(&path).unwrap();
+        fs::write(&path, vec![b'x'; sound.len()]).unwrap();
+        match open(dir.path(), IndexKind::Sled).await {
+            Err(OpenError::Damaged { file, .. }) => assert_eq!(file, path),
+            other => panic!("{name}: {other:?}"),
+        }
+        fs::write(&path, sound).unwrap();
+    }
+    open(dir.path(), IndexKind::Sled).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_has_one_owner_and_one_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), IndexKind::Sled).await.unwrap();
+    match open(dir.path(), IndexKind::Sled).await {
+        Err(OpenError::Locked { pid, .. }) => assert_eq!(pid, Some(std::process::id())),
+        other => panic!("{other:?}"),
+    }
+    store.close().await.unwrap();
+    drop(store);
+    assert!(matches!(open(dir.path(), IndexKind::Redb).await, Err(OpenError::OtherIndex { .. })));
+    open(dir.path(), IndexKind::Sled).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_directory_with_other_files_is_not_made_a_store() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("thesis.tex"), "x").unwrap();
+    assert!(matches!(open(dir.path(), IndexKind::Sled).await, Err(OpenError::NotAStore { .. })));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn a_damaged_value_is_an_error_that_names_its_key_and_check_finds_it() {
+    for kind in KINDS {
+        let dir = closed_store(kind).await;
+        let file = value_files(dir.path()).remove(0);
+        let len = fs::metadata(&file).unwrap().len();
+        // In the data, in the sums, in the footer.
+        for offset in [0, 500_000, 999_999, 1_000_010, len - 60, len - 1] {
+            flip(&file, offset);
+            let store = open(dir.path(), kind).await.unwrap();
+            expect_corrupt(&store, None).await;
+            if offset < 1_000_000 {
+                expect_corrupt(&store, ByteRange::bounded(offset, offset + 1).ok()).await;
+                // A range that does not touch the block is sound.
+                let elsewhere = if offset < 500_000 { 900_000 } else { 0 };
+                let range = ByteRange::bounded(elsewhere, elsewhere + 10).ok();
+                let value = store.get(&key("large"), range).await.unwrap().unwrap();
+                assert_eq!(value.bytes().await.unwrap(), [7; 10].as_slice());
+            }
+            let (report, damaged) = store.check(|_| ()).await.unwrap();
+            assert_eq!((report.keys, report.damaged), (101, 1));
+            assert_eq!(damaged[0].key, key("large"));
+            store.close().await.unwrap();
+            flip(&file, offset);
+        }
+    }
+}
+
+async fn expect_corrupt(store: &LocalStore, range: Option<ByteRange>) {
+    match store.get(&key("large"), range).await {
+        Err(StoreError::Corrupt { key: named, .. }) => assert_eq!(named, key("large")),
+        other => panic!("{range:?}: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_missing_or_truncated_value_file_is_corruption_and_not_absence() {
+    let dir = closed_store(IndexKind::Sled).await;
+    let file = value_files(dir.path()).remove(0);
+    let store = open(dir.path(), IndexKind::Sled).await.unwrap();
+    File::options().write(true).open(&file).unwrap().set_len(1000).unwrap();
+    expect_corrupt(&store, None).await;
+    fs::remove_file(&file).unwrap();
+    match store.get(&key("large"), None).await {
+        Err(StoreError::Corrupt { cause: Corruption::MissingFile { .. }, .. }) => {}
+        other => panic!("{other:?}"),
+    }
+    let (_, damaged) = store.check(|_| ()).await.unwrap();
+    assert!(matches!(damaged[0].cause, Corruption::MissingFile { .. }));
+    // What is damaged can be replaced.
+    set(&store, "large", vec![8; 20_000]).await;
+    assert_eq!(store.get(&key("large"), None).await.unwrap().unwrap().bytes().await.unwrap().len(), 20_000);
+}
+
+#[tokio::test]
+async fn files_that_a_crash_left_are_collected_and_others_are_not() {
+    let dir = closed_store(IndexKind::Sled).await;
+    let file = value_files(dir.path()).remove(0);
+    let orphan = file.with_file_name(format!("{:016x}", (1_u64 << 40) | 0xff));
+    fs::copy(&file, &orphan).unwrap();
+    // After a clean stop nothing is looked for.
+    let store = open(dir.path(), IndexKind::Sled).await.unwrap();
+    store.close().await.unwrap();
+    assert!(orphan.exists());
+    fs::remove_file(dir.path().join("seal")).unwrap();
+    let _store = open(dir.path(), IndexKind::Sled).await.unwrap();
+    let found = dir.path().join("lost+found").join(orphan.file_name().unwrap());
+    for _ in 0..500 {
+        if found.exists() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert!(found.exists() && !orphan.exists() && file.exists());
+}
+
+#[tokio::test]
+async fn overwriting_does_not_grow_the_store() {
+    for kind in KINDS {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path(), kind).await.unwrap();
+        for round in 0..20 {
+            for number in 0..20 {
+                set(&store, &format!("a/{number}"), vec![round; 1 << 20]).await;
+            }
+        }
+        store.close().await.unwrap();
+        assert_eq!(value_files(dir.path()).len(), 20);
+    }
+}
+
+#[tokio::test]
+async fn long_keys_that_share_a_prefix_make_no_blob() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), IndexKind::Sled).await.unwrap();
+    let sets = (0..3000).map(|number| {
+        let (store, name) = (store.clone(), format!("{}/{number:023}", "p".repeat(1000)));
+        async move { set(&store, &name, vec![1; 4096]).await }
+    });
+    futures::future::join_all(sets).await;
+    store.close().await.unwrap();
+    let blobs = dir.path().join("index/blobs");
+    assert!(!blobs.exists() || fs::read_dir(blobs).unwrap().next().is_none());
+}
+
+#[tokio::test]
+async fn a_snapshot_that_is_left_gives_up_what_it_holds() {
+    use store::TransactionalStore;
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { pin_timeout: std::time::Duration::from_secs(1), ..Options::default() };
+    let store = LocalStore::open(dir.path(), options).await.unwrap();
+    set(&store, "a", vec![1; 10_000]).await;
+    let snapshot = store.snapshot(&[key("a")]).await.unwrap();
+    set(&store, "a", vec![2; 10_000]).await;
+    assert_eq!(snapshot.get(&key("a"), None).await.unwrap().unwrap().bytes().await.unwrap()[0], 1);
+    for _ in 0..100 {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        if value_files(dir.path()).len() == 1 {
+            break;
+        }
+    }
+    assert_eq!(value_files(dir.path()).len(), 1);
+    assert!(matches!(snapshot.get(&key("a"), None).await, Err(StoreError::SnapshotExpired)));
+}

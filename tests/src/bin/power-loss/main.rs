@@ -1,0 +1,158 @@
+//! A simulation of loss of power: what was acknowledged must be there afterwards.
+//!
+//! A writer churns a store on a file system that is mounted from an image through a loop device. It is stopped at random
+//! moments; the image as it then is on the "drive" is copied, mounted elsewhere, and the store in the copy is opened and
+//! compared, key by key, with what the writer had been told. Periodic write-back is turned off meanwhile, so that
+//! nothing is on the drive but what was synced or written under pressure.
+//!
+//! It does not model a drive that loses or reorders writes in a cache of its own.
+//!
+//! ```text
+//! power-loss [--index sled|redb] [--rounds N] [--keys N] [--seconds N] [--dir DIR]
+//! ```
+//!
+//! Needs root, `mkfs.ext4`, `losetup` and loop mounts. Exits with 0 when nothing was lost, 1 when something was, and 77
+//! when loop mounts are not allowed here.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command of its own")]
+
+mod audit;
+mod image;
+mod journal;
+mod segments;
+mod writer;
+
+use std::{
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Child, Command, ExitCode, Stdio},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use journal::Journal;
+use store_local::IndexKind;
+
+/// What the command line asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    index: IndexKind,
+    rounds: u32,
+    keys: u32,
+    seconds: u64,
+    dir: PathBuf,
+}
+
+/// The exit code that says "skipped".
+const SKIPPED: u8 = 77;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1).peekable();
+    match arguments.peek().map(String::as_str) {
+        Some("write") => writer::run(&plan(arguments.skip(1))),
+        Some("audit") => audit::run(&plan(arguments.skip(1))),
+        _ => drive(&plan(arguments)),
+    }
+}
+
+fn plan(mut arguments: impl Iterator<Item = String>) -> Plan {
+    let mut plan = Plan {
+        index: IndexKind::Sled,
+        rounds: 10,
+        keys: 100_000,
+        seconds: 20,
+        dir: std::env::temp_dir().join("zarrd-power-loss"),
+    };
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().unwrap_or_else(|| panic!("{name} takes a value"));
+        match name.as_str() {
+            "--index" if value == "sled" => plan.index = IndexKind::Sled,
+            "--index" if value == "redb" => plan.index = IndexKind::Redb,
+            "--rounds" => plan.rounds = value.parse().expect("a number of rounds"),
+            "--keys" => plan.keys = value.parse().expect("a number of keys"),
+            "--seconds" => plan.seconds = value.parse().expect("seconds of churn between rounds"),
+            "--dir" => plan.dir = value.into(),
+            _ => panic!("unknown: {name} {value}"),
+        }
+    }
+    plan
+}
+
+impl Plan {
+    fn command(&self, role: &str, dir: &std::path::Path) -> Command {
+        let mut command = Command::new(std::env::current_exe().expect("this program's path"));
+        command.args([role, "--index", self.index.name(), "--keys", &self.keys.to_string(), "--dir"]).arg(dir);
+        command
+    }
+}
+
+fn drive(plan: &Plan) -> ExitCode {
+    let Some(drive) = image::Drive::make(&plan.dir, plan.keys) else {
+        println!("skipped: loop mounts are not allowed here (root, losetup and mkfs.ext4 are needed)");
+        return SKIPPED.into();
+    };
+    let _calm = image::Calm::begin();
+    let mut child = plan.command("write", &drive.store()).stdout(Stdio::piped()).spawn().expect("start the writer");
+    let journal = Arc::new(Mutex::new(Journal::default()));
+    let (loaded, reader) = follow(&mut child, Arc::clone(&journal));
+    loaded.recv().expect("the writer ended while it loaded");
+    println!("{} keys loaded, {} index", plan.keys, plan.index);
+    let mut segments = segments::Segments::default();
+    let (mut lost, mut failed) = (0, 0);
+    let begin = Instant::now();
+    for round in 1..=plan.rounds {
+        // An odd fraction, so that the stops do not fall into step with anything.
+        let wait = Duration::from_secs(plan.seconds).mul_f64(0.5 + rand::random::<f64>());
+        churn(wait, &mut segments, &drive);
+        image::stop(&child);
+        std::thread::sleep(Duration::from_millis(300));
+        let expected = journal.lock().unwrap().clone();
+        let copy = drive.copy();
+        image::go_on(&child);
+        let result = audit::audit(plan, &copy, &expected);
+        println!(
+            "round {round}: {} acknowledged in all, {} live, {result}; {}",
+            expected.acknowledged(),
+            expected.live(),
+            segments.recycled(),
+        );
+        lost += result.lost;
+        failed += u32::from(result.failed_open.is_some());
+    }
+    image::kill(&mut child);
+    reader.join().expect("the reader of the writer's journal");
+    let (recycled, seconds) = (segments.recycled(), begin.elapsed().as_secs());
+    println!("{}: {} rounds in {seconds} s, lost: {lost}, failed opens: {failed}; {recycled}", plan.index, plan.rounds);
+    if lost == 0 && failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Lets the writer go on for a time, and looks which segments of the index are written anew.
+fn churn(wait: Duration, segments: &mut segments::Segments, drive: &image::Drive) {
+    let begin = Instant::now();
+    while begin.elapsed() < wait {
+        segments.look(&drive.store());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Reads the writer's journal as it comes; the receiver hears when the keys are loaded.
+fn follow(
+    child: &mut Child,
+    journal: Arc<Mutex<Journal>>,
+) -> (std::sync::mpsc::Receiver<()>, std::thread::JoinHandle<()>) {
+    let (sender, loaded) = std::sync::mpsc::channel();
+    let lines = BufReader::with_capacity(1 << 20, child.stdout.take().expect("the writer's output"));
+    let reader = std::thread::spawn(move || {
+        for line in lines.lines() {
+            // The writer is killed in the end, maybe within a line.
+            let Ok(line) = line else { return };
+            if line == "loaded" {
+                sender.send(()).expect("the driver waits");
+            } else {
+                journal.lock().unwrap().note(&line);
+            }
+        }
+    });
+    (loaded, reader)
+}

@@ -1,0 +1,93 @@
+//! The writer: loads the keys, then overwrites and erases them until it is killed.
+
+use std::{
+    io::Write,
+    process::ExitCode,
+    sync::{Arc, Mutex},
+};
+
+use rand::{RngExt, SeedableRng, rngs::SmallRng};
+use store::{Content, Key, Precondition, WriteableStore};
+use store_local::{LocalStore, Options};
+
+use crate::Plan;
+
+/// Tasks that write at once, each on keys of its own.
+const WRITERS: u32 = 32;
+
+/// The key of a number. Some are long and share most of their text.
+pub(crate) fn key(number: u32) -> Key {
+    let text = match number % 10 {
+        0 => format!("lab/long/{}/c/{number}", "x".repeat(200)),
+        kind => format!("lab/exp{kind}/array/c/{}/{number}", number % 97),
+    };
+    Key::parse(&text).expect("a key")
+}
+
+/// The value of a key's set of this number: mostly small, sometimes a file of its own.
+pub(crate) fn value(key: u32, number: u32) -> Vec<u8> {
+    let mut random = SmallRng::seed_from_u64((u64::from(key) << 32) | u64::from(number));
+    let len = match random.random_range(0..1000) {
+        0..970 => random.random_range(0..400),
+        970..995 => random.random_range(400..4097),
+        _ => random.random_range(4097..40_000),
+    };
+    let mut bytes = vec![0; len];
+    random.fill(&mut bytes[..]);
+    let mut value = number.to_be_bytes().to_vec();
+    value.extend_from_slice(&bytes);
+    value
+}
+
+/// Runs until it is killed.
+pub(crate) fn run(plan: &Plan) -> ExitCode {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let store = LocalStore::open(&plan.dir, Options::new(plan.index)).await.expect("open the store");
+        let out = Arc::new(Mutex::new(std::io::stdout()));
+        let say = {
+            let out = Arc::clone(&out);
+            move |line: String| out.lock().unwrap().write_all(line.as_bytes()).expect("the driver reads")
+        };
+        let keys = plan.keys;
+        let tasks = |churn: bool| {
+            let tasks = (0..WRITERS).map(|writer| {
+                let (store, say) = (store.clone(), say.clone());
+                tokio::spawn(async move {
+                    let mut random = SmallRng::seed_from_u64(u64::from(writer));
+                    let mine: Vec<u32> = (0..keys).filter(|key| key % WRITERS == writer).collect();
+                    let mut number = 0;
+                    for key in &mine {
+                        set(&store, *key, number, &say).await;
+                    }
+                    while churn {
+                        number += 1;
+                        let key = mine[random.random_range(0..mine.len())];
+                        if random.random_ratio(1, 20) {
+                            erase(&store, key, &say).await;
+                        }
+                        set(&store, key, number, &say).await;
+                    }
+                })
+            });
+            futures::future::join_all(tasks)
+        };
+        tasks(false).await;
+        say("loaded\n".to_owned());
+        tasks(true).await;
+    });
+    ExitCode::FAILURE
+}
+
+async fn set(store: &LocalStore, number: u32, version: u32, say: &impl Fn(String)) {
+    say(format!("b {number} {version}\n"));
+    let content = Content::from_bytes(value(number, version));
+    store.set(&key(number), content, Precondition::none()).await.expect("set");
+    say(format!("a {number} {version}\n"));
+}
+
+async fn erase(store: &LocalStore, number: u32, say: &impl Fn(String)) {
+    say(format!("b {number} -\n"));
+    store.erase(&key(number), Precondition::none()).await.expect("erase");
+    say(format!("a {number} -\n"));
+}
