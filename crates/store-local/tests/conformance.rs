@@ -1,5 +1,7 @@
 //! The embedded store passes the suite, with either index.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
 use store::conformance::{Factory, Reopen};
 use store_local::{IndexKind, LocalStore, Options};
 use tempfile::TempDir;

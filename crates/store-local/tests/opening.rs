@@ -1,5 +1,7 @@
 //! What a start refuses, and that it touches nothing then.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
 use std::{
     fs::{self, File},
     os::unix::fs::FileExt,
