@@ -159,7 +159,9 @@ impl Refusal {
     /// The error, for a request that concerned `key`.
     pub(crate) fn into_failure(self, key: Option<&Key>) -> Failure {
         let knowledge = match (self.kind(), self.status) {
-            (Some(ProblemType::Busy | ProblemType::Stopping), _) => Knowledge::NotDone,
+            (Some(ProblemType::Busy), _) => Knowledge::NotDone,
+            // Its store may have been closed with the change under way.
+            (Some(ProblemType::Stopping), _) => Knowledge::Unknown,
             (None, StatusCode::TOO_MANY_REQUESTS) => Knowledge::NotDone,
             (None, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT) => {
                 Knowledge::Unknown

@@ -112,6 +112,8 @@ impl HttpStoreBuilder {
         let client = Client::builder()
             .user_agent(concat!("zarrd-client/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(self.timeouts.connect)
+            // Sooner than the server gives an idle connection up, so that no request goes out on one that is being closed.
+            .pool_idle_timeout(Duration::from_secs(30))
             // The policy of retries above is the only one, and knows what may be repeated.
             .retry(reqwest::retry::never())
             // A token must reach no other host, and a redirection has a meaning of its own here.

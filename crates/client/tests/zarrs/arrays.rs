@@ -11,10 +11,10 @@ use zarrs::{
         data_type,
     },
     group::{Group, GroupBuilder},
-    storage::AsyncReadableWritableListableStorage,
+    storage::{AsyncReadableWritableListableStorage, StorePrefix},
 };
 
-use crate::recorded::Recorded;
+use crate::{recorded::Recorded, served::Served};
 
 fn storage<S>(store: S) -> AsyncReadableWritableListableStorage
 where
@@ -87,6 +87,16 @@ async fn read_sharded(storage: AsyncReadableWritableListableStorage, elements: &
 #[tokio::test]
 async fn in_memory() {
     write_and_read(storage(store::MemoryStore::new())).await;
+}
+
+#[tokio::test]
+async fn over_http() {
+    let served = Served::start().await;
+    write_and_read(storage(served.store.clone())).await;
+    let elements = sharded(storage(served.store.clone())).await;
+    read_sharded(storage(served.store.clone()), &elements).await;
+    storage(served.store.clone()).erase_prefix(&StorePrefix::new("lab/").unwrap()).await.unwrap();
+    assert!(Group::async_open(storage(served.store.clone()), "/lab").await.is_err(), "it was erased");
 }
 
 #[tokio::test]

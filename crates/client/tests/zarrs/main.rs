@@ -6,4 +6,7 @@ mod arrays;
 #[cfg(test)]
 mod recorded;
 #[cfg(test)]
+#[path = "../served/mod.rs"]
+mod served;
+#[cfg(test)]
 mod storage;

@@ -8,11 +8,14 @@ use store::{
     ReadableStore, StoreError, Value, WriteableStore, Written,
 };
 
+/// A key, and the range of its value that was asked for.
+type Get = (Key, Option<ByteRange>);
+
 /// A store that remembers what was read, and can be told to be written by somebody else.
 #[derive(Clone)]
 pub(crate) struct Recorded {
     store: MemoryStore,
-    gets: Arc<Mutex<Vec<(Key, Option<ByteRange>)>>>,
+    gets: Arc<Mutex<Vec<Get>>>,
     others: Arc<Mutex<Vec<&'static str>>>,
 }
 
@@ -22,7 +25,7 @@ impl Recorded {
     }
 
     /// What was read since this was called last.
-    pub(crate) fn gets(&self) -> Vec<(Key, Option<ByteRange>)> {
+    pub(crate) fn gets(&self) -> Vec<Get> {
         std::mem::take(&mut self.gets.lock().unwrap())
     }
 

@@ -2,7 +2,7 @@
 
 use client::zarrs::ZarrsStore;
 use futures::TryStreamExt;
-use store::{ByteRange as Ours, MemoryStore};
+use store::{ByteRange as Ours, ListableStore, MemoryStore, ReadableStore, WriteableStore};
 use zarrs_storage::{
     AsyncListableStorageTraits, AsyncReadableStorageTraits, AsyncWritableStorageTraits, Bytes, StorageError, StoreKey,
     StorePrefix,
@@ -10,7 +10,7 @@ use zarrs_storage::{
     store_test::{async_store_list, async_store_list_size, async_store_read, async_store_write},
 };
 
-use crate::recorded::Recorded;
+use crate::{recorded::Recorded, served::Served};
 
 fn key(text: &str) -> StoreKey {
     StoreKey::new(text).unwrap()
@@ -23,7 +23,13 @@ async fn parts<S: AsyncReadableStorageTraits>(store: &S, ranges: Vec<ByteRange>)
 
 #[tokio::test]
 async fn the_suite_of_the_crate() {
-    let store = ZarrsStore::new(MemoryStore::new());
+    the_suite_over(MemoryStore::new()).await;
+    let served = Served::start().await;
+    the_suite_over(served.store.clone()).await;
+}
+
+async fn the_suite_over<S: ReadableStore + WriteableStore + ListableStore>(store: S) {
+    let store = ZarrsStore::new(store);
     async_store_write(&store).await.unwrap();
     async_store_read(&store).await.unwrap();
     async_store_list(&store).await.unwrap();
