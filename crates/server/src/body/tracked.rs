@@ -1,0 +1,57 @@
+//! Bodies that are watched on their way out.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use axum::body::Body;
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+
+use crate::{metrics::Running, request_id::RequestId};
+
+/// A body that counts what is sent of it and tells the log where it breaks off. Its request runs until it ends.
+pub(crate) struct Tracked {
+    body: Body,
+    id: RequestId,
+    running: Running,
+}
+
+impl Tracked {
+    pub(crate) fn new(body: Body, id: RequestId, running: Running) -> Self {
+        Self { body, id, running }
+    }
+}
+
+impl http_body::Body for Tracked {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.running.sent(frame.data_ref().map_or(0, |piece| piece.len() as u64));
+            }
+            // The head has gone, so the client sees no more than that the connection ends too soon.
+            Poll::Ready(Some(Err(error))) => {
+                let error = error as &(dyn std::error::Error + 'static);
+                tracing::error!(request = %self.id, error, "an answer broke off");
+            }
+            Poll::Ready(None) | Poll::Pending => {}
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

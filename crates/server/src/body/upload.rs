@@ -1,0 +1,159 @@
+//! Values coming in.
+
+use std::{error::Error, io, pin::Pin};
+
+use ::store::{Content, StoreError, UploadError};
+use axum::{
+    body::Body,
+    extract::{FromRequest, Request},
+};
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::header::{CONTENT_ENCODING, CONTENT_RANGE};
+use http_body::Body as _;
+use http_body_util::BodyExt;
+use sha2::{Digest as _, Sha256, Sha512};
+use tower_http::timeout::{TimeoutBody, TimeoutError};
+use wire::{
+    digest::{self, Algorithm, Digest},
+    headers::CONTENT_DIGEST,
+    problem::{Members, Problem, ProblemType},
+};
+
+use crate::{refusal::Refusal, state::App};
+
+/// A body that is to become a value, judged by its headers before any of it is read.
+pub(crate) struct Upload {
+    body: Body,
+    size: Option<u64>,
+    digests: Vec<Digest>,
+}
+
+impl FromRequest<App> for Upload {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        let headers = request.headers();
+        if headers.contains_key(CONTENT_RANGE) {
+            return Err(Refusal::header("Content-Range", "a part of a value cannot be set"));
+        }
+        if headers.get_all(CONTENT_ENCODING).iter().any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+            let members = Members { header: Some("Content-Encoding".to_owned()), ..Members::default() };
+            return Err(Refusal::new(Problem::new(ProblemType::EncodedBody).with_members(members)));
+        }
+        let mut digests = Vec::new();
+        for line in headers.get_all(CONTENT_DIGEST) {
+            digests.extend(digest::parse(line.to_str().map_err(|_| digest::DigestError::Malformed)?)?);
+        }
+        let body = request.into_body();
+        let (size, limit) = (body.size_hint().exact(), app.settings().limits.value);
+        if size.is_some_and(|size| size > limit) {
+            return Err(UploadError::TooLarge { limit }.into());
+        }
+        Ok(Self { body, size, digests })
+    }
+}
+
+/// The content of a value that comes by `upload`: it fails where more or less comes than was announced, where it stops
+/// coming, where it is too large, and at its end where it does not match its digests.
+pub(crate) fn content(app: &App, upload: Upload) -> Content {
+    let receiving = Receiving {
+        app: app.clone(),
+        body: Box::pin(TimeoutBody::new(app.settings().limits.upload_timeout, upload.body)),
+        announced: upload.size,
+        received: 0,
+        hashes: upload.digests.into_iter().map(|digest| (Hasher::new(digest.algorithm), digest.hash)).collect(),
+    };
+    let stream = stream::try_unfold(receiving, |mut receiving| async move {
+        Ok(receiving.next().await?.map(|piece| (piece, receiving)))
+    });
+    Content { size: upload.size, stream: stream.map(|piece| piece.map_err(StoreError::Upload)).boxed() }
+}
+
+struct Receiving {
+    app: App,
+    body: Pin<Box<TimeoutBody<Body>>>,
+    announced: Option<u64>,
+    received: u64,
+    hashes: Vec<(Hasher, Vec<u8>)>,
+}
+
+/// Both of them hold a block of the message, so neither is small.
+#[derive(Clone)]
+enum Hasher {
+    Sha256(Sha256),
+    Sha512(Sha512),
+}
+
+impl Receiving {
+    /// The next piece, or `None` at the end if all is well.
+    async fn next(&mut self) -> Result<Option<Bytes>, UploadError> {
+        while let Some(frame) = self.body.frame().await {
+            // Trailers are no part of the value.
+            let Ok(piece) = frame.map_err(|error| self.broken(error))?.into_data() else { continue };
+            self.count(piece.len() as u64)?;
+            for (hasher, _) in &mut self.hashes {
+                hasher.update(&piece);
+            }
+            return Ok(Some(piece));
+        }
+        self.end().map(|()| None)
+    }
+
+    fn count(&mut self, bytes: u64) -> Result<(), UploadError> {
+        self.app.metrics().received(bytes);
+        self.received = self.received.saturating_add(bytes);
+        let limit = self.app.settings().limits.value;
+        if self.received > limit { Err(UploadError::TooLarge { limit }) } else { Ok(()) }
+    }
+
+    fn end(&mut self) -> Result<(), UploadError> {
+        if let Some(announced) = self.announced.filter(|announced| *announced != self.received) {
+            return Err(UploadError::Length { announced, received: self.received });
+        }
+        let matching = self.hashes.iter().all(|(hasher, wanted)| hasher.clone().finish() == *wanted);
+        if matching { Ok(()) } else { Err(UploadError::Digest) }
+    }
+
+    /// What a body means that fails instead of ending.
+    fn broken(&self, error: Box<dyn Error + Send + Sync>) -> UploadError {
+        if causes(&*error).any(|cause| cause.is::<TimeoutError>()) {
+            return UploadError::TimedOut;
+        }
+        let ended = |cause: &(dyn Error + 'static)| {
+            cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
+        };
+        match self.announced {
+            Some(announced) if causes(&*error).any(ended) => UploadError::Length { announced, received: self.received },
+            _ => UploadError::Aborted(error),
+        }
+    }
+}
+
+impl Hasher {
+    fn new(algorithm: Algorithm) -> Self {
+        match algorithm {
+            Algorithm::Sha256 => Self::Sha256(Sha256::new()),
+            Algorithm::Sha512 => Self::Sha512(Sha512::new()),
+        }
+    }
+
+    fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Sha256(hasher) => hasher.update(bytes),
+            Self::Sha512(hasher) => hasher.update(bytes),
+        }
+    }
+
+    fn finish(self) -> Vec<u8> {
+        match self {
+            Self::Sha256(hasher) => hasher.finalize().to_vec(),
+            Self::Sha512(hasher) => hasher.finalize().to_vec(),
+        }
+    }
+}
+
+/// An error and what caused it, from the outside in.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}

@@ -1,0 +1,155 @@
+//! Conditional and partial requests (RFC 9110, sections 13 and 14).
+
+use std::time::SystemTime;
+
+use ::store::{Info, Precondition, Version, VersionMatch};
+use axum::extract::FromRequestParts;
+use http::{
+    HeaderMap, HeaderName,
+    header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE},
+    request::Parts,
+};
+use wire::{
+    etag,
+    range::{self, RangeRequest},
+    time,
+};
+
+use crate::{refusal::Refusal, state::App};
+
+/// Under which conditions a value is read, and which part of it.
+pub(crate) struct ReadConditions {
+    /// `If-Match` and `If-None-Match`.
+    precondition: Precondition,
+    modified_since: Option<SystemTime>,
+    unmodified_since: Option<SystemTime>,
+    range: RangeRequest,
+    if_range: Option<IfRange>,
+    plain: bool,
+}
+
+/// Under which conditions something is changed.
+pub(crate) struct WriteConditions {
+    /// `If-Match` and `If-None-Match`.
+    pub(crate) precondition: Precondition,
+    /// `If-Unmodified-Since`, where there is no `If-Match`.
+    pub(crate) unmodified_since: Option<SystemTime>,
+}
+
+/// What the conditions come to for one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// They hold.
+    Holds,
+    /// The client has this value.
+    NotModified,
+    /// They do not hold.
+    Fails,
+}
+
+/// The value that a range is meant for.
+enum IfRange {
+    Version(Version),
+    Modified(SystemTime),
+    /// A weak tag, a tag that is not ours, or no tag at all: no value is meant.
+    Nothing,
+}
+
+impl ReadConditions {
+    /// Whether the request has neither conditions nor a range.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// The part of the value that is asked for.
+    pub(crate) fn range(&self) -> RangeRequest {
+        self.range
+    }
+
+    /// Whether the range is meant for this value; another one is sent whole.
+    pub(crate) fn range_is_for(&self, info: &Info) -> bool {
+        match &self.if_range {
+            None => true,
+            Some(IfRange::Version(version)) => *version == info.version,
+            Some(IfRange::Modified(time)) => *time == time::whole_seconds(info.modified),
+            Some(IfRange::Nothing) => false,
+        }
+    }
+
+    /// Judges the conditions in the order of RFC 9110, section 13.2.2.
+    pub(crate) fn judge(&self, info: &Info) -> Condition {
+        let (current, modified) = (Some(info.version), time::whole_seconds(info.modified));
+        let expected = match (&self.precondition.matches, self.unmodified_since) {
+            (Some(wanted), _) => wanted.matches(current),
+            (None, Some(since)) => modified <= since,
+            (None, None) => true,
+        };
+        let known = match (&self.precondition.none_matches, self.modified_since) {
+            (Some(unwanted), _) => unwanted.matches(current),
+            (None, Some(since)) => modified <= since,
+            (None, None) => false,
+        };
+        match (expected, known) {
+            (false, _) => Condition::Fails,
+            (true, true) => Condition::NotModified,
+            (true, false) => Condition::Holds,
+        }
+    }
+}
+
+impl WriteConditions {
+    /// Whether there are any.
+    pub(crate) fn are_there(&self) -> bool {
+        self.precondition != Precondition::none() || self.unmodified_since.is_some()
+    }
+
+    /// The precondition of a change, given what `If-Unmodified-Since` found: that very value must still be there.
+    pub(crate) fn pinned(self, version: Version) -> Precondition {
+        Precondition { matches: Some(VersionMatch::OneOf(vec![version])), ..self.precondition }
+    }
+}
+
+impl FromRequestParts<App> for ReadConditions {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+        let headers = &parts.headers;
+        const ALL: [HeaderName; 6] = [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE];
+        let plain = !ALL.iter().any(|name| headers.contains_key(name));
+        Ok(Self {
+            precondition: etag::precondition(headers)?,
+            modified_since: date(headers, IF_MODIFIED_SINCE),
+            unmodified_since: date(headers, IF_UNMODIFIED_SINCE),
+            range: only(headers, RANGE).map_or(RangeRequest::Whole, range::parse),
+            if_range: headers.get(IF_RANGE).map(|_| only(headers, IF_RANGE).map_or(IfRange::Nothing, if_range)),
+            plain,
+        })
+    }
+}
+
+impl FromRequestParts<App> for WriteConditions {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+        let precondition = etag::precondition(&parts.headers)?;
+        let since = date(&parts.headers, IF_UNMODIFIED_SINCE).filter(|_| precondition.matches.is_none());
+        Ok(Self { precondition, unmodified_since: since })
+    }
+}
+
+fn if_range(text: &str) -> IfRange {
+    let date = || time::parse_http_date(text).map(IfRange::Modified);
+    etag::parse(text).map(IfRange::Version).or_else(date).unwrap_or(IfRange::Nothing)
+}
+
+/// A date that cannot be read is ignored, as RFC 9110 asks.
+fn date(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
+    only(headers, name).and_then(time::parse_http_date)
+}
+
+/// The header's text, if there is exactly one.
+fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    let mut lines = headers.get_all(name).iter();
+    let (first, second) = (lines.next()?, lines.next());
+    if second.is_some() { None } else { first.to_str().ok() }
+}

@@ -1,0 +1,49 @@
+//! The key or prefix that a path names.
+
+use ::store::{Key, KeyError, Prefix};
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use wire::routes::{PathError, STORE_ROOT, Slashes, StoreTarget, parse_store};
+
+use crate::{refusal::Refusal, state::App};
+
+/// The key that the path names.
+pub(crate) struct AtKey(pub(crate) Key);
+
+/// The prefix that the path names.
+pub(crate) struct AtPrefix(pub(crate) Prefix);
+
+impl FromRequestParts<App> for AtKey {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+        match target(parts)? {
+            StoreTarget::Key(key) => Ok(Self(key)),
+            // Only a `PUT` comes here with a prefix: a key does not end in `/`.
+            StoreTarget::Prefix(prefix) => Err(no_key(&prefix).into()),
+        }
+    }
+}
+
+impl FromRequestParts<App> for AtPrefix {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+        match target(parts)? {
+            StoreTarget::Prefix(prefix) => Ok(Self(prefix)),
+            StoreTarget::Key(_) => Err(PathError::Key(KeyError::NoTrailingSlash).into()),
+        }
+    }
+}
+
+fn target(parts: &Parts) -> Result<StoreTarget, PathError> {
+    let slashes = if parts.method.is_safe() { Slashes::Collapse } else { Slashes::Refuse };
+    parse_store(parts.uri.path().strip_prefix(STORE_ROOT).unwrap_or_default(), slashes)
+}
+
+fn no_key(prefix: &Prefix) -> PathError {
+    PathError::Key(match prefix.is_root() {
+        true => KeyError::Empty,
+        false => KeyError::EmptySegment { at: prefix.as_bytes().len() },
+    })
+}

@@ -1,0 +1,50 @@
+//! What browsers are told (the CORS protocol of the Fetch standard).
+
+use axum::{body::Body, response::Response};
+use http::{
+    HeaderMap, HeaderValue, StatusCode,
+    header::{
+        ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+        ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ALLOW, ORIGIN,
+        X_CONTENT_TYPE_OPTIONS,
+    },
+};
+
+use super::allowed;
+use crate::{routes::Route, state::App};
+
+/// What pages of any origin may send.
+const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
+    "accept, authorization, content-digest, content-type, if-match, if-modified-since, if-none-match, if-range, \
+     if-unmodified-since, range, x-request-id",
+);
+const READING: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
+/// A day, which is more than any browser remembers.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
+const ANY: HeaderValue = HeaderValue::from_static("*");
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+
+/// Marks an answer: pages of any origin may see it and all its headers, and its type is to be believed.
+///
+/// The answers do not depend on the origin, so that caches can keep them.
+pub(crate) fn mark(headers: &mut HeaderMap) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, ANY);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+}
+
+/// The answer to `OPTIONS`: what the resource has, and for a browser what a page may do with it.
+pub(crate) fn preflight(app: &App, route: &Route, asked: &HeaderMap) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    let all = HeaderValue::from_str(&route.allow()).unwrap_or(READING);
+    if let Some(origin) = asked.get(ORIGIN).filter(|_| asked.contains_key(ACCESS_CONTROL_REQUEST_METHOD)) {
+        let methods = if allowed(app, origin.as_bytes()) { all.clone() } else { READING };
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS);
+        headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    }
+    headers.insert(ALLOW, all);
+    response
+}

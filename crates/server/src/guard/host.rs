@@ -1,0 +1,39 @@
+//! Which host a request is for.
+
+use http::{HeaderMap, Uri, Version, header::HOST};
+use wire::problem::{Members, Problem, ProblemType};
+
+use crate::{refusal::Refusal, settings::Hosts, state::App};
+
+/// Refuses requests for hosts that the server does not answer to.
+///
+/// A page that had its own name rebound to a loopback address would otherwise be of the server's own origin.
+pub(crate) fn host(app: &App, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut named = headers.get_all(HOST).iter();
+    let (first, second) = (named.next(), named.next());
+    if second.is_some() {
+        return Err(Refusal::header("Host", "there is more than one Host"));
+    }
+    let Some(first) = first else {
+        // No browser speaks HTTP/1.0, whose requests need not name a host.
+        return if version < Version::HTTP_11 {
+            Ok(())
+        } else {
+            Err(Refusal::new(Problem::new(ProblemType::MissingHost)))
+        };
+    };
+    let hosts = &app.settings().hosts;
+    if *hosts == Hosts::Any {
+        return Ok(());
+    }
+    // A request line with a whole URL names the host there too, and that one counts; both have to be right.
+    let texts = [first.to_str().ok(), uri.authority().map(|authority| authority.as_str()).or(Some("localhost"))];
+    if texts.iter().all(|text| text.is_some_and(|text| hosts.allow(text))) {
+        return Ok(());
+    }
+    let host: String = String::from_utf8_lossy(first.as_bytes()).chars().take(256).collect();
+    let problem = Problem::new(ProblemType::ForbiddenHost)
+        .with_detail("a server on a loopback address answers to loopback names, and to those that it was given")
+        .with_members(Members { host: Some(host), ..Members::default() });
+    Err(Refusal::new(problem))
+}

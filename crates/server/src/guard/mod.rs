@@ -1,0 +1,36 @@
+//! Who may ask, and for what: judged before anything else is looked at.
+
+mod cors;
+mod host;
+
+pub(crate) use cors::{mark, preflight};
+pub(crate) use host::host;
+
+use http::{HeaderMap, Method, header::ORIGIN};
+use wire::problem::{Members, Problem, ProblemType};
+
+use crate::{refusal::Refusal, settings::Access, state::App};
+
+/// Whether a request may change anything, if it would.
+///
+/// An `Origin` says that a web page asks, without the knowledge of whoever visits it. Only pages of allowed origins may
+/// change the store; `null`, and the server's own address, are origins like any other.
+pub(crate) fn change(app: &App, method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+    if method.is_safe() {
+        return Ok(());
+    }
+    let foreign = headers.get_all(ORIGIN).iter().find(|origin| !allowed(app, origin.as_bytes()));
+    if let Some(origin) = foreign {
+        let origin: String = String::from_utf8_lossy(origin.as_bytes()).chars().take(256).collect();
+        let members = Members { origin: Some(origin), ..Members::default() };
+        return Err(Refusal::new(Problem::new(ProblemType::ForbiddenOrigin).with_members(members)));
+    }
+    match app.settings().access {
+        Access::Write => Ok(()),
+        Access::Read => Err(Refusal::new(Problem::new(ProblemType::ReadOnlyAccess))),
+    }
+}
+
+fn allowed(app: &App, origin: &[u8]) -> bool {
+    app.settings().origins.iter().any(|known| known.matches(origin))
+}

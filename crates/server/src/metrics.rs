@@ -1,0 +1,158 @@
+//! What the server counts, for Prometheus.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU64},
+    },
+    time::Duration,
+};
+
+use http::{Method, StatusCode};
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text},
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::Gauge,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::{Registry, Unit},
+};
+
+/// The server's metrics.
+pub(crate) struct Metrics {
+    registry: Registry,
+    counts: Arc<Counts>,
+}
+
+/// A request that is being answered; dropping it ends it.
+pub(crate) struct Running(Arc<Counts>);
+
+/// A connection that is open; dropping it ends it.
+pub(crate) struct Connected(Arc<Counts>);
+
+struct Counts {
+    requests: Family<RequestLabels, Counter>,
+    durations: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    received: Counter<u64, AtomicU64>,
+    sent: Counter<u64, AtomicU64>,
+    running: Gauge<i64, AtomicI64>,
+    connections: Gauge<i64, AtomicI64>,
+    turned_away: Counter<u64, AtomicU64>,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RequestLabels {
+    route: &'static str,
+    method: &'static str,
+    status: u16,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RouteLabels {
+    route: &'static str,
+    method: &'static str,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let counts = Counts {
+            requests: Family::default(),
+            durations: Family::new_with_constructor(durations),
+            received: Counter::default(),
+            sent: Counter::default(),
+            running: Gauge::default(),
+            connections: Gauge::default(),
+            turned_away: Counter::default(),
+        };
+        let mut registry = Registry::with_prefix("zarrd");
+        registry.register("http_requests", "Requests that were answered", counts.requests.clone());
+        registry.register_with_unit(
+            "http_request_duration",
+            "Time from the head of a request to the head of its answer",
+            Unit::Seconds,
+            counts.durations.clone(),
+        );
+        let received = counts.received.clone();
+        registry.register_with_unit("http_received", "Bytes of bodies that were received", Unit::Bytes, received);
+        registry.register_with_unit("http_sent", "Bytes of bodies that were sent", Unit::Bytes, counts.sent.clone());
+        registry.register("http_requests_running", "Requests that are being answered", counts.running.clone());
+        registry.register("http_connections", "Connections that are open", counts.connections.clone());
+        let turned_away = counts.turned_away.clone();
+        registry.register("http_connections_turned_away", "Connections beyond the limit", turned_away);
+        Self { registry, counts: Arc::new(counts) }
+    }
+
+    /// A request came.
+    pub(crate) fn begin(&self) -> Running {
+        self.counts.running.inc();
+        Running(self.counts.clone())
+    }
+
+    /// A connection came.
+    pub(crate) fn connect(&self) -> Connected {
+        self.counts.connections.inc();
+        Connected(self.counts.clone())
+    }
+
+    /// A connection came that was too many.
+    pub(crate) fn turn_away(&self) {
+        self.counts.turned_away.inc();
+    }
+
+    /// Bytes of a body came.
+    pub(crate) fn received(&self, bytes: u64) {
+        self.counts.received.inc_by(bytes);
+    }
+
+    /// The metrics in the text format.
+    pub(crate) fn render(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+impl Running {
+    /// The request was answered, but for the body.
+    pub(crate) fn answered(&self, route: &'static str, method: &Method, status: StatusCode, took: Duration) {
+        let method = label(method);
+        self.0.requests.get_or_create(&RequestLabels { route, method, status: status.as_u16() }).inc();
+        self.0.durations.get_or_create(&RouteLabels { route, method }).observe(took.as_secs_f64());
+    }
+
+    /// Bytes of the answer's body went.
+    pub(crate) fn sent(&self, bytes: u64) {
+        self.0.sent.inc_by(bytes);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.dec();
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.connections.dec();
+    }
+}
+
+/// 100 µs to about 26 s.
+fn durations() -> Histogram {
+    Histogram::new(exponential_buckets(0.0001, 4.0, 10))
+}
+
+/// A closed list, so that clients cannot make up labels.
+fn label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}

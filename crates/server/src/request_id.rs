@@ -1,0 +1,53 @@
+//! The id of each request.
+
+use std::{
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use http::{HeaderMap, HeaderValue};
+use wire::headers::{REQUEST_ID, is_request_id};
+
+/// Makes ids that no other request of this or another run has: the run's random number and a count.
+pub(crate) struct RequestIds {
+    run: u32,
+    next: AtomicU64,
+}
+
+/// The id of a request: the client's own, if it is well formed, or a new one.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestId(HeaderValue);
+
+impl RequestIds {
+    pub(crate) fn new() -> Self {
+        Self { run: rand::random(), next: AtomicU64::new(0) }
+    }
+
+    /// The id of the request with these headers.
+    pub(crate) fn of(&self, headers: &HeaderMap) -> RequestId {
+        match headers.get(REQUEST_ID) {
+            Some(theirs) if is_request_id(theirs.as_bytes()) => RequestId(theirs.clone()),
+            _ => self.make(),
+        }
+    }
+
+    fn make(&self) -> RequestId {
+        let count = self.next.fetch_add(1, Ordering::Relaxed);
+        let text = format!("{:08x}-{count:x}", self.run);
+        // Hexadecimal digits and a dash are always a header value.
+        RequestId(HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("0")))
+    }
+}
+
+impl RequestId {
+    /// The id as the value of its header.
+    pub(crate) fn header(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.to_str().unwrap_or_default())
+    }
+}

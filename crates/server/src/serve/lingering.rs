@@ -1,0 +1,100 @@
+//! Closing a connection so that its last answer arrives.
+
+use std::{
+    future::Future,
+    io,
+    mem::MaybeUninit,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    time::sleep,
+};
+use tokio_util::sync::CancellationToken;
+
+/// How long, and how much, is still read after the last answer.
+const TIME: Duration = Duration::from_secs(2);
+const BYTES: usize = 64 << 20;
+
+/// A stream whose closing waits for the other side to close too, and throws away what still comes.
+///
+/// A client whose body is refused half-way is still sending. Were the socket closed on it at once, the system would
+/// answer with a reset, and the client would see that in place of the answer. Where the server is being stopped there
+/// is no time for this.
+pub(super) struct Lingering {
+    stream: TcpStream,
+    stopping: CancellationToken,
+    /// Set while closing: done when that has taken too long.
+    closing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    left: usize,
+}
+
+impl Lingering {
+    pub(super) fn new(stream: TcpStream, stopping: CancellationToken) -> Self {
+        Self { stream, stopping, closing: None, left: BYTES }
+    }
+
+    /// Reads and throws away; ready at the other side's end, or where that is too far.
+    fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while self.left > 0 {
+            let mut scratch = [MaybeUninit::uninit(); 16 << 10];
+            let mut scratch = ReadBuf::uninit(&mut scratch);
+            match ready!(Pin::new(&mut self.stream).poll_read(context, &mut scratch)) {
+                Ok(()) if !scratch.filled().is_empty() => self.left = self.left.saturating_sub(scratch.filled().len()),
+                _ => break,
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+impl AsyncRead for Lingering {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Lingering {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.closing.is_none() {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+            let stopping = self.stopping.clone();
+            self.closing = Some(Box::pin(async move {
+                tokio::select! { () = sleep(TIME) => (), () = stopping.cancelled() => () }
+            }));
+        }
+        let overdue = self.closing.as_mut().is_none_or(|closing| closing.as_mut().poll(context).is_ready());
+        if !overdue {
+            ready!(self.poll_drain(context));
+        }
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,109 @@
+//! Connections: taking them, limiting them, and letting them go.
+
+mod connection;
+mod lingering;
+
+use std::{future::Future, io, sync::Arc, time::Duration};
+
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::state::App;
+use connection::{Manner, connection};
+
+/// How many connections beyond the limit are told so at a time; the others are closed without a word.
+const TURNED_AWAY: usize = 64;
+/// How long to wait where the system has no more file descriptors or memory for connections.
+const EXHAUSTED: Duration = Duration::from_millis(100);
+
+/// Serves `app` on `listener` until `stop` is done.
+///
+/// Then no connection is taken any more, idle ones are closed, and requests that run go on to their end, for at most
+/// [`Limits::stop_timeout`](crate::Limits::stop_timeout). Returns when the last is gone.
+pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
+    let server = Server::new(app);
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut stop => break,
+        };
+        match accepted {
+            Ok((stream, _)) => server.take(stream),
+            Err(error) if concerns_one_connection(&error) => tracing::debug!(%error, "a connection was lost at once"),
+            Err(error) => {
+                tracing::warn!(%error, "no connection can be taken");
+                tokio::time::sleep(EXHAUSTED).await;
+            }
+        }
+    }
+    drop(listener);
+    server.stop().await;
+    Ok(())
+}
+
+struct Server {
+    app: App,
+    places: Arc<Semaphore>,
+    places_outside: Arc<Semaphore>,
+    connections: TaskTracker,
+    stopping: CancellationToken,
+    giving_up: CancellationToken,
+}
+
+impl Server {
+    fn new(app: App) -> Self {
+        let places = app.settings().limits.connections.min(Semaphore::MAX_PERMITS);
+        Self {
+            app,
+            places: Arc::new(Semaphore::new(places)),
+            places_outside: Arc::new(Semaphore::new(TURNED_AWAY)),
+            connections: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+            giving_up: CancellationToken::new(),
+        }
+    }
+
+    /// Takes a connection, or turns it away.
+    fn take(&self, stream: TcpStream) {
+        // Answers are written whole, so there is nothing to wait for; where this fails, they are only slower.
+        let _ = stream.set_nodelay(true);
+        if let Ok(place) = self.places.clone().try_acquire_owned() {
+            return self.run(stream, Manner::Serve, place);
+        }
+        self.app.metrics().turn_away();
+        if let Ok(place) = self.places_outside.clone().try_acquire_owned() {
+            self.run(stream, Manner::TurnAway, place);
+        }
+    }
+
+    fn run(&self, stream: TcpStream, manner: Manner, place: OwnedSemaphorePermit) {
+        let (app, stopping, giving_up) = (self.app.clone(), self.stopping.clone(), self.giving_up.clone());
+        self.connections.spawn(async move {
+            let _connected = app.metrics().connect();
+            // The rest of a connection that is given up is dropped where it stands, as if the client had gone.
+            let _ = giving_up.run_until_cancelled(connection(&app, stream, manner, stopping)).await;
+            drop(place);
+        });
+    }
+
+    async fn stop(self) {
+        self.stopping.cancel();
+        self.connections.close();
+        let deadline = self.app.settings().limits.stop_timeout;
+        if timeout(deadline, self.connections.wait()).await.is_err() {
+            tracing::warn!(connections = self.connections.len(), "requests still run and are given up");
+            self.giving_up.cancel();
+            self.connections.wait().await;
+        }
+    }
+}
+
+fn concerns_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
+}

@@ -1,0 +1,160 @@
+//! Reading values.
+
+use ::store::{Info, Key, StoreError, Value};
+use axum::{body::Body, extract::State, response::Response};
+use http::{
+    HeaderMap, HeaderValue, StatusCode, Uri,
+    header::{ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED},
+};
+use wire::{
+    etag,
+    headers::MODIFIED,
+    range::{ContentRange, RangeRequest},
+    time,
+};
+
+use super::{media, redirect};
+use crate::{
+    body::value_body,
+    extract::{AtKey, Condition, ReadConditions},
+    refusal::Refusal,
+    state::App,
+};
+
+/// Caches may keep values, but have to ask whether they changed: anybody may set a key again at any time.
+const ASK: HeaderValue = HeaderValue::from_static("no-cache");
+const BYTES: HeaderValue = HeaderValue::from_static("bytes");
+
+/// Which part of a value is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Whole,
+    Range,
+}
+
+/// `GET`: the value, a range of it, or where the prefix of that name is.
+pub(crate) async fn get(
+    State(app): State<App>,
+    AtKey(key): AtKey,
+    uri: Uri,
+    conditions: ReadConditions,
+) -> Result<Response, Refusal> {
+    match read(&app, &key, &conditions).await? {
+        Some(response) => Ok(response),
+        None if conditions.is_plain() => redirect::to_prefix(&app, &key, &uri).await,
+        None => Err(Refusal::no_such_key(&key)),
+    }
+}
+
+/// `HEAD`: what `GET` would say of the whole value.
+pub(crate) async fn head(
+    State(app): State<App>,
+    AtKey(key): AtKey,
+    conditions: ReadConditions,
+) -> Result<Response, Refusal> {
+    let info = app.store().head(&key).await?.ok_or_else(|| Refusal::no_such_key(&key))?;
+    if let Some(response) = settled(&conditions, &key, &info)? {
+        return Ok(response);
+    }
+    let mut response = described(StatusCode::OK, &key, &info);
+    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(info.size));
+    Ok(response)
+}
+
+async fn read(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Option<Response>, Refusal> {
+    let range = match conditions.range() {
+        RangeRequest::Whole => None,
+        RangeRequest::One(range) => Some(range),
+        RangeRequest::Unsatisfiable => return read_nothing(app, key, conditions).await,
+    };
+    let found = app.store().get(key, range).await;
+    let info = match &found {
+        Ok(Some(value)) => value.info,
+        Err(StoreError::RangeNotSatisfiable { info }) => *info,
+        _ => return found.map(|_| None).map_err(Refusal::from),
+    };
+    if let Some(response) = settled(conditions, key, &info)? {
+        return Ok(Some(response));
+    }
+    let part = if range.is_some() { Part::Range } else { Part::Whole };
+    if part == Part::Range && !conditions.range_is_for(&info) {
+        return read_whole(app, key).await;
+    }
+    match found? {
+        Some(value) => sent(key, value, part).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Answers a range that names no byte of any value.
+async fn read_nothing(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Option<Response>, Refusal> {
+    let Some(info) = app.store().head(key).await? else { return Ok(None) };
+    if let Some(response) = settled(conditions, key, &info)? {
+        return Ok(Some(response));
+    }
+    match conditions.range_is_for(&info) {
+        true => Err(StoreError::RangeNotSatisfiable { info }.into()),
+        false => read_whole(app, key).await,
+    }
+}
+
+async fn read_whole(app: &App, key: &Key) -> Result<Option<Response>, Refusal> {
+    match app.store().get(key, None).await? {
+        Some(value) => sent(key, value, Part::Whole).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The answer where the conditions settle it, whatever the range.
+fn settled(conditions: &ReadConditions, key: &Key, info: &Info) -> Result<Option<Response>, Refusal> {
+    match conditions.judge(info) {
+        Condition::Holds => Ok(None),
+        Condition::NotModified => Ok(Some(not_modified(info))),
+        Condition::Fails => {
+            Err(StoreError::PreconditionFailed { key: key.clone(), current: Some(info.version) }.into())
+        }
+    }
+}
+
+async fn sent(key: &Key, value: Value, part: Part) -> Result<Response, Refusal> {
+    let (info, range) = (value.info, value.range.clone());
+    let length = range.end.saturating_sub(range.start);
+    // The last bytes of an empty value are that value, and could not be written as a Content-Range.
+    let partial = part == Part::Range && length > 0;
+    let body = value_body(value).await?;
+    let status = if partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
+    let mut response = described(status, key, &info).map(|_: Body| body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    if partial {
+        let text = ContentRange { range: Some(range), size: info.size }.render();
+        headers.extend(HeaderValue::try_from(text).map(|value| (CONTENT_RANGE, value)));
+    }
+    Ok(response)
+}
+
+fn described(status: StatusCode, key: &Key, info: &Info) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.reserve(16);
+    headers.insert(CONTENT_TYPE, media::of(key));
+    headers.insert(ACCEPT_RANGES, BYTES);
+    validators(headers, info);
+    response
+}
+
+fn not_modified(info: &Info) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    validators(response.headers_mut(), info);
+    response
+}
+
+fn validators(headers: &mut HeaderMap, info: &Info) {
+    headers.insert(ETAG, etag::render(info.version));
+    headers.insert(CACHE_CONTROL, ASK);
+    for (name, text) in [(LAST_MODIFIED, time::http_date(info.modified)), (MODIFIED, time::rfc3339(info.modified))] {
+        headers.extend(HeaderValue::try_from(text).map(|value| (name, value)));
+    }
+}

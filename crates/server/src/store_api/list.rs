@@ -1,0 +1,97 @@
+//! Listing keys and prefixes.
+
+use std::future::ready;
+
+use ::store::{Page, Prefix};
+use axum::{
+    Json,
+    body::Body,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use futures::{StreamExt, stream};
+use http::{
+    HeaderValue, Uri,
+    header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY},
+};
+use wire::{
+    headers::NDJSON,
+    listing::{DirListing, KeyListing},
+    query::{DEFAULT_LIMIT, ListKind, ListQuery},
+};
+
+use super::{html, redirect, walk};
+use crate::{
+    extract::{AtPrefix, ListingQuery, Media, Wanted},
+    refusal::Refusal,
+    state::App,
+};
+
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+/// A listing loads nothing, submits nothing and is framed by nobody.
+const NOTHING: HeaderValue =
+    HeaderValue::from_static("default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+const VARIES: HeaderValue = HeaderValue::from_static("accept, user-agent");
+const ASK: HeaderValue = HeaderValue::from_static("no-cache");
+
+/// `GET /store`: the root has a slash.
+pub(crate) async fn root(uri: Uri) -> Result<Response, Refusal> {
+    redirect::with_slash(&uri)
+}
+
+/// `GET` of a prefix: what lies below it.
+pub(crate) async fn list(
+    State(app): State<App>,
+    AtPrefix(prefix): AtPrefix,
+    ListingQuery(query): ListingQuery,
+    wanted: Wanted,
+) -> Result<Response, Refusal> {
+    let mut response = match (query.kind, wanted.best(offered(query.kind))) {
+        (ListKind::Keys, Media::Ndjson) => lines(&app, &prefix, query).await?,
+        (ListKind::Keys, _) => Json(keys_page(&app, &prefix, query).await?).into_response(),
+        (ListKind::Dir, Media::Html) => links(&app, &prefix, query).await?,
+        (ListKind::Dir, _) => Json(dir_page(&app, &prefix, query).await?).into_response(),
+    };
+    response.headers_mut().insert(VARY, VARIES);
+    response.headers_mut().insert(CACHE_CONTROL, ASK);
+    Ok(response)
+}
+
+fn offered(kind: ListKind) -> &'static [Media] {
+    match kind {
+        ListKind::Dir => &[Media::Json, Media::Html],
+        ListKind::Keys => &[Media::Json, Media::Ndjson],
+    }
+}
+
+async fn dir_page(app: &App, prefix: &Prefix, query: ListQuery) -> Result<DirListing, Refusal> {
+    Ok(DirListing::new(prefix, app.store().list_dir(prefix, page(query)).await?))
+}
+
+async fn keys_page(app: &App, prefix: &Prefix, query: ListQuery) -> Result<KeyListing, Refusal> {
+    Ok(KeyListing::new(prefix, app.store().list_prefix(prefix, page(query)).await?))
+}
+
+/// All entries, or as many as the limit says, one per line.
+async fn lines(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response, Refusal> {
+    let pages = walk::keys(app.store().clone(), prefix.clone(), query).await?;
+    let body = Body::from_stream(pages.map(|page| page.map(|page| walk::lines(&page))));
+    Ok(([(CONTENT_TYPE, NDJSON)], body).into_response())
+}
+
+/// All children, page by page from the store but in one page for the reader, who knows no cursors.
+async fn links(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response, Refusal> {
+    let pages = walk::dir(app.store().clone(), prefix.clone(), query).await?;
+    let rows = {
+        let prefix = prefix.clone();
+        pages.map(move |page| page.map(|page| html::rows(&prefix, &page)))
+    };
+    let head = stream::once(ready(Ok(html::head(prefix))));
+    let foot = stream::once(ready(Ok(html::foot())));
+    let body = Body::from_stream(head.chain(rows).chain(foot));
+    Ok(([(CONTENT_TYPE, HTML), (CONTENT_SECURITY_POLICY, NOTHING)], body).into_response())
+}
+
+fn page(query: ListQuery) -> Page {
+    Page { limit: query.limit.unwrap_or(DEFAULT_LIMIT), cursor: query.cursor }
+}

@@ -1,0 +1,45 @@
+//! Setting values.
+
+use ::store::{Key, Precondition, StoreError};
+use axum::{body::Body, extract::State, response::Response};
+use http::{StatusCode, header::ETAG};
+use wire::{etag, time};
+
+use crate::{
+    body::{Upload, content},
+    extract::{AtKey, KeyWriteQuery, WriteConditions},
+    refusal::Refusal,
+    state::App,
+};
+
+/// `PUT`: sets the value to the body.
+pub(crate) async fn put(
+    State(app): State<App>,
+    AtKey(key): AtKey,
+    _: KeyWriteQuery,
+    conditions: WriteConditions,
+    upload: Upload,
+) -> Result<Response, Refusal> {
+    let precondition = precondition(&app, &key, conditions).await?;
+    let written = app.store().set(&key, content(&app, upload), precondition).await?;
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = if written.replaced { StatusCode::NO_CONTENT } else { StatusCode::CREATED };
+    response.headers_mut().insert(ETAG, etag::render(written.version));
+    Ok(response)
+}
+
+/// The precondition that the store judges atomically with the change.
+///
+/// A date cannot be judged so; it is judged now, and the value that it was judged for has to be there still.
+pub(super) async fn precondition(
+    app: &App,
+    key: &Key,
+    conditions: WriteConditions,
+) -> Result<Precondition, StoreError> {
+    let Some(since) = conditions.unmodified_since else { return Ok(conditions.precondition) };
+    let Some(info) = app.store().head(key).await? else { return Ok(conditions.precondition) };
+    if time::whole_seconds(info.modified) > since {
+        return Err(StoreError::PreconditionFailed { key: key.clone(), current: Some(info.version) });
+    }
+    Ok(conditions.pinned(info.version))
+}

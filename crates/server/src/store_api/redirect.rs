@@ -1,0 +1,33 @@
+//! Where a prefix is that was asked for without its slash.
+
+use ::store::{Key, Page, Prefix};
+use axum::{body::Body, response::Response};
+use http::{HeaderValue, StatusCode, Uri, header::LOCATION};
+use wire::routes::{decode, encode};
+
+use crate::{refusal::Refusal, state::App};
+
+/// Sends on to the prefix that `key` would be with a `/`, if anything lies below it.
+pub(super) async fn to_prefix(app: &App, key: &Key, uri: &Uri) -> Result<Response, Refusal> {
+    let Some(prefix) = Prefix::below(key) else { return Err(Refusal::no_such_key(key)) };
+    let below = app.store().list_dir(&prefix, Page::first(1)).await?;
+    if below.keys.is_empty() && below.prefixes.is_empty() {
+        return Err(Refusal::no_such_key(key));
+    }
+    with_slash(uri)
+}
+
+/// Sends on to the path of `uri` with a `/` at its end.
+///
+/// The location is relative to the last literal `/`, so that it stays right behind a proxy that serves us below
+/// another path.
+pub(super) fn with_slash(uri: &Uri) -> Result<Response, Refusal> {
+    let last = uri.path().rsplit('/').next().unwrap_or_default();
+    let name = String::from_utf8_lossy(&decode(last)?).into_owned();
+    let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
+    let location = HeaderValue::try_from(format!("{}/{query}", encode(&name)));
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    response.headers_mut().extend(location.map(|location| (LOCATION, location)));
+    Ok(response)
+}

@@ -1,0 +1,147 @@
+//! What web pages may do, and under which names the server answers.
+
+#![allow(clippy::unwrap_used, reason = "clippy exempts test functions only, and these have helpers")]
+
+mod common;
+
+use axum::body::Body;
+use common::{Site, read};
+use http::{Method, Request, StatusCode, Version};
+use server::{Access, Hosts, Settings};
+use wire::problem::ProblemType;
+
+const UNSAFE: [Method; 4] = [Method::PUT, Method::DELETE, Method::POST, Method::PATCH];
+
+fn trusting() -> Settings {
+    Settings { origins: vec!["https://viewer.example".parse().unwrap()], ..Settings::default() }
+}
+
+#[tokio::test]
+async fn any_page_may_read() {
+    let site = Site::new();
+    site.set("v", b"1").await;
+    for (path, status) in [("/store/v", 200), ("/store/", 200), ("/store/absent", 404), ("/nowhere", 404)] {
+        let got = site.get(path, &[("origin", "https://other.example")]).await;
+        assert_eq!(got.status.as_u16(), status);
+        assert_eq!(got.header("access-control-allow-origin"), "*", "{path}");
+        assert_eq!(got.header("access-control-expose-headers"), "*", "{path}");
+        assert_eq!(got.header("x-content-type-options"), "nosniff", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn only_allowed_pages_may_change() {
+    let site = Site::with(trusting());
+    site.set("v", b"1").await;
+    for origin in [
+        "https://other.example",
+        "null",
+        "http://localhost:8000",
+        "http://viewer.example",
+        "https://viewer.example:8443",
+        "https://viewer.example.evil.example",
+        "",
+    ] {
+        for method in [Method::PUT, Method::DELETE] {
+            let answer = site.ask(method, "/store/v", &[("origin", origin)], "2").await;
+            assert_eq!(answer.problem(ProblemType::ForbiddenOrigin).members.origin.as_deref(), Some(origin));
+        }
+        for method in [Method::POST, Method::PATCH] {
+            let answer = site.ask(method, "/store/v", &[("origin", origin)], "2").await;
+            assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED);
+        }
+        site.delete("/store/?confirm=all", &[("origin", origin)]).await.problem(ProblemType::ForbiddenOrigin);
+    }
+    let two = [("origin", "https://viewer.example"), ("origin", "https://other.example")];
+    site.put("/store/v", &two, "2").await.problem(ProblemType::ForbiddenOrigin);
+    assert_eq!(site.value("v").await.unwrap(), "1");
+    let allowed = site.put("/store/v", &[("origin", "https://viewer.example")], "2").await;
+    assert_eq!(allowed.status, StatusCode::NO_CONTENT);
+    assert_eq!(allowed.header("access-control-allow-origin"), "*");
+}
+
+#[tokio::test]
+async fn preflights() {
+    let site = Site::with(trusting());
+    let ask = async |origin, method| {
+        let headers = [("origin", origin), ("access-control-request-method", method)];
+        site.ask(Method::OPTIONS, "/store/v", &headers, "").await
+    };
+    for method in UNSAFE.iter().map(Method::as_str) {
+        let answer = ask("https://other.example", method).await;
+        assert_eq!(answer.status, StatusCode::NO_CONTENT);
+        assert_eq!(answer.header("access-control-allow-methods"), "GET, HEAD, OPTIONS");
+    }
+    let answer = ask("https://viewer.example", "PUT").await;
+    assert_eq!(answer.header("access-control-allow-methods"), "GET, HEAD, PUT, DELETE, OPTIONS");
+    assert_eq!(answer.header("access-control-allow-origin"), "*");
+    let allowed = answer.header("access-control-allow-headers");
+    for name in ["range", "if-match", "if-none-match", "authorization", "content-type", "content-digest"] {
+        assert!(allowed.contains(name), "{name}");
+    }
+    assert_eq!(answer.header("access-control-max-age"), "86400");
+    let plain = site.ask(Method::OPTIONS, "/store/a/", &[], "").await;
+    assert_eq!((plain.status, plain.header("allow")), (StatusCode::NO_CONTENT, "GET, HEAD, DELETE, OPTIONS"));
+    assert!(!plain.headers.contains_key("access-control-allow-methods"));
+    site.ask(Method::OPTIONS, "/nowhere", &[], "").await.problem(ProblemType::NotFound);
+}
+
+async fn with_hosts(site: &Site, hosts: &[&str], version: Version) -> common::Answer {
+    let mut request = Request::get("/healthz").version(version);
+    for host in hosts {
+        request = request.header("host", *host);
+    }
+    read(site.send(request.body(Body::empty()).unwrap()).await).await
+}
+
+#[tokio::test]
+async fn names_on_a_loopback_address() {
+    let hosts = Hosts::Loopback(vec!["data.lab".parse().unwrap()]);
+    let site = Site::with(Settings { hosts, ..Settings::default() });
+    for good in ["localhost", "localhost:8000", "127.0.0.1:8000", "127.9.9.9", "[::1]:8000", "data.lab", "Data.Lab:1"] {
+        assert_eq!(with_hosts(&site, &[good], Version::HTTP_11).await.status, StatusCode::OK, "{good}");
+    }
+    for bad in ["evil.example", "evil.example:8000", "localhost.evil.example", "", "10.0.0.1"] {
+        let problem = with_hosts(&site, &[bad], Version::HTTP_11).await.problem(ProblemType::ForbiddenHost);
+        assert_eq!(problem.members.host.as_deref(), Some(bad));
+    }
+    with_hosts(&site, &[], Version::HTTP_11).await.problem(ProblemType::MissingHost);
+    with_hosts(&site, &["localhost", "localhost"], Version::HTTP_11).await.problem(ProblemType::InvalidHeader);
+    assert_eq!(with_hosts(&site, &[], Version::HTTP_10).await.status, StatusCode::OK);
+    let absolute = Request::get("http://evil.example/healthz").header("host", "localhost").body(Body::empty()).unwrap();
+    read(site.send(absolute).await).await.problem(ProblemType::ForbiddenHost);
+}
+
+#[tokio::test]
+async fn names_on_the_network() {
+    let site = Site::with(Settings { hosts: Hosts::Any, ..Settings::default() });
+    assert_eq!(with_hosts(&site, &["anything.example"], Version::HTTP_11).await.status, StatusCode::OK);
+    with_hosts(&site, &[], Version::HTTP_11).await.problem(ProblemType::MissingHost);
+}
+
+#[tokio::test]
+async fn reading_only() {
+    let site = Site::with(Settings { access: Access::Read, ..Settings::default() });
+    site.set("v", b"1").await;
+    assert_eq!(site.get("/store/v", &[]).await.status, StatusCode::OK);
+    assert_eq!(site.head("/store/v", &[]).await.status, StatusCode::OK);
+    site.put("/store/v", &[], "2").await.problem(ProblemType::ReadOnlyAccess);
+    site.delete("/store/v", &[]).await.problem(ProblemType::ReadOnlyAccess);
+    site.delete("/store/?confirm=all", &[]).await.problem(ProblemType::ReadOnlyAccess);
+    assert_eq!(site.value("v").await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn request_ids() {
+    let site = Site::new();
+    let own = site.get("/healthz", &[("x-request-id", "my-id_1.2")]).await;
+    assert_eq!(own.header("x-request-id"), "my-id_1.2");
+    let long = "x".repeat(65);
+    for bad in ["", "two words", "a\"b", &long] {
+        let made = site.get("/healthz", &[("x-request-id", bad)]).await;
+        let id = made.header("x-request-id");
+        assert!(id != bad && wire::headers::is_request_id(id.as_bytes()), "{bad}: {id}");
+    }
+    let (one, two) = (site.get("/healthz", &[]).await, site.get("/healthz", &[]).await);
+    assert_ne!(one.header("x-request-id"), two.header("x-request-id"));
+}

@@ -1,0 +1,197 @@
+//! What the tests share: an app over a store in memory, requests to it, and raw connections.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of this module")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "clippy exempts test functions only")]
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{Router, body::Body, response::Response};
+use bytes::Bytes;
+use http::{HeaderName, Method, Request, StatusCode, header::HOST};
+use http_body_util::BodyExt;
+use server::{App, Settings, app, serve};
+use store::{Key, MemoryStore, TransactionalStore};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+    task::JoinHandle,
+    time::timeout,
+};
+use tower::ServiceExt;
+use wire::problem::{Problem, ProblemType};
+
+pub struct Site {
+    pub router: Router,
+    pub store: Arc<dyn TransactionalStore>,
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: http::HeaderMap,
+    pub body: Bytes,
+}
+
+impl Site {
+    pub fn new() -> Self {
+        Self::with(Settings::default())
+    }
+
+    pub fn with(settings: Settings) -> Self {
+        Self::over(Arc::new(MemoryStore::new()), settings)
+    }
+
+    pub fn over(store: Arc<dyn TransactionalStore>, settings: Settings) -> Self {
+        Self { router: app(App::new(store.clone(), settings)), store }
+    }
+
+    pub async fn set(&self, key: &str, bytes: &'static [u8]) -> String {
+        let key = Key::parse(key).unwrap();
+        let written = self.store.set(&key, bytes.into(), store::Precondition::none()).await.unwrap();
+        wire::etag::text(written.version)
+    }
+
+    pub async fn value(&self, key: &str) -> Option<Bytes> {
+        let found = self.store.get(&Key::parse(key).unwrap(), None).await.unwrap()?;
+        Some(found.bytes().await.unwrap())
+    }
+
+    pub async fn send(&self, request: Request<Body>) -> Response {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    pub async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {
+        let mut request = Request::builder().method(method).uri(path).header(HOST, "localhost:8000");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        read(self.send(request.body(body.into()).unwrap()).await).await
+    }
+
+    pub async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.ask(Method::GET, path, headers, Body::empty()).await
+    }
+
+    pub async fn head(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.ask(Method::HEAD, path, headers, Body::empty()).await
+    }
+
+    pub async fn put(&self, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {
+        self.ask(Method::PUT, path, headers, body).await
+    }
+
+    pub async fn delete(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.ask(Method::DELETE, path, headers, Body::empty()).await
+    }
+}
+
+pub async fn read(response: Response) -> Answer {
+    let (parts, body) = response.into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    Answer { status: parts.status, headers: parts.headers, body }
+}
+
+impl Answer {
+    pub fn header(&self, name: impl AsRef<str>) -> &str {
+        let name: HeaderName = name.as_ref().parse().unwrap();
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    /// The problem document, which has to be of this type and to agree with the status and the request id.
+    #[track_caller]
+    pub fn problem(&self, kind: ProblemType) -> Problem {
+        assert_eq!(self.header("content-type"), "application/problem+json", "{self:?}");
+        let problem = Problem::from_json(&self.body).unwrap();
+        assert_eq!(problem.kind, kind, "{self:?}");
+        assert_eq!(self.status, kind.status());
+        assert_eq!(problem.request, self.header("x-request-id"));
+        assert!(!problem.request.is_empty());
+        problem
+    }
+}
+
+/// A server on a port of its own.
+pub struct Running {
+    pub address: std::net::SocketAddr,
+    pub store: Arc<dyn TransactionalStore>,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<std::io::Result<()>>,
+}
+
+impl Running {
+    pub async fn start(settings: Settings) -> Self {
+        Self::over(Arc::new(MemoryStore::new()), settings).await
+    }
+
+    pub async fn over(store: Arc<dyn TransactionalStore>, settings: Settings) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let stopped = async move {
+            let _ = stopped.await;
+        };
+        let task = tokio::spawn(serve(listener, App::new(store.clone(), settings), stopped));
+        Self { address, store, stop: Some(stop), task }
+    }
+
+    pub async fn connect(&self) -> Raw {
+        Raw(TcpStream::connect(self.address).await.unwrap())
+    }
+
+    /// Sends bytes on a connection of their own and reads what comes until the server closes it.
+    pub async fn exchange(&self, request: &str) -> String {
+        let mut raw = self.connect().await;
+        raw.send(request).await;
+        raw.rest().await
+    }
+
+    /// Tells the server to stop, without waiting for it.
+    pub fn stop(&mut self) {
+        let _ = self.stop.take().unwrap().send(());
+    }
+
+    pub async fn stopped(self) -> std::io::Result<()> {
+        timeout(Duration::from_secs(10), self.task).await.expect("the server stops").unwrap()
+    }
+}
+
+/// A connection without any library in between.
+pub struct Raw(pub TcpStream);
+
+impl Raw {
+    pub async fn send(&mut self, text: &str) {
+        self.0.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    /// Says that nothing more is sent.
+    pub async fn close_sending(&mut self) {
+        self.0.shutdown().await.unwrap();
+    }
+
+    pub async fn rest(&mut self) -> String {
+        let mut bytes = Vec::new();
+        timeout(Duration::from_secs(10), self.0.read_to_end(&mut bytes)).await.expect("the server closes").unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// Reads until `end` has come.
+    pub async fn until(&mut self, end: &str) -> String {
+        let mut bytes = Vec::new();
+        while !String::from_utf8_lossy(&bytes).ends_with(end) {
+            let mut byte = [0];
+            let read = timeout(Duration::from_secs(10), self.0.read_exact(&mut byte)).await;
+            read.unwrap_or_else(|_| panic!("waiting for {end:?}, got {:?}", String::from_utf8_lossy(&bytes))).unwrap();
+            bytes.push(byte[0]);
+        }
+        String::from_utf8(bytes).unwrap()
+    }
+}

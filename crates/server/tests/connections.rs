@@ -1,0 +1,244 @@
+//! What only shows on real connections.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Raw, Running};
+use server::{Limits, Settings};
+use store::{Key, Page, Precondition, Prefix};
+use tokio::time::{sleep, timeout};
+
+const END: &str = "\r\n\r\n";
+
+fn put(path: &str, more: &str) -> String {
+    format!("PUT {path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n")
+}
+
+#[track_caller]
+fn assert_answer(answer: &str, status: u16, slug: &str) {
+    assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+    assert!(answer.contains(&format!("https://zarrd.dev/problems/{slug}\"")), "{answer}");
+}
+
+async fn keys(server: &Running) -> usize {
+    let page = server.store.list_prefix(&Prefix::root(), Page::first(10)).await;
+    page.map_or(usize::MAX, |page| page.keys.len())
+}
+
+#[tokio::test]
+async fn several_requests_on_one_connection() {
+    let server = Running::start(Settings::default()).await;
+    let mut raw = server.connect().await;
+    raw.send(&(put("/store/v", "Content-Length: 5\r\n") + "hello")).await;
+    assert!(raw.until(END).await.starts_with("HTTP/1.1 201 Created\r\n"));
+    raw.send("GET /store/v HTTP/1.1\r\nHost: localhost\r\n\r\nHEAD /store/v HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert!(raw.until("hello").await.contains("content-length: 5\r\n"));
+    let head = raw.until(END).await;
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("content-length: 5\r\n"), "{head}");
+    raw.send("DELETE /store/v HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+    assert!(raw.rest().await.starts_with("HTTP/1.1 204 No Content\r\n"));
+}
+
+#[tokio::test]
+async fn expect_continue() {
+    let server = Running::start(Settings::default()).await;
+    let mut raw = server.connect().await;
+    raw.send(&put("/store/v", "Content-Length: 2\r\nExpect: 100-continue\r\n")).await;
+    assert_eq!(raw.until(END).await, "HTTP/1.1 100 Continue\r\n\r\n");
+    raw.send("hi").await;
+    assert!(raw.until(END).await.starts_with("HTTP/1.1 201 "));
+}
+
+#[tokio::test]
+async fn what_is_refused_is_not_asked_for() {
+    let settings = Settings { limits: Limits { value: 8, ..Limits::default() }, ..Settings::default() };
+    let server = Running::start(settings).await;
+    let refused = put("/store/v", "Content-Length: 9\r\nExpect: 100-continue\r\nConnection: close\r\n");
+    assert_answer(&server.exchange(&refused).await, 413, "value-too-large");
+    let refused = put("/store/..", "Content-Length: 9\r\nExpect: 100-continue\r\nConnection: close\r\n");
+    assert_answer(&server.exchange(&refused).await, 400, "invalid-key");
+}
+
+#[tokio::test]
+async fn a_client_that_is_still_sending_sees_why_it_is_refused() {
+    let settings = Settings { limits: Limits { value: 8, ..Limits::default() }, ..Settings::default() };
+    let server = Running::start(settings).await;
+    let mut raw = server.connect().await;
+    raw.send(&put("/store/v", "Content-Length: 33554432\r\n")).await;
+    let mut sent = 0;
+    while sent < 32 << 20 {
+        raw.send(&"x".repeat(1 << 20)).await;
+        sent += 1 << 20;
+    }
+    assert_answer(&raw.rest().await, 413, "value-too-large");
+}
+
+#[tokio::test]
+async fn chunked_bodies() {
+    let server = Running::start(Settings::default()).await;
+    let chunked =
+        put("/store/v", "Transfer-Encoding: chunked\r\nConnection: close\r\n") + "3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n";
+    assert!(server.exchange(&chunked).await.starts_with("HTTP/1.1 201 "));
+    let value = server.store.get(&Key::parse("v").unwrap(), None).await.unwrap().unwrap();
+    assert_eq!(value.bytes().await.unwrap(), "hello");
+    let bad = put("/store/w", "Transfer-Encoding: chunked\r\n") + "3\r\nhel\r\nzz\r\n";
+    assert_answer(&server.exchange(&bad).await, 400, "body-aborted");
+    assert_eq!(keys(&server).await, 1);
+}
+
+#[tokio::test]
+async fn a_body_shorter_than_announced() {
+    let server = Running::start(Settings::default()).await;
+    let mut raw = server.connect().await;
+    raw.send(&(put("/store/v", "Content-Length: 10\r\n") + "12345")).await;
+    raw.close_sending().await;
+    let answer = raw.rest().await;
+    assert_answer(&answer, 400, "length-mismatch");
+    assert!(answer.contains(r#""announced":10,"received":5"#), "{answer}");
+    assert_eq!(keys(&server).await, 0);
+}
+
+#[tokio::test]
+async fn a_client_that_vanishes_leaves_nothing() {
+    let server = Running::start(Settings::default()).await;
+    for more in ["Content-Length: 10\r\n", "Transfer-Encoding: chunked\r\n"] {
+        let mut raw = server.connect().await;
+        raw.send(&(put("/store/v", more) + "4\r\n12")).await;
+        drop(raw);
+    }
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(keys(&server).await, 0);
+}
+
+#[tokio::test]
+async fn a_body_that_stops_coming() {
+    let limits = Limits { upload_timeout: Duration::from_millis(50), ..Limits::default() };
+    let server = Running::start(Settings { limits, ..Settings::default() }).await;
+    let answer = server.exchange(&(put("/store/v", "Content-Length: 10\r\n") + "12345")).await;
+    assert_answer(&answer, 408, "body-timeout");
+    assert_eq!(keys(&server).await, 0);
+}
+
+#[tokio::test]
+async fn paths_are_not_tidied() {
+    let server = Running::start(Settings::default()).await;
+    server.store.set(&Key::parse("b").unwrap(), "1".into(), Precondition::none()).await.unwrap();
+    for path in ["/store/a/../b", "/store/./b", "/store/%2e%2e/store/b", "http://localhost/store/a/../b"] {
+        for method in ["GET", "DELETE"] {
+            let request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+            assert_answer(&server.exchange(&request).await, 400, "invalid-key");
+        }
+    }
+    assert_eq!(keys(&server).await, 1);
+}
+
+#[tokio::test]
+async fn hosts_and_origins() {
+    let server = Running::start(Settings::default()).await;
+    for (request, status, slug) in [
+        ("GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n", 400, "missing-host"),
+        ("GET /healthz HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 403, "forbidden-host"),
+        (
+            "DELETE /store/?confirm=all HTTP/1.1\r\nHost: localhost\r\nOrigin: null\r\nConnection: close\r\n\r\n",
+            403,
+            "forbidden-origin",
+        ),
+    ] {
+        assert_answer(&server.exchange(request).await, status, slug);
+    }
+}
+
+#[tokio::test]
+async fn heads_have_a_limit_and_a_time() {
+    let limits = Limits { head_timeout: Duration::from_millis(100), ..Limits::default() };
+    let server = Running::start(Settings { limits, ..Settings::default() }).await;
+    let long = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(100_000));
+    let mut raw = server.connect().await;
+    raw.send(&long).await;
+    let answer = raw.until(END).await;
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    let mut raw = server.connect().await;
+    raw.send("GET /healthz HTT").await;
+    let began = Instant::now();
+    raw.rest().await;
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_are_told() {
+    let limits = Limits { connections: 1, ..Limits::default() };
+    let server = Running::start(Settings { limits, ..Settings::default() }).await;
+    let request = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let mut first = server.connect().await;
+    first.send(request).await;
+    assert!(first.until("}").await.starts_with("HTTP/1.1 200 "));
+    let answer = server.exchange(request).await;
+    assert_answer(&answer, 503, "busy");
+    assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
+    drop(first);
+    let mut again = served(&server, request).await;
+    again.send(request).await;
+    assert!(again.until("}").await.starts_with("HTTP/1.1 200 "));
+}
+
+/// Tries until the place of a connection that was closed is free.
+async fn served(server: &Running, request: &str) -> Raw {
+    loop {
+        let mut raw = server.connect().await;
+        raw.send(request).await;
+        if raw.until("}").await.starts_with("HTTP/1.1 200 ") {
+            return raw;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_stops_reading_is_let_go() {
+    let limits = Limits {
+        download_timeout: Duration::from_millis(100),
+        stop_timeout: Duration::from_secs(60),
+        ..Limits::default()
+    };
+    let mut server = Running::start(Settings { limits, ..Settings::default() }).await;
+    let large = vec![0_u8; 64 << 20];
+    server.store.set(&Key::parse("v").unwrap(), large.into(), Precondition::none()).await.unwrap();
+    let mut raw = server.connect().await;
+    raw.send("GET /store/v HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    raw.until(END).await;
+    server.stop();
+    timeout(Duration::from_secs(10), server.stopped()).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn stopping_finishes_what_runs() {
+    let mut server = Running::start(Settings::default()).await;
+    let mut idle = server.connect().await;
+    idle.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    idle.until("}").await;
+    let mut running = server.connect().await;
+    running.send(&put("/store/v", "Content-Length: 5\r\nExpect: 100-continue\r\n")).await;
+    running.until(END).await;
+    running.send("he").await;
+    server.stop();
+    assert_eq!(idle.rest().await, "", "idle connections are closed");
+    let address = server.address;
+    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "nothing is taken any more");
+    running.send("llo").await;
+    let answer = running.rest().await;
+    assert!(answer.starts_with("HTTP/1.1 201 ") && answer.contains("connection: close\r\n"), "{answer}");
+    server.stopped().await.unwrap();
+}
+
+#[tokio::test]
+async fn stopping_does_not_wait_for_ever() {
+    let limits = Limits { stop_timeout: Duration::from_millis(100), ..Limits::default() };
+    let mut server = Running::start(Settings { limits, ..Settings::default() }).await;
+    let mut raw = server.connect().await;
+    raw.send(&put("/store/v", "Content-Length: 5\r\nExpect: 100-continue\r\n")).await;
+    raw.until(END).await;
+    server.stop();
+    let store = server.store.clone();
+    server.stopped().await.unwrap();
+    assert!(store.list(Page::first(1)).await.unwrap().keys.is_empty());
+}

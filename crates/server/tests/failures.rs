@@ -1,0 +1,231 @@
+//! What clients are told when the store fails.
+
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    reason = "clippy exempts test functions only, and a store that panics is tested"
+)]
+
+mod common;
+
+use std::{io, sync::Arc, time::SystemTime};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use common::{Answer, Site};
+use futures::{StreamExt, stream};
+use http::StatusCode;
+use http_body_util::BodyExt;
+use serde_json::json;
+use server::Settings;
+use store::{
+    ByteRange, Change, Content, Corruption, DirPage, Info, Key, KeyPage, ListableStore, Outcome, Page, Precondition,
+    Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value, Version, WriteableStore, Written,
+};
+use wire::problem::ProblemType;
+
+/// A store whose every operation fails in one way.
+struct Failing(fn(&Key) -> StoreError);
+
+fn some_key() -> Key {
+    Key::parse("some/key").expect("a key")
+}
+
+#[async_trait]
+impl ReadableStore for Failing {
+    async fn get(&self, key: &Key, _: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+        Err((self.0)(key))
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
+        Err((self.0)(key))
+    }
+}
+
+#[async_trait]
+impl WriteableStore for Failing {
+    async fn set(&self, key: &Key, _: Content, _: Precondition) -> Result<Written, StoreError> {
+        Err((self.0)(key))
+    }
+
+    async fn erase(&self, key: &Key, _: Precondition) -> Result<bool, StoreError> {
+        Err((self.0)(key))
+    }
+
+    async fn erase_prefix(&self, _: &Prefix) -> Result<u64, StoreError> {
+        Err((self.0)(&some_key()))
+    }
+
+    async fn writable(&self) -> Result<(), StoreError> {
+        Err((self.0)(&some_key()))
+    }
+}
+
+#[async_trait]
+impl ListableStore for Failing {
+    async fn list_prefix(&self, _: &Prefix, _: Page) -> Result<KeyPage, StoreError> {
+        Err((self.0)(&some_key()))
+    }
+
+    async fn list_dir(&self, _: &Prefix, _: Page) -> Result<DirPage, StoreError> {
+        Err((self.0)(&some_key()))
+    }
+}
+
+#[async_trait]
+impl TransactionalStore for Failing {
+    async fn stage(&self, key: &Key, _: Content) -> Result<Staged, StoreError> {
+        Err((self.0)(key))
+    }
+
+    async fn commit(&self, _: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
+        Err((self.0)(&some_key()))
+    }
+
+    async fn snapshot(&self, _: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
+        Err((self.0)(&some_key()))
+    }
+}
+
+fn failing(how: fn(&Key) -> StoreError) -> Site {
+    Site::over(Arc::new(Failing(how)), Settings::default())
+}
+
+async fn everything(site: &Site) -> Vec<Answer> {
+    let html = [("accept", "text/html")];
+    let lines = [("accept", "application/x-ndjson")];
+    vec![
+        site.get("/store/a", &[]).await,
+        site.get("/store/a", &[("range", "bytes=0-1")]).await,
+        site.put("/store/a", &[], "1").await,
+        site.delete("/store/a", &[]).await,
+        site.delete("/store/a/", &[]).await,
+        site.get("/store/a/", &[]).await,
+        site.get("/store/a/", &html).await,
+        site.get("/store/a/?list=keys", &[]).await,
+        site.get("/store/a/?list=keys", &lines).await,
+    ]
+}
+
+#[tokio::test]
+async fn each_failure_has_its_problem() {
+    fn damaged(key: &Key) -> StoreError {
+        StoreError::Corrupt { key: key.clone(), cause: Corruption::MissingFile { file: "secret/1".into() } }
+    }
+    fn failed(_: &Key) -> StoreError {
+        StoreError::io("read a secret file", io::Error::other("secret"))
+    }
+    for (how, kind) in [
+        (damaged as fn(&Key) -> StoreError, ProblemType::DamagedValue),
+        (failed, ProblemType::Internal),
+        (|_| StoreError::Index("secret".into()), ProblemType::Internal),
+        (|_| StoreError::OutOfSpace, ProblemType::OutOfSpace),
+        (|_| StoreError::ReadOnly, ProblemType::StoreReadOnly),
+        (|_| StoreError::Closed, ProblemType::Stopping),
+        (|_| StoreError::Busy { retry_after: None }, ProblemType::Busy),
+        (|_| panic!("secret"), ProblemType::Internal),
+    ] {
+        for answer in everything(&failing(how)).await {
+            let problem = answer.problem(kind);
+            assert!(!answer.text().contains("secret"), "causes are for the log: {answer:?}");
+            assert_eq!(problem.members.key.is_some(), kind == ProblemType::DamagedValue);
+            assert_eq!(answer.headers.contains_key("retry-after"), kind == ProblemType::Busy);
+        }
+    }
+}
+
+#[tokio::test]
+async fn readiness() {
+    let ready = Site::new().get("/readyz", &[]).await;
+    assert_eq!((ready.status, ready.json()), (StatusCode::OK, json!({"writable": true})));
+    let full = failing(|_| StoreError::OutOfSpace).get("/readyz", &[]).await;
+    let out_of_space = ProblemType::OutOfSpace.uri();
+    assert_eq!((full.status, full.json()), (StatusCode::OK, json!({"writable": false, "problem": out_of_space})));
+    let read_only = failing(|_| StoreError::ReadOnly).get("/readyz", &[]).await;
+    read_only.problem(ProblemType::StoreReadOnly);
+    failing(|_| StoreError::Closed).get("/readyz", &[]).await.problem(ProblemType::Stopping);
+    assert_eq!(failing(|_| StoreError::ReadOnly).get("/healthz", &[]).await.status, StatusCode::OK);
+}
+
+/// A store with one value of two pieces, of which some are damaged.
+struct Damaged {
+    first_is: Result<(), ()>,
+}
+
+#[async_trait]
+impl ReadableStore for Damaged {
+    async fn get(&self, key: &Key, _: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+        let corrupt = StoreError::Corrupt { key: key.clone(), cause: Corruption::Record };
+        let first = self.first_is.map(|()| Bytes::from_static(b"12")).map_err(|()| corrupt);
+        let second = Err(StoreError::Corrupt { key: key.clone(), cause: Corruption::Record });
+        let info = Info { size: 4, version: Version::from_u128(1), modified: SystemTime::UNIX_EPOCH };
+        Ok(Some(Value { info, range: 0..4, stream: stream::iter([first, second]).boxed() }))
+    }
+
+    async fn head(&self, _: &Key) -> Result<Option<Info>, StoreError> {
+        Ok(None)
+    }
+}
+
+#[async_trait]
+impl WriteableStore for Damaged {
+    async fn set(&self, _: &Key, _: Content, _: Precondition) -> Result<Written, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn erase(&self, _: &Key, _: Precondition) -> Result<bool, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn erase_prefix(&self, _: &Prefix) -> Result<u64, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn writable(&self) -> Result<(), StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+}
+
+#[async_trait]
+impl ListableStore for Damaged {
+    async fn list_prefix(&self, _: &Prefix, _: Page) -> Result<KeyPage, StoreError> {
+        Ok(KeyPage { keys: Vec::new(), cursor: None })
+    }
+
+    async fn list_dir(&self, _: &Prefix, _: Page) -> Result<DirPage, StoreError> {
+        Ok(DirPage { keys: Vec::new(), prefixes: Vec::new(), cursor: None })
+    }
+}
+
+#[async_trait]
+impl TransactionalStore for Damaged {
+    async fn stage(&self, _: &Key, _: Content) -> Result<Staged, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn commit(&self, _: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn snapshot(&self, _: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+}
+
+#[tokio::test]
+async fn damage_at_the_beginning_is_an_answer_of_its_own() {
+    let site = Site::over(Arc::new(Damaged { first_is: Err(()) }), Settings::default());
+    let problem = site.get("/store/a", &[]).await.problem(ProblemType::DamagedValue);
+    assert_eq!(problem.members.key.as_deref(), Some("a"));
+}
+
+#[tokio::test]
+async fn damage_further_on_breaks_the_answer_off() {
+    let site = Site::over(Arc::new(Damaged { first_is: Ok(()) }), Settings::default());
+    let request = http::Request::get("/store/a").header("host", "localhost").body(axum::body::Body::empty());
+    let response = site.send(request.unwrap()).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    let mut body = response.into_body();
+    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "12");
+    assert!(body.frame().await.unwrap().is_err());
+}

@@ -1,0 +1,138 @@
+//! Listings as JSON, NDJSON and HTML.
+
+#![allow(clippy::unwrap_used, reason = "clippy exempts test functions only, and these have helpers")]
+
+mod common;
+
+use common::Site;
+use http::StatusCode;
+use serde_json::json;
+use wire::{
+    listing::{DirListing, KeyLine},
+    problem::ProblemType,
+};
+
+async fn example() -> Site {
+    let site = Site::new();
+    for key in ["a/b", "a/c/d", "e/f/g"] {
+        site.set(key, b"123").await;
+    }
+    site
+}
+
+#[tokio::test]
+async fn the_examples_of_the_specification() {
+    let site = example().await;
+    let root = site.get("/store/", &[]).await;
+    assert_eq!(root.header("content-type"), "application/json");
+    assert_eq!(root.json(), json!({"prefix": "", "keys": [], "values": [], "prefixes": ["a/", "e/"], "cursor": null}));
+    let below = site.get("/store/a/", &[]).await.json();
+    assert_eq!(below["keys"], json!(["a/b"]));
+    assert_eq!(below["prefixes"], json!(["a/c/"]));
+    let head = site.head("/store/a/b", &[]).await;
+    let value = json!({"size": 3, "etag": head.header("etag"), "modified": head.header("zarrd-modified")});
+    assert_eq!(below["values"], json!([value]));
+    assert_eq!(site.get("/store/a/?list=keys", &[]).await.json()["keys"], json!(["a/b", "a/c/d"]));
+    let all = site.get("/store/?list=keys", &[]).await.json();
+    assert_eq!(all["keys"], json!(["a/b", "a/c/d", "e/f/g"]));
+    assert!(all.get("prefixes").is_none());
+    let nothing = site.get("/store/x/", &[]).await;
+    assert_eq!((nothing.status, &nothing.json()["keys"]), (StatusCode::OK, &json!([])));
+    assert_eq!(site.get("/store//a//", &[]).await.json()["prefix"], "a/");
+    assert_eq!(site.get("/store/a%2F", &[]).await.json()["prefix"], "a/");
+    let head = site.head("/store/a/", &[]).await;
+    assert_eq!(head.header("content-length"), site.get("/store/a/", &[]).await.body.len().to_string());
+}
+
+#[tokio::test]
+async fn pages() {
+    let site = example().await;
+    let first = site.get("/store/?list=keys&limit=2", &[]).await.json();
+    assert_eq!(first["keys"], json!(["a/b", "a/c/d"]));
+    let cursor = first["cursor"].as_str().unwrap();
+    let second = site.get(&format!("/store/?list=keys&limit=2&cursor={cursor}"), &[]).await.json();
+    assert_eq!((&second["keys"], &second["cursor"]), (&json!(["e/f/g"]), &json!(null)));
+    let dir: DirListing = serde_json::from_value(site.get("/store/?limit=1", &[]).await.json()).unwrap();
+    let page = dir.into_page().unwrap();
+    assert_eq!(page.prefixes.len(), 1);
+    let next = site.get(&format!("/store/?cursor={}", page.cursor.unwrap().as_str()), &[]).await.json();
+    assert_eq!(next["prefixes"], json!(["e/"]));
+    site.get(&format!("/store/?cursor={cursor}"), &[]).await.problem(ProblemType::InvalidCursor);
+}
+
+#[tokio::test]
+async fn queries_of_listings() {
+    let site = example().await;
+    site.get("/store/?cursor=made-up", &[]).await.problem(ProblemType::InvalidCursor);
+    site.get("/store/?list=keys&cursor=", &[]).await.problem(ProblemType::InvalidCursor);
+    let problem = site.get("/store/?list=tree", &[]).await.problem(ProblemType::UnknownListing);
+    assert_eq!(problem.members.known, Some(vec!["dir".to_owned(), "keys".to_owned()]));
+    for limit in ["0", "10001", "x", "-1", ""] {
+        let problem = site.get(&format!("/store/?limit={limit}"), &[]).await.problem(ProblemType::InvalidParameter);
+        assert_eq!(problem.members.parameter.as_deref(), Some("limit"));
+    }
+    site.get("/store/?limit=1&limit=2", &[]).await.problem(ProblemType::RepeatedParameter);
+    assert_eq!(site.get("/store/?_=12345", &[]).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn ndjson_goes_to_the_end() {
+    let site = Site::new();
+    for number in 0..2500 {
+        site.set(&format!("k/{number:04}"), b"1").await;
+    }
+    let accept = [("accept", "application/x-ndjson")];
+    let all = site.get("/store/k/?list=keys", &accept).await;
+    assert_eq!(all.header("content-type"), "application/x-ndjson");
+    let lines: Vec<KeyLine> = all.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2500);
+    assert!(lines.is_sorted_by(|one, two| one.key < two.key));
+    assert_eq!(site.get("/store/k/?list=keys&limit=1500", &accept).await.text().lines().count(), 1500);
+    assert_eq!(site.get("/store/x/?list=keys", &accept).await.text(), "");
+    site.get("/store/k/?list=keys&cursor=x", &accept).await.problem(ProblemType::InvalidCursor);
+}
+
+/// The links of a page, as fsspec finds them.
+fn links(html: &str) -> Vec<&str> {
+    html.split("<a href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect()
+}
+
+const BROWSER: [(&str, &str); 1] = [("accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8")];
+
+#[tokio::test]
+async fn html_is_links_and_nothing_else() {
+    let site = example().await;
+    site.set("a/<b>&\"'", b"1").await;
+    site.set("a/x:y z/1", b"1").await;
+    let page = site.get("/store/a/", &BROWSER).await;
+    assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
+    assert!(page.header("content-security-policy").starts_with("default-src 'none'"));
+    assert_eq!(page.header("vary"), "accept, user-agent");
+    let html = page.text();
+    assert_eq!(links(html), ["c/", "x%3Ay%20z/", "%3Cb%3E%26%22%27", "b"]);
+    assert!(html.contains("<title>Index of /store/a/</title>\n"), "{html}");
+    assert!(html.contains(">&lt;b&gt;&amp;&quot;&#39;</a>"), "{html}");
+    assert!(!html.contains("<b>") && !html.contains("://"), "{html}");
+    assert_eq!(html.matches("<a href=").count(), html.lines().filter(|line| line.contains("<a href=")).count());
+    for agent in ["Python/3.12 aiohttp/3.14.3", "GDAL/3.12.0"] {
+        let got = site.get("/store/a/", &[("accept", "*/*"), ("user-agent", agent)]).await;
+        assert_eq!(got.header("content-type"), "text/html; charset=utf-8", "{agent}");
+    }
+    let curl = site.get("/store/a/", &[("accept", "*/*"), ("user-agent", "curl/8.5.0")]).await;
+    assert_eq!(curl.header("content-type"), "application/json");
+    assert!(site.head("/store/a/", &BROWSER).await.body.is_empty());
+}
+
+#[tokio::test]
+async fn html_holds_all_children() {
+    let site = Site::new();
+    for number in 0..2500 {
+        site.set(&format!("k/{number:04}{}", if number % 2 == 0 { "" } else { "/x" }), b"1").await;
+    }
+    let page = site.get("/store/k/", &BROWSER).await;
+    let mut found = links(page.text());
+    assert_eq!(found.len(), 2500);
+    found.sort_unstable();
+    found.dedup();
+    assert_eq!(found.len(), 2500);
+}
