@@ -1,0 +1,41 @@
+//! The server's peak memory while large values go through it: see [`zarrd_tests::memory`].
+//!
+//! ```text
+//! memory [--gib N] [--downloads N] [--mib N] [--dir DIR]
+//! ```
+//!
+//! One value of `--gib` is uploaded and downloaded, then one of `--mib` is downloaded `--downloads` times at the same time.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "a command of its own")]
+
+use std::{path::PathBuf, process::ExitCode};
+
+use zarrd_tests::memory::{Plan, run};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let (plan, place) = arguments();
+    let dir = tempfile::tempdir_in(place).expect("a temporary directory");
+    let report = run(plan, dir.path()).await;
+    println!("{plan:?}\n{report}");
+    if report.is_within_limit() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn arguments() -> (Plan, PathBuf) {
+    let mut plan = Plan { large: 8 << 30, downloads: 64, each: 256 << 20 };
+    let mut place = std::env::temp_dir();
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().unwrap_or_else(|| panic!("{name} takes a value"));
+        let number = || value.parse::<u32>().unwrap_or_else(|_| panic!("{name} takes a number"));
+        match name.as_str() {
+            "--gib" => plan.large = u64::from(number()) << 30,
+            "--downloads" => plan.downloads = number(),
+            "--mib" => plan.each = u64::from(number()) << 20,
+            "--dir" => place = value.into(),
+            _ => panic!("unknown: {name}"),
+        }
+    }
+    (plan, place)
+}

@@ -1,0 +1,66 @@
+//! Environments of other languages, made once and kept below `target/`.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::binary::workspace;
+
+/// The directory with the scripts of the foreign clients and their pinned dependencies.
+pub fn clients() -> PathBuf {
+    workspace().join("tests/clients")
+}
+
+/// Makes the environment in `dir`, unless it was made from the same `recipe` before. Tests that run side by side wait
+/// for each other.
+pub(crate) fn made(dir: &Path, recipe: &str, make: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    fs::create_dir_all(dir.parent().unwrap_or(dir))?;
+    let lock = File::create(dir.with_extension("lock"))?;
+    lock.lock()?;
+    let stamp = dir.join("made-from");
+    if fs::read_to_string(&stamp).is_ok_and(|made_from| made_from == recipe) {
+        return Ok(());
+    }
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    make()?;
+    fs::write(stamp, recipe)
+}
+
+/// Runs a command that must succeed; what it said is in the error where it did not.
+pub(crate) fn succeeds(command: &mut Command) -> io::Result<String> {
+    let output = command.output()?;
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() {
+        return Ok(said(&output.stdout));
+    }
+    let (out, err) = (said(&output.stdout), said(&output.stderr));
+    Err(io::Error::other(format!("{command:?} failed ({}):\n{out}{err}", output.status)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_environment_is_made_once_per_recipe() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join("env");
+        let mut made_times = 0;
+        for recipe in ["one", "one", "two", "two", "one"] {
+            made(&dir, recipe, || {
+                made_times += 1;
+                fs::create_dir(&dir)
+            })
+            .unwrap();
+        }
+        assert_eq!(made_times, 3);
+        made(&dir, "three", || Err(io::Error::other("no network"))).unwrap_err();
+        made(&dir, "three", || fs::create_dir(&dir)).unwrap();
+    }
+}

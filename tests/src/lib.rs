@@ -1,0 +1,25 @@
+//! What the end-to-end tests share: they run the real `zarrd`, and let other Zarr libraries talk to it.
+//!
+//! - [`server`] starts a server on a free port, waits until it listens, and stops or kills it; [`binary`] finds or builds the program.
+//! - [`python`] and [`node`] make environments with pinned versions of other libraries below `target/`, once.
+//! - [`answer`] checks problem documents.
+//! - [`content`] makes values of any size that can be checked without being kept.
+//! - [`kill_loop`] and [`memory`] are long measurements, each a short test and a command of its own.
+//! - [`readme`] runs what the README says.
+//!
+//! A test whose needs the machine does not meet says so on stderr and passes; in CI it fails, see [`skip`].
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "tests speak on stderr")]
+
+pub mod answer;
+pub mod binary;
+pub mod content;
+pub mod environment;
+pub mod kill_loop;
+pub mod memory;
+pub mod node;
+pub mod python;
+pub mod readme;
+pub mod server;
+pub mod skip;

@@ -1,0 +1,74 @@
+//! Node with zarrita.
+
+use std::{fs, io, path::PathBuf, process::Command};
+
+use crate::{
+    binary::target_dir,
+    environment::{clients, made, succeeds},
+    skip::skip,
+};
+
+/// The oldest version that the packages run on.
+const LEAST: u32 = 20;
+
+/// Node with the packages of `tests/clients/package-lock.json`.
+#[derive(Clone, Debug)]
+pub struct Node {
+    dir: PathBuf,
+}
+
+/// Node and its packages; says that the test was skipped where there is none.
+pub fn node() -> Option<Node> {
+    if version().is_none_or(|version| version < LEAST) {
+        skip("Node 20 or newer with npm, see https://nodejs.org");
+        return None;
+    }
+    let dir = target_dir().join("node");
+    match install(&dir) {
+        Ok(()) => Some(Node { dir }),
+        Err(error) => {
+            skip(&format!("the packages of tests/clients/package-lock.json, from npm: {error}"));
+            None
+        }
+    }
+}
+
+impl Node {
+    /// Runs a program as an ES module that can import the packages, and gives what it printed.
+    ///
+    /// # Errors
+    ///
+    /// Where the program fails; the error has what it said.
+    pub fn run_text(&self, name: &str, program: &str, arguments: &[&str]) -> io::Result<String> {
+        // Node looks for packages beside the module.
+        let path = self.dir.join(name);
+        fs::write(&path, program)?;
+        succeeds(Command::new("node").arg(path).args(arguments))
+    }
+
+    /// Runs a script of `tests/clients`, and gives what it printed.
+    ///
+    /// # Panics
+    ///
+    /// Where the script fails.
+    pub fn run(&self, script: &str, arguments: &[&str]) -> String {
+        let text = fs::read_to_string(clients().join(script)).expect("the script is there");
+        self.run_text(script, &text, arguments).unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+fn install(dir: &PathBuf) -> io::Result<()> {
+    let lock = fs::read_to_string(clients().join("package-lock.json"))?;
+    made(dir, &lock, || {
+        fs::create_dir(dir)?;
+        for file in ["package.json", "package-lock.json"] {
+            fs::copy(clients().join(file), dir.join(file))?;
+        }
+        succeeds(Command::new("npm").args(["ci", "--no-fund", "--no-audit", "--ignore-scripts"]).current_dir(dir)).map(drop)
+    })
+}
+
+fn version() -> Option<u32> {
+    let said = succeeds(Command::new("node").arg("--version")).ok()?;
+    said.trim().strip_prefix('v')?.split('.').next()?.parse().ok()
+}

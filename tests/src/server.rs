@@ -1,0 +1,283 @@
+//! A running `zarrd`.
+
+use std::{
+    ffi::OsString,
+    fmt::Display,
+    io::{BufRead, BufReader, Read},
+    net::SocketAddr,
+    path::Path,
+    process::{Child, ChildStdout, Command, ExitStatus, Stdio},
+    sync::{Arc, Mutex, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use client::{BaseUrl, HttpStore, Retries};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::binary::zarrd;
+
+/// How long a start or a stop may take before the test gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a server is to be started.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    store: String,
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+}
+
+/// A running server. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    address: SocketAddr,
+    log: Log,
+    /// Held open, so that the server can write to it.
+    _stdout: BufReader<ChildStdout>,
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code; `None` where a signal ended it.
+    pub code: Option<i32>,
+    /// What it said on stdout.
+    pub stdout: String,
+    /// What it said on stderr.
+    pub stderr: String,
+}
+
+/// What a process has written to stderr so far.
+#[derive(Clone, Debug, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl Launch {
+    /// A server of the store `store`, such as `sled:DIR`.
+    pub fn of(store: impl Display) -> Self {
+        Self { store: store.to_string(), arguments: Vec::new(), environment: Vec::new() }
+    }
+
+    /// A server of the sled store in `dir`.
+    pub fn sled(dir: &Path) -> Self {
+        Self::of(format_args!("sled:{}", dir.display()))
+    }
+
+    /// With one more argument.
+    #[must_use]
+    pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// With a variable in its environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Starts it on a free port, and waits until it listens.
+    pub fn start(&self) -> Server {
+        let mut child = self.command().spawn().expect("zarrd starts");
+        let log = Log::of(&mut child);
+        let (first, stdout) = first_line(&mut child, &log);
+        match address(&first) {
+            Some(address) => Server { child, address, log, _stdout: stdout },
+            None => {
+                let status = child.wait();
+                panic!("zarrd did not start ({status:?}): {first}\n{}", log.text());
+            }
+        }
+    }
+
+    /// Starts it and expects that it ends by itself.
+    pub fn start_refused(&self) -> Ended {
+        run(self.command())
+    }
+
+    fn command(&self) -> Command {
+        let mut command = program();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--store", &self.store]);
+        command.args(&self.arguments).envs(self.environment.iter().cloned());
+        command
+    }
+}
+
+impl Server {
+    /// The server's address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The URL of a path, such as `/store/a`.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// A client's store over it, which tries nothing twice.
+    pub fn store(&self) -> HttpStore {
+        let base = BaseUrl::parse(&self.url("")).expect("an address makes a URL");
+        HttpStore::builder(base).retries(Retries::none()).build().expect("a client can be made")
+    }
+
+    /// The process's id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What the server has logged so far.
+    pub fn log(&self) -> String {
+        self.log.text()
+    }
+
+    /// The most memory that the process ever had, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the process runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says VmHWM");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number of kB") * 1024
+    }
+
+    /// Kills it as `kill -9` does.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+    }
+
+    /// Sends SIGTERM.
+    pub fn terminate(&self) {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process id");
+        kill_process(pid, Signal::TERM).expect("the signal is sent");
+    }
+
+    /// Waits until it has ended.
+    pub fn wait(mut self) -> Ended {
+        let status = wait(&mut self.child, &self.log);
+        Ended { code: status.code(), stdout: String::new(), stderr: self.log.text() }
+    }
+
+    /// Sends SIGTERM and expects that it ends in order.
+    pub fn stop(self) {
+        self.terminate();
+        let ended = self.wait();
+        assert_eq!(ended.code, Some(0), "zarrd did not stop in order:\n{}", ended.stderr);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            eprintln!("--- the server's log\n{}---", self.log.text());
+        }
+    }
+}
+
+/// Runs `zarrd` with these arguments to its end.
+pub fn zarrd_with<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ended {
+    let mut command = program();
+    command.args(arguments);
+    run(command)
+}
+
+/// The program without anything from this process's surroundings that it would take for settings.
+fn program() -> Command {
+    let mut command = Command::new(zarrd());
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("ZARRD_") || name == "RUST_LOG" {
+            command.env_remove(name);
+        }
+    }
+    // No zarrd.toml is there.
+    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(mut command: Command) -> Ended {
+    let mut child = command.spawn().expect("zarrd starts");
+    let log = Log::of(&mut child);
+    let mut pipe = child.stdout.take().expect("stdout is piped");
+    let reader = thread::spawn(move || {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).map(|_| text)
+    });
+    let status = wait(&mut child, &log);
+    let stdout = reader.join().expect("the reader ends").expect("stdout is text");
+    Ended { code: status.code(), stdout, stderr: log.text() }
+}
+
+fn wait(child: &mut Child, log: &Log) -> ExitStatus {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("the process can be asked for") {
+            // What it said last may still be on its way.
+            thread::sleep(Duration::from_millis(50));
+            return status;
+        }
+        if begun.elapsed() > PATIENCE {
+            let _ = child.kill();
+            panic!("zarrd did not end within {PATIENCE:?}:\n{}", log.text());
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn first_line(child: &mut Child, log: &Log) -> (String, BufReader<ChildStdout>) {
+    let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut line = String::new();
+        let read = stdout.read_line(&mut line);
+        // Nobody may be waiting any more.
+        let _ = sender.send(read.map(|_| (line, stdout)));
+    });
+    match receiver.recv_timeout(PATIENCE) {
+        Ok(read) => read.expect("stdout is text"),
+        Err(_) => {
+            let _ = child.kill();
+            panic!("zarrd said nothing within {PATIENCE:?}:\n{}", log.text());
+        }
+    }
+}
+
+/// The address in the line that the server begins with.
+fn address(line: &str) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once("http://")?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+impl Log {
+    /// Collects what the child says on stderr.
+    fn of(child: &mut Child) -> Self {
+        let log = Self::default();
+        let mut stderr = BufReader::new(child.stderr.take().expect("stderr is piped"));
+        let to = log.clone();
+        thread::spawn(move || {
+            let mut line = Vec::new();
+            while stderr.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+                to.0.lock().expect("nobody panics with it").push_str(&String::from_utf8_lossy(&line));
+                line.clear();
+            }
+        });
+        log
+    }
+
+    fn text(&self) -> String {
+        self.0.lock().expect("nobody panics with it").clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_in_the_first_line() {
+        let line = "zarrd is listening on http://127.0.0.1:40123 (store: sled:/tmp/x)\n";
+        assert_eq!(address(line), Some("127.0.0.1:40123".parse().unwrap()));
+        assert_eq!(address("zarrd: no"), None);
+    }
+}
