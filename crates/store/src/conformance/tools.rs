@@ -75,10 +75,11 @@ pub(super) async fn list_children(store: &impl Storage, below: &str) -> Vec<Stri
 
 /// The pages of a listing of keys.
 pub(super) async fn key_pages(store: &impl Storage, below: &str, limit: usize) -> Vec<Vec<Entry>> {
-    let (below, mut page, mut pages) = (prefix(below), Page::first(limit), Vec::new());
+    let (below, mut page, mut pages, mut last) = (prefix(below), Page::first(limit), Vec::new(), String::new());
     loop {
         let KeyPage { keys, cursor } = store.list_prefix(&below, page).await.expect("a page of keys");
-        assert!(keys.len() <= Page::first(limit).limit(), "a page of {} keys, where the limit is {limit}", keys.len());
+        let names: Vec<_> = keys.iter().map(|entry| entry.key.to_string()).collect();
+        assert_follows(&mut last, &names, limit);
         pages.push(keys);
         let Some(cursor) = cursor else { return pages };
         page = Page::after(limit, cursor);
@@ -87,15 +88,28 @@ pub(super) async fn key_pages(store: &impl Storage, below: &str, limit: usize) -
 
 /// The pages of a listing of children.
 pub(super) async fn dir_pages(store: &impl Storage, below: &str, limit: usize) -> Vec<DirPage> {
-    let (below, mut page, mut pages) = (prefix(below), Page::first(limit), Vec::new());
+    let (below, mut page, mut pages, mut last) = (prefix(below), Page::first(limit), Vec::new(), String::new());
     loop {
         let mut found = store.list_dir(&below, page).await.expect("a page of children");
-        let count = found.keys.len() + found.prefixes.len();
-        assert!(count <= Page::first(limit).limit(), "a page of {count} children, where the limit is {limit}");
+        assert_follows(&mut last, &children(&found), limit);
         let cursor = found.cursor.take();
         pages.push(found);
         let Some(cursor) = cursor else { return pages };
         page = Page::after(limit, cursor);
+    }
+}
+
+/// Fails unless the page is within its limit, in order, and all after the last name of the page before: so a listing
+/// comes to an end.
+fn assert_follows(last: &mut String, names: &[String], limit: usize) {
+    let most = Page::first(limit).limit();
+    assert!(names.len() <= most, "a page has {} names, where the limit is {limit}", names.len());
+    assert_ascending(names);
+    if let (Some(first), false) = (names.first(), last.is_empty()) {
+        assert!(first > last, "a page begins with {first:?}, the one before it ended with {last:?}");
+    }
+    if let Some(name) = names.last() {
+        last.clone_from(name);
     }
 }
 
