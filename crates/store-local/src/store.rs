@@ -136,7 +136,7 @@ impl LocalStore {
         let (requests, committer_thread) = committer.start()?;
         let threads = Threads { committer: committer_thread, janitor: janitor_thread, lock: Arc::new(lock) };
         Ok(Self(Arc::new(Core {
-            cursors: CursorSeal::new(identity.id),
+            cursors: CursorSeal::new(identity.secret),
             paths,
             identity,
             index: RwLock::new(Some(index)),

@@ -18,15 +18,18 @@ const FORMAT: u32 = 1;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Identity {
     format: u32,
-    /// A random number, which the versions of the store's values and its cursors are made with.
+    /// A random number, which the versions of the store's values are made with.
     #[serde(with = "hex")]
     pub(crate) id: u64,
+    /// Another, which its cursors are sealed with. Versions are shown to everybody, this is not.
+    #[serde(with = "hex")]
+    pub(crate) secret: u64,
     pub(crate) index: IndexKind,
 }
 
 impl Identity {
     pub(super) fn new(index: IndexKind) -> Self {
-        Self { format: FORMAT, id: rand::random(), index }
+        Self { format: FORMAT, id: rand::random(), secret: rand::random(), index }
     }
 
     pub(super) fn read(paths: &Paths) -> Result<Self, OpenError> {
