@@ -241,14 +241,8 @@ pub fn persistent_transactional<F: Reopen<Store: TransactionalStore>>(factory: &
 
 /// Makes a test of each check of the given capabilities, for the stores of the given factory.
 ///
-/// The tests bear the names of the checks. Put each factory into a module of its own where there are several:
-///
-/// ```ignore
-/// mod sled {
-///     store::conformance_tests!(super::Local(IndexKind::Sled) =>
-///         readable_writeable_listable, transactional, persistent, persistent_transactional);
-/// }
-/// ```
+/// The tests bear the names of the checks, so where there are several factories, each goes into a module of its own.
+/// See [`conformance`](crate::conformance) for an example.
 #[macro_export]
 macro_rules! conformance_tests {
     ($factory:expr => $($capability:ident),+ $(,)?) => {
