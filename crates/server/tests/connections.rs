@@ -153,7 +153,7 @@ async fn hosts_and_origins() {
 async fn heads_have_a_limit_and_a_time() {
     let limits = Limits { head_timeout: Duration::from_millis(100), ..Limits::default() };
     let server = Running::start(Settings { limits, ..Settings::default() }).await;
-    let long = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(100_000));
+    let long = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(200_000));
     let mut raw = server.connect().await;
     raw.send(&long).await;
     let answer = raw.until(END).await;

@@ -14,7 +14,7 @@ use wire::headers::REQUEST_ID;
 use super::lingering::Lingering;
 use crate::{exchange, guard, refusal::Refusal, state::App};
 
-/// The most bytes that the head of a request has, and how much of a body is read at a time.
+/// How much of a request is read at a time. A head may be up to twice as long.
 const BUFFER: usize = 64 << 10;
 /// How long a connection that is turned away may take.
 const TURN_AWAY: Duration = Duration::from_secs(5);

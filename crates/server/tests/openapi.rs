@@ -1,0 +1,146 @@
+//! `openapi.yaml` against the route table and the problem types, both ways.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "clippy exempts test functions only, and these have helpers"
+)]
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::Site;
+use serde_json::Value;
+use server::ROUTES;
+use wire::{
+    listing::{DirListing, KeyListing},
+    problem::{Problem, ProblemType},
+};
+
+const METHODS: [&str; 8] = ["get", "head", "put", "delete", "options", "post", "patch", "trace"];
+
+fn document() -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi.yaml");
+    serde_saphyr::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn object(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    value.as_object().unwrap().iter().map(|(name, value)| (name.as_str(), value))
+}
+
+/// Each operation of the file, as its path, its method and what it says.
+fn operations(document: &Value) -> Vec<(String, String, Value)> {
+    let of_path = |(path, item): (&str, &Value)| {
+        let methods = object(item).filter(|(name, _)| METHODS.contains(name));
+        methods.map(|(method, operation)| (path.to_owned(), method.to_owned(), operation.clone())).collect::<Vec<_>>()
+    };
+    object(&document["paths"]).flat_map(of_path).collect()
+}
+
+#[test]
+fn every_route_is_described_and_everything_described_is_routed() {
+    let document = document();
+    let described: BTreeSet<_> =
+        operations(&document).into_iter().map(|(path, method, _)| (path, method.to_uppercase())).collect();
+    let routed: BTreeSet<_> = ROUTES
+        .iter()
+        .flat_map(|route| route.operations.iter().map(|operation| (route.template, &operation.method)))
+        .map(|(template, method)| (template.to_owned(), method.to_string()))
+        .collect();
+    assert_eq!(described, routed);
+}
+
+#[tokio::test]
+async fn what_the_table_has_is_there() {
+    let site = Site::new();
+    for (path, method, _) in operations(&document()) {
+        let path = path.replace("{key}", "a/b").replace("{prefix}", "a/b");
+        let method = method.to_uppercase().parse().unwrap();
+        let answer = site.ask(method, &path, &[], "").await;
+        let problem = Problem::from_json(&answer.body).map(|problem| problem.kind);
+        let unrouted = [Some(ProblemType::NotFound), Some(ProblemType::MethodNotAllowed)];
+        assert!(!unrouted.contains(&problem), "{path}: {answer:?}");
+    }
+}
+
+#[test]
+fn every_problem_type_has_an_example_that_is_one() {
+    let document = document();
+    let types = document["components"]["schemas"]["ProblemType"]["enum"].as_array().unwrap();
+    assert_eq!(types.len(), ProblemType::ALL.len());
+    for kind in ProblemType::ALL {
+        assert!(types.contains(&Value::from(kind.uri())), "{kind:?}");
+        let value = &document["components"]["examples"][kind.slug()]["value"];
+        let example: Problem =
+            serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+        let plain = Problem::new(*kind);
+        assert_eq!((example.kind, &example.title, example.status), (*kind, &plain.title, plain.status));
+        assert_eq!(serde_json::to_value(&example).unwrap(), *value, "{kind:?} has a member that there is not");
+    }
+}
+
+/// The problems that a response has as examples, each of which has to have the response's status.
+fn problems_of(status: Option<&str>, response: &Value) -> Vec<ProblemType> {
+    let examples = &response["content"]["application/problem+json"]["examples"];
+    let Some(examples) = examples.as_object() else { return Vec::new() };
+    let kind = |(slug, example): (&String, &Value)| {
+        let kind = *ProblemType::ALL.iter().find(|kind| kind.slug() == slug).unwrap_or_else(|| panic!("{slug}"));
+        assert_eq!(example["$ref"], format!("#/components/examples/{slug}"));
+        assert!(status.is_none_or(|status| kind.status().as_str() == status), "{slug} is not a {status:?}");
+        kind
+    };
+    examples.iter().map(kind).collect()
+}
+
+#[test]
+fn every_problem_type_is_somewhere() {
+    let document = document();
+    let mut found: Vec<_> =
+        object(&document["components"]["responses"]).flat_map(|(_, response)| problems_of(None, response)).collect();
+    for (_, _, operation) in operations(&document) {
+        for (status, response) in object(&operation["responses"]) {
+            found.extend(problems_of(Some(status), response));
+        }
+    }
+    for kind in ProblemType::ALL {
+        assert!(found.contains(kind), "no operation has {kind:?}");
+    }
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    fn walk(document: &Value, value: &Value) {
+        match value {
+            Value::Object(members) => {
+                if let Some(Value::String(reference)) = members.get("$ref") {
+                    let pointer = reference.strip_prefix('#').unwrap();
+                    assert!(document.pointer(pointer).is_some(), "{reference}");
+                }
+                members.values().for_each(|member| walk(document, member));
+            }
+            Value::Array(elements) => elements.iter().for_each(|element| walk(document, element)),
+            _ => {}
+        }
+    }
+    let document = document();
+    walk(&document, &document);
+}
+
+#[test]
+fn the_examples_of_listings_are_listings() {
+    let examples = &document()["components"]["examples"];
+    let dir: DirListing = serde_json::from_value(examples["dir-listing"]["value"].clone()).unwrap();
+    assert_eq!(dir.into_page().unwrap().prefixes.len(), 1);
+    let keys: KeyListing = serde_json::from_value(examples["key-listing"]["value"].clone()).unwrap();
+    assert_eq!(keys.into_page().unwrap().keys.len(), 2);
+}
+
+#[tokio::test]
+async fn it_is_served() {
+    let served = Site::new().get("/openapi.yaml", &[]).await;
+    assert_eq!(served.header("content-type"), "application/yaml");
+    assert_eq!(serde_saphyr::from_str::<Value>(served.text()).unwrap(), document());
+    assert_eq!(document()["info"]["version"], env!("CARGO_PKG_VERSION"));
+}
