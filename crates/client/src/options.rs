@@ -14,7 +14,7 @@ pub struct Timeouts {
     pub connect: Duration,
     /// For the server to take or give any byte: for the head of its answer once the request was sent, and for each
     /// piece of a value. How long the caller takes to make the content of a value, or to ask for the next piece of
-    /// one, does not count. One minute.
+    /// one, does not count. The erasing of a prefix, during which a server is silent, has ten times as long. One minute.
     pub idle: Duration,
     /// For a whole operation, with its repetitions and with the value that it yields. Without limit, since values may
     /// have any size.

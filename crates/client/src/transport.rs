@@ -14,6 +14,9 @@ use crate::{
     failure::{Failure, Schedule, TransportError},
 };
 
+/// How much longer is waited where a server has much to do before it answers.
+const PATIENCE: u32 = 10;
+
 /// Makes requests of one server.
 pub(crate) struct Transport {
     client: Client,
@@ -82,6 +85,11 @@ impl Transport {
 }
 
 impl Clock {
+    /// The clock of a request whose answer takes the longer the more there is to do.
+    pub(crate) fn patient(self) -> Self {
+        Self { idle: self.idle.saturating_mul(PATIENCE), ..self }
+    }
+
     /// Waits for the server to do something.
     pub(crate) async fn wait<F: Future>(self, step: F) -> Result<F::Output, TransportError> {
         let idle = Instant::now().checked_add(self.idle);

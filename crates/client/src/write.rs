@@ -53,7 +53,7 @@ impl WriteableStore for HttpStore {
     }
 
     async fn erase_prefix(&self, prefix: &Prefix) -> Result<u64, StoreError> {
-        let clock = self.transport.clock();
+        let clock = self.transport.clock().patient();
         let mut schedule = self.transport.schedule(clock);
         loop {
             match try_erase_prefix(&self.transport, prefix, clock).await {

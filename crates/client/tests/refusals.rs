@@ -55,6 +55,18 @@ mod told {
         assert!(matches!(error, StoreError::PreconditionFailed { .. }), "{error:?}");
     }
 
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_refusal_does_not_cost_the_next_request() {
+        let served = Served::start().await;
+        served.store.set(&key(), "x".into(), Precondition::none()).await.unwrap();
+        // Long enough that the server answers before it has read all of it.
+        let value = Bytes::from(vec![7; 131_072]);
+        for _ in 0..500 {
+            let error = served.store.set(&key(), value.clone().into(), Precondition::absent()).await.unwrap_err();
+            assert!(matches!(error, StoreError::PreconditionFailed { .. }), "{error:?}");
+        }
+    }
+
     #[tokio::test]
     async fn no_space() {
         let limits = MemoryLimits { total: 1 << 20, ..MemoryLimits::default() };
