@@ -130,7 +130,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) log: LogOptions,
     /// The configuration file [default: zarrd.toml in the working directory, if it is there]
-    #[arg(long, env = "ZARRD_CONFIG", hide_env = true, value_name = "FILE", global = true)]
+    #[arg(long, env = "ZARRD_CONFIG", value_name = "FILE", global = true)]
     #[arg(help_heading = "Log and configuration")]
     pub(crate) config: Option<PathBuf>,
 }

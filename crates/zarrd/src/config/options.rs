@@ -16,14 +16,7 @@ pub(crate) struct LogOptions {
     #[arg(long, env = "ZARRD_LOG", value_enum, global = true, help_heading = "Log and configuration")]
     pub(crate) log: Option<LogFormat>,
     /// What is logged, such as `info` or `server=debug,warn`; RUST_LOG works too [default: info for serve, else warn]
-    #[arg(
-        long,
-        env = "ZARRD_LOG_LEVEL",
-        hide_env = true,
-        value_name = "FILTER",
-        global = true,
-        help_heading = "Log and configuration"
-    )]
+    #[arg(long, env = "ZARRD_LOG_LEVEL", value_name = "FILTER", global = true, help_heading = "Log and configuration")]
     pub(crate) log_level: Option<String>,
 }
 

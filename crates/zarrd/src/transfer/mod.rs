@@ -9,6 +9,8 @@ mod engine;
 mod error;
 mod order;
 mod store_ends;
+#[cfg(test)]
+mod tests;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;

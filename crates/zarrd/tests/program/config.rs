@@ -1,0 +1,61 @@
+//! Flags above environment above file above defaults.
+
+use crate::runner::Place;
+
+#[test]
+fn the_layers_lie_upon_each_other() {
+    let mut place = Place::new();
+    assert!(place.serve(&[]).line.ends_with("(store: sled:./zarrd-data)\n"));
+
+    place.write("zarrd.toml", "store = \"redb:of-the-file\"\nanonymous = \"read\"\n");
+    assert!(place.serve(&[]).line.ends_with("(store: redb:of-the-file)\n"));
+
+    place.write("elsewhere/other.toml", "store = \"memory:\"\n");
+    assert!(place.serve(&["--config", "elsewhere/other.toml"]).line.ends_with("(store: memory:)\n"));
+
+    // A path without the kind of a store is one of sled's.
+    place.env("ZARRD_STORE", "of-the-environment");
+    assert!(place.serve(&[]).line.ends_with("(store: sled:of-the-environment)\n"));
+    assert!(place.serve(&["--store", "sled:of-the-flag"]).line.ends_with("(store: sled:of-the-flag)\n"));
+    place.env("ZARRD_CONFIG", "elsewhere/other.toml");
+    assert!(place.serve(&[]).line.ends_with("(store: sled:of-the-environment)\n"));
+}
+
+#[test]
+fn a_file_with_mistakes_is_exit_code_2() {
+    let place = Place::new();
+    for (text, said) in [
+        ("stor = \"memory:\"", ["zarrd.toml", "`stor`", "shutdown-timeout"].as_slice()),
+        ("max-body = \"12 parsecs\"", &["zarrd.toml", "line 1", "max-body"]),
+        ("log = \"loud\"\n", &["zarrd.toml", "loud", "human"]),
+        ("listen = ", &["zarrd.toml", "line 1"]),
+    ] {
+        place.write("zarrd.toml", text);
+        place.fails(&["serve"], 2, said);
+        place.fails(&["check"], 2, said);
+    }
+    place.fails(&["serve", "--config", "missing.toml"], 2, &["missing.toml", "No such file"]);
+    assert!(!place.path("zarrd-data").exists());
+}
+
+#[test]
+fn an_address_that_others_reach_needs_a_word_about_who_may_do_what() {
+    let mut place = Place::new();
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        place.fails(&["serve", "--listen", address], 2, &["--anonymous read", "--anonymous write", "loopback"]);
+    }
+    assert!(!place.path("zarrd-data").exists());
+    assert!(place.serve(&["--listen", "0.0.0.0:0", "--anonymous", "read"]).line.contains("http://0.0.0.0:"));
+    place.env("ZARRD_LISTEN", "0.0.0.0:0");
+    place.fails(&["serve"], 2, &["--anonymous"]);
+    place.env("ZARRD_ANONYMOUS", "write");
+    assert!(place.serve(&[]).line.contains("http://0.0.0.0:"));
+}
+
+#[test]
+fn the_log_is_on_stderr_and_may_be_json() {
+    let place = Place::new();
+    place.fails(&["serve", "--log-level", "=!?"], 2, &["log filter"]);
+    let ran = place.done(&["check", "--help"]);
+    assert!(ran.stderr.is_empty());
+}

@@ -1,0 +1,166 @@
+//! Runs the program in a directory of its own.
+
+use std::{
+    fmt::Debug,
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use client::{BaseUrl, HttpStore};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// A working directory with nothing in it and no settings around it.
+pub(crate) struct Place {
+    dir: TempDir,
+    env: Vec<(String, String)>,
+}
+
+/// What a run left.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// A running server, which is killed when it is dropped.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) line: String,
+    stdout: BufReader<std::process::ChildStdout>,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap(), env: Vec::new() }
+    }
+
+    /// With a variable in the environment of all that is run from now on.
+    pub(crate) fn env(&mut self, name: &str, value: &str) {
+        self.env.push((name.to_owned(), value.to_owned()));
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        let output = self.command(args).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ran { code: output.status.code().unwrap(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// Runs what must succeed.
+    pub(crate) fn done(&self, args: &[&str]) -> Ran {
+        let ran = self.run(args);
+        assert_eq!(ran.code, 0, "{args:?}: {ran:?}");
+        ran
+    }
+
+    /// Runs what must fail in this way and say so.
+    pub(crate) fn fails(&self, args: &[&str], code: i32, said: &[&str]) -> Ran {
+        let ran = self.run(args);
+        assert_eq!(ran.code, code, "{args:?}: {ran:?}");
+        for part in said {
+            assert!(ran.stderr.contains(part), "{args:?} does not say {part:?}: {}", ran.stderr);
+        }
+        ran
+    }
+
+    /// Starts a server on a free port, unless `args` say otherwise, and waits for its line.
+    pub(crate) fn serve(&self, args: &[&str]) -> Server {
+        let mut command = self.command(&["serve"]);
+        if !args.contains(&"--listen") && self.env.iter().all(|(name, _)| name != "ZARRD_LISTEN") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
+        let mut child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        if line.is_empty() {
+            let mut stderr = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+            panic!("the server did not start: {stderr}");
+        }
+        Server { child, line, stdout }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zarrd"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("ZARRD_") || name == "RUST_LOG" {
+                command.env_remove(name);
+            }
+        }
+        command.current_dir(self.dir.path()).envs(self.env.iter().cloned()).args(args);
+        command
+    }
+}
+
+impl Ran {
+    /// The line of JSON at the end of stdout.
+    pub(crate) fn summary(&self) -> serde_json::Value {
+        serde_json::from_str(self.stdout.lines().last().unwrap()).unwrap()
+    }
+}
+
+impl Server {
+    pub(crate) fn url(&self) -> String {
+        let url = self.line.split_whitespace().find(|word| word.starts_with("http://")).unwrap();
+        url.to_owned()
+    }
+
+    pub(crate) fn store(&self) -> HttpStore {
+        HttpStore::new(BaseUrl::parse(&self.url()).unwrap()).unwrap()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for its end, and returns the exit code and what came on stdout after the first line.
+    pub(crate) fn wait(mut self) -> (i32, String) {
+        let begun = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "the server does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).unwrap();
+        (status.code().unwrap(), rest)
+    }
+
+    pub(crate) fn stop(self) {
+        self.signal(Signal::TERM);
+        assert_eq!(self.wait().0, 0);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The path as an argument.
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
