@@ -209,6 +209,7 @@ async fn a_prefix_without_its_slash() {
         let got = site.get(path, &[]).await;
         assert_eq!((got.status, got.header("location")), (StatusCode::MOVED_PERMANENTLY, location), "{path}");
     }
+    assert_eq!(site.get("/store/a:b", &[]).await.header("cache-control"), "no-cache", "a key may take its place");
     for headers in [[("range", "bytes=0-1")], [("if-none-match", "*")], [("if-match", "*")]] {
         site.get("/store/a:b", &headers).await.problem(ProblemType::NoSuchKey);
     }

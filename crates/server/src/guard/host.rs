@@ -3,6 +3,7 @@
 use http::{HeaderMap, Uri, Version, header::HOST};
 use wire::problem::{Members, Problem, ProblemType};
 
+use super::shown;
 use crate::{refusal::Refusal, settings::Hosts, state::App};
 
 /// Refuses requests for hosts that the server does not answer to.
@@ -31,9 +32,8 @@ pub(crate) fn host(app: &App, version: Version, uri: &Uri, headers: &HeaderMap) 
     if texts.iter().all(|text| text.is_some_and(|text| hosts.allow(text))) {
         return Ok(());
     }
-    let host: String = String::from_utf8_lossy(first.as_bytes()).chars().take(256).collect();
     let problem = Problem::new(ProblemType::ForbiddenHost)
         .with_detail("a server on a loopback address answers to loopback names, and to those that it was given")
-        .with_members(Members { host: Some(host), ..Members::default() });
+        .with_members(Members { host: Some(shown(first)), ..Members::default() });
     Err(Refusal::new(problem))
 }

@@ -6,7 +6,7 @@ mod host;
 pub(crate) use cors::{mark, preflight};
 pub(crate) use host::host;
 
-use http::{HeaderMap, Method, header::ORIGIN};
+use http::{HeaderMap, HeaderValue, Method, header::ORIGIN};
 use wire::problem::{Members, Problem, ProblemType};
 
 use crate::{refusal::Refusal, settings::Access, state::App};
@@ -21,8 +21,7 @@ pub(crate) fn change(app: &App, method: &Method, headers: &HeaderMap) -> Result<
     }
     let foreign = headers.get_all(ORIGIN).iter().find(|origin| !allowed(app, origin.as_bytes()));
     if let Some(origin) = foreign {
-        let origin: String = String::from_utf8_lossy(origin.as_bytes()).chars().take(256).collect();
-        let members = Members { origin: Some(origin), ..Members::default() };
+        let members = Members { origin: Some(shown(origin)), ..Members::default() };
         return Err(Refusal::new(Problem::new(ProblemType::ForbiddenOrigin).with_members(members)));
     }
     match app.settings().access {
@@ -33,4 +32,9 @@ pub(crate) fn change(app: &App, method: &Method, headers: &HeaderMap) -> Result<
 
 fn allowed(app: &App, origin: &[u8]) -> bool {
     app.settings().origins.iter().any(|known| known.matches(origin))
+}
+
+/// What a header says, cut to a length that can be shown.
+fn shown(header: &HeaderValue) -> String {
+    String::from_utf8_lossy(header.as_bytes()).chars().take(256).collect()
 }

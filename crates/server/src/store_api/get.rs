@@ -13,7 +13,7 @@ use wire::{
     time,
 };
 
-use super::{media, redirect};
+use super::{REVALIDATE, media, redirect};
 use crate::{
     body::value_body,
     extract::{AtKey, Condition, ReadConditions},
@@ -21,8 +21,6 @@ use crate::{
     state::App,
 };
 
-/// Caches may keep values, but have to ask whether they changed: anybody may set a key again at any time.
-const ASK: HeaderValue = HeaderValue::from_static("no-cache");
 const BYTES: HeaderValue = HeaderValue::from_static("bytes");
 
 /// Which part of a value is sent.
@@ -153,7 +151,7 @@ fn not_modified(info: &Info) -> Response {
 
 fn validators(headers: &mut HeaderMap, info: &Info) {
     headers.insert(ETAG, etag::render(info.version));
-    headers.insert(CACHE_CONTROL, ASK);
+    headers.insert(CACHE_CONTROL, REVALIDATE);
     for (name, text) in [(LAST_MODIFIED, time::http_date(info.modified)), (MODIFIED, time::rfc3339(info.modified))] {
         headers.extend(HeaderValue::try_from(text).map(|value| (name, value)));
     }

@@ -20,7 +20,7 @@ use wire::{
     query::{DEFAULT_LIMIT, ListKind, ListQuery},
 };
 
-use super::{html, redirect, walk};
+use super::{REVALIDATE, html, redirect, walk};
 use crate::{
     extract::{AtPrefix, ListingQuery, Media, Wanted},
     refusal::Refusal,
@@ -32,7 +32,6 @@ const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 const NOTHING: HeaderValue =
     HeaderValue::from_static("default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
 const VARIES: HeaderValue = HeaderValue::from_static("accept, user-agent");
-const ASK: HeaderValue = HeaderValue::from_static("no-cache");
 
 /// `GET /store`: the root has a slash.
 pub(crate) async fn root(uri: Uri) -> Result<Response, Refusal> {
@@ -53,7 +52,7 @@ pub(crate) async fn list(
         (ListKind::Dir, _) => Json(dir_page(&app, &prefix, query).await?).into_response(),
     };
     response.headers_mut().insert(VARY, VARIES);
-    response.headers_mut().insert(CACHE_CONTROL, ASK);
+    response.headers_mut().insert(CACHE_CONTROL, REVALIDATE);
     Ok(response)
 }
 

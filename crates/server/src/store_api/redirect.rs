@@ -2,9 +2,13 @@
 
 use ::store::{Key, Page, Prefix};
 use axum::{body::Body, response::Response};
-use http::{HeaderValue, StatusCode, Uri, header::LOCATION};
+use http::{
+    HeaderValue, StatusCode, Uri,
+    header::{CACHE_CONTROL, LOCATION},
+};
 use wire::routes::{decode, encode};
 
+use super::REVALIDATE;
 use crate::{refusal::Refusal, state::App};
 
 /// Sends on to the prefix that `key` would be with a `/`, if anything lies below it.
@@ -28,6 +32,9 @@ pub(super) fn with_slash(uri: &Uri) -> Result<Response, Refusal> {
     let location = HeaderValue::try_from(format!("{}/{query}", encode(&name)));
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
-    response.headers_mut().extend(location.map(|location| (LOCATION, location)));
+    let headers = response.headers_mut();
+    headers.extend(location.map(|location| (LOCATION, location)));
+    // A browser would otherwise remember the redirect for ever, and never see a key that is set in its place.
+    headers.insert(CACHE_CONTROL, REVALIDATE);
     Ok(response)
 }
