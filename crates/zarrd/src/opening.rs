@@ -7,7 +7,7 @@ use std::{
 };
 
 use client::{BaseUrl, HttpStore};
-use store::{MemoryStore, Prefix, TransactionalStore};
+use store::{ListableStore, MemoryStore, Prefix, TransactionalStore};
 use store_local::{IndexKind, LocalStore, OpenError, Options};
 
 use crate::{
@@ -134,6 +134,14 @@ impl OpenPlace {
         match place {
             Place::Local(location) => open_existing(location, IN_USE).await.map(Self::Local),
             Place::Server(base) => remote(base).map(Self::Server),
+        }
+    }
+
+    /// The store, to be listed.
+    pub(crate) fn listable(&self) -> &dyn ListableStore {
+        match self {
+            Self::Local(store) => store,
+            Self::Server(store) => store,
         }
     }
 

@@ -1,6 +1,6 @@
 //! `zarrd export`: a prefix of a store into a new directory.
 
-use super::refuse_inside_store;
+use super::{refuse_inside_store, refuse_nothing};
 use crate::{
     config::{ExportConfig, Place},
     exit::Failure,
@@ -24,6 +24,7 @@ pub(super) async fn run(config: ExportConfig) -> Result<(), Failure> {
 }
 
 async fn fill(config: &ExportConfig, place: &OpenPlace, progress: &Progress) -> Result<(), Failure> {
+    refuse_nothing(place.listable(), &config.prefix).await?;
     let source = place.source(config.prefix.clone());
     let sink = DirectorySink::create(&config.to)?;
     let transfer = Transfer { source: &*source, sink: &sink, jobs: config.jobs, refused: config.refused, progress };

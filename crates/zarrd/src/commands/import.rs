@@ -1,6 +1,6 @@
 //! `zarrd import`: a directory, or a prefix of another server, into a store.
 
-use super::{refuse_inside_store, resolve};
+use super::{refuse_inside_store, refuse_nothing, resolve};
 use crate::{
     config::{ImportConfig, ImportFrom, Location, Place},
     exit::Failure,
@@ -12,7 +12,7 @@ use crate::{
 
 /// Imports.
 pub(super) async fn run(config: ImportConfig) -> Result<(), Failure> {
-    let source = source(&config)?;
+    let source = source(&config).await?;
     let place = OpenPlace::for_writing(&config.to).await?;
     let progress = Progress::begin("import");
     let sink = place.sink(config.prefix);
@@ -24,10 +24,11 @@ pub(super) async fn run(config: ImportConfig) -> Result<(), Failure> {
     result
 }
 
-fn source(config: &ImportConfig) -> Result<Box<dyn Source>, Failure> {
+async fn source(config: &ImportConfig) -> Result<Box<dyn Source>, Failure> {
     match &config.from {
         ImportFrom::Remote(remote) => {
             let store = opening::remote(&remote.base)?;
+            refuse_nothing(&store, &remote.prefix).await?;
             Ok(Box::new(StoreSource { store, prefix: remote.prefix.clone() }))
         }
         ImportFrom::Directory(directory) => {

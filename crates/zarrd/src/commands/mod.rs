@@ -9,6 +9,8 @@ mod serve;
 
 use std::{path::Path, time::Duration};
 
+use store::{ListableStore, Page, Prefix};
+
 use crate::{
     cli::{Cli, Command},
     config::{
@@ -49,6 +51,14 @@ async fn dispatch(command: Command, file: &File) -> Result<(), Failure> {
         Command::Copy(args) => copy::run(CopyConfig::new(args, file)?).await,
         Command::Health(args) => health::run(HealthConfig::new(args, file)?).await,
     }
+}
+
+/// Fails where a prefix that was named has no keys, which is more likely a slip of the pen than what was meant.
+async fn refuse_nothing(store: &dyn ListableStore, prefix: &Prefix) -> Result<(), Failure> {
+    if prefix.is_root() || !store.list_prefix(prefix, Page::first(1)).await?.keys.is_empty() {
+        return Ok(());
+    }
+    Err(TransferError::Nothing { prefix: prefix.clone() }.into())
 }
 
 /// Fails where `directory` is, or lies in, the directory of a store.

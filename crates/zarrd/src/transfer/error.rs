@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf, time::Duration};
 
-use store::{Key, KeyError, StoreError};
+use store::{Key, KeyError, Prefix, StoreError};
 
 use crate::exit::Code;
 
@@ -98,6 +98,12 @@ pub(crate) enum TransferError {
         /// How many.
         count: u64,
     },
+    /// There is nothing to be moved where something was expected.
+    #[error("there are no keys below {prefix}")]
+    Nothing {
+        /// Where.
+        prefix: Prefix,
+    },
     /// The source cannot be listed.
     #[error("cannot list what is to be moved")]
     List(#[source] SourceError),
@@ -168,6 +174,7 @@ impl TransferError {
             }
             Self::Incomplete { damaged: 1.., .. } => Code::DamageFound,
             Self::Refused { .. }
+            | Self::Nothing { .. }
             | Self::List(_)
             | Self::Incomplete { .. }
             | Self::Stopped { .. }

@@ -53,9 +53,15 @@ fn an_address_that_others_reach_needs_a_word_about_who_may_do_what() {
 }
 
 #[test]
-fn the_log_is_on_stderr_and_may_be_json() {
-    let place = Place::new();
+fn the_log_is_for_people_or_json_and_as_much_as_is_wanted() {
+    let mut place = Place::new();
+    let human = place.serve(&["--store", "memory:"]).stop();
+    assert!(human.contains("INFO") && human.contains("stopping"), "{human}");
+    let json = place.serve(&["--store", "memory:", "--log", "json"]).stop();
+    let lines: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| line["level"] == "INFO" && line["signal"] == "SIGTERM"), "{json}");
+    place.env("RUST_LOG", "error");
+    assert_eq!(place.serve(&["--store", "memory:"]).stop(), "");
+    assert!(place.serve(&["--store", "memory:", "--log-level", "info"]).stop().contains("stopping"));
     place.fails(&["serve", "--log-level", "=!?"], 2, &["log filter"]);
-    let ran = place.done(&["check", "--help"]);
-    assert!(ran.stderr.is_empty());
 }

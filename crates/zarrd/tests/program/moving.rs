@@ -35,6 +35,9 @@ fn an_awkward_tree_goes_through_a_server_to_another_and_back() {
     let from = format!("{}/store/a%20b/%C3%BC/", one.url());
     place.done(&["import", "--server", &two.url(), &from, "taken/over"]);
     place.done(&["import", "--store", "sled:three", &from]);
+    let typo = format!("{}/store/typo", one.url());
+    place.fails(&["import", "--store", "sled:four", &typo], 1, &["no keys below typo/"]);
+    assert!(!place.path("four").exists());
     one.stop();
     place.done(&["export", "--server", &two.url(), "taken/over/", "out"]);
     two.stop();
@@ -120,6 +123,8 @@ fn an_export_needs_a_new_or_an_empty_directory_of_its_own() {
     place.done(&["import", "tree"]);
     place.fails(&["export", "", "tree"], 2, &["not empty"]);
     place.fails(&["export", "", "zarrd-data/out"], 2, &["part of the store"]);
+    place.fails(&["export", "typo", "out"], 1, &["no keys below typo/"]);
+    assert!(!place.path("out").exists());
     fs::create_dir(place.path("out")).unwrap();
     place.done(&["export", "", "out"]);
     assert_eq!(files(&place.path("out")), files(&place.path("tree")));

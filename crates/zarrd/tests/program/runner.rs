@@ -10,7 +10,7 @@ use std::{
 
 use client::{BaseUrl, HttpStore};
 use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 
 /// A working directory with nothing in it and no settings around it.
 pub(crate) struct Place {
@@ -31,6 +31,7 @@ pub(crate) struct Server {
     child: Child,
     pub(crate) line: String,
     stdout: BufReader<std::process::ChildStdout>,
+    log: NamedTempFile,
 }
 
 impl Place {
@@ -82,16 +83,15 @@ impl Place {
         if !args.contains(&"--listen") && self.env.iter().all(|(name, _)| name != "ZARRD_LISTEN") {
             command.args(["--listen", "127.0.0.1:0"]);
         }
-        let mut child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // A file takes all that is logged, where a pipe that nobody reads would fill up.
+        let log = NamedTempFile::new().unwrap();
+        let stderr = log.reopen().unwrap();
+        let mut child = command.args(args).stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
-        if line.is_empty() {
-            let mut stderr = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-            panic!("the server did not start: {stderr}");
-        }
-        Server { child, line, stdout }
+        assert!(!line.is_empty(), "the server did not start: {}", std::fs::read_to_string(log.path()).unwrap());
+        Server { child, line, stdout, log }
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -146,9 +146,12 @@ impl Server {
         (status.code().unwrap(), rest)
     }
 
-    pub(crate) fn stop(self) {
+    /// Stops it in order, and returns what it logged.
+    pub(crate) fn stop(self) -> String {
+        let log = self.log.reopen().unwrap();
         self.signal(Signal::TERM);
         assert_eq!(self.wait().0, 0);
+        std::io::read_to_string(log).unwrap()
     }
 }
 
