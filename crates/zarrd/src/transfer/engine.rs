@@ -138,11 +138,11 @@ impl Transfer<'_> {
         let Some(content) = self.source.open(name).await.map_err(MoveError::Source)? else {
             return Ok(Moved::Vanished);
         };
-        let meter = Arc::new(Meter::new(self.progress.tally()));
-        let put = self.sink.put(name, metered(content, &meter)).await;
-        put.map(|()| Moved::Whole).map_err(|error| {
-            meter.take_back();
-            if meter.broke.load(Ordering::Relaxed) { MoveError::Content(error) } else { MoveError::Sink(error) }
+        let mut attempt = Attempt::new(self.progress.tally());
+        let put = self.sink.put(name, attempt.metered(content)).await;
+        put.map(|()| attempt.succeed()).map_err(|error| match attempt.content_broke() {
+            true => MoveError::Content(error),
+            false => MoveError::Sink(error),
         })
     }
 }
@@ -154,34 +154,55 @@ enum Moved {
     Vanished,
 }
 
-/// What is known of a content from the way to its sink.
+/// One try of moving a value. Its bytes count as they go by, and no more when it is dropped without success.
+struct Attempt {
+    meter: Arc<Meter>,
+    whole: bool,
+}
+
+/// What is known of a content on its way.
 struct Meter {
     tally: Arc<Tally>,
     bytes: AtomicU64,
     broke: AtomicBool,
 }
 
-impl Meter {
+impl Attempt {
     fn new(tally: &Arc<Tally>) -> Self {
-        Self { tally: Arc::clone(tally), bytes: AtomicU64::new(0), broke: AtomicBool::new(false) }
+        let meter = Meter { tally: Arc::clone(tally), bytes: AtomicU64::new(0), broke: AtomicBool::new(false) };
+        Self { meter: Arc::new(meter), whole: false }
     }
 
+    fn metered(&self, content: Content) -> Content {
+        let meter = Arc::clone(&self.meter);
+        let stream = content.stream.inspect(move |piece| match piece {
+            Ok(bytes) => meter.count(bytes.len() as u64),
+            Err(_) => meter.broke.store(true, Ordering::Relaxed),
+        });
+        Content { size: content.size, stream: stream.boxed() }
+    }
+
+    fn content_broke(&self) -> bool {
+        self.meter.broke.load(Ordering::Relaxed)
+    }
+
+    fn succeed(&mut self) -> Moved {
+        self.whole = true;
+        Moved::Whole
+    }
+}
+
+impl Meter {
     fn count(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.tally.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
-
-    /// What did not arrive whole does not count.
-    fn take_back(&self) {
-        self.tally.bytes.fetch_sub(self.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
-    }
 }
 
-fn metered(content: Content, meter: &Arc<Meter>) -> Content {
-    let meter = Arc::clone(meter);
-    let stream = content.stream.inspect(move |piece| match piece {
-        Ok(bytes) => meter.count(bytes.len() as u64),
-        Err(_) => meter.broke.store(true, Ordering::Relaxed),
-    });
-    Content { size: content.size, stream: stream.boxed() }
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if !self.whole {
+            self.meter.tally.bytes.fetch_sub(self.meter.bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
 }

@@ -162,8 +162,9 @@ async fn a_server_that_stays_busy_ends_it() {
     for _ in 0..100 {
         sink.failures.lock().unwrap().push_back(StoreError::Busy { retry_after: None }.into());
     }
-    let (result, _) = run(&source, &sink, OnRefused::Stop).await;
+    let (result, progress) = run(&source, &sink, OnRefused::Stop).await;
     assert!(matches!(result, Err(TransferError::Stopped { .. })), "{result:?}");
+    assert_eq!(progress.tally().bytes.load(Ordering::Relaxed), 0);
     assert_eq!(sink.failures.lock().unwrap().len(), 94);
 }
 

@@ -1,6 +1,6 @@
 //! Import, export, copy and check.
 
-use std::{fs, os::unix::fs::symlink, path::PathBuf};
+use std::{fs, os::unix::fs::symlink, path::PathBuf, process::Command};
 
 use store::{Key, Precondition, Prefix, ReadableStore, WriteableStore};
 
@@ -73,14 +73,7 @@ fn what_cannot_be_a_key_is_named_and_stops_the_import_unless_it_is_skipped() {
     fs::write(place.path("tree").join(std::ffi::OsStr::from_bytes(b"\xff")), "3").unwrap();
     symlink(place.path("outside"), place.path("tree/link")).unwrap();
     symlink(place.path("outside/secret"), place.path("tree/sub/zarr.json")).unwrap();
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        place.path("tree/pipe"),
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR,
-        0,
-    )
-    .unwrap();
+    assert!(Command::new("mkfifo").arg(place.path("tree/pipe")).status().unwrap().success());
     let names = ["\"sub/line\\nbreak\"", "\"\\xFF\"", "\"link\"", "\"sub/zarr.json\"", "\"pipe\"", "--skip-invalid"];
     let ran = place.fails(&["import", "tree"], 1, &names);
     assert_eq!((ran.summary()["ok"].clone(), ran.summary()["skipped"].clone()), (false.into(), 5.into()));
