@@ -16,7 +16,13 @@ use http_body::Body as _;
 use wire::{headers::REQUEST_ID, problem::ProblemType};
 
 use crate::{
-    body::Tracked, guard, metrics::Running, refusal::Refusal, request_id::RequestId, routes::Route, state::App,
+    body::{Arrival, Tracked},
+    guard,
+    metrics::Running,
+    refusal::Refusal,
+    request_id::RequestId,
+    routes::Route,
+    state::App,
 };
 
 /// Bodies up to this size count as sent when they are handed on; larger ones are watched as they go.
@@ -25,12 +31,15 @@ const SMALL: u64 = 64 << 10;
 /// Answers a request, whatever it is.
 pub(crate) async fn answer(app: App, request: Request) -> Response {
     let exchange = Exchange::begin(&app, &request);
+    let (request, arrival) = Arrival::watch(request);
     let answered = AssertUnwindSafe(dispatch(app, request, exchange.route)).catch_unwind().await;
     let response = match answered {
         Ok(response) => response.unwrap_or_else(IntoResponse::into_response),
         Err(panic) => Refusal::because(ProblemType::Internal, said(&*panic)).into_response(),
     };
-    exchange.finish(response)
+    let mut response = exchange.finish(response);
+    arrival.mark(&mut response);
+    response
 }
 
 async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> Result<Response, Refusal> {

@@ -21,15 +21,20 @@ const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
 const READING: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 /// A day, which is more than any browser remembers.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
+/// What pages of any origin may see, by name: `*` would not cover requests with credentials, nor older browsers.
+const ANSWER_HEADERS: HeaderValue = HeaderValue::from_static(
+    "accept-ranges, allow, content-length, content-range, date, etag, last-modified, location, retry-after, vary, \
+     x-request-id, zarrd-existed, zarrd-modified",
+);
 const ANY: HeaderValue = HeaderValue::from_static("*");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// Marks an answer: pages of any origin may see it and all its headers, and its type is to be believed.
+/// Marks an answer: pages of any origin may see it and its headers, and its type is to be believed.
 ///
 /// The answers do not depend on the origin, so that caches can keep them.
 pub(crate) fn mark(headers: &mut HeaderMap) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY);
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, ANY);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, ANSWER_HEADERS);
     headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
 }
 

@@ -1,0 +1,69 @@
+//! Whether a request's body has arrived in full.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
+};
+
+use axum::{body::Body, extract::Request, response::Response};
+use bytes::Bytes;
+use http::{HeaderValue, header::CONNECTION};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+
+/// Knows whether a request's body was read to its end.
+///
+/// A connection whose request was answered before that cannot be used again, and the client has to be told, or it
+/// would send its next request into a closing connection.
+pub(crate) struct Arrival(Option<Arc<AtomicBool>>);
+
+struct Watched {
+    body: Body,
+    ended: Arc<AtomicBool>,
+}
+
+impl Arrival {
+    /// Watches the body of a request, where it has one.
+    pub(crate) fn watch(request: Request) -> (Request, Self) {
+        if request.body().is_end_stream() {
+            return (request, Self(None));
+        }
+        let ended = Arc::new(AtomicBool::new(false));
+        let arrival = Self(Some(Arc::clone(&ended)));
+        (request.map(|body| Body::new(Watched { body, ended })), arrival)
+    }
+
+    /// Says in the answer that the connection closes, where some of the body is still to come.
+    pub(crate) fn mark(&self, response: &mut Response) {
+        if self.0.as_ref().is_some_and(|ended| !ended.load(Ordering::Acquire)) {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+    }
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if frame.is_none() || self.body.is_end_stream() {
+            self.ended.store(true, Ordering::Release);
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
