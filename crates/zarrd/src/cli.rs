@@ -72,7 +72,9 @@ Examples:
 
 DIR is made, or is there and empty. A key such as a/b cannot be a file where a is a key too, and neither can a name of \
 more than 255 bytes: they make the command fail before anything is written, each of them named; --skip-invalid leaves \
-them out instead. A file appears under its name when it is whole; when the command ends with 0, all are durable.
+them out instead. A value that is damaged is named and left out, and the exit code is 5: whoever opens the exported \
+array finds a missing chunk there, which Zarr reads as the fill value. A file appears under its name when it is whole; \
+when the command ends, all that are there are durable.
 
 At the end one line of JSON on stdout tells what was done.";
 
