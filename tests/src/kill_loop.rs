@@ -107,7 +107,8 @@ async fn check_all(store: &HttpStore, writers: &mut [Writer], round: u32) -> u64
         let pending = writer.pending.take();
         for (key, state) in &mut writer.keys {
             let other = pending.as_ref().filter(|(pending, _)| pending == key).map(|(_, state)| *state);
-            *state = found(store, key, *state, other).await.unwrap_or_else(|error| panic!("round {round}: {key}: {error}"));
+            *state =
+                found(store, key, *state, other).await.unwrap_or_else(|error| panic!("round {round}: {key}: {error}"));
             checked += 1;
         }
     }

@@ -9,7 +9,13 @@
 //!
 //! A test whose needs the machine does not meet says so on stderr and passes; in CI it fails, see [`skip`].
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 #![allow(clippy::print_stderr, reason = "tests speak on stderr")]
 
 pub mod answer;

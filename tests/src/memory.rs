@@ -47,7 +47,10 @@ pub async fn run(plan: Plan, dir: &Path) -> Report {
     let (key, large) = (key("large"), Generated::new(1, plan.large));
     store.set(&key, large.content(), Precondition::none()).await.expect("a large upload");
     let upload = server.peak_memory();
-    large.compare(store.get(&key, None).await.expect("a large download").expect("it is there")).await.expect("it is whole");
+    large
+        .compare(store.get(&key, None).await.expect("a large download").expect("it is there"))
+        .await
+        .expect("it is whole");
     let download = server.peak_memory();
 
     let each = Generated::new(2, plan.each);

@@ -64,7 +64,8 @@ fn install(dir: &PathBuf) -> io::Result<()> {
         for file in ["package.json", "package-lock.json"] {
             fs::copy(clients().join(file), dir.join(file))?;
         }
-        succeeds(Command::new("npm").args(["ci", "--no-fund", "--no-audit", "--ignore-scripts"]).current_dir(dir)).map(drop)
+        succeeds(Command::new("npm").args(["ci", "--no-fund", "--no-audit", "--ignore-scripts"]).current_dir(dir))
+            .map(drop)
     })
 }
 

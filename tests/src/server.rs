@@ -132,6 +132,15 @@ impl Server {
         self.log.text()
     }
 
+    /// Waits until the server has logged this text.
+    pub fn wait_for_log(&self, text: &str) {
+        let begun = Instant::now();
+        while !self.log().contains(text) {
+            assert!(begun.elapsed() < PATIENCE, "{text:?} was not logged within {PATIENCE:?}:\n{}", self.log());
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// The most memory that the process ever had, in bytes.
     pub fn peak_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the process runs");

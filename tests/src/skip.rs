@@ -1,4 +1,4 @@
-//! Tests that a machine cannot run.
+//! Tests that a machine cannot run, and other things that tests say.
 
 /// Says that a test was skipped and what it needs.
 ///
@@ -19,4 +19,9 @@ pub fn is_root(why: &str) -> bool {
         skip(&format!("{why} needs root"));
     }
     root
+}
+
+/// Says something that is worth knowing of a test that passes: on stderr, which is shown with `--no-capture`.
+pub fn say(line: impl std::fmt::Display) {
+    eprintln!("{line}");
 }

@@ -1,11 +1,16 @@
 //! Memory does not grow with what goes through: the short form of the command `memory`.
 
-use zarrd_tests::memory::{Plan, run};
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use zarrd_tests::{
+    memory::{Plan, run},
+    skip::say,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn peak_memory_stays_below_the_limit() {
     let dir = tempfile::tempdir().unwrap();
     let report = run(Plan { large: 512 << 20, downloads: 16, each: 64 << 20 }, dir.path()).await;
-    eprintln!("{report}");
+    say(report);
     assert!(report.is_within_limit(), "{report}");
 }

@@ -1,0 +1,77 @@
+//! A web page of another origin may read, and change nothing; a rebound host name gets nothing at all.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use reqwest::{Client, Response};
+use wire::problem::ProblemType;
+use zarrd_tests::{
+    answer::problem,
+    server::{Launch, Server},
+};
+
+const UNSAFE: [Method; 4] = [Method::PUT, Method::POST, Method::PATCH, Method::DELETE];
+
+async fn send(server: &Server, method: Method, path: &str, name: header::HeaderName, value: &str) -> Response {
+    let headers = HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())]);
+    let request = Client::new().request(method.clone(), server.url(path)).headers(headers);
+    let request = if UNSAFE.contains(&method) { request.body("evil") } else { request };
+    request.send().await.unwrap()
+}
+
+async fn set(server: &Server) {
+    let answer = Client::new().put(server.url("/store/a/b")).body("good").send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::CREATED);
+}
+
+async fn is_as_before(server: &Server) {
+    assert_eq!(reqwest::get(server.url("/store/a/b")).await.unwrap().text().await.unwrap(), "good");
+    assert_eq!(reqwest::get(server.url("/store/new")).await.unwrap().status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_reads_and_changes_nothing() {
+    let server = Launch::of("memory:").start();
+    set(&server).await;
+    for origin in ["https://evil.example", "null", "http://127.0.0.1:1", &server.url("")] {
+        for path in ["/store/a/b", "/store/new", "/store/a/", "/store/?confirm=all"] {
+            for method in UNSAFE {
+                let refusal = match method {
+                    Method::PUT | Method::DELETE => ProblemType::ForbiddenOrigin,
+                    // Nobody can do this.
+                    _ => ProblemType::MethodNotAllowed,
+                };
+                problem(send(&server, method, path, header::ORIGIN, origin).await, refusal).await;
+            }
+        }
+        let answer = send(&server, Method::GET, "/store/a/b", header::ORIGIN, origin).await;
+        assert_eq!(answer.headers()[header::ACCESS_CONTROL_ALLOW_ORIGIN], "*");
+        assert_eq!(answer.headers()[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+        assert_eq!(answer.text().await.unwrap(), "good");
+    }
+    is_as_before(&server).await;
+}
+
+#[tokio::test]
+async fn a_page_of_an_allowed_origin_may_change() {
+    let server = Launch::of("memory:").arg("--cors-origin").arg("https://viewer.example").start();
+    let answer = send(&server, Method::PUT, "/store/new", header::ORIGIN, "https://viewer.example").await;
+    assert_eq!(answer.status(), StatusCode::CREATED);
+    let answer = send(&server, Method::PUT, "/store/new", header::ORIGIN, "https://evil.example").await;
+    problem(answer, ProblemType::ForbiddenOrigin).await;
+}
+
+#[tokio::test]
+async fn a_rebound_host_name_gets_nothing() {
+    let server = Launch::of("memory:").start();
+    set(&server).await;
+    for host in ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example"] {
+        for method in [&[Method::GET][..], &UNSAFE].concat() {
+            let answer = send(&server, method, "/store/a/b", header::HOST, host).await;
+            problem(answer, ProblemType::ForbiddenHost).await;
+        }
+    }
+    let answer = send(&server, Method::GET, "/store/a/b", header::HOST, "localhost:8000").await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    is_as_before(&server).await;
+}

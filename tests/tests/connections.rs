@@ -1,0 +1,125 @@
+//! Clients that vanish, and a server that is told to stop while it is busy.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, TcpStream},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use http::StatusCode;
+use reqwest::Client;
+use zarrd_tests::{
+    content::Generated,
+    server::{Launch, Server},
+};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How many bytes of value files there are below the store's directory, half-written ones included.
+fn value_files(dir: &Path) -> Vec<u64> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => found.extend(value_files(&entry.path())),
+            Ok(metadata) => found.push(metadata.len()),
+            // It was removed meanwhile.
+            Err(_) => {}
+        }
+    }
+    found
+}
+
+/// Sends the head of an upload and the first pieces of its body.
+fn begin_upload(server: &Server, key: &str, framing: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    write!(stream, "PUT /store/{key} HTTP/1.1\r\nHost: {}\r\n{framing}\r\n\r\n", server.address()).unwrap();
+    let piece = vec![5; 1 << 20];
+    for _ in 0..10 {
+        if framing.starts_with("Transfer-Encoding") {
+            write!(stream, "{:x}\r\n", piece.len()).unwrap();
+        }
+        stream.write_all(&piece).unwrap();
+        if framing.starts_with("Transfer-Encoding") {
+            stream.write_all(b"\r\n").unwrap();
+        }
+    }
+    stream
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_vanishes_during_an_upload_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Launch::sled(dir.path()).start();
+    let values = dir.path().join("values");
+    let kept = Generated::new(3, 100_000).bytes();
+    let put = Client::new().put(server.url("/store/kept")).body(kept.clone()).send().await.unwrap();
+    assert_eq!(put.status(), StatusCode::CREATED);
+    let live = value_files(&values);
+    assert_eq!(live.len(), 1);
+    for framing in ["Content-Length: 52428800", "Transfer-Encoding: chunked"] {
+        for key in ["new", "kept"] {
+            for how in [Shutdown::Both, Shutdown::Write] {
+                let stream = begin_upload(&server, key, framing);
+                wait_until("the upload begins", || value_files(&values).iter().sum::<u64>() > 1 << 20);
+                stream.shutdown(how).unwrap();
+                wait_until("what was uploaded is removed", || value_files(&values) == live);
+                drop(stream);
+            }
+        }
+    }
+    assert_eq!(reqwest::get(server.url("/store/new")).await.unwrap().status(), StatusCode::NOT_FOUND);
+    assert_eq!(reqwest::get(server.url("/store/kept")).await.unwrap().bytes().await.unwrap(), kept);
+    server.stop();
+}
+
+#[tokio::test]
+async fn a_running_download_is_finished_before_the_server_stops() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Launch::sled(dir.path()).start();
+    let value = Generated::new(4, 48 << 20).bytes();
+    Client::new().put(server.url("/store/large")).body(value.clone()).send().await.unwrap().error_for_status().unwrap();
+
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    write!(stream, "GET /store/large HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", server.address()).unwrap();
+    let mut answer = vec![0; 1 << 20];
+    stream.read_exact(&mut answer).unwrap();
+    server.terminate();
+    wait_until("no connection is taken any more", || TcpStream::connect(server.address()).is_err());
+    std::thread::sleep(Duration::from_millis(300));
+    stream.read_to_end(&mut answer).unwrap();
+    let head = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+    assert!(answer[head..] == value[..], "{} of {} bytes came", answer.len() - head, value.len());
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[tokio::test]
+async fn an_upload_that_is_running_when_the_server_stops_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Launch::sled(dir.path()).start();
+    let mut stream = begin_upload(&server, "late", "Content-Length: 11534336");
+    wait_until("the upload begins", || value_files(&dir.path().join("values")).iter().sum::<u64>() > 1 << 20);
+    server.terminate();
+    wait_until("no connection is taken any more", || TcpStream::connect(server.address()).is_err());
+    stream.write_all(&vec![5; 1 << 20]).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+    assert_eq!(server.wait().code, Some(0));
+
+    let server = Launch::sled(dir.path()).start();
+    let value = reqwest::get(server.url("/store/late")).await.unwrap().bytes().await.unwrap();
+    assert!(value == vec![5; 11 << 20]);
+}

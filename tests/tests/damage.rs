@@ -1,0 +1,267 @@
+//! What is damaged on disk is never served as if it were whole, nor taken for absent.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+use bytes::Bytes;
+use http::StatusCode;
+use reqwest::{Client, Response};
+use tempfile::TempDir;
+use wire::problem::ProblemType;
+use zarrd_tests::{
+    answer::problem,
+    content::Generated,
+    server::{Launch, Server, zarrd_with},
+    skip::say,
+};
+
+/// The exit code of a start that was refused since the store is damaged.
+const REFUSED: Option<i32> = Some(3);
+/// The exit code of a check that found damaged values.
+const FOUND: Option<i32> = Some(5);
+
+const KINDS: [&str; 2] = ["sled", "redb"];
+
+/// A store with one large value at `lab/large` and small ones at `lab/small/N`, closed.
+struct Filled {
+    dir: TempDir,
+    kind: &'static str,
+    large: Bytes,
+}
+
+impl Filled {
+    async fn new(kind: &'static str, size: u64) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let filled = Self { dir, kind, large: Generated::new(7, size).bytes() };
+        let server = filled.start();
+        put(&server, "lab/large", filled.large.clone()).await;
+        for number in 0..50 {
+            put(&server, &format!("lab/small/{number}"), format!("value {number}").into()).await;
+        }
+        server.stop();
+        filled
+    }
+
+    fn store(&self) -> String {
+        format!("{}:{}", self.kind, self.dir.path().display())
+    }
+
+    fn start(&self) -> Server {
+        Launch::of(self.store()).start()
+    }
+
+    fn value_file(&self) -> PathBuf {
+        let found = files(&self.dir.path().join("values"));
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0].clone()
+    }
+
+    fn index_file(&self) -> PathBuf {
+        let name = if self.kind == "sled" { "db" } else { "index.redb" };
+        self.dir.path().join("index").join(name)
+    }
+
+    /// Expects that a check finds the large value, and nothing else.
+    fn check_finds_it(&self) {
+        let checked = zarrd_with(["check", "--store", &self.store()]);
+        assert_eq!(checked.code, FOUND, "{checked:?}");
+        assert!(checked.stderr.contains("lab/large"), "{checked:?}");
+        assert!(!checked.stderr.contains("lab/small"), "{checked:?}");
+        let summary: serde_json::Value = serde_json::from_str(checked.stdout.trim()).unwrap();
+        assert_eq!((&summary["keys"], &summary["damaged"]), (&51.into(), &1.into()));
+    }
+
+    /// Expects that no start is made of the store, that the message names a file, and that nothing is touched.
+    fn start_is_refused(&self, named: &Path) {
+        let contents = || -> Vec<_> {
+            let found = files(self.dir.path()).into_iter().filter(|path| {
+                let name = path.file_name().unwrap().to_str().unwrap();
+                // sled writes the summary of its log anew when it has to read the log.
+                name != "lock" && !name.starts_with("snap.")
+            });
+            found.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+        };
+        let before = contents();
+        let ended = Launch::of(self.store()).start_refused();
+        assert_eq!(ended.code, REFUSED, "{ended:?}");
+        assert!(ended.stderr.contains(named.to_str().unwrap()), "{} is not in {ended:?}", named.display());
+        assert_eq!(ended.stdout, "");
+        assert!(before == contents(), "{}: a refused start changed the store", self.kind);
+    }
+}
+
+async fn put(server: &Server, key: &str, value: Bytes) {
+    let answer = Client::new().put(server.url(&format!("/store/{key}"))).body(value).send().await.unwrap();
+    assert!(answer.status().is_success(), "{answer:?}");
+}
+
+async fn get(server: &Server, key: &str) -> Response {
+    reqwest::get(server.url(&format!("/store/{key}"))).await.unwrap()
+}
+
+async fn range(server: &Server, from: usize, to: usize) -> Response {
+    let request =
+        Client::new().get(server.url("/store/lab/large")).header(http::header::RANGE, format!("bytes={from}-{to}"));
+    request.send().await.unwrap()
+}
+
+async fn is_damaged(answer: Response) {
+    let problem = problem(answer, ProblemType::DamagedValue).await;
+    assert_eq!(problem.members.key.as_deref(), Some("lab/large"));
+}
+
+/// All files below a directory, sorted.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found.sort();
+    found
+}
+
+fn flip(path: &Path, offset: u64) {
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, offset).unwrap();
+    file.write_all_at(&[byte[0] ^ 4], offset).unwrap();
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_a_value_is_an_error_where_it_is_read() {
+    let filled = Filled::new("sled", 1 << 20).await;
+    let damaged = 400_000;
+    flip(&filled.value_file(), damaged as u64);
+    let server = filled.start();
+    is_damaged(get(&server, "lab/large").await).await;
+    for (from, to) in [(damaged, damaged), (damaged - 10, damaged + 10), (0, 500_000), (300_000, 1 << 20)] {
+        is_damaged(range(&server, from, to).await).await;
+    }
+    for (from, to) in [(0, 0), (0, 100_000), (100_000, 300_000), (600_000, (1 << 20) - 1)] {
+        let answer = range(&server, from, to).await;
+        assert_eq!(answer.status(), StatusCode::PARTIAL_CONTENT);
+        assert_eq!(answer.bytes().await.unwrap(), filled.large[from..=to]);
+    }
+    assert_eq!(get(&server, "lab/small/7").await.text().await.unwrap(), "value 7");
+    server.stop();
+    filled.check_finds_it();
+
+    // Setting it again heals it.
+    let server = filled.start();
+    put(&server, "lab/large", filled.large.clone()).await;
+    assert_eq!(get(&server, "lab/large").await.bytes().await.unwrap(), filled.large);
+    server.stop();
+    assert_eq!(zarrd_with(["check", "--store", &filled.store()]).code, Some(0));
+}
+
+#[tokio::test]
+async fn damage_far_into_a_value_breaks_the_answer_off() {
+    let filled = Filled::new("sled", 8 << 20).await;
+    let damaged = 7 << 20;
+    flip(&filled.value_file(), damaged as u64);
+    let server = filled.start();
+    let answer = get(&server, "lab/large").await;
+    assert_eq!(answer.content_length(), Some(8 << 20));
+    let mut whole = Vec::new();
+    let mut answer = answer;
+    let broken = loop {
+        match answer.chunk().await {
+            Ok(Some(piece)) => whole.extend_from_slice(&piece),
+            Ok(None) => panic!("the answer ended in order after {} bytes", whole.len()),
+            Err(error) => break error,
+        }
+    };
+    say(format_args!("after {} bytes: {broken}", whole.len()));
+    assert!(whole.len() <= damaged && filled.large.starts_with(&whole));
+    server.wait_for_log("lab/large");
+    server.stop();
+    filled.check_finds_it();
+}
+
+#[tokio::test]
+async fn a_missing_value_file_is_an_error_and_not_absence() {
+    let filled = Filled::new("redb", 1 << 20).await;
+    fs::remove_file(filled.value_file()).unwrap();
+    let server = filled.start();
+    is_damaged(get(&server, "lab/large").await).await;
+    is_damaged(range(&server, 5, 10).await).await;
+    server.stop();
+    filled.check_finds_it();
+
+    let server = filled.start();
+    let erased = Client::new().delete(server.url("/store/lab/large")).send().await.unwrap();
+    assert_eq!(erased.status(), StatusCode::NO_CONTENT);
+    assert_eq!(get(&server, "lab/large").await.status(), StatusCode::NOT_FOUND);
+    server.stop();
+    assert_eq!(zarrd_with(["check", "--store", &filled.store()]).code, Some(0));
+}
+
+#[tokio::test]
+async fn a_flipped_bit_in_the_index_is_refused_at_the_start() {
+    for kind in KINDS {
+        let filled = Filled::new(kind, 1 << 20).await;
+        let file = filled.index_file();
+        let len = fs::metadata(&file).unwrap().len();
+        for offset in [40, len / 2, len - 9] {
+            flip(&file, offset);
+            filled.start_is_refused(&file);
+            flip(&file, offset);
+        }
+        filled.start().stop();
+    }
+}
+
+#[tokio::test]
+async fn a_truncated_or_missing_index_is_refused_at_the_start() {
+    for kind in KINDS {
+        let filled = Filled::new(kind, 1 << 20).await;
+        let file = filled.index_file();
+        File::options().write(true).open(&file).unwrap().set_len(fs::metadata(&file).unwrap().len() / 2).unwrap();
+        filled.start_is_refused(&file);
+        fs::remove_file(&file).unwrap();
+        filled.start_is_refused(&file);
+        fs::remove_dir_all(filled.dir.path().join("index")).unwrap();
+        filled.start_is_refused(&filled.dir.path().join("index"));
+        assert_eq!(files(&filled.dir.path().join("values")).len(), 1, "nothing is collected");
+    }
+}
+
+#[tokio::test]
+async fn an_older_copy_of_the_index_is_refused_at_the_start() {
+    for kind in KINDS {
+        for crashed in [false, true] {
+            let filled = Filled::new(kind, 1 << 20).await;
+            let (index, older) = (filled.dir.path().join("index"), tempfile::tempdir().unwrap());
+            copy(&index, &older.path().join("index"));
+            let server = filled.start();
+            for number in 0..20 {
+                put(&server, &format!("lab/later/{number}"), vec![1; 10_000].into()).await;
+            }
+            if crashed {
+                server.kill()
+            } else {
+                server.stop()
+            }
+            let values = files(&filled.dir.path().join("values")).len();
+            fs::remove_dir_all(&index).unwrap();
+            copy(&older.path().join("index"), &index);
+            filled.start_is_refused(&index);
+            assert_eq!(files(&filled.dir.path().join("values")).len(), values, "nothing is collected");
+        }
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for path in files(from) {
+        let to = to.join(path.strip_prefix(from).unwrap());
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(path, to).unwrap();
+    }
+}

@@ -1,0 +1,104 @@
+//! A disk that fails to make a write durable: nothing is acknowledged any more, and nothing that was is lost.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use bytes::Bytes;
+use http::StatusCode;
+use reqwest::{Client, Response};
+use wire::problem::ProblemType;
+use zarrd_tests::{
+    answer::problem,
+    binary::workspace,
+    content::Generated,
+    server::{Launch, Server, zarrd_with},
+    skip::skip,
+};
+
+/// The library that makes syncs fail, or `None` where no compiler makes it.
+fn shim(dir: &Path) -> Option<PathBuf> {
+    let library = dir.join("failing_sync.so");
+    let source = workspace().join("tests/shims/failing_sync.c");
+    let mut compile = Command::new("cc");
+    compile.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&library).arg(source).arg("-ldl");
+    match compile.status() {
+        Ok(status) => {
+            assert!(status.success(), "{compile:?}");
+            Some(library)
+        }
+        Err(error) => {
+            skip(&format!("a C compiler called cc: {error}"));
+            None
+        }
+    }
+}
+
+async fn put(server: &Server, key: &str, value: Bytes) -> Response {
+    Client::new().put(server.url(&format!("/store/{key}"))).body(value).send().await.unwrap()
+}
+
+fn value(number: u64) -> Bytes {
+    // Small ones are in the index, the others are files.
+    Generated::new(number, if number.is_multiple_of(2) { 300 } else { 60_000 }).bytes()
+}
+
+async fn all_are_there(server: &Server, count: u64) {
+    for number in 0..count {
+        let answer = reqwest::get(server.url(&format!("/store/kept/{number}"))).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK, "{number}");
+        assert_eq!(answer.bytes().await.unwrap(), value(number), "{number}");
+    }
+}
+
+#[tokio::test]
+async fn a_failed_sync_makes_the_store_read_only_until_the_next_start() {
+    for kind in ["sled", "redb"] {
+        for (what, after) in [("small", 100), ("large", 100_000)] {
+            fails_and_recovers(kind, what, after).await;
+        }
+    }
+}
+
+/// Lets syncs fail while a value of `size` bytes is set.
+async fn fails_and_recovers(kind: &str, what: &str, size: u64) {
+    let (dir, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let Some(library) = shim(tools.path()) else { return };
+    let marker = tools.path().join("fail");
+    let store = format!("{kind}:{}", dir.path().display());
+    let server = Launch::of(&store).env("LD_PRELOAD", library).env("FAILING_SYNC", &marker).start();
+    for number in 0..20 {
+        assert_eq!(put(&server, &format!("kept/{number}"), value(number)).await.status(), StatusCode::CREATED);
+    }
+    assert_eq!(reqwest::get(server.url("/readyz")).await.unwrap().status(), StatusCode::OK);
+
+    fs::write(&marker, "").unwrap();
+    // The first write may find the disk failing, or the store read-only already; it is not acknowledged.
+    let answer = put(&server, "lost", Generated::new(99, size).bytes()).await;
+    assert!(answer.status().is_server_error(), "{kind}, {what}: {answer:?}");
+    let ready = reqwest::get(server.url("/readyz")).await.unwrap();
+    problem(ready, ProblemType::StoreReadOnly).await;
+    // The disk is well again, but what it dropped meanwhile nobody knows.
+    fs::remove_file(&marker).unwrap();
+    problem(put(&server, "kept/1", "new".into()).await, ProblemType::StoreReadOnly).await;
+    let erased = Client::new().delete(server.url("/store/kept/1")).send().await.unwrap();
+    problem(erased, ProblemType::StoreReadOnly).await;
+    let erased = Client::new().delete(server.url("/store/kept/")).send().await.unwrap();
+    problem(erased, ProblemType::StoreReadOnly).await;
+    assert_eq!(reqwest::get(server.url("/healthz")).await.unwrap().status(), StatusCode::OK);
+    let health = zarrd_with(["health", "--url", &server.url("")]);
+    assert_eq!(health.code, Some(1), "{health:?}");
+    all_are_there(&server, 20).await;
+    server.kill();
+
+    let server = Launch::of(&store).start();
+    all_are_there(&server, 20).await;
+    assert_eq!(put(&server, "kept/20", value(20)).await.status(), StatusCode::CREATED);
+    all_are_there(&server, 21).await;
+    server.stop();
+    assert_eq!(zarrd_with(["check", "--store", &store]).code, Some(0));
+}

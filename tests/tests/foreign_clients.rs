@@ -1,0 +1,116 @@
+//! Other Zarr libraries, as their users use them: zarr-python writes and reads, tensorstore and zarrita read.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use std::path::Path;
+
+use tempfile::TempDir;
+use zarrd_tests::{
+    node::node,
+    python::{Python, python},
+    server::{Launch, Server},
+    skip::say,
+};
+
+/// A server with what zarr-python wrote, and what it must hold.
+struct Written {
+    server: Server,
+    store: TempDir,
+    elements: TempDir,
+    arrays: usize,
+}
+
+impl Written {
+    fn by(python: &Python) -> Self {
+        let (store, elements) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let server = Launch::sled(store.path()).start();
+        let said = python.run("write_zarr_python.py", &[&server.url("/store/lab"), text(elements.path())]);
+        say(&said);
+        let manifest = std::fs::read(elements.path().join("manifest.json")).unwrap();
+        let manifest: Vec<serde_json::Value> = serde_json::from_slice(&manifest).unwrap();
+        assert!(manifest.len() >= 50, "{}", manifest.len());
+        Self { server, store, elements, arrays: manifest.len() }
+    }
+
+    /// Where the elements are.
+    fn elements(&self) -> &str {
+        text(self.elements.path())
+    }
+
+    /// The same store under another server, with the addresses in the manifest to match.
+    fn restarted(self) -> Self {
+        let Self { server, store, elements, arrays } = self;
+        let before = server.url("");
+        server.stop();
+        let server = Launch::sled(store.path()).start();
+        let path = elements.path().join("manifest.json");
+        let manifest = std::fs::read_to_string(&path).unwrap().replace(&before, &server.url(""));
+        std::fs::write(path, manifest).unwrap();
+        Self { server, store, elements, arrays }
+    }
+
+    /// How many bytes of bodies the server has sent.
+    async fn sent(&self) -> u64 {
+        let metrics = reqwest::get(self.server.url("/metrics")).await.unwrap().text().await.unwrap();
+        let line = metrics.lines().find_map(|line| line.strip_prefix("zarrd_http_sent_bytes_total ")).unwrap();
+        line.parse().unwrap()
+    }
+
+    /// Lets a library read a 32 KiB part of an 8 MiB shard.
+    async fn read_part_of_shard(&self, python: &Python, library: &str) {
+        let before = self.sent().await;
+        python.run("read_part_of_shard.py", &[library, &self.server.url("/store/lab"), self.elements()]);
+        let sent = self.sent().await - before;
+        say(format_args!("{library} read 32 KiB of a shard of 8 MiB with {sent} bytes"));
+        assert!((32 << 10..128 << 10).contains(&sent), "{sent}");
+    }
+}
+
+#[tokio::test]
+async fn zarr_python_writes_and_reads_back_also_after_a_restart() {
+    let Some(python) = python() else { return };
+    let mut written = Written::by(&python);
+    for _ in 0..2 {
+        let url = written.server.url("/store/lab");
+        let said = python.run("read_zarr_python.py", &[&url, written.elements()]);
+        say(&said);
+        assert!(said.contains(&format!("compared {} arrays", written.arrays)));
+        written.read_part_of_shard(&python, "zarr").await;
+        written = written.restarted();
+    }
+}
+
+#[test]
+fn zarr_python_erases_with_a_few_lines_more() {
+    let Some(python) = python() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let server = Launch::sled(dir.path()).start();
+    say(python.run("erase_zarr_python.py", &[&server.url("/store/lab")]));
+}
+
+#[tokio::test]
+async fn tensorstore_reads_what_zarr_python_wrote() {
+    let Some(python) = python() else { return };
+    let written = Written::by(&python);
+    let said = python.run("read_tensorstore.py", &[written.elements()]);
+    say(&said);
+    assert!(said.contains(&format!("compared {} arrays, 6 of them sharded", written.arrays)));
+    written.read_part_of_shard(&python, "tensorstore").await;
+}
+
+#[test]
+fn zarrita_reads_what_zarr_python_wrote() {
+    let (Some(python), Some(node)) = (python(), node()) else { return };
+    let written = Written::by(&python);
+    for arguments in [&[written.elements()][..], &[written.elements(), "suffix"]] {
+        let said = node.run("read_zarrita.mjs", arguments);
+        say(&said);
+        let compared: usize = said.split_whitespace().nth(3).unwrap().parse().unwrap();
+        // Two types of complex numbers and, with Node before 24, float16, in both formats; and bz2.
+        assert!(compared >= written.arrays - 7 && said.contains("6 of them sharded"), "{said}");
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}

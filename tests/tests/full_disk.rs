@@ -1,0 +1,173 @@
+//! A disk that is full: sets are refused, nothing is half-written, erasing goes on, and so does all when there is space again.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use bytes::Bytes;
+use futures::stream;
+use http::StatusCode;
+use reqwest::{Body, Client, Response};
+use tempfile::TempDir;
+use wire::problem::ProblemType;
+use zarrd_tests::{
+    answer::problem,
+    content::Generated,
+    server::{Launch, Server, zarrd_with},
+    skip::{is_root, say, skip},
+};
+
+/// A small file system of its own, unmounted in the end.
+struct SmallDisk {
+    dir: TempDir,
+}
+
+impl SmallDisk {
+    /// A disk of so many MiB; `None`, said on stderr, where none can be mounted.
+    fn mount(mib: u32) -> Option<Self> {
+        if !is_root("mounting a small file system") {
+            return None;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "zarrd-test"]).arg(dir.path());
+        if !mount.status().is_ok_and(|status| status.success()) {
+            skip("the right to mount a tmpfs");
+            return None;
+        }
+        Some(Self { dir })
+    }
+
+    fn store(&self) -> PathBuf {
+        self.dir.path().join("store")
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(self.dir.path()).status();
+    }
+}
+
+async fn put(server: &Server, key: &str, body: impl Into<Body>) -> Response {
+    Client::new().put(server.url(&format!("/store/{key}"))).body(body).send().await.unwrap()
+}
+
+async fn holds(server: &Server, key: &str, value: &Bytes) {
+    let answer = reqwest::get(server.url(&format!("/store/{key}"))).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK, "{key}");
+    assert!(answer.bytes().await.unwrap() == *value, "{key}");
+}
+
+async fn is_absent(server: &Server, key: &str) {
+    let answer = reqwest::get(server.url(&format!("/store/{key}"))).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{key}");
+}
+
+fn value(number: u64) -> Bytes {
+    Generated::new(number, 1 << 20).bytes()
+}
+
+/// A body that does not say how long it is.
+fn of_unknown_length(mib: u64) -> Body {
+    Body::wrap_stream(stream::iter((0..mib).map(|number| Ok::<_, std::io::Error>(value(number)))))
+}
+
+/// How many value files there are.
+fn value_files(dir: &Path) -> usize {
+    let directories = fs::read_dir(dir.join("values")).unwrap();
+    directories.map(|directory| fs::read_dir(directory.unwrap().path()).unwrap().count()).sum()
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_sets_and_heals_when_there_is_space() {
+    for kind in ["sled", "redb"] {
+        let Some(disk) = SmallDisk::mount(96) else { return };
+        fills_and_heals(kind, &disk.store()).await;
+    }
+}
+
+async fn fills_and_heals(kind: &str, dir: &Path) {
+    let store = format!("{kind}:{}", dir.display());
+    let server = Launch::of(&store).start();
+    put(&server, "small", "old").await.error_for_status().unwrap();
+
+    let mut taken = 0;
+    let refused = loop {
+        let answer = put(&server, &format!("values/{taken}"), value(taken)).await;
+        if !answer.status().is_success() {
+            break answer;
+        }
+        taken += 1;
+        assert!(taken < 200, "the disk is never full");
+    };
+    say(format_args!("{kind}: {taken} values of 1 MiB on a disk of 96 MiB"));
+    assert!(taken >= 10);
+    problem(refused, ProblemType::OutOfSpace).await;
+    is_absent(&server, &format!("values/{taken}")).await;
+    // A replacement needs space too; what was there stays.
+    problem(put(&server, "values/0", value(77)).await, ProblemType::OutOfSpace).await;
+    problem(put(&server, "streamed", of_unknown_length(100)).await, ProblemType::OutOfSpace).await;
+    is_absent(&server, "streamed").await;
+    for number in 0..taken {
+        holds(&server, &format!("values/{number}"), &value(number)).await;
+    }
+    holds(&server, "small", &"old".into()).await;
+    assert_eq!(value_files(dir) as u64, taken, "nothing half-written is left");
+    let ready = reqwest::get(server.url("/readyz")).await.unwrap();
+    assert_eq!(ready.status(), StatusCode::OK);
+    let ready: wire::health::Readiness = serde_json::from_slice(&ready.bytes().await.unwrap()).unwrap();
+    assert_eq!((ready.writable, ready.problem), (false, Some(ProblemType::OutOfSpace)));
+
+    for number in 0..6 {
+        let erased = Client::new().delete(server.url(&format!("/store/values/{number}"))).send().await.unwrap();
+        assert_eq!(erased.status(), StatusCode::NO_CONTENT);
+    }
+    let again = put(&server, "again", value(1000)).await;
+    assert_eq!(again.status(), StatusCode::CREATED, "there is space again: {}", again.text().await.unwrap());
+    holds(&server, "again", &value(1000)).await;
+    let erased = Client::new().delete(server.url("/store/values/")).send().await.unwrap();
+    assert_eq!(erased.text().await.unwrap(), format!("{{\"erased\":{}}}", taken - 6));
+    put(&server, "small", "new").await.error_for_status().unwrap();
+    server.stop();
+
+    let server = Launch::of(&store).start();
+    holds(&server, "again", &value(1000)).await;
+    holds(&server, "small", &"new".into()).await;
+    assert_eq!(value_files(dir), 1);
+    server.stop();
+    assert_eq!(zarrd_with(["check", "--store", &store]).code, Some(0));
+}
+
+/// Another program takes all the space, the reserve included.
+#[tokio::test]
+async fn nothing_that_was_acknowledged_is_lost_when_others_fill_the_disk() {
+    for kind in ["sled", "redb"] {
+        let Some(disk) = SmallDisk::mount(96) else { return };
+        let store = format!("{kind}:{}", disk.store().display());
+        let server = Launch::of(&store).start();
+        for number in 0..10 {
+            put(&server, &format!("values/{number}"), value(number)).await.error_for_status().unwrap();
+        }
+        let filler = disk.dir.path().join("filler");
+        let full = fs::write(&filler, vec![1; 96 << 20]).unwrap_err();
+        assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+        for (key, size) in [("small", 100), ("middle", 10_000), ("large", 1 << 20)] {
+            problem(put(&server, key, Generated::new(1, size).bytes()).await, ProblemType::OutOfSpace).await;
+            is_absent(&server, key).await;
+        }
+        fs::remove_file(filler).unwrap();
+        put(&server, "small", "there is space").await.error_for_status().unwrap();
+        server.kill();
+        let server = Launch::of(&store).start();
+        for number in 0..10 {
+            holds(&server, &format!("values/{number}"), &value(number)).await;
+        }
+        holds(&server, "small", &"there is space".into()).await;
+        server.stop();
+    }
+}
