@@ -14,7 +14,13 @@
 //! Needs root, `mkfs.ext4`, `losetup` and loop mounts. Exits with 0 when nothing was lost, 1 when something was, and 77
 //! when loop mounts are not allowed here.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command of its own")]
 
 mod audit;

@@ -1,10 +1,6 @@
 //! How often the segments of a sled index were written anew.
 
-use std::{
-    fs::File,
-    os::unix::fs::FileExt,
-    path::Path,
-};
+use std::{fs::File, os::unix::fs::FileExt, path::Path};
 
 /// The size of a segment in zarrd's indexes.
 const SEGMENT: u64 = 4 << 20;
@@ -43,6 +39,8 @@ impl Segments {
         let (Some(least), Some(most)) = (counts.first(), counts.last()) else { return "no segments".to_owned() };
         let never = counts.iter().filter(|count| **count < 3).count();
         let (median, all) = (counts[counts.len() / 2], counts.len());
-        format!("{all} segments, each written anew {least} to {most} times (median {median}), {never} less than 3 times")
+        format!(
+            "{all} segments, each written anew {least} to {most} times (median {median}), {never} less than 3 times"
+        )
     }
 }
