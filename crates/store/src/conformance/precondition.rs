@@ -6,34 +6,45 @@ use super::{
 };
 use crate::{Precondition, StoreError, Version, VersionMatch};
 
-/// How many forms a precondition has: six of either member.
-const FORMS: usize = 36;
-
-/// One form of a precondition on a key whose version is, or was at last, `current`, and before that `stale`.
-fn form(number: usize, current: Version, stale: Version) -> Precondition {
-    let member = |number| match number {
-        0 => None,
-        1 => Some(VersionMatch::Any),
-        2 => Some(VersionMatch::OneOf(vec![current])),
-        3 => Some(VersionMatch::OneOf(vec![stale])),
-        4 => Some(VersionMatch::OneOf(vec![stale, current])),
-        _ => Some(VersionMatch::OneOf(vec![])),
-    };
-    Precondition { matches: member(number / 6), none_matches: member(number % 6) }
+/// One form of a precondition, on a key that has a value or had one.
+#[derive(Debug)]
+struct Case {
+    at: String,
+    current: Option<Version>,
+    precondition: Precondition,
+    /// Whether it holds. This is written down, not asked of [`Precondition::holds`], which a store may be built on.
+    holds: bool,
 }
 
-/// For each form a key with a value and one that had one, the version it has, and the form.
-async fn cases(store: &impl Storage) -> Vec<(String, Option<Version>, Precondition)> {
+/// The forms of either member, about a key whose version is, or was at last, `current`, and before that `stale`; and
+/// whether they match it while it has its value. No form matches a key without one.
+fn members(current: Version, stale: Version) -> [(Option<VersionMatch>, bool); 6] {
+    [
+        (None, false),
+        (Some(VersionMatch::Any), true),
+        (Some(VersionMatch::OneOf(vec![current])), true),
+        (Some(VersionMatch::OneOf(vec![stale])), false),
+        (Some(VersionMatch::OneOf(vec![stale, current])), true),
+        (Some(VersionMatch::OneOf(vec![])), false),
+    ]
+}
+
+/// Every pair of forms, on a key that has a value and on one that has none any more.
+async fn cases(store: &impl Storage) -> Vec<Case> {
     let mut cases = Vec::new();
-    for number in 0..FORMS {
-        let (present, absent) = (format!("present/{number}"), format!("absent/{number}"));
-        for at in [&present, &absent] {
-            let stale = put(store, at, "stale").await;
-            let current = put(store, at, "current").await;
-            cases.push((at.clone(), Some(current), form(number, current, stale)));
+    for number in 0..36 {
+        for present in [true, false] {
+            let at = format!("{}/{number}", if present { "present" } else { "absent" });
+            let (stale, current) = (put(store, &at, "stale").await, put(store, &at, "current").await);
+            if !present {
+                assert!(store.erase(&key(&at), Precondition::none()).await.unwrap());
+            }
+            let (matches, wanted_found) = members(current, stale)[number / 6].clone();
+            let (none_matches, unwanted_found) = members(current, stale)[number % 6].clone();
+            let holds = (matches.is_none() || present && wanted_found) && !(present && unwanted_found);
+            let precondition = Precondition { matches, none_matches };
+            cases.push(Case { at, current: present.then_some(current), precondition, holds });
         }
-        assert!(store.erase(&key(&absent), Precondition::none()).await.unwrap());
-        cases.last_mut().unwrap().1 = None;
     }
     cases
 }
@@ -49,33 +60,34 @@ async fn assert_unchanged(store: &impl Storage, at: &str, current: Option<Versio
 }
 
 pub(super) async fn all_forms_on_sets(store: impl Storage) {
-    for (at, current, precondition) in cases(&store).await {
-        let result = store.set(&key(&at), "new".into(), precondition.clone()).await;
-        match result {
+    for case in cases(&store).await {
+        let at = case.at.as_str();
+        match store.set(&key(at), "new".into(), case.precondition.clone()).await {
             Ok(written) => {
-                assert!(precondition.holds(current), "{at} was set despite {precondition:?}");
-                assert_eq!(written.replaced, current.is_some(), "{at}");
-                assert_eq!(get(&store, &at).await.as_deref(), Some(&b"new"[..]), "{at}");
+                assert!(case.holds, "set despite {case:?}");
+                assert_eq!(written.replaced, case.current.is_some(), "{case:?}");
+                assert_eq!(get(&store, at).await.as_deref(), Some(&b"new"[..]), "{case:?}");
             }
             Err(error) => {
-                assert!(!precondition.holds(current), "{at} was not set despite {precondition:?}: {error:?}");
-                assert_unchanged(&store, &at, current, error).await;
+                assert!(!case.holds, "not set despite {case:?}: {error:?}");
+                assert_unchanged(&store, at, case.current, error).await;
             }
         }
     }
 }
 
 pub(super) async fn all_forms_on_erases(store: impl Storage) {
-    for (at, current, precondition) in cases(&store).await {
-        match store.erase(&key(&at), precondition.clone()).await {
+    for case in cases(&store).await {
+        let at = case.at.as_str();
+        match store.erase(&key(at), case.precondition.clone()).await {
             Ok(existed) => {
-                assert!(precondition.holds(current), "{at} was erased despite {precondition:?}");
-                assert_eq!(existed, current.is_some(), "{at}");
-                assert_eq!(get(&store, &at).await, None, "{at}");
+                assert!(case.holds, "erased despite {case:?}");
+                assert_eq!(existed, case.current.is_some(), "{case:?}");
+                assert_eq!(get(&store, at).await, None, "{case:?}");
             }
             Err(error) => {
-                assert!(!precondition.holds(current), "{at} was not erased despite {precondition:?}: {error:?}");
-                assert_unchanged(&store, &at, current, error).await;
+                assert!(!case.holds, "not erased despite {case:?}: {error:?}");
+                assert_unchanged(&store, at, case.current, error).await;
             }
         }
     }
