@@ -123,7 +123,7 @@ fn names_both_places(matches: &ArgMatches) -> bool {
 /// The whole command line.
 #[derive(Debug, Parser)]
 #[command(name = "zarrd", version, about = ABOUT, after_help = format!("{EXAMPLES}\n\n{}", exit::TABLE))]
-#[command(disable_help_subcommand = true, arg_required_else_help = true)]
+#[command(arg_required_else_help = true)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -186,7 +186,7 @@ pub(crate) struct ThroughArgs {
 /// The arguments of `import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// A directory, or the URL of a prefix of another zarrd, such as http://other:8000/store/lab/exp1/
+    /// A directory, or the URL of a prefix of another zarrd, such as `http://other:8000/store/lab/exp1/`
     #[arg(value_name = "DIR|URL")]
     pub(crate) from: ImportFrom,
     /// The prefix below which the keys are put, such as lab/exp1; without it they are put at the root

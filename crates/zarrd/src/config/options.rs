@@ -46,7 +46,7 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_ALLOW_HOST", value_name = "HOST", value_delimiter = ',')]
     #[serde(deserialize_with = "from_texts")]
     pub(crate) allow_host: Vec<Host>,
-    /// A web origin whose pages may change data, such as https://viewer.example.org; may be repeated
+    /// A web origin whose pages may change data, such as `https://viewer.example.org`; may be repeated
     #[arg(long, env = "ZARRD_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     #[serde(deserialize_with = "from_texts")]
     pub(crate) cors_origin: Vec<Origin>,

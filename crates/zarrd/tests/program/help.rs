@@ -13,6 +13,7 @@ fn help_begins_with_what_it_is_and_ends_with_examples_and_exit_codes() {
     }
     for command in ["serve", "import", "export", "check", "copy", "health"] {
         let help = place.done(&[command, "--help"]).stdout;
+        assert_eq!(place.done(&["help", command]).stdout, help);
         assert!(help.contains("Examples:") && help.contains(&format!("zarrd {command}")), "{help}");
     }
 }
