@@ -16,7 +16,7 @@ use crate::{
     peers::Zarrd,
 };
 
-const TIME: Duration = Duration::from_secs(3);
+const TIME: Duration = Duration::from_secs(2);
 /// Values that each connection writes in turn.
 const VALUES: u64 = 16;
 

@@ -11,17 +11,15 @@ use crate::{
     blocking,
     committer::StagedValue,
     record::{FileId, MAX_INLINE},
-    values::{FinishError, Writer},
+    values::{Buffer, Buffers, FinishError, PIECE, Writer},
 };
-
-/// How much of a value is gathered before it is written: one write is under way while the next is gathered, so an
-/// upload holds at most twice this in memory.
-const BATCH: usize = 512 << 10;
 
 /// A value on its way into the store.
 struct Upload {
     core: Arc<Core>,
-    gathered: Vec<u8>,
+    /// What came since the last write began. One write is under way while the next piece is gathered, so an upload holds
+    /// at most two buffers.
+    gathered: Gathered,
     received: u64,
     announced: Option<u64>,
     file: File,
@@ -31,6 +29,13 @@ struct Upload {
 enum File {
     None,
     Writing(tokio::task::JoinHandle<Result<Writer, StoreError>>),
+}
+
+/// Bytes in a buffer, once there are any.
+#[derive(Default)]
+struct Gathered {
+    buffer: Option<Buffer>,
+    len: usize,
 }
 
 /// Writes a value without making it visible: into memory if it is small, else into a file that is durable but for its
@@ -44,7 +49,7 @@ pub(super) async fn stage(core: &Arc<Core>, key: &Key, mut content: Content) -> 
     }
     let mut upload = Upload {
         core: Arc::clone(core),
-        gathered: Vec::with_capacity(usize::try_from(announced).unwrap_or(BATCH).min(BATCH)),
+        gathered: Gathered::default(),
         received: 0,
         announced: content.size,
         file: File::None,
@@ -61,27 +66,24 @@ impl Upload {
         if self.announced.is_some_and(|announced| self.received > announced) {
             return Err(self.wrong_length());
         }
-        while !piece.is_empty() {
-            let room = BATCH.saturating_sub(self.gathered.len()).min(piece.len());
-            let (now, rest) = piece.split_at(room);
-            self.gathered.extend_from_slice(now);
-            piece = rest;
-            if self.gathered.len() >= BATCH {
-                self.write_gathered().await?;
+        loop {
+            piece = self.gathered.take(piece, &self.core.buffers);
+            if piece.is_empty() {
+                return Ok(());
             }
+            self.write_gathered().await?;
         }
-        Ok(())
     }
 
     /// Waits for the write that is under way and begins that of what was gathered.
     async fn write_gathered(&mut self) -> Result<(), StoreError> {
         let writer = self.writer().await?;
-        let gathered = std::mem::replace(&mut self.gathered, Vec::with_capacity(BATCH));
+        let mut gathered = std::mem::take(&mut self.gathered);
         let core = Arc::clone(&self.core);
         self.file = File::Writing(tokio::task::spawn_blocking(move || {
-            core.check_space(gathered.len() as u64)?;
+            core.check_space(gathered.len as u64)?;
             let mut writer = core.writer(writer)?;
-            writer.write(&gathered)?;
+            writer.write(gathered.bytes())?;
             Ok(writer)
         }));
         Ok(())
@@ -99,13 +101,13 @@ impl Upload {
             return Err(self.wrong_length());
         }
         let writer = self.writer().await?;
-        if writer.is_none() && self.gathered.len() <= MAX_INLINE {
-            return Ok(StagedValue::Inline(Bytes::from(self.gathered)));
+        if writer.is_none() && self.gathered.len <= MAX_INLINE {
+            return Ok(StagedValue::Inline(Bytes::copy_from_slice(self.gathered.bytes())));
         }
-        let (core, key, gathered) = (self.core, key.clone(), self.gathered);
+        let (core, key, mut gathered) = (self.core, key.clone(), self.gathered);
         blocking(move || {
             let mut writer = core.writer(writer)?;
-            writer.write(&gathered)?;
+            writer.write(gathered.bytes())?;
             match writer.finish(&key, core.begin) {
                 Ok(staged) => Ok(StagedValue::File(staged)),
                 Err(FinishError::Store(error)) => Err(error),
@@ -118,6 +120,21 @@ impl Upload {
     fn wrong_length(&self) -> StoreError {
         let announced = self.announced.unwrap_or_default();
         UploadError::Length { announced, received: self.received }.into()
+    }
+}
+
+impl Gathered {
+    /// Takes as much of `piece` as there is room for, and gives back the rest.
+    fn take<'p>(&mut self, piece: &'p [u8], buffers: &Buffers) -> &'p [u8] {
+        let (now, rest) = piece.split_at(piece.len().min(PIECE.saturating_sub(self.len)));
+        let end = self.len.saturating_add(now.len());
+        self.buffer.get_or_insert_with(|| buffers.take()).part(self.len, end).copy_from_slice(now);
+        self.len = end;
+        rest
+    }
+
+    fn bytes(&mut self) -> &[u8] {
+        self.buffer.as_mut().map(|buffer| buffer.part(0, self.len)).unwrap_or_default()
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-/// The size of a buffer: what one piece of a value's stream has at most.
-pub(crate) const PIECE: usize = 256 << 10;
+/// The size of a buffer: what is read or written of a value at a time.
+pub(crate) const PIECE: usize = 512 << 10;
 /// How many buffers are kept while nobody uses them.
-const KEPT: usize = 64;
+const KEPT: usize = 32;
 
 /// Buffers of [`PIECE`] bytes.
 #[derive(Clone, Default)]
@@ -36,10 +36,10 @@ impl Buffers {
 }
 
 impl Buffer {
-    /// The first `len` bytes, or all there are.
-    pub(crate) fn first(&mut self, len: usize) -> &mut [u8] {
-        let len = len.min(self.bytes.len());
-        self.bytes.get_mut(..len).unwrap_or_default()
+    /// The bytes from `start` on, up to `end` or the buffer's own end.
+    pub(crate) fn part(&mut self, start: usize, end: usize) -> &mut [u8] {
+        let end = end.min(self.bytes.len());
+        self.bytes.get_mut(start..end).unwrap_or_default()
     }
 
     /// Turns `start..end` into shared bytes; the buffer goes back when the last of them is dropped.

@@ -21,7 +21,7 @@ mod trailer;
 mod writer;
 
 pub(crate) use self::{
-    buffers::Buffers,
+    buffers::{Buffer, Buffers, PIECE},
     directory::Directory,
     reader::{OpenValue, verify},
     writer::{FinishError, StagedFile, Writer},

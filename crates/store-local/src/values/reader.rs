@@ -134,7 +134,7 @@ impl OpenValue {
         let last = range.end.div_ceil(BLOCK).saturating_mul(BLOCK).min(self.layout.size);
         let end = last.min(begin.saturating_add(PIECE as u64));
         let mut buffer = self.buffers.take();
-        let blocks = buffer.first(to_usize(end.saturating_sub(begin)));
+        let blocks = buffer.part(0, to_usize(end.saturating_sub(begin)));
         let expected = self.layout.file_len();
         read_at(&self.file, blocks, begin, wait, |found| {
             self.corrupt(Corruption::Length { file: self.name.to_string(), expected, found })
