@@ -13,6 +13,8 @@ use std::{
 };
 
 use client::{BaseUrl, HttpStore, Retries};
+use http::Method;
+use reqwest::{Body, Client, RequestBuilder, Response};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::binary::zarrd;
@@ -33,6 +35,7 @@ pub struct Launch {
 pub struct Server {
     child: Child,
     address: SocketAddr,
+    http: Client,
     log: Log,
     /// Held open, so that the server can write to it.
     _stdout: BufReader<ChildStdout>,
@@ -84,7 +87,7 @@ impl Launch {
         let log = Log::of(&mut child);
         let (first, stdout) = first_line(&mut child, &log);
         match address(&first) {
-            Some(address) => Server { child, address, log, _stdout: stdout },
+            Some(address) => Server { child, address, http: Client::new(), log, _stdout: stdout },
             None => {
                 let status = child.wait();
                 panic!("zarrd did not start ({status:?}): {first}\n{}", log.text());
@@ -114,6 +117,26 @@ impl Server {
     /// The URL of a path, such as `/store/a`.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// A request to it, as any HTTP client makes it.
+    pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, self.url(path))
+    }
+
+    /// The answer to a GET.
+    pub async fn get(&self, path: &str) -> Response {
+        self.request(Method::GET, path).send().await.expect("an answer")
+    }
+
+    /// The answer to a PUT.
+    pub async fn put(&self, path: &str, body: impl Into<Body>) -> Response {
+        self.request(Method::PUT, path).body(body).send().await.expect("an answer")
+    }
+
+    /// The answer to a DELETE.
+    pub async fn delete(&self, path: &str) -> Response {
+        self.request(Method::DELETE, path).send().await.expect("an answer")
     }
 
     /// A client's store over it, which tries nothing twice.

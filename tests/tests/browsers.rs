@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use reqwest::{Client, Response};
+use reqwest::Response;
 use wire::problem::ProblemType;
 use zarrd_tests::{
     answer::problem,
@@ -14,19 +14,19 @@ const UNSAFE: [Method; 4] = [Method::PUT, Method::POST, Method::PATCH, Method::D
 
 async fn send(server: &Server, method: Method, path: &str, name: header::HeaderName, value: &str) -> Response {
     let headers = HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())]);
-    let request = Client::new().request(method.clone(), server.url(path)).headers(headers);
+    let request = server.request(method.clone(), path).headers(headers);
     let request = if UNSAFE.contains(&method) { request.body("evil") } else { request };
     request.send().await.unwrap()
 }
 
 async fn set(server: &Server) {
-    let answer = Client::new().put(server.url("/store/a/b")).body("good").send().await.unwrap();
+    let answer = server.put("/store/a/b", "good").await;
     assert_eq!(answer.status(), StatusCode::CREATED);
 }
 
 async fn is_as_before(server: &Server) {
-    assert_eq!(reqwest::get(server.url("/store/a/b")).await.unwrap().text().await.unwrap(), "good");
-    assert_eq!(reqwest::get(server.url("/store/new")).await.unwrap().status(), StatusCode::NOT_FOUND);
+    assert_eq!(server.get("/store/a/b").await.text().await.unwrap(), "good");
+    assert_eq!(server.get("/store/new").await.status(), StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]

@@ -10,7 +10,6 @@ use std::{
 };
 
 use http::StatusCode;
-use reqwest::Client;
 use zarrd_tests::{
     content::Generated,
     server::{Launch, Server},
@@ -64,7 +63,7 @@ async fn a_client_that_vanishes_during_an_upload_leaves_nothing_behind() {
     let server = Launch::sled(dir.path()).start();
     let values = dir.path().join("values");
     let kept = Generated::new(3, 100_000).bytes();
-    let put = Client::new().put(server.url("/store/kept")).body(kept.clone()).send().await.unwrap();
+    let put = server.put("/store/kept", kept.clone()).await;
     assert_eq!(put.status(), StatusCode::CREATED);
     let live = value_files(&values);
     assert_eq!(live.len(), 1);
@@ -79,8 +78,8 @@ async fn a_client_that_vanishes_during_an_upload_leaves_nothing_behind() {
             }
         }
     }
-    assert_eq!(reqwest::get(server.url("/store/new")).await.unwrap().status(), StatusCode::NOT_FOUND);
-    assert_eq!(reqwest::get(server.url("/store/kept")).await.unwrap().bytes().await.unwrap(), kept);
+    assert_eq!(server.get("/store/new").await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(server.get("/store/kept").await.bytes().await.unwrap(), kept);
     server.stop();
 }
 
@@ -89,7 +88,7 @@ async fn a_running_download_is_finished_before_the_server_stops() {
     let dir = tempfile::tempdir().unwrap();
     let server = Launch::sled(dir.path()).start();
     let value = Generated::new(4, 48 << 20).bytes();
-    Client::new().put(server.url("/store/large")).body(value.clone()).send().await.unwrap().error_for_status().unwrap();
+    server.put("/store/large", value.clone()).await.error_for_status().unwrap();
 
     let mut stream = TcpStream::connect(server.address()).unwrap();
     write!(stream, "GET /store/large HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", server.address()).unwrap();
@@ -120,6 +119,6 @@ async fn an_upload_that_is_running_when_the_server_stops_is_taken() {
     assert_eq!(server.wait().code, Some(0));
 
     let server = Launch::sled(dir.path()).start();
-    let value = reqwest::get(server.url("/store/late")).await.unwrap().bytes().await.unwrap();
+    let value = server.get("/store/late").await.bytes().await.unwrap();
     assert!(value == vec![5; 11 << 20]);
 }

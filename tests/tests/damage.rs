@@ -9,8 +9,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::StatusCode;
-use reqwest::{Client, Response};
+use http::{Method, StatusCode};
+use reqwest::Response;
 use tempfile::TempDir;
 use wire::problem::ProblemType;
 use zarrd_tests::{
@@ -78,35 +78,38 @@ impl Filled {
 
     /// Expects that no start is made of the store, that the message names a file, and that nothing is touched.
     fn start_is_refused(&self, named: &Path) {
-        let contents = || -> Vec<_> {
-            let found = files(self.dir.path()).into_iter().filter(|path| {
-                let name = path.file_name().unwrap().to_str().unwrap();
-                // sled writes the summary of its log anew when it has to read the log.
-                name != "lock" && !name.starts_with("snap.")
-            });
-            found.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
-        };
-        let before = contents();
+        let before = contents(self.dir.path());
+        self.start_fails(named);
+        assert!(before == contents(self.dir.path()), "{}: a refused start changed the store", self.kind);
+    }
+
+    /// Expects that no start is made of the store, and that the message names a file.
+    fn start_fails(&self, named: &Path) {
         let ended = Launch::of(self.store()).start_refused();
         assert_eq!(ended.code, REFUSED, "{ended:?}");
         assert!(ended.stderr.contains(named.to_str().unwrap()), "{} is not in {ended:?}", named.display());
         assert_eq!(ended.stdout, "");
-        assert!(before == contents(), "{}: a refused start changed the store", self.kind);
     }
 }
 
+/// All files below a directory but the lock, with what is in them.
+fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let found = files(dir).into_iter().filter(|path| !path.ends_with("lock"));
+    found.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
 async fn put(server: &Server, key: &str, value: Bytes) {
-    let answer = Client::new().put(server.url(&format!("/store/{key}"))).body(value).send().await.unwrap();
+    let answer = server.put(&format!("/store/{key}"), value).await;
     assert!(answer.status().is_success(), "{answer:?}");
 }
 
 async fn get(server: &Server, key: &str) -> Response {
-    reqwest::get(server.url(&format!("/store/{key}"))).await.unwrap()
+    server.get(&format!("/store/{key}")).await
 }
 
 async fn range(server: &Server, from: usize, to: usize) -> Response {
     let request =
-        Client::new().get(server.url("/store/lab/large")).header(http::header::RANGE, format!("bytes={from}-{to}"));
+        server.request(Method::GET, "/store/lab/large").header(http::header::RANGE, format!("bytes={from}-{to}"));
     request.send().await.unwrap()
 }
 
@@ -195,7 +198,7 @@ async fn a_missing_value_file_is_an_error_and_not_absence() {
     filled.check_finds_it();
 
     let server = filled.start();
-    let erased = Client::new().delete(server.url("/store/lab/large")).send().await.unwrap();
+    let erased = server.delete("/store/lab/large").await;
     assert_eq!(erased.status(), StatusCode::NO_CONTENT);
     assert_eq!(get(&server, "lab/large").await.status(), StatusCode::NOT_FOUND);
     server.stop();
@@ -248,11 +251,16 @@ async fn an_older_copy_of_the_index_is_refused_at_the_start() {
             } else {
                 server.stop()
             }
-            let values = files(&filled.dir.path().join("values")).len();
             fs::remove_dir_all(&index).unwrap();
             copy(&older.path().join("index"), &index);
-            filled.start_is_refused(&index);
-            assert_eq!(files(&filled.dir.path().join("values")).len(), values, "nothing is collected");
+            if crashed {
+                // It takes opening the index to see its age, and both kinds write to their own files then.
+                let values = contents(&filled.dir.path().join("values"));
+                filled.start_fails(&index);
+                assert!(values == contents(&filled.dir.path().join("values")), "nothing is collected");
+            } else {
+                filled.start_is_refused(&index);
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use http::StatusCode;
-use reqwest::{Client, Response};
+use reqwest::Response;
 use wire::problem::ProblemType;
 use zarrd_tests::{
     answer::problem,
@@ -39,7 +39,7 @@ fn shim(dir: &Path) -> Option<PathBuf> {
 }
 
 async fn put(server: &Server, key: &str, value: Bytes) -> Response {
-    Client::new().put(server.url(&format!("/store/{key}"))).body(value).send().await.unwrap()
+    server.put(&format!("/store/{key}"), value).await
 }
 
 fn value(number: u64) -> Bytes {
@@ -49,7 +49,7 @@ fn value(number: u64) -> Bytes {
 
 async fn all_are_there(server: &Server, count: u64) {
     for number in 0..count {
-        let answer = reqwest::get(server.url(&format!("/store/kept/{number}"))).await.unwrap();
+        let answer = server.get(&format!("/store/kept/{number}")).await;
         assert_eq!(answer.status(), StatusCode::OK, "{number}");
         assert_eq!(answer.bytes().await.unwrap(), value(number), "{number}");
     }
@@ -74,22 +74,22 @@ async fn fails_and_recovers(kind: &str, what: &str, size: u64) {
     for number in 0..20 {
         assert_eq!(put(&server, &format!("kept/{number}"), value(number)).await.status(), StatusCode::CREATED);
     }
-    assert_eq!(reqwest::get(server.url("/readyz")).await.unwrap().status(), StatusCode::OK);
+    assert_eq!(server.get("/readyz").await.status(), StatusCode::OK);
 
     fs::write(&marker, "").unwrap();
     // The first write may find the disk failing, or the store read-only already; it is not acknowledged.
     let answer = put(&server, "lost", Generated::new(99, size).bytes()).await;
     assert!(answer.status().is_server_error(), "{kind}, {what}: {answer:?}");
-    let ready = reqwest::get(server.url("/readyz")).await.unwrap();
+    let ready = server.get("/readyz").await;
     problem(ready, ProblemType::StoreReadOnly).await;
     // The disk is well again, but what it dropped meanwhile nobody knows.
     fs::remove_file(&marker).unwrap();
     problem(put(&server, "kept/1", "new".into()).await, ProblemType::StoreReadOnly).await;
-    let erased = Client::new().delete(server.url("/store/kept/1")).send().await.unwrap();
+    let erased = server.delete("/store/kept/1").await;
     problem(erased, ProblemType::StoreReadOnly).await;
-    let erased = Client::new().delete(server.url("/store/kept/")).send().await.unwrap();
+    let erased = server.delete("/store/kept/").await;
     problem(erased, ProblemType::StoreReadOnly).await;
-    assert_eq!(reqwest::get(server.url("/healthz")).await.unwrap().status(), StatusCode::OK);
+    assert_eq!(server.get("/healthz").await.status(), StatusCode::OK);
     let health = zarrd_with(["health", "--url", &server.url("")]);
     assert_eq!(health.code, Some(1), "{health:?}");
     all_are_there(&server, 20).await;

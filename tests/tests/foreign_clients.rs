@@ -51,7 +51,7 @@ impl Written {
 
     /// How many bytes of bodies the server has sent.
     async fn sent(&self) -> u64 {
-        let metrics = reqwest::get(self.server.url("/metrics")).await.unwrap().text().await.unwrap();
+        let metrics = self.server.get("/metrics").await.text().await.unwrap();
         let line = metrics.lines().find_map(|line| line.strip_prefix("zarrd_http_sent_bytes_total ")).unwrap();
         line.parse().unwrap()
     }

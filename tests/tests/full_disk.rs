@@ -10,8 +10,8 @@ use std::{
 
 use bytes::Bytes;
 use futures::stream;
-use http::StatusCode;
-use reqwest::{Body, Client, Response};
+use http::{Method, StatusCode};
+use reqwest::{Body, Response};
 use tempfile::TempDir;
 use wire::problem::ProblemType;
 use zarrd_tests::{
@@ -54,17 +54,17 @@ impl Drop for SmallDisk {
 }
 
 async fn put(server: &Server, key: &str, body: impl Into<Body>) -> Response {
-    Client::new().put(server.url(&format!("/store/{key}"))).body(body).send().await.unwrap()
+    server.put(&format!("/store/{key}"), body).await
 }
 
 async fn holds(server: &Server, key: &str, value: &Bytes) {
-    let answer = reqwest::get(server.url(&format!("/store/{key}"))).await.unwrap();
+    let answer = server.get(&format!("/store/{key}")).await;
     assert_eq!(answer.status(), StatusCode::OK, "{key}");
     assert!(answer.bytes().await.unwrap() == *value, "{key}");
 }
 
 async fn is_absent(server: &Server, key: &str) {
-    let answer = reqwest::get(server.url(&format!("/store/{key}"))).await.unwrap();
+    let answer = server.get(&format!("/store/{key}")).await;
     assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{key}");
 }
 
@@ -96,42 +96,54 @@ async fn fills_and_heals(kind: &str, dir: &Path) {
     let server = Launch::of(&store).start();
     put(&server, "small", "old").await.error_for_status().unwrap();
 
-    let mut taken = 0;
-    let refused = loop {
-        let answer = put(&server, &format!("values/{taken}"), value(taken)).await;
-        if !answer.status().is_success() {
-            break answer;
-        }
-        taken += 1;
-        assert!(taken < 200, "the disk is never full");
-    };
-    say(format_args!("{kind}: {taken} values of 1 MiB on a disk of 96 MiB"));
-    assert!(taken >= 10);
-    problem(refused, ProblemType::OutOfSpace).await;
-    is_absent(&server, &format!("values/{taken}")).await;
+    // Large values first, so that little is left in the end.
+    let mut taken: Vec<Bytes> = Vec::new();
+    for size in [1 << 20, 64 << 10, 5000, 4000] {
+        let refused = loop {
+            let value = Generated::new(taken.len() as u64, size).bytes();
+            let answer = put(&server, &format!("values/{}", taken.len()), value.clone()).await;
+            if !answer.status().is_success() {
+                break answer;
+            }
+            taken.push(value);
+            assert!(taken.len() < 10_000, "the disk is never full");
+        };
+        problem(refused, ProblemType::OutOfSpace).await;
+        is_absent(&server, &format!("values/{}", taken.len())).await;
+    }
+    let files = taken.iter().filter(|value| value.len() > 4096).count();
+    say(format_args!("{kind}: {} values, {files} of them files, on a disk of 96 MiB", taken.len()));
+    assert!(files >= 60);
     // A replacement needs space too; what was there stays.
     problem(put(&server, "values/0", value(77)).await, ProblemType::OutOfSpace).await;
-    problem(put(&server, "streamed", of_unknown_length(100)).await, ProblemType::OutOfSpace).await;
+    // A client that is still sending may see only that the connection ends.
+    if let Ok(answer) = server.request(Method::PUT, "/store/streamed").body(of_unknown_length(100)).send().await {
+        problem(answer, ProblemType::OutOfSpace).await;
+    }
     is_absent(&server, "streamed").await;
-    for number in 0..taken {
-        holds(&server, &format!("values/{number}"), &value(number)).await;
+    for (number, value) in taken.iter().enumerate() {
+        holds(&server, &format!("values/{number}"), value).await;
     }
     holds(&server, "small", &"old".into()).await;
-    assert_eq!(value_files(dir) as u64, taken, "nothing half-written is left");
-    let ready = reqwest::get(server.url("/readyz")).await.unwrap();
+    assert_eq!(value_files(dir), files, "nothing half-written is left");
+    // Whatever was left above the reserve, another program takes it.
+    let filler = dir.with_file_name("filler");
+    fs::write(&filler, vec![1; 8 << 10]).unwrap();
+    let ready = server.get("/readyz").await;
     assert_eq!(ready.status(), StatusCode::OK);
     let ready: wire::health::Readiness = serde_json::from_slice(&ready.bytes().await.unwrap()).unwrap();
     assert_eq!((ready.writable, ready.problem), (false, Some(ProblemType::OutOfSpace)));
 
+    fs::remove_file(filler).unwrap();
     for number in 0..6 {
-        let erased = Client::new().delete(server.url(&format!("/store/values/{number}"))).send().await.unwrap();
+        let erased = server.delete(&format!("/store/values/{number}")).await;
         assert_eq!(erased.status(), StatusCode::NO_CONTENT);
     }
     let again = put(&server, "again", value(1000)).await;
     assert_eq!(again.status(), StatusCode::CREATED, "there is space again: {}", again.text().await.unwrap());
     holds(&server, "again", &value(1000)).await;
-    let erased = Client::new().delete(server.url("/store/values/")).send().await.unwrap();
-    assert_eq!(erased.text().await.unwrap(), format!("{{\"erased\":{}}}", taken - 6));
+    let erased = server.delete("/store/values/").await;
+    assert_eq!(erased.text().await.unwrap(), format!("{{\"erased\":{}}}", taken.len() - 6));
     put(&server, "small", "new").await.error_for_status().unwrap();
     server.stop();
 

@@ -1,1 +1,0 @@
-//! Running what the README says.

@@ -1,0 +1,64 @@
+//! What the README says: its code blocks, and whether they print what it says.
+
+mod blocks;
+
+pub use blocks::{Block, blocks};
+
+/// Whether what was printed is what is expected. In a line, `…` stands for any text; a line of `…` for any lines.
+pub fn matches(expected: &str, printed: &str) -> bool {
+    let (expected, printed): (Vec<_>, Vec<_>) = (expected.lines().collect(), printed.lines().collect());
+    let line = |expected: &&str, printed: &&str| {
+        let (expected, printed): (Vec<_>, Vec<_>) = (expected.chars().collect(), printed.chars().collect());
+        wildcard(&expected, &printed, |sign| *sign == '…', |a, b| a == b)
+    };
+    wildcard(&expected, &printed, |line| ["…", "..."].contains(&line.trim()), line)
+}
+
+/// Compares two sequences, of which the first may have items that stand for any number of the other's.
+fn wildcard<T>(
+    expected: &[T],
+    found: &[T],
+    is_any: impl Fn(&T) -> bool + Copy,
+    same: impl Fn(&T, &T) -> bool + Copy,
+) -> bool {
+    match expected.split_first() {
+        None => found.is_empty(),
+        Some((first, rest)) if is_any(first) => {
+            (0..=found.len()).any(|skip| wildcard(rest, &found[skip..], is_any, same))
+        }
+        Some((first, rest)) => {
+            found.split_first().is_some_and(|(head, tail)| same(first, head) && wildcard(rest, tail, is_any, same))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_found_with_what_they_print() {
+        let markdown = "# x\n```sh\nno\n```\n## A\n```sh\none\n\ntwo\n```\n\n```text\n1\n```\nwords\n```text\nnot of one\n```\n### deeper\n```python\nx = 1\n```\n## B\n```sh\nno\n```\n";
+        let found = blocks(markdown, "A");
+        let [sh, text, python] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((sh.line, sh.text.as_str(), sh.prints.as_deref()), (6, "one\n\ntwo\n", Some("1\n")));
+        assert_eq!((text.language.as_str(), text.prints.as_deref()), ("text", None));
+        assert_eq!(
+            (python.language.as_str(), python.text.as_str(), python.prints.as_deref()),
+            ("python", "x = 1\n", None)
+        );
+        assert_eq!(blocks(markdown, "C"), []);
+    }
+
+    #[test]
+    fn output_is_compared_but_for_dots() {
+        assert!(matches("a\nb\n", "a\nb\n"));
+        assert!(!matches("a\nb\n", "a\nb\nc\n"));
+        assert!(!matches("a\n", "a b\n"));
+        assert!(matches("{\"n\":…,\"b\":[…]}\n", "{\"n\":123,\"b\":[]}\n"));
+        assert!(!matches("{\"n\":…,\"b\":[…]}\n", "{\"n\":123,\"c\":[]}\n"));
+        assert!(matches("a\n…\nz\n", "a\nb\nc\nz\n"));
+        assert!(matches("a\n...\n", "a\n"));
+        assert!(!matches("a\n…\nz\n", "a\nb\n"));
+    }
+}
