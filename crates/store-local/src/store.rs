@@ -325,14 +325,7 @@ impl TransactionalStore for LocalStore {
     }
 
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
-        if changes.len() > MAX_COMMIT_CHANGES {
-            return Err(StoreError::TooManyChanges { changes: changes.len(), limit: MAX_COMMIT_CHANGES });
-        }
-        let mut keys: Vec<&Key> = changes.iter().map(Change::key).collect();
-        keys.sort_unstable();
-        if let Some([key, _]) = keys.array_windows().find(|[one, next]| one == next) {
-            return Err(StoreError::RepeatedKey { key: (*key).clone() });
-        }
+        Change::check_form(&changes)?;
         let changes = changes.into_iter().map(|change| self.plain(change)).collect::<Result<_, _>>()?;
         self.ask(|reply| Request::Commit { changes, reply }).await
     }

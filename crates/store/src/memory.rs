@@ -8,7 +8,7 @@ mod tests;
 pub use space::MemoryLimits;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     fmt,
     hash::{BuildHasher, RandomState},
     ops::Bound,
@@ -178,7 +178,7 @@ impl TransactionalStore for MemoryStore {
     }
 
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
-        check_form(&changes)?;
+        Change::check_form(&changes)?;
         let changes = changes.into_iter().map(|change| self.prepare(change)).collect::<Result<Vec<_>, _>>()?;
         let mut state = self.0.state.write();
         for change in &changes {
@@ -255,18 +255,6 @@ impl Snapshot for MemorySnapshot {
 
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
         self.stored(key)?.cloned().map(|stored| stored.read(range)).transpose()
-    }
-}
-
-/// Fails where the changes do not make a commit, whatever the store holds.
-fn check_form(changes: &[Change]) -> Result<(), StoreError> {
-    if changes.len() > MAX_COMMIT_CHANGES {
-        return Err(StoreError::TooManyChanges { changes: changes.len(), limit: MAX_COMMIT_CHANGES });
-    }
-    let mut named = HashSet::with_capacity(changes.len());
-    match changes.iter().map(Change::key).find(|key| !named.insert(*key)) {
-        Some(key) => Err(StoreError::RepeatedKey { key: key.clone() }),
-        None => Ok(()),
     }
 }
 

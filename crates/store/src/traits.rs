@@ -8,7 +8,7 @@
 //! - Every method may be called from many tasks at once. A future that is dropped leaves the store as it was, or with
 //!   the whole of the change made; nothing else remains of it.
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use async_trait::async_trait;
 
@@ -176,6 +176,19 @@ impl Change {
         match self {
             Self::Set { staged, .. } => staged.key(),
             Self::Erase { key, .. } | Self::Check { key, .. } => key,
+        }
+    }
+
+    /// Fails where the changes do not make a commit, whatever the store holds: there are too many, or a key is named
+    /// twice. Implementations of [`TransactionalStore::commit`] begin with this.
+    pub fn check_form(changes: &[Self]) -> Result<(), StoreError> {
+        if changes.len() > MAX_COMMIT_CHANGES {
+            return Err(StoreError::TooManyChanges { changes: changes.len(), limit: MAX_COMMIT_CHANGES });
+        }
+        let mut named = HashSet::with_capacity(changes.len());
+        match changes.iter().map(Self::key).find(|key| !named.insert(*key)) {
+            Some(key) => Err(StoreError::RepeatedKey { key: key.clone() }),
+            None => Ok(()),
         }
     }
 
