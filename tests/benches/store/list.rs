@@ -14,7 +14,7 @@ pub(crate) fn run(index: IndexKind, keys: u64) {
     let zarrd = Zarrd::start(index, &dir);
     println!("start with {keys} keys ({index}): {:.2} s", zarrd.started_in.as_secs_f64());
     let mut connection = Connection::open(zarrd.address);
-    for (what, path) in [("1,000 keys", "/store/flat/500/"), ("1,000 prefixes", "/store/deep/")] {
+    for (what, path) in [("1,000 keys", "/store/flat/250/"), ("1,000 prefixes", "/store/deep/")] {
         let head = format!("GET {path}?limit=1000 HTTP/1.1\r\nhost: localhost\r\naccept: application/json\r\n\r\n");
         let times: Vec<f64> = (0..50)
             .map(|_| {
