@@ -1,6 +1,11 @@
 //! A store has one server at a time.
 
-use zarrd_tests::server::{Launch, zarrd_with};
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use zarrd_tests::{
+    server::{Launch, zarrd_with},
+    skip::skip,
+};
 
 #[test]
 fn a_second_server_is_refused_and_told_who_holds_the_store() {
@@ -14,4 +19,18 @@ fn a_second_server_is_refused_and_told_who_holds_the_store() {
     // It did not disturb the first, whose end makes room, also a sudden one.
     first.kill();
     Launch::sled(dir.path()).start().stop();
+}
+
+/// In memory, where opening takes no time, a lock that is given back late would show.
+#[test]
+fn a_new_store_starts_every_time() {
+    let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
+        skip("a file system in memory at /dev/shm");
+        return;
+    };
+    for kind in ["sled", "redb"] {
+        for number in 0..20 {
+            Launch::of(format_args!("{kind}:{}/{kind}-{number}", dir.path().display())).start().stop();
+        }
+    }
 }
