@@ -69,6 +69,12 @@ impl Refusal {
         Self::new(Problem::new(ProblemType::NoSuchKey).with_members(members))
     }
 
+    /// No key lies below the prefix.
+    pub(crate) fn no_such_prefix(prefix: &::store::Prefix) -> Self {
+        let detail = format!("no key lies below {prefix}");
+        Self::new(Problem::new(ProblemType::NoSuchKey).with_detail(detail))
+    }
+
     /// The resource does not have the method.
     pub(crate) fn method(method: &Method, allow: &str) -> Self {
         let methods = allow.split(", ").map(str::to_owned).collect();

@@ -100,6 +100,14 @@ fn links(html: &str) -> Vec<&str> {
 const BROWSER: [(&str, &str); 1] = [("accept", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8")];
 
 #[tokio::test]
+async fn links_to_nothing_are_missing_and_an_empty_list_is_not() {
+    let site = example().await;
+    site.get("/store/nothing/", &BROWSER).await.problem(ProblemType::NoSuchKey);
+    assert_eq!(site.get("/store/nothing/", &[]).await.status, StatusCode::OK);
+    assert_eq!(Site::new().get("/store/", &BROWSER).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn html_is_links_and_nothing_else() {
     let site = example().await;
     site.set("a/<b>&\"'", b"1").await;

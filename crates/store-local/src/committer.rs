@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 use crate::{
     failure::Failure,
     index::{Batch, Index, IndexError, Meta, Step, catch, fingerprint},
+    open::Lock,
     pins::Pins,
     progress::Progress,
     record::{FileId, Place, Record, now_millis},
@@ -68,6 +69,8 @@ pub(crate) struct Committer {
     pub(crate) failure: Arc<Failure>,
     /// What the index says of itself now; its commit is the last one given out.
     pub(crate) meta: Meta,
+    /// Nobody else may open the store before the last round is done.
+    pub(crate) lock: Lock,
 }
 
 /// The changes of a round, on top of what the index has.

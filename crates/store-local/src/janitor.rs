@@ -1,7 +1,7 @@
 //! The thread that removes files nothing refers to.
 
 use std::{
-    sync::{Arc, mpsc},
+    sync::{Arc, Weak, mpsc},
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -22,7 +22,7 @@ enum Job {
     Remove(Vec<FileId>),
     /// Answers once all that was asked before is done.
     Drain(mpsc::Sender<()>),
-    Watch(Arc<Pins>),
+    Watch(Weak<Pins>),
     Stop,
 }
 
@@ -50,9 +50,9 @@ impl Janitor {
         let _ = done.recv();
     }
 
-    /// Looks these pins over from now on.
-    pub(crate) fn watch(&self, pins: Arc<Pins>) {
-        self.send(Job::Watch(pins));
+    /// Looks these pins over from now on. They hold a janitor themselves, so they are not kept.
+    pub(crate) fn watch(&self, pins: &Arc<Pins>) {
+        self.send(Job::Watch(Arc::downgrade(pins)));
     }
 
     /// Ends the thread once all that was asked before is done.
@@ -69,16 +69,16 @@ impl Janitor {
 }
 
 fn work(directory: &Directory, jobs: &mpsc::Receiver<Job>) {
-    let mut pins = None::<Arc<Pins>>;
+    let mut pins = Weak::<Pins>::new();
     loop {
         match jobs.recv_timeout(SWEEP) {
             Ok(Job::Remove(files)) => remove(directory, &files),
             Ok(Job::Drain(done)) => {
                 let _ = done.send(());
             }
-            Ok(Job::Watch(watched)) => pins = Some(watched),
+            Ok(Job::Watch(watched)) => pins = watched,
             Err(mpsc::RecvTimeoutError::Timeout) => {
-                if let Some(pins) = &pins {
+                if let Some(pins) = pins.upgrade() {
                     remove(directory, &pins.sweep());
                 }
             }

@@ -27,7 +27,7 @@ use crate::{
     failure::Failure,
     index::Index,
     janitor::Janitor,
-    open::{self, Identity, Lock, Opened, Paths},
+    open::{self, Identity, Opened, Paths},
     pins::Pins,
     record::{FileId, Record},
     snapshot::LocalSnapshot,
@@ -64,7 +64,6 @@ pub(crate) struct Core {
 struct Threads {
     committer: JoinHandle<Committer>,
     janitor: JoinHandle<()>,
-    lock: Arc<Lock>,
 }
 
 /// How much may be read ahead of answers, over all readers, in KiB.
@@ -122,9 +121,10 @@ impl LocalStore {
         let Opened { lock, paths, identity, index, meta, progress, epoch, directory, .. } = opened;
         let (janitor, janitor_thread) = Janitor::start(directory.clone())?;
         let pins = Pins::new(meta.commit, options.pin_timeout, janitor.clone());
-        janitor.watch(Arc::clone(&pins));
+        janitor.watch(&pins);
         let failure = Arc::new(Failure::default());
         let committer = Committer {
+            lock,
             store_id: identity.id,
             index: Arc::clone(&index),
             directory: directory.clone(),
@@ -134,7 +134,7 @@ impl LocalStore {
             meta,
         };
         let (requests, committer_thread) = committer.start()?;
-        let threads = Threads { committer: committer_thread, janitor: janitor_thread, lock: Arc::new(lock) };
+        let threads = Threads { committer: committer_thread, janitor: janitor_thread };
         Ok(Self(Arc::new(Core {
             cursors: CursorSeal::new(identity.secret),
             paths,
@@ -230,9 +230,9 @@ impl Core {
         self.janitor.stop();
         // The janitor has nothing left that must not be lost, so how it ended does not matter.
         let _ = threads.janitor.join();
-        let commit = committer.meta.commit;
-        let synced = committer.progress.sync();
-        drop(committer);
+        let Committer { index, progress, meta, lock, .. } = committer;
+        let synced = progress.sync();
+        drop(index);
         // Dropping the last handle closes the index, which may panic on damage.
         let index = self.index.write().take();
         crate::index::catch(|| {
@@ -242,8 +242,8 @@ impl Core {
         .map_err(store_error)?;
         self.failure.check()?;
         synced.map_err(|error| StoreError::io("sync the progress", error))?;
-        open::seal(&self.paths, commit).map_err(|error| StoreError::io("seal the store", error))?;
-        drop(threads.lock);
+        open::seal(&self.paths, meta.commit).map_err(|error| StoreError::io("seal the store", error))?;
+        drop(lock);
         Ok(())
     }
 }

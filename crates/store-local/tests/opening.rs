@@ -204,6 +204,32 @@ async fn a_store_has_one_owner_and_one_index() {
     open(dir.path(), IndexKind::Sled).await.unwrap();
 }
 
+/// How many of this process's open files lie below a directory.
+fn open_files(dir: &Path) -> usize {
+    let files = fs::read_dir("/proc/self/fd").unwrap();
+    files.filter(|file| fs::read_link(file.as_ref().unwrap().path()).is_ok_and(|path| path.starts_with(dir))).count()
+}
+
+#[tokio::test]
+async fn a_store_that_is_dropped_without_closing_lets_go_of_everything() {
+    for kind in KINDS {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path(), kind).await.unwrap();
+        set(&store, "a", vec![1; 10_000]).await;
+        assert!(open_files(dir.path()) > 0);
+        drop(store);
+        for _ in 0..1000 {
+            if open_files(dir.path()) == 0 {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert_eq!(open_files(dir.path()), 0, "{kind}");
+        let store = open(dir.path(), kind).await.unwrap();
+        assert!(store.head(&key("a")).await.unwrap().is_some());
+    }
+}
+
 #[tokio::test]
 async fn a_directory_with_other_files_is_not_made_a_store() {
     let dir = tempfile::tempdir().unwrap();

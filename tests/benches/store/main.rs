@@ -12,6 +12,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::string_slice,
     reason = "a benchmark fails by panicking"
 )]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command of its own")]

@@ -79,7 +79,12 @@ async fn lines(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response,
 }
 
 /// All children, page by page from the store but in one page for the reader, who knows no cursors.
+///
+/// A prefix without keys is told as missing here: programs that follow links take any page for a thing that is there.
 async fn links(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response, Refusal> {
+    if !prefix.is_root() && app.store().list_prefix(prefix, Page::first(1)).await?.keys.is_empty() {
+        return Err(Refusal::no_such_prefix(prefix));
+    }
     let pages = walk::dir(app.store().clone(), prefix.clone(), query).await?;
     let rows = {
         let prefix = prefix.clone();

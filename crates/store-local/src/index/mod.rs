@@ -114,6 +114,36 @@ pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T, IndexError>) -> Result<T
     })
 }
 
+/// Visits the entries that `seek` gives from a key on, seeking anew wherever the visitor passes something over.
+fn walk<K, I>(
+    from: &[u8],
+    visit: &mut dyn FnMut(&[u8], Bytes) -> Step,
+    seek: impl Fn(&[u8]) -> Result<I, IndexError>,
+) -> Result<(), IndexError>
+where
+    K: AsRef<[u8]>,
+    I: Iterator<Item = Result<(K, Bytes), IndexError>>,
+{
+    let mut from = from.to_vec();
+    'seek: loop {
+        for entry in seek(&from)? {
+            let (key, record) = entry?;
+            if key.as_ref() == META_KEY {
+                continue;
+            }
+            match visit(key.as_ref(), record) {
+                Step::Next => {}
+                Step::Seek(next) => {
+                    from = next;
+                    continue 'seek;
+                }
+                Step::Stop => return Ok(()),
+            }
+        }
+        return Ok(());
+    }
+}
+
 impl Meta {
     const LEN: usize = 32;
 

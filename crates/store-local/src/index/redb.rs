@@ -5,7 +5,7 @@ use std::path::Path;
 use bytes::Bytes;
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};
 
-use super::{Batch, Index, IndexError, META_KEY, Step, catch};
+use super::{Batch, Index, IndexError, META_KEY, Step, catch, walk};
 
 const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("keys");
 
@@ -45,24 +45,13 @@ impl Index for RedbIndex {
     fn scan(&self, from: &[u8], visit: &mut dyn FnMut(&[u8], Bytes) -> Step) -> Result<(), IndexError> {
         catch(|| {
             let table = self.db.begin_read().map_err(redb_error)?.open_table(TABLE).map_err(redb_error)?;
-            let mut from = from.to_vec();
-            'seek: loop {
-                for entry in table.range(from.as_slice()..).map_err(redb_error)? {
+            walk(from, visit, |from| {
+                let entries = table.range(from..).map_err(redb_error)?;
+                Ok(entries.map(|entry| {
                     let (key, record) = entry.map_err(redb_error)?;
-                    if key.value() == META_KEY {
-                        continue;
-                    }
-                    match visit(key.value(), copy(record.value())) {
-                        Step::Next => {}
-                        Step::Seek(next) => {
-                            from = next;
-                            continue 'seek;
-                        }
-                        Step::Stop => return Ok(()),
-                    }
-                }
-                return Ok(());
-            }
+                    Ok((copy(key.value()), copy(record.value())))
+                }))
+            })
         })
     }
 
@@ -85,8 +74,8 @@ impl Index for RedbIndex {
     }
 }
 
-fn copy(record: &[u8]) -> Bytes {
-    Bytes::copy_from_slice(record)
+fn copy(bytes: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(bytes)
 }
 
 /// redb has an error type for each call, all of which turn into its common one.

@@ -4,12 +4,16 @@
 //! flushes the drive's cache nor the file's metadata. So every batch ends with an `fdatasync` of the log file `db`
 //! that sled writes.
 
-use std::{fs::File, path::Path};
+use std::{
+    fs::{File, TryLockError},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use parking_lot::RwLock;
 
-use super::{Batch, Index, IndexError, META_KEY, Step, catch};
+use super::{Batch, Index, IndexError, META_KEY, Step, catch, walk};
 
 /// The size of sled's segments. A page larger than a quarter of it would go to a file of its own that sled never
 /// syncs; neither a leaf of 16 inline values nor a node of 256 keys of a thousand bytes comes near that.
@@ -21,10 +25,37 @@ pub(super) const FILE: &str = "db";
 /// See the module's page.
 pub(crate) struct SledIndex {
     db: sled::Db,
+    /// Dropped after `db`.
+    _released: Released,
     /// The file that sled appends to, opened once more to be synced.
     log: File,
     /// Held for reading while several keys are looked up, and for writing while a batch becomes visible.
     visible: RwLock<()>,
+}
+
+/// Waits, when it is dropped, until sled has let go of its file.
+///
+/// Tasks of sled's thread pool go on for a moment after its last handle is gone, and may still cut the file's free end off. They
+/// hold sled's lock on the file, so once that can be had nothing changes the file any more: it can be summed, or
+/// opened again.
+struct Released(PathBuf);
+
+/// How long sled is waited for: far longer than any task takes.
+const LONGEST_RELEASE: Duration = Duration::from_secs(30);
+
+impl Drop for Released {
+    fn drop(&mut self) {
+        let begin = Instant::now();
+        while let Ok(file) = File::open(&self.0)
+            && matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+        {
+            if begin.elapsed() > LONGEST_RELEASE {
+                tracing::warn!(file = %self.0.display(), "sled does not let go of its file");
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 impl SledIndex {
@@ -37,7 +68,7 @@ impl SledIndex {
             .flush_every_ms(None)
             .open()?;
         let log = File::open(dir.join(FILE)).map_err(IndexError::Sync)?;
-        let index = Self { db, log, visible: RwLock::new(()) };
+        let index = Self { db, _released: Released(dir.join(FILE)), log, visible: RwLock::new(()) };
         // What opening wrote must not be lost under the first batch.
         index.sync()?;
         Ok(index)
@@ -61,24 +92,10 @@ impl Index for SledIndex {
 
     fn scan(&self, from: &[u8], visit: &mut dyn FnMut(&[u8], Bytes) -> Step) -> Result<(), IndexError> {
         catch(|| {
-            let mut from = from.to_vec();
-            'seek: loop {
-                for entry in self.db.range(from.as_slice()..) {
-                    let (key, record) = entry?;
-                    if key == META_KEY {
-                        continue;
-                    }
-                    match visit(&key, Bytes::from_owner(record)) {
-                        Step::Next => {}
-                        Step::Seek(next) => {
-                            from = next;
-                            continue 'seek;
-                        }
-                        Step::Stop => return Ok(()),
-                    }
-                }
-                return Ok(());
-            }
+            walk(from, visit, |from| {
+                let entries = self.db.range(from..);
+                Ok(entries.map(|entry| entry.map(|(key, record)| (key, Bytes::from_owner(record))).map_err(Into::into)))
+            })
         })
     }
 

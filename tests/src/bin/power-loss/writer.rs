@@ -12,6 +12,13 @@ use store_local::{LocalStore, Options};
 
 use crate::Plan;
 
+/// What the tasks do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    Load,
+    LoadAndChurn,
+}
+
 /// Tasks that write at once, each on keys of its own.
 const WRITERS: u32 = 32;
 
@@ -50,7 +57,7 @@ pub(crate) fn run(plan: &Plan) -> ExitCode {
             move |line: String| out.lock().unwrap().write_all(line.as_bytes()).expect("the driver reads")
         };
         let keys = plan.keys;
-        let tasks = |churn: bool| {
+        let tasks = |work: Work| {
             let tasks = (0..WRITERS).map(|writer| {
                 let (store, say) = (store.clone(), say.clone());
                 tokio::spawn(async move {
@@ -60,7 +67,10 @@ pub(crate) fn run(plan: &Plan) -> ExitCode {
                     for key in &mine {
                         set(&store, *key, number, &say).await;
                     }
-                    while churn {
+                    if work == Work::Load {
+                        return;
+                    }
+                    loop {
                         number += 1;
                         let key = mine[random.random_range(0..mine.len())];
                         if random.random_ratio(1, 20) {
@@ -72,9 +82,9 @@ pub(crate) fn run(plan: &Plan) -> ExitCode {
             });
             futures::future::join_all(tasks)
         };
-        tasks(false).await;
+        tasks(Work::Load).await;
         say("loaded\n".to_owned());
-        tasks(true).await;
+        tasks(Work::LoadAndChurn).await;
     });
     ExitCode::FAILURE
 }
