@@ -22,7 +22,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             index: IndexKind::Sled,
-            cache_bytes: 256 << 20,
+            cache_bytes: 128 << 20,
             reserve_bytes: None,
             pin_timeout: Duration::from_secs(300),
         }

@@ -187,6 +187,17 @@ async fn damaged_files_of_the_store_itself_are_named() {
         }
         fs::write(&path, sound).unwrap();
     }
+    let path = dir.path().join("zarrd.json");
+    let sound = fs::read_to_string(&path).unwrap();
+    for digit in ["\"id\": \"", "\"secret\": \""] {
+        // The lowest bit of a digit's character: another digit.
+        flip(&path, (sound.find(digit).unwrap() + digit.len()) as u64);
+        match open(dir.path(), IndexKind::Sled).await {
+            Err(OpenError::Damaged { file, .. }) => assert_eq!(file, path),
+            other => panic!("{digit}: {other:?}"),
+        }
+        fs::write(&path, &sound).unwrap();
+    }
     open(dir.path(), IndexKind::Sled).await.unwrap();
 }
 

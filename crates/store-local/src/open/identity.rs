@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Paths, damaged, sync_dir};
 use crate::{Damage, IndexKind, OpenError};
@@ -25,21 +26,34 @@ pub(crate) struct Identity {
     #[serde(with = "hex")]
     pub(crate) secret: u64,
     pub(crate) index: IndexKind,
+    /// Of all the above, since a wrong id would make everything else look damaged.
+    #[serde(with = "hex")]
+    checksum: u64,
 }
 
 impl Identity {
     pub(super) fn new(index: IndexKind) -> Self {
-        Self { format: FORMAT, id: rand::random(), secret: rand::random(), index }
+        let identity = Self { format: FORMAT, id: rand::random(), secret: rand::random(), index, checksum: 0 };
+        Self { checksum: identity.sum(), ..identity }
     }
 
     pub(super) fn read(paths: &Paths) -> Result<Self, OpenError> {
         let path = paths.identity();
         let text = fs::read(&path).map_err(OpenError::io("read", &path))?;
-        let identity: Self = serde_json::from_slice(&text).map_err(|error| damaged(path, Damage::Text(error)))?;
+        let identity: Self =
+            serde_json::from_slice(&text).map_err(|error| damaged(path.clone(), Damage::Text(error)))?;
         if identity.format != FORMAT {
             return Err(OpenError::OtherFormat { dir: paths.dir.clone(), found: identity.format });
         }
+        if identity.checksum != identity.sum() {
+            return Err(damaged(path, Damage::Content));
+        }
         Ok(identity)
+    }
+
+    fn sum(&self) -> u64 {
+        let Self { format, id, secret, index, checksum: _ } = self;
+        xxh3_64(format!("{format} {id:016x} {secret:016x} {index}").as_bytes())
     }
 
     pub(super) fn write(&self, paths: &Paths) -> Result<(), OpenError> {
