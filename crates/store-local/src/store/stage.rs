@@ -31,12 +31,17 @@ enum File {
     Writing(tokio::task::JoinHandle<Result<Writer, StoreError>>),
 }
 
-/// Bytes in a buffer, once there are any.
+/// Bytes that are gathered. An upload takes a buffer only once it has brought more than a few bytes, so that many slow
+/// ones do not hold many buffers.
 #[derive(Default)]
 struct Gathered {
+    few: Vec<u8>,
     buffer: Option<Buffer>,
     len: usize,
 }
+
+/// How many bytes are few.
+const FEW: usize = 32 << 10;
 
 /// Writes a value without making it visible: into memory if it is small, else into a file that is durable but for its
 /// directory's entry.
@@ -127,14 +132,27 @@ impl Gathered {
     /// Takes as much of `piece` as there is room for, and gives back the rest.
     fn take<'p>(&mut self, piece: &'p [u8], buffers: &Buffers) -> &'p [u8] {
         let (now, rest) = piece.split_at(piece.len().min(PIECE.saturating_sub(self.len)));
-        let end = self.len.saturating_add(now.len());
-        self.buffer.get_or_insert_with(|| buffers.take()).part(self.len, end).copy_from_slice(now);
+        let (start, end) = (self.len, self.len.saturating_add(now.len()));
         self.len = end;
+        if end <= FEW {
+            self.few.extend_from_slice(now);
+            return rest;
+        }
+        let few = &self.few;
+        let buffer = self.buffer.get_or_insert_with(|| {
+            let mut buffer = buffers.take();
+            buffer.part(0, few.len()).copy_from_slice(few);
+            buffer
+        });
+        buffer.part(start, end).copy_from_slice(now);
         rest
     }
 
     fn bytes(&mut self) -> &[u8] {
-        self.buffer.as_mut().map(|buffer| buffer.part(0, self.len)).unwrap_or_default()
+        match &mut self.buffer {
+            Some(buffer) => buffer.part(0, self.len),
+            None => &self.few,
+        }
     }
 }
 
