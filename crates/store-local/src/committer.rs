@@ -6,7 +6,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ops::ControlFlow,
     sync::{Arc, mpsc},
     thread::{self, JoinHandle},
 };
@@ -146,7 +145,8 @@ impl Committer {
                 Action::Set(value) => {
                     let record = Record { commit: round.meta.commit, modified, place: value.place() };
                     let version = record.version(self.store_id);
-                    round.set(change.key, record.encode_in(self.store_id), found, value.into_file());
+                    let bytes = record.encode(&change.key, self.store_id);
+                    round.set(change.key, bytes, found, value.into_file());
                     Outcome::Set(Written { version, replaced })
                 }
             }
@@ -157,17 +157,14 @@ impl Committer {
     fn erase_prefix(&self, round: &mut Round, prefix: &Prefix, limit: usize) -> Result<u64, StoreError> {
         let mut keys = BTreeSet::new();
         // Keys that this round set or erased are seen in the round, the others in the index.
-        let mut visit = |key: &[u8]| match Key::from_bytes(key) {
-            Ok(key) if prefix.contains(&key) => {
-                keys.insert(key);
-                if keys.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        let scan = self.index.scan(prefix.as_bytes(), &mut |key, _| match Key::from_bytes(key) {
+            Ok(key) if prefix.contains(&key) && keys.len() < limit => {
+                if !matches!(round.changes.get(&key), Some(None)) {
+                    keys.insert(key);
+                }
+                Step::Next
             }
-            _ => ControlFlow::Break(()),
-        };
-        let erased = &round.changes;
-        let scan = self.index.scan(prefix.as_bytes(), &mut |key, _| {
-            let gone = std::str::from_utf8(key).is_ok_and(|key| matches!(erased.get(key), Some(None)));
-            if gone || visit(key).is_continue() { Step::Next } else { Step::Stop }
+            _ => Step::Stop,
         });
         scan.map_err(store_error)?;
         let set = round.changes.iter().filter(|(key, record)| record.is_some() && prefix.contains(key));
@@ -244,14 +241,7 @@ impl Round {
         }
     }
 
-    fn set(
-        &mut self,
-        key: Key,
-        record: impl FnOnce(&Key) -> Vec<u8>,
-        found: Option<(Bytes, Record)>,
-        file: Option<StagedFile>,
-    ) {
-        let record = record(&key);
+    fn set(&mut self, key: Key, record: Vec<u8>, found: Option<(Bytes, Record)>, file: Option<StagedFile>) {
         self.forget(&key, found);
         self.meta.keys = self.meta.keys.saturating_add(1);
         self.meta.digest ^= fingerprint(key.as_bytes(), &record);
@@ -310,12 +300,6 @@ impl StagedValue {
             Self::Inline(_) => None,
             Self::File(staged) => Some(staged),
         }
-    }
-}
-
-impl Record {
-    fn encode_in(self, store_id: u64) -> impl FnOnce(&Key) -> Vec<u8> {
-        move |key| self.encode(key, store_id)
     }
 }
 

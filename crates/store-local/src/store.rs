@@ -96,16 +96,6 @@ impl LocalStore {
         blocking(move || core.close()).await
     }
 
-    /// The store's directory.
-    pub fn dir(&self) -> &Path {
-        &self.0.paths.dir
-    }
-
-    /// Which index it has.
-    pub fn index_kind(&self) -> IndexKind {
-        self.0.identity.index
-    }
-
     /// Reads every value and checks it against its checksums, from the first key to the last. `progress` is told what
     /// has been looked at so far, after each value.
     pub async fn check(
@@ -158,12 +148,10 @@ impl LocalStore {
     async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, StoreError> {
         self.0.failure.check()?;
         let (reply, answer) = oneshot::channel();
-        {
-            let requests = self.0.requests.lock();
-            let sender = requests.as_ref().ok_or(StoreError::Closed)?;
-            if sender.send(request(reply)).is_err() {
-                return Err(self.0.committer_is_gone());
-            }
+        let sent = self.0.requests.lock().as_ref().ok_or(StoreError::Closed)?.send(request(reply));
+        // The lock is given back here, since finding out why the committer is gone takes it again.
+        if sent.is_err() {
+            return Err(self.0.committer_is_gone());
         }
         answer.await.unwrap_or_else(|_| Err(self.0.committer_is_gone()))
     }
@@ -361,5 +349,28 @@ impl LocalStore {
 impl std::fmt::Debug for LocalStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LocalStore").field("dir", &self.0.paths.dir).field("index", &self.0.identity.index).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_store_without_its_committer_is_read_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::open(dir.path(), Options::default()).await.unwrap();
+        let key = Key::parse("a").unwrap();
+        store.set(&key, "old".into(), Precondition::none()).await.unwrap();
+        // As after a panic of the committer's thread: nobody receives.
+        let (sender, receiver) = mpsc::channel();
+        drop(receiver);
+        *store.0.requests.lock() = Some(sender);
+        for _ in 0..2 {
+            let result = store.set(&key, "new".into(), Precondition::none()).await;
+            assert!(matches!(result, Err(StoreError::ReadOnly)), "{result:?}");
+        }
+        assert!(matches!(store.writable().await, Err(StoreError::ReadOnly)));
+        assert_eq!(store.get(&key, None).await.unwrap().unwrap().bytes().await.unwrap(), "old");
     }
 }
