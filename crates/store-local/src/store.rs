@@ -22,7 +22,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 pub(crate) use self::read::value_of;
 use crate::{
-    CheckReport, Damaged, IndexKind, OpenError, Options, blocking, check,
+    CheckReport, Damaged, OpenError, Options, blocking, check,
     committer::{Action, Committer, PlainChange, Reply, Request, StagedValue, store_error},
     failure::Failure,
     index::Index,
