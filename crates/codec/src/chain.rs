@@ -1,0 +1,127 @@
+//! Codecs one after the other.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use meta::{codecs::CodecSpec, data_type::StoredOrder, limits::MAX_CODECS};
+
+use crate::{
+    ArrayToArray, ArrayToBytes, BytesToBytes, ChainError, CodecError, Elements, EncodedLen, Input, Representation,
+    Resolved, Serialized, Sharding, registry,
+};
+
+/// The codecs of an array, made for its chunks.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    array: Representation,
+    to_array: Vec<Arc<dyn ArrayToArray>>,
+    to_bytes: Arc<dyn ArrayToBytes>,
+    /// Each with how long the bytes can be that it is given to encode.
+    bytes: Vec<(Arc<dyn BytesToBytes>, Option<EncodedLen>)>,
+    len: Option<EncodedLen>,
+}
+
+/// Which parts of a chunk can be read without the rest.
+#[derive(Clone, Copy, Debug)]
+pub enum Access<'a> {
+    /// None: the chunk is decoded whole.
+    Whole,
+    /// Every element: they are stored one after the other in C order, in this byte order.
+    Elements(&'a StoredOrder),
+    /// Every inner chunk: it is a shard.
+    Shard(&'a Sharding),
+}
+
+impl Chain {
+    /// Makes the codecs of a model for chunks of one representation.
+    pub fn resolve(specs: &[CodecSpec], array: Representation) -> Result<Self, ChainError> {
+        Self::resolve_within(specs, array, 0)
+    }
+
+    /// As [`resolve`](Self::resolve), with `depth` shards around the chain.
+    pub(crate) fn resolve_within(specs: &[CodecSpec], array: Representation, depth: usize) -> Result<Self, ChainError> {
+        if specs.len() > MAX_CODECS {
+            return Err(ChainError::TooManyCodecs { found: specs.len() });
+        }
+        let mut specs = specs.iter();
+        let mut current = array.clone();
+        let mut to_array = Vec::new();
+        let to_bytes = loop {
+            let spec = specs.next().ok_or(ChainError::NoArrayToBytes)?;
+            match registry::resolve(spec, Input::Array(&current), depth)? {
+                Resolved::ArrayToArray(codec, encoded) => {
+                    to_array.push(codec);
+                    current = encoded;
+                }
+                Resolved::ArrayToBytes(codec) => break codec,
+                Resolved::BytesToBytes(_) => return Err(ChainError::NoArrayToBytes),
+            }
+        };
+        let mut serialized = Serialized { items: to_bytes.items(), len: to_bytes.encoded_len() };
+        let mut bytes = Vec::new();
+        for spec in specs {
+            let Resolved::BytesToBytes(codec) = registry::resolve(spec, Input::Bytes(&serialized), depth)? else {
+                let reason = "it is given bytes instead of an array".to_owned();
+                return Err(ChainError::Place { codec: spec.full_name(), reason });
+            };
+            let encoded = serialized.len.map(|len| longest(codec.as_ref(), len));
+            bytes.push((codec.clone(), serialized.len));
+            serialized = Serialized { items: codec.items(serialized.items.as_ref()), len: encoded };
+        }
+        Ok(Self { array, to_array, to_bytes, bytes, len: serialized.len })
+    }
+
+    /// What its chunks are.
+    pub fn array(&self) -> &Representation {
+        &self.array
+    }
+
+    /// How long an encoded chunk can be; `None` where elements of variable length leave that open. What is longer is no chunk of
+    /// this array.
+    pub fn encoded_len(&self) -> Option<EncodedLen> {
+        self.len
+    }
+
+    /// How many bytes of memory decoding takes at one time, at the most and without the encoded bytes; `None` where elements of variable length
+    /// leave that to the budget.
+    pub fn working_len(&self) -> Option<u64> {
+        let stages = self.bytes.iter().map(|(_, len)| len.map(EncodedLen::max));
+        stages.into_iter().try_fold(self.array.fixed_len()?, |sum, len| sum.checked_add(len?))
+    }
+
+    /// Which parts of a chunk can be read without the rest.
+    pub fn access(&self) -> Access<'_> {
+        if !self.to_array.is_empty() || !self.bytes.is_empty() {
+            return Access::Whole;
+        }
+        match self.to_bytes.as_sharding() {
+            Some(sharding) => Access::Shard(sharding),
+            None => self.to_bytes.stored_order().map_or(Access::Whole, Access::Elements),
+        }
+    }
+
+    /// Decodes a chunk. `budget` bounds what elements of variable length, and the bytes that they are made of, may take.
+    pub fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
+        let mut bytes = encoded;
+        for (codec, len) in self.bytes.iter().rev() {
+            bytes = codec.decode(bytes, len.map_or(budget, EncodedLen::max))?;
+        }
+        let elements = self.to_bytes.decode(bytes, budget)?;
+        self.to_array.iter().rev().try_fold(elements, |elements, codec| codec.decode(elements))
+    }
+
+    /// Encodes a chunk.
+    pub fn encode(&self, elements: Elements) -> Result<Bytes, CodecError> {
+        let elements = self.to_array.iter().try_fold(elements, |elements, codec| codec.encode(elements))?;
+        let bytes = self.to_bytes.encode(elements)?;
+        self.bytes.iter().try_fold(bytes, |bytes, (codec, _)| codec.encode(bytes))
+    }
+}
+
+/// How long a codec's output can be, given the longest that it is made of.
+fn longest(codec: &dyn BytesToBytes, decoded: EncodedLen) -> EncodedLen {
+    match (decoded, codec.encoded_len(decoded.max())) {
+        (EncodedLen::Exact(_), encoded) => encoded,
+        (EncodedLen::AtMost(_), encoded) => EncodedLen::AtMost(encoded.max()),
+    }
+}

@@ -1,0 +1,4 @@
+//! One codec each.
+
+pub(crate) mod sharding;
+mod tiles;

@@ -1,0 +1,299 @@
+//! `sharding_indexed`: a chunk of chunks.
+//!
+//! Specification: [sharding codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.html).
+//! The 2020 draft's sharding storage transformer (`indexed` 1.0, zarr-python 2.13 to 2.18) is read into the same codec: its index has no checksum.
+//!
+//! ```json
+//! {"chunk_shape": [32, 32], "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip", "configuration": {"level": 1}}],
+//!  "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}], "index_location": "end"}
+//! ```
+//!
+//! A shard is its inner chunks in any order, gaps allowed, with an index of `(offset, length)` pairs before or after them. Limits: an inner chunk
+//! lies within the shard and outside its index, and is no longer than its chain allows; the index's chain has codecs of exact length only; shards
+//! are nested at most [`MAX_SHARD_DEPTH`](meta::limits::MAX_SHARD_DEPTH) deep.
+
+use std::{ops::Range, sync::Arc};
+
+use bytes::{Bytes, BytesMut};
+use meta::{
+    codecs::{CodecSpec, Namespace},
+    data_type::parse_v3,
+    grid::ChunkGrid,
+    limits::MAX_SHARD_DEPTH,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::tiles::{self, Tiles};
+use crate::{
+    ArrayToBytes, Chain, ChainError, CodecError, Elements, EncodedLen, Input, Plugin, Representation, Resolved,
+    registry::{configuration, refused},
+};
+
+const NAME: &str = "sharding_indexed";
+
+/// In the index, both of the pair of an inner chunk that is not there.
+const MISSING: u64 = u64::MAX;
+
+/// What an entry of the index has: two `u64`.
+const ENTRY: u64 = 16;
+
+pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::V3, name: NAME, resolve }];
+
+/// A codec that makes a shard of a chunk.
+#[derive(Debug)]
+pub struct Sharding {
+    shard: Representation,
+    inner: Chain,
+    /// How many inner chunks there are along each dimension, and in all.
+    inner_grid: Vec<u64>,
+    inner_chunks: u64,
+    index: Chain,
+    index_len: u64,
+    location: IndexLocation,
+}
+
+/// Where the inner chunks of one shard are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShardIndex {
+    /// Pairs of offset and length, in the C order of the inner chunks.
+    entries: Vec<[u64; 2]>,
+    shard_len: u64,
+    /// Which bytes of the shard are the index.
+    own: Range<u64>,
+    max_len: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    chunk_shape: Vec<u64>,
+    codecs: Vec<Value>,
+    #[serde(default = "default_index_codecs")]
+    index_codecs: Vec<Value>,
+    #[serde(default)]
+    index_location: IndexLocation,
+}
+
+/// Where the index is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum IndexLocation {
+    Start,
+    #[default]
+    End,
+}
+
+impl Sharding {
+    /// The chain of the inner chunks.
+    pub fn inner(&self) -> &Chain {
+        &self.inner
+    }
+
+    /// The shape of an inner chunk.
+    pub fn inner_shape(&self) -> &[u64] {
+        self.inner.array().shape()
+    }
+
+    /// The grid of the inner chunks within the shard.
+    pub fn inner_grid(&self) -> Option<ChunkGrid> {
+        ChunkGrid::regular(self.inner_shape())
+    }
+
+    /// Which number an inner chunk has in the index.
+    pub fn position(&self, inner: &[u64]) -> Option<u64> {
+        if inner.len() != self.inner_grid.len() {
+            return None;
+        }
+        self.inner_grid.iter().zip(inner).try_fold(0_u64, |position, (&count, &index)| {
+            if index >= count { None } else { position.checked_mul(count)?.checked_add(index) }
+        })
+    }
+
+    /// How many bytes of the shard its index has.
+    pub fn index_len(&self) -> u64 {
+        self.index_len
+    }
+
+    /// Which bytes of a shard of `shard_len` are its index; fails where it is too short to have one.
+    pub fn index_range(&self, shard_len: u64) -> Result<Range<u64>, CodecError> {
+        let rest = shard_len.checked_sub(self.index_len).ok_or(CodecError::Length {
+            codec: NAME,
+            expected: self.index_len,
+            found: shard_len,
+        })?;
+        Ok(match self.location {
+            IndexLocation::Start => 0..self.index_len,
+            IndexLocation::End => rest..shard_len,
+        })
+    }
+
+    /// Reads the index of a shard of `shard_len` bytes. The index itself is [`index_len`](Self::index_len) long, and so is what this allocates.
+    pub fn read_index(&self, encoded: Bytes, shard_len: u64) -> Result<ShardIndex, CodecError> {
+        let own = self.index_range(shard_len)?;
+        check_len(encoded.len() as u64, self.index_len)?;
+        let Elements::Fixed(decoded) = self.index.decode(encoded, self.index_len)? else { return Err(no_index()) };
+        let (pairs, []) = decoded.as_chunks::<{ ENTRY as usize }>() else { return Err(no_index()) };
+        let entries = pairs.iter().map(|pair| {
+            let number = |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |number, &byte| (number << 8) | u64::from(byte));
+            let (offset, length) = pair.split_at(pair.len() / 2);
+            [number(offset), number(length)]
+        });
+        let max_len = self.inner.encoded_len().map_or(u64::MAX, EncodedLen::max);
+        Ok(ShardIndex { entries: entries.collect(), shard_len, own, max_len })
+    }
+
+    /// Cuts a decoded shard into its inner chunks, in the order of the index.
+    fn tiles(&self) -> Result<Tiles, CodecError> {
+        Tiles::new(&self.shard, self.inner_shape()).ok_or_else(no_index)
+    }
+}
+
+impl ShardIndex {
+    /// Where an inner chunk is; `None` for one that is not there, which stands for fill values.
+    pub fn locate(&self, position: u64) -> Result<Option<Range<u64>>, CodecError> {
+        let entry = usize::try_from(position).ok().and_then(|position| self.entries.get(position));
+        let &[offset, length] = entry.ok_or_else(no_index)?;
+        if offset == MISSING && length == MISSING {
+            return Ok(None);
+        }
+        let wrong = |reason| Err(CodecError::Malformed { codec: NAME, reason });
+        let Some(end) = offset.checked_add(length).filter(|&end| end <= self.shard_len) else {
+            return wrong("an inner chunk lies outside its shard");
+        };
+        if length > 0 && offset < self.own.end && self.own.start < end {
+            return wrong("an inner chunk lies within the index");
+        }
+        if length > self.max_len {
+            return wrong("an inner chunk is longer than its codecs can make it");
+        }
+        Ok(Some(offset..end))
+    }
+}
+
+impl ArrayToBytes for Sharding {
+    fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
+        let shard_len = encoded.len() as u64;
+        let index = self.read_index(slice(&encoded, self.index_range(shard_len)?)?, shard_len)?;
+        let mut tiles = self.tiles()?;
+        let mut assembly = tiles::Assembly::new(&self.shard, budget)?;
+        for position in 0..self.inner_chunks {
+            let tile = tiles.next_tile().ok_or_else(no_index)?;
+            match index.locate(position)? {
+                None => assembly.fill(&tile)?,
+                Some(range) => {
+                    let remaining = assembly.remaining();
+                    assembly.place(&tile, self.inner.decode(slice(&encoded, range)?, remaining)?)?;
+                }
+            }
+        }
+        assembly.finish()
+    }
+
+    fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
+        let mut tiles = self.tiles()?;
+        let mut shard = BytesMut::new();
+        if self.location == IndexLocation::Start {
+            shard.resize(usize::try_from(self.index_len).map_err(|_| no_index())?, 0);
+        }
+        let mut entries = Vec::new();
+        for _ in 0..self.inner_chunks {
+            let tile = tiles.next_tile().ok_or_else(no_index)?;
+            let [offset, length] = match tiles::cut(&decoded, &self.shard, &tile)? {
+                chunk if tiles::is_fill(&chunk, self.shard.fill_value()) => [MISSING; 2],
+                chunk => {
+                    let bytes = self.inner.encode(chunk)?;
+                    let offset = shard.len() as u64;
+                    shard.extend_from_slice(&bytes);
+                    [offset, bytes.len() as u64]
+                }
+            };
+            entries.extend_from_slice(&offset.to_le_bytes());
+            entries.extend_from_slice(&length.to_le_bytes());
+        }
+        let index = self.index.encode(Elements::Fixed(entries.into()))?;
+        match self.location {
+            IndexLocation::End => shard.extend_from_slice(&index),
+            IndexLocation::Start => {
+                shard.get_mut(..index.len()).ok_or_else(no_index)?.copy_from_slice(&index);
+            }
+        }
+        Ok(shard.freeze())
+    }
+
+    fn encoded_len(&self) -> Option<EncodedLen> {
+        // Writers may leave gaps, for instance where they rewrote an inner chunk; they do not leave more than the chunks themselves.
+        let chunks = self.inner.encoded_len()?.max().saturating_mul(self.inner_chunks);
+        Some(EncodedLen::AtMost(chunks.saturating_mul(2).saturating_add(self.index_len)))
+    }
+
+    fn as_sharding(&self) -> Option<&Sharding> {
+        Some(self)
+    }
+}
+
+fn resolve(spec: &CodecSpec, input: Input<'_>, depth: usize) -> Result<Resolved, ChainError> {
+    let shard = input.array(spec)?.clone();
+    if depth >= MAX_SHARD_DEPTH {
+        return Err(ChainError::TooDeep);
+    }
+    let Configuration { chunk_shape, codecs, index_codecs, index_location } = configuration(spec)?;
+    let inner_grid = inner_grid(&shard, &chunk_shape)
+        .ok_or_else(|| refused(spec, format!("cannot divide a shard of {:?} into {chunk_shape:?}", shard.shape())))?;
+    let inner_chunks = inner_grid
+        .iter()
+        .try_fold(1_u64, |product, &count| product.checked_mul(count))
+        .ok_or(ChainError::ChunkTooLarge)?;
+    let inner = Representation::new(shard.data_type().clone(), chunk_shape, shard.fill_value().to_vec())?;
+    let inner = Chain::resolve_within(&parse(spec, &codecs)?, inner, depth + 1)?;
+    let index = index_representation(&inner_grid)?;
+    let index = Chain::resolve_within(&parse(spec, &index_codecs)?, index, depth + 1)?;
+    let index_len = index
+        .encoded_len()
+        .and_then(EncodedLen::exact)
+        .ok_or_else(|| refused(spec, "has an index whose length depends on its content"))?;
+    let sharding = Sharding { shard, inner, inner_grid, inner_chunks, index, index_len, location: index_location };
+    Ok(Resolved::ArrayToBytes(Arc::new(sharding)))
+}
+
+/// How many inner chunks there are along each dimension, where they divide the shard.
+fn inner_grid(shard: &Representation, inner: &[u64]) -> Option<Vec<u64>> {
+    if inner.len() != shard.shape().len() {
+        return None;
+    }
+    let count = |(&outer, &inner): (&u64, &u64)| (outer.checked_rem(inner)? == 0).then(|| outer / inner);
+    shard.shape().iter().zip(inner).map(count).collect()
+}
+
+/// The index as an array: offset and length of each inner chunk.
+fn index_representation(inner_grid: &[u64]) -> Result<Representation, ChainError> {
+    let data_type =
+        parse_v3(&json!("uint64")).map_err(|error| ChainError::UnknownCodec { codec: error.to_string() })?;
+    let shape = inner_grid.iter().copied().chain([2]).collect();
+    Representation::new(data_type, shape, MISSING.to_le_bytes().to_vec())
+}
+
+fn parse(spec: &CodecSpec, codecs: &[Value]) -> Result<Vec<CodecSpec>, ChainError> {
+    let inner =
+        |codec| CodecSpec::parse_v3(codec).map_err(|source| ChainError::Inner { codec: spec.full_name(), source });
+    codecs.iter().map(inner).collect()
+}
+
+fn default_index_codecs() -> Vec<Value> {
+    let little: Map<String, Value> = [("endian".to_owned(), json!("little"))].into_iter().collect();
+    vec![json!({"name": "bytes", "configuration": little}), json!({"name": "crc32c"})]
+}
+
+fn slice(shard: &Bytes, range: Range<u64>) -> Result<Bytes, CodecError> {
+    let bound = |bound| usize::try_from(bound).ok().filter(|&bound| bound <= shard.len()).ok_or_else(no_index);
+    let (start, end) = (bound(range.start)?, bound(range.end)?);
+    if start > end { Err(no_index()) } else { Ok(shard.slice(start..end)) }
+}
+
+fn check_len(found: u64, expected: u64) -> Result<(), CodecError> {
+    if found == expected { Ok(()) } else { Err(CodecError::Length { codec: NAME, expected, found }) }
+}
+
+fn no_index() -> CodecError {
+    CodecError::Malformed { codec: NAME, reason: "the index is not that of this shard" }
+}

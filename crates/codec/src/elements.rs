@@ -1,0 +1,115 @@
+//! The elements of a chunk in memory.
+
+use bytes::Bytes;
+
+/// Elements in C order, as [`ElementType`](meta::data_type::ElementType) has them in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Elements {
+    /// Of a fixed size, each word little-endian, one after the other.
+    Fixed(Bytes),
+    /// Each of its own length.
+    Variable(VariableElements),
+}
+
+/// Elements of variable length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariableElements {
+    /// Where each element ends in `data`; they do not decrease, and the last is at its end.
+    ends: Vec<u64>,
+    data: Bytes,
+}
+
+/// Collects elements of variable length, up to a number of bytes.
+#[derive(Debug)]
+pub struct VariableBuilder {
+    ends: Vec<u64>,
+    data: Vec<u8>,
+    budget: u64,
+}
+
+/// More bytes than the budget allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverBudget;
+
+/// What an element of variable length costs beside its own bytes.
+const PER_ELEMENT: u64 = size_of::<u64>() as u64;
+
+impl Elements {
+    /// How many bytes of memory they take.
+    pub fn memory(&self) -> u64 {
+        match self {
+            Self::Fixed(bytes) => bytes.len() as u64,
+            Self::Variable(elements) => elements.memory(),
+        }
+    }
+}
+
+impl VariableElements {
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// An element's bytes.
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        let end = usize::try_from(*self.ends.get(index)?).ok()?;
+        let start = match index.checked_sub(1) {
+            Some(before) => usize::try_from(*self.ends.get(before)?).ok()?,
+            None => 0,
+        };
+        self.data.get(start..end)
+    }
+
+    /// All elements in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        (0..self.len()).map(|index| self.get(index).unwrap_or_default())
+    }
+
+    /// How many bytes of memory they take.
+    pub fn memory(&self) -> u64 {
+        (self.data.len() as u64).saturating_add(PER_ELEMENT.saturating_mul(self.ends.len() as u64))
+    }
+}
+
+impl VariableBuilder {
+    /// Collects elements that take at most `budget` bytes of memory.
+    pub fn new(budget: u64) -> Self {
+        Self { ends: Vec::new(), data: Vec::new(), budget }
+    }
+
+    /// Appends an element.
+    pub fn push(&mut self, element: &[u8]) -> Result<(), OverBudget> {
+        let cost = PER_ELEMENT.saturating_add(element.len() as u64);
+        self.budget = self.budget.checked_sub(cost).ok_or(OverBudget)?;
+        self.data.extend_from_slice(element);
+        self.ends.push(self.data.len() as u64);
+        Ok(())
+    }
+
+    /// The elements.
+    pub fn finish(self) -> VariableElements {
+        VariableElements { ends: self.ends, data: self.data.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variable_elements() {
+        let mut builder = VariableBuilder::new(3 * 8 + 5);
+        for element in [&b"ab"[..], b"", b"cde"] {
+            builder.push(element).unwrap();
+        }
+        assert_eq!(builder.push(b""), Err(OverBudget));
+        let elements = builder.finish();
+        assert_eq!(elements.iter().collect::<Vec<_>>(), [&b"ab"[..], b"", b"cde"]);
+        assert_eq!((elements.len(), elements.get(3), elements.memory()), (3, None, 29));
+    }
+}

@@ -1,0 +1,29 @@
+//! The codecs that there are.
+
+use meta::codecs::CodecSpec;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{ChainError, Input, Plugin, Resolved, codecs};
+
+/// Every codec, file by file.
+static PLUGINS: &[&[Plugin]] = &[codecs::sharding::PLUGINS];
+
+/// Makes a codec for its place in a chain.
+pub(crate) fn resolve(spec: &CodecSpec, input: Input<'_>, depth: usize) -> Result<Resolved, ChainError> {
+    let named = |plugin: &&Plugin| plugin.namespace == spec.namespace && plugin.name == spec.name;
+    let plugin = PLUGINS.iter().copied().flatten().find(named);
+    let plugin = plugin.ok_or_else(|| ChainError::UnknownCodec { codec: spec.full_name() })?;
+    (plugin.resolve)(spec, input, depth)
+}
+
+/// Reads a configuration into the type that a codec has for it.
+pub(crate) fn configuration<T: DeserializeOwned>(spec: &CodecSpec) -> Result<T, ChainError> {
+    serde_json::from_value(Value::Object(spec.configuration.clone()))
+        .map_err(|source| ChainError::Malformed { codec: spec.full_name(), source })
+}
+
+/// The codec is configured wrongly: `reason` continues "the codec x".
+pub(crate) fn refused(spec: &CodecSpec, reason: impl Into<String>) -> ChainError {
+    ChainError::Configuration { codec: spec.full_name(), reason: reason.into() }
+}

@@ -1,0 +1,54 @@
+//! What a chunk is when it is decoded.
+
+use meta::{data_type::DataType, limits::MAX_CHUNK_SIZE};
+
+use crate::ChainError;
+
+/// What a chunk is: so many elements of a type.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Representation {
+    data_type: DataType,
+    shape: Vec<u64>,
+    fill_value: Vec<u8>,
+    elements: u64,
+}
+
+impl Representation {
+    /// A chunk of this type and shape. Fails where it has more than [`MAX_CHUNK_SIZE`] bytes, or as many elements.
+    pub fn new(data_type: DataType, shape: Vec<u64>, fill_value: Vec<u8>) -> Result<Self, ChainError> {
+        let elements = match shape.contains(&0) {
+            true => Some(0),
+            false => shape.iter().try_fold(1_u64, |product, &extent| product.checked_mul(extent)),
+        };
+        let size = data_type.fixed_size().unwrap_or(1).max(1) as u64;
+        let fits = |elements: &u64| elements.checked_mul(size).is_some_and(|bytes| bytes <= MAX_CHUNK_SIZE);
+        let elements = elements.filter(fits).ok_or(ChainError::ChunkTooLarge)?;
+        Ok(Self { data_type, shape, fill_value, elements })
+    }
+
+    /// The type of the elements.
+    pub fn data_type(&self) -> &DataType {
+        &self.data_type
+    }
+
+    /// How many there are along each dimension.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// The element that stands for what is not stored, as it is in memory.
+    pub fn fill_value(&self) -> &[u8] {
+        &self.fill_value
+    }
+
+    /// How many elements there are.
+    pub fn elements(&self) -> u64 {
+        self.elements
+    }
+
+    /// How many bytes they have; `None` where each element has its own length.
+    pub fn fixed_len(&self) -> Option<u64> {
+        // Cannot overflow: the constructor multiplied the two.
+        Some(self.elements.saturating_mul(self.data_type.fixed_size()? as u64))
+    }
+}

@@ -1,0 +1,99 @@
+//! Codecs as documents name them. What they do is in the crate `codec`.
+
+use serde_json::{Map, Value};
+
+/// One codec of a chain, as a document configures it.
+///
+/// The chain of a model is always in the order of encoding, and complete: first any number of codecs from arrays to arrays, then exactly one
+/// from an array to bytes, then any number from bytes to bytes. v2 and the draft, whose documents say some of it elsewhere, are
+/// read into the same form:
+///
+/// - order `F` is a `transpose` with the reversed permutation;
+/// - the byte order of a `dtype` is a `bytes` with that `endian`, or [`CodecSpec::MIXED_ENDIAN`] for a struct whose fields differ;
+/// - v2 filters and the compressor are [`Namespace::Numcodecs`] codecs *after* it: they see the bytes as they are stored, with the data
+///   types of their own configuration. Of an array of objects the first filter is the codec from array to bytes;
+/// - the draft's sharding storage transformer is a `sharding_indexed` over the grid of whole shards.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CodecSpec {
+    /// Whose name it is.
+    pub namespace: Namespace,
+    /// The name: `gzip`, also where the document says `numcodecs.gzip` or a URI.
+    pub name: String,
+    /// The configuration; empty where there is none.
+    pub configuration: Map<String, Value>,
+}
+
+/// Whose names codecs have. One name may mean different configurations in two namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Namespace {
+    /// Those of the v3 specification and its registry of extensions.
+    V3,
+    /// Those of numcodecs, with its configurations and defaults: the ids of v2, `numcodecs.*` in v3, the URIs of the draft.
+    Numcodecs,
+    /// What no document can name: only made in reading one into a model.
+    Model,
+}
+
+impl CodecSpec {
+    /// In [`Namespace::Model`]: elements with some words big-endian. Its configuration is `{"big": [[offset, width, count], …]}`, as
+    /// [`WordRun`](crate::data_type::WordRun) has them.
+    pub const MIXED_ENDIAN: &str = "mixed_endian";
+
+    /// A codec of the v3 specification.
+    pub fn v3(name: &str, configuration: Map<String, Value>) -> Self {
+        Self { namespace: Namespace::V3, name: name.to_owned(), configuration }
+    }
+
+    /// A codec of numcodecs.
+    pub fn numcodecs(id: &str, configuration: Map<String, Value>) -> Self {
+        Self { namespace: Namespace::Numcodecs, name: id.to_owned(), configuration }
+    }
+
+    /// Reads one entry of the `codecs` of a v3 document (also one within a codec's configuration): a name, or an object of `name`
+    /// and `configuration`. A name that begins with `numcodecs.` is one of [`Namespace::Numcodecs`] without it.
+    pub fn parse_v3(json: &Value) -> Result<Self, CodecSpecError> {
+        let (name, configuration) = match json {
+            Value::String(name) => (name.as_str(), Map::new()),
+            Value::Object(object) => {
+                let name = object.get("name").and_then(Value::as_str).ok_or(CodecSpecError::NoName)?;
+                let configuration = match object.get("configuration") {
+                    None | Some(Value::Null) => Map::new(),
+                    Some(Value::Object(configuration)) => configuration.clone(),
+                    Some(_) => return Err(CodecSpecError::Configuration { name: shown(name) }),
+                };
+                (name, configuration)
+            }
+            _ => return Err(CodecSpecError::NoName),
+        };
+        Ok(match name.strip_prefix("numcodecs.") {
+            Some(id) => Self::numcodecs(id, configuration),
+            None => Self::v3(name, configuration),
+        })
+    }
+
+    /// The name as it is told to people: `gzip`, or `numcodecs.gzip`.
+    pub fn full_name(&self) -> String {
+        match self.namespace {
+            Namespace::V3 | Namespace::Model => self.name.clone(),
+            Namespace::Numcodecs => format!("numcodecs.{}", self.name),
+        }
+    }
+}
+
+/// Why an entry of `codecs` is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CodecSpecError {
+    /// It has no name.
+    #[error("a codec is a name or an object with a \"name\"")]
+    NoName,
+    /// Its configuration is no object.
+    #[error("the configuration of the codec {name} is not an object")]
+    Configuration {
+        /// The codec's name, cut to a length that can be shown.
+        name: String,
+    },
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(64).collect()
+}

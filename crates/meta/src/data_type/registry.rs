@@ -1,0 +1,38 @@
+//! The data types that there are.
+
+use serde_json::Value;
+
+use super::{DataType, Family, StoredOrder, TypeError, V2Context};
+
+/// Every family of data types, in the order in which they are asked.
+pub static FAMILIES: &[&dyn Family] = &[];
+
+/// Reads the `dtype` of a v2 document.
+pub fn parse_v2(dtype: &Value, context: V2Context<'_>) -> Result<(DataType, StoredOrder), TypeError> {
+    FAMILIES.iter().find_map(|family| family.from_v2(dtype, context)).unwrap_or_else(|| Err(unknown(dtype)))
+}
+
+/// Reads the `data_type` of a v3 document: a name, or an object of `name` and `configuration`.
+pub fn parse_v3(data_type: &Value) -> Result<DataType, TypeError> {
+    let (name, configuration) = match data_type {
+        Value::String(name) => (name.as_str(), None),
+        Value::Object(object) => {
+            let name = object.get("name").and_then(Value::as_str).ok_or_else(|| unknown(data_type))?;
+            (name, object.get("configuration").and_then(Value::as_object))
+        }
+        _ => return Err(unknown(data_type)),
+    };
+    FAMILIES.iter().find_map(|family| family.from_v3(name, configuration)).unwrap_or_else(|| Err(unknown(data_type)))
+}
+
+/// Reads the `data_type` of a draft document: a name, or an extension object of `extension`, `type` and `fallback`.
+///
+/// An extension that is not understood is read as its fallback where it has one.
+pub fn parse_draft(data_type: &Value) -> Result<(DataType, StoredOrder), TypeError> {
+    let name = data_type.as_str().ok_or_else(|| unknown(data_type))?;
+    FAMILIES.iter().find_map(|family| family.from_draft(name)).unwrap_or_else(|| Err(unknown(data_type)))
+}
+
+fn unknown(data_type: &Value) -> TypeError {
+    TypeError::Unknown { name: data_type.to_string().chars().take(64).collect() }
+}

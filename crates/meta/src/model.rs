@@ -1,0 +1,38 @@
+//! The one model of an array.
+
+use serde_json::{Map, Value};
+
+use crate::{
+    Dialect, chunk_keys::ChunkKeyEncoding, codecs::CodecSpec, data_type::DataType, extensions::Extension,
+    grid::ChunkGrid,
+};
+
+/// An array, whatever wrote it.
+#[derive(Clone, Debug)]
+pub struct ArrayModel {
+    /// Which dialect its document is of.
+    pub dialect: Dialect,
+    /// The extent of each dimension; at most [`MAX_RANK`](crate::limits::MAX_RANK) of at most [`MAX_EXTENT`](crate::limits::MAX_EXTENT).
+    pub shape: Vec<u64>,
+    /// The type of the elements.
+    pub data_type: DataType,
+    /// The element that missing chunks are full of, as it is in memory.
+    pub fill_value: Vec<u8>,
+    /// How it is cut into chunks; of the shape's rank. Of a sharded array these are the shards.
+    pub grid: ChunkGrid,
+    /// How chunks are named.
+    pub chunk_keys: ChunkKeyEncoding,
+    /// The keys of chunks begin with this, from the root of the hierarchy's store prefix: empty or with a `/` at its end. For v2 and v3 it is
+    /// relative to the node's own prefix (and so empty); for the draft, to the prefix of the hierarchy's root (`data/root/foo/`).
+    pub chunk_prefix: String,
+    /// The chain, in the order of encoding.
+    pub codecs: Vec<CodecSpec>,
+    /// The names of the dimensions, as many as the shape has; `None` for those without.
+    pub dimension_names: Vec<Option<String>>,
+    /// The user's attributes.
+    pub attributes: Map<String, Value>,
+    /// The extensions (ZEP 10) that the document names, all of them known or not to be understood.
+    pub extensions: Vec<Extension>,
+    /// The document as it was read, with whatever else it has.
+    pub document: Map<String, Value>,
+}

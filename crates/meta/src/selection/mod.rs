@@ -1,0 +1,107 @@
+//! Selections: which elements of an array, with NumPy's meaning.
+//!
+//! A [`Selection`] is what somebody asks for; applied to a shape it becomes a [`Region`], which is known to lie within.
+
+use std::sync::Arc;
+
+/// Which elements of an array, not yet applied to a shape: one item per dimension. Dimensions that are not named are whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// The items, in the order of the dimensions.
+    pub items: Vec<Item>,
+}
+
+/// What is selected along one dimension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// `5`, `-1`: one index; the dimension is dropped.
+    Index(i64),
+    /// `2:10`, `::4`, `10:0:-2`: a slice, clamped to the extent.
+    Slice(Slice),
+    /// `...`: as many whole dimensions as are not named otherwise; at most once.
+    Ellipsis,
+    /// `[1,5,9]` or `(1,5,9)`: these indices of the item's own dimension, in this order, repeats included (orthogonal indexing).
+    List(Vec<i64>),
+}
+
+/// A slice as Python has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slice {
+    /// Where it begins; negative from the end.
+    pub start: Option<i64>,
+    /// Before which it ends; negative from the end.
+    pub stop: Option<i64>,
+    /// The step, not 0; 1 where nothing is said.
+    pub step: Option<i64>,
+}
+
+/// A selection that was applied to a shape and lies within it: what is read or written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Region {
+    /// One for each dimension of the array.
+    pub dimensions: Vec<DimensionSelection>,
+}
+
+/// What of one dimension is selected; all indices are within its extent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DimensionSelection {
+    /// One index; the result has no such dimension.
+    Index(u64),
+    /// `start`, `start + step`, … `len` of them. `step` is not 0; `start` is 0 where `len` is.
+    Range {
+        /// The first index.
+        start: u64,
+        /// The distance to the next one.
+        step: i64,
+        /// How many there are.
+        len: u64,
+    },
+    /// These, in this order.
+    List(Arc<[u64]>),
+}
+
+impl Region {
+    /// The whole of an array of this shape.
+    pub fn whole(shape: &[u64]) -> Self {
+        let range = |&len: &u64| DimensionSelection::Range { start: 0, step: 1, len };
+        Self { dimensions: shape.iter().map(range).collect() }
+    }
+
+    /// The shape of the result: without the dimensions of which one index is selected.
+    pub fn shape(&self) -> Vec<u64> {
+        self.dimensions.iter().filter_map(DimensionSelection::extent).collect()
+    }
+
+    /// How many elements are selected; `None` where they are more than a `u64` counts.
+    pub fn elements(&self) -> Option<u64> {
+        let lens = || self.dimensions.iter().map(DimensionSelection::len);
+        if lens().any(|len| len == 0) {
+            return Some(0);
+        }
+        lens().try_fold(1_u64, u64::checked_mul)
+    }
+}
+
+impl DimensionSelection {
+    /// How many indices there are.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Index(_) => 1,
+            Self::Range { len, .. } => *len,
+            Self::List(indices) => indices.len() as u64,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The extent of the result's dimension; `None` where it is dropped.
+    pub fn extent(&self) -> Option<u64> {
+        match self {
+            Self::Index(_) => None,
+            _ => Some(self.len()),
+        }
+    }
+}
