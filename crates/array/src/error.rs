@@ -1,0 +1,105 @@
+//! Why an array is not read.
+
+use codec::{ChainError, CodecError};
+use meta::{
+    NodePath,
+    documents::DocumentError,
+    selection::{Selection, SelectionError},
+};
+use store::{Key, StoreError};
+
+/// Why an array is not read.
+#[derive(Debug, thiserror::Error)]
+pub enum ArrayError {
+    /// No node is at the path.
+    #[error("there is no node at {path}")]
+    NoSuchNode {
+        /// The path.
+        path: NodePath,
+    },
+    /// The node at the path is a group.
+    #[error("the node at {path} is a group")]
+    NotAnArray {
+        /// The path.
+        path: NodePath,
+    },
+    /// A metadata document is not understood, or asks for something that is not supported.
+    #[error("the metadata in {key} is not understood")]
+    Document {
+        /// The document's key.
+        key: Key,
+        /// What is wrong.
+        #[source]
+        source: DocumentError,
+    },
+    /// A codec of the array is not known, or wrongly configured.
+    #[error("the codecs of {path} are not understood")]
+    Chain {
+        /// The array's path.
+        path: NodePath,
+        /// What is wrong.
+        #[source]
+        source: ChainError,
+    },
+    /// The selection does not fit the array.
+    #[error(transparent)]
+    Selection(#[from] SelectionError),
+    /// The selection has more bytes than it may have.
+    #[error("the selection has {size} bytes, and the limit is {limit}")]
+    SelectionTooLarge {
+        /// How many bytes its elements have.
+        size: u128,
+        /// How many they may have.
+        limit: u64,
+        /// A part of it that fits, where there is one.
+        smaller: Option<Selection>,
+    },
+    /// The selection concerns more chunks than it may.
+    #[error("the selection concerns {chunks} chunks, and the limit is {limit}")]
+    TooManyChunks {
+        /// How many it concerns.
+        chunks: u128,
+        /// How many it may.
+        limit: u64,
+    },
+    /// A chunk is too large to be decoded here.
+    #[error("to decode a chunk of {path} takes {size} bytes of memory, and there are {limit}")]
+    ChunkTooLarge {
+        /// The array's path.
+        path: NodePath,
+        /// How many bytes it takes.
+        size: u64,
+        /// How many there are.
+        limit: u64,
+    },
+    /// A chunk cannot be decoded.
+    #[error("the chunk {key} cannot be decoded")]
+    Chunk {
+        /// The key of the chunk, or of the shard that it is in.
+        key: Key,
+        /// What is wrong, and with which codec.
+        #[source]
+        source: CodecError,
+    },
+    /// Elements of variable length took more memory than a reading has.
+    #[error("the elements take more than {budget} bytes of memory")]
+    OverBudget {
+        /// How many there are.
+        budget: u64,
+    },
+    /// Other readings have all the memory.
+    #[error("there is no memory for another reading now")]
+    Busy,
+    /// The array's metadata changed again and again while it was being read.
+    #[error("the array at {path} changes too quickly to be read")]
+    Unsettled {
+        /// The array's path.
+        path: NodePath,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What decodes chunks was stopped, since the server stops.
+    #[error("decoding was stopped")]
+    Stopped,
+}

@@ -1,0 +1,33 @@
+//! How much reading may take.
+
+/// How much reading may take, of all that read at a time and of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The bytes of memory that all readings together may take for chunks being decoded and elements being assembled. A
+    /// reading that would go beyond waits for `patience` and is then refused with [`ArrayError::Busy`](crate::ArrayError::Busy).
+    pub memory: u64,
+    /// The bytes of decoded chunks that are kept for the next who asks.
+    pub cache: u64,
+    /// The most chunks that one reading may concern.
+    pub chunks: u64,
+    /// The bytes of memory in which one reading is assembled. Answers larger than half of it are yielded slab by slab.
+    pub assembly: u64,
+    /// How many chunks are fetched and decoded at a time for one reading; for all together, as many as there are cores are decoded.
+    pub parallelism: usize,
+    /// How long a reading waits for memory.
+    pub patience: std::time::Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        Self {
+            memory: 1 << 30,
+            cache: 256 << 20,
+            chunks: 1 << 20,
+            assembly: 128 << 20,
+            parallelism: cores.saturating_mul(2),
+            patience: std::time::Duration::from_secs(10),
+        }
+    }
+}
