@@ -15,7 +15,7 @@ mod reading;
 
 pub use error::ArrayError;
 pub use options::Options;
-pub use reading::{Reading, Work};
+pub use reading::{Meter, Reading, Work};
 
 use std::sync::Arc;
 

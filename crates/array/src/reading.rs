@@ -67,8 +67,19 @@ impl Reading {
         stream::empty()
     }
 
-    /// What was done so far for the pieces that [`pieces`](Self::pieces) yields; shared, so that it can be asked for before they are consumed.
-    pub fn work(&self) -> std::sync::Arc<dyn Fn() -> Work + Send + Sync> {
-        std::sync::Arc::new(Work::default)
+    /// Tells what was done so far, also while [`pieces`](Self::pieces) is being consumed.
+    pub fn meter(&self) -> Meter {
+        Meter
+    }
+}
+
+/// Tells what a reading took so far. Clones tell of the same reading.
+#[derive(Clone, Debug)]
+pub struct Meter;
+
+impl Meter {
+    /// What it took so far.
+    pub fn work(&self) -> Work {
+        Work::default()
     }
 }
