@@ -1,0 +1,224 @@
+"""What the writers share: the elements that they write, and the notes beside them of what a reader must find.
+
+The notes are a directory of one file per array and `manifest.json`, a list of
+`{name, file, kind, dtype, shape, data_type, region}`. `kind` says how the elements are kept:
+
+- `fixed`: a `.npy`, little-endian and in C order, as the writer itself reads them back;
+- `string`, `bytes`, `arrays`, `objects`: variable length, as JSON (bytes as base64; inner arrays as `[dtype, base64]`).
+
+`region` is the part to compare, where the writer leaves the rest undefined. `data_type` is the name that the
+server must tell, where it is known.
+"""
+
+import base64
+import json
+import pathlib
+import re
+import zlib
+
+import numpy as np
+
+
+class Notes:
+    """The notes of one writer."""
+
+    def __init__(self, directory, writer):
+        self.directory = pathlib.Path(directory)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.writer = writer
+        self.entries = []
+        self.refusals = []
+
+    def note(self, name, found, kind=None, region=None):
+        """Notes an array that was written, with the elements that the writer reads back."""
+        found = np.asarray(found)
+        if found.dtype.kind == "T":
+            found, kind = found.astype(object), "string"
+        entry = {"name": name, "kind": kind or "fixed", "shape": list(found.shape), "region": region}
+        stem = f"{len(self.entries):05}"
+        if found.dtype.hasobject:
+            entry |= {"file": f"{stem}.json", "dtype": "object", "data_type": None}
+            items = [to_json(item, kind) for item in found.ravel().tolist()]
+            (self.directory / entry["file"]).write_text(json.dumps(items))
+        else:
+            found = normal(found)
+            entry |= {"file": f"{stem}.npy", "dtype": str(found.dtype), "data_type": data_type_name(found.dtype)}
+            np.save(self.directory / entry["file"], found, allow_pickle=False)
+        self.entries.append(entry)
+
+    def attempt(self, name, write):
+        """Lets the writer try; what it refuses to write is counted."""
+        try:
+            write()
+        except Exception as error:  # Each library has its own ways of refusing.
+            self.refusals.append((name, f"{type(error).__name__}: {error}"[:160]))
+
+    def close(self):
+        (self.directory / "manifest.json").write_text(json.dumps(self.entries, indent=1))
+        (self.directory / "refused.json").write_text(json.dumps(self.refusals, indent=1))
+        print(f"{self.writer} wrote {len(self.entries)} arrays and refused {len(self.refusals)} combinations")
+
+
+def load(directory, entry):
+    """The elements of an entry of the notes; objects in an array of objects where they are of variable length."""
+    path = pathlib.Path(directory) / entry["file"]
+    if path.suffix == ".npy":
+        return np.load(path, allow_pickle=False)
+    items = json.loads(path.read_text())
+    found = np.empty(len(items), object)
+    for index, item in enumerate(items):
+        found[index] = from_json(item, entry["kind"])
+    return found.reshape(entry["shape"])
+
+
+def to_json(item, kind):
+    match kind:
+        case "bytes":
+            return base64.b64encode(item or b"").decode()
+        case "arrays":
+            item = np.asarray(item)
+            return [item.dtype.str, base64.b64encode(item.tobytes()).decode()]
+        case "string":
+            return item or ""
+        case _:
+            return item
+
+
+def from_json(item, kind):
+    match kind:
+        case "bytes":
+            return base64.b64decode(item)
+        case "arrays":
+            return np.frombuffer(base64.b64decode(item[1]), item[0])
+        case _:
+            return item
+
+
+def normal(array):
+    """The same elements in C order, little-endian, without padding between the fields of structs."""
+    return np.ascontiguousarray(array, packed(array.dtype)).reshape(array.shape)
+
+
+def packed(dtype):
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return np.dtype((packed(base), shape))
+    if dtype.names is None:
+        return dtype.newbyteorder("<")
+    return np.dtype([(name, packed(dtype.fields[name][0])) for name in dtype.names])
+
+
+def data_type_name(dtype):
+    """The name of v3, for the types where nobody can have another one."""
+    if dtype.kind in "biufc":
+        return dtype.name
+    if dtype.kind in "mM" and "[" in dtype.name:
+        unit = re.search(r"\[.*\]", dtype.name).group()
+        return {"M": "numpy.datetime64", "m": "numpy.timedelta64"}[dtype.kind] + unit
+    return None
+
+
+def elements(dtype, shape, seed=0):
+    """Random elements of a data type, the peculiar ones among them: the least, the largest, NaN with payloads …"""
+    dtype = np.dtype(dtype)
+    generator = np.random.default_rng([zlib.crc32(repr(dtype.descr).encode()), *shape, seed])
+    flat = of_type(dtype, int(np.prod(shape)), generator)
+    return flat[generator.permutation(len(flat))].reshape(shape)
+
+
+def of_type(dtype, count, generator):
+    if dtype.names is not None:
+        found = np.zeros(count, dtype)
+        for name in dtype.names:
+            field, shape = dtype.fields[name][0].subdtype or (dtype.fields[name][0], ())
+            inner = of_type(field, count * int(np.prod(shape)), generator)
+            found[name] = inner[generator.permutation(len(inner))].reshape((count, *shape))
+        return found
+    match dtype.kind:
+        case "b":
+            return generator.integers(0, 2, count).astype(bool)
+        case "i" | "u":
+            limits = np.iinfo(dtype)
+            found = generator.integers(limits.min, limits.max, count, dtype.newbyteorder("="), endpoint=True)
+            return with_peculiar(found, [limits.min, limits.max, 0]).astype(dtype)
+        case "f":
+            return floats(dtype.newbyteorder("="), count, generator).astype(dtype)
+        case "c":
+            parts = floats(np.dtype(f"f{dtype.itemsize // 2}"), 2 * count, generator)
+            return generator.permutation(parts).view(f"c{dtype.itemsize}").astype(dtype)
+        case "S" | "V":
+            raw = generator.integers(0, 256, (count, dtype.itemsize), "u1")
+            # Some are shorter, some have a NUL within.
+            raw[::3, dtype.itemsize // 2 :] = 0
+            return np.frombuffer(raw.tobytes(), dtype) if dtype.itemsize else np.zeros(count, dtype)
+        case "U":
+            return np.array([text(generator, dtype.itemsize // 4) for _ in range(count)], dtype).reshape(count)
+        case "M" | "m":
+            return times(dtype, count, generator)
+    raise NotImplementedError(dtype)
+
+
+def with_peculiar(found, peculiar):
+    values = np.array(peculiar, found.dtype)
+    found[: len(values)] = values[: len(found)]
+    return found
+
+
+def floats(dtype, count, generator):
+    """Any bits there are, which makes NaN of many payloads, and the peculiar values."""
+    bits = np.dtype(f"u{dtype.itemsize}")
+    found = generator.integers(0, np.iinfo(bits).max, count, bits, endpoint=True).view(dtype)
+    found[::3] = generator.normal(0, 100, len(found[::3])).astype(dtype)
+    info = np.finfo(dtype)
+    peculiar = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, info.max, info.min, info.smallest_subnormal, 0.1, 1], dtype)
+    payload = (np.array([np.nan, -np.nan], dtype).view(bits) | bits.type(0x123)).view(dtype)
+    return with_peculiar(found, np.concatenate([payload, peculiar]))
+
+
+ALPHABET = "aZ09 \"\\/\n\t<&é€中\u2028😀𝄞\U0010ffff"
+
+
+def text(generator, longest):
+    return "".join(generator.choice(list(ALPHABET), generator.integers(0, longest + 1)))
+
+
+def times(dtype, count, generator):
+    unit, step = np.datetime_data(dtype)
+    if dtype.kind == "m" or unit == "generic":
+        found = generator.integers(-(2**63) + 1, 2**63 - 1, count, endpoint=True)
+        found = with_peculiar(found, [np.iinfo("i8").min, np.iinfo("i8").max, 0, -1])
+        return found.view(dtype.newbyteorder("=")).astype(dtype)
+    # Nearly all are of the years that ISO 8601 writes with four digits.
+    least, most = (np.datetime64(year, unit).view("i8") for year in ("1678-01-01", "2262-01-01"))
+    if unit in ("Y", "M", "W", "D", "h", "m", "s", "ms", "us"):
+        least, most = (np.datetime64(year, unit).view("i8") for year in ("0001-01-01", "9999-01-01"))
+    if unit in ("ps", "fs", "as"):
+        least, most = -(2**63) + 1, 2**63 - 1
+    found = generator.integers(least, most, count, endpoint=True)
+    found[1:] //= step
+    found = with_peculiar(found, [np.iinfo("i8").min, 0, -1])
+    return found.view(dtype.newbyteorder("=")).astype(dtype)
+
+
+def strings(shape, seed=0):
+    """Texts of many lengths, the empty one among them."""
+    generator = np.random.default_rng([7, *shape, seed])
+    return objects([text(generator, 12) for _ in range(int(np.prod(shape)))], shape)
+
+
+def byte_strings(shape, seed=0):
+    generator = np.random.default_rng([8, *shape, seed])
+    return objects([generator.bytes(generator.integers(0, 12)) for _ in range(int(np.prod(shape)))], shape)
+
+
+def inner_arrays(dtype, shape, seed=0):
+    generator = np.random.default_rng([9, *shape, seed])
+    lengths = generator.integers(0, 6, int(np.prod(shape)))
+    return objects([elements(dtype, (length,), index) for index, length in enumerate(lengths)], shape)
+
+
+def objects(items, shape):
+    found = np.empty(len(items), object)
+    for index, item in enumerate(items):
+        found[index] = item
+    return found.reshape(shape)
