@@ -12,7 +12,16 @@ use serde_json::Value;
 
 use crate::{Dialect, codecs::CodecSpec};
 
+mod base64;
+mod bfloat16;
+mod binary_float;
+mod bool;
+mod complex;
+mod float;
+mod int;
+mod raw;
 mod registry;
+mod text;
 
 pub use registry::{FAMILIES, parse_draft, parse_v2, parse_v3};
 
@@ -78,18 +87,18 @@ pub trait ElementType: fmt::Debug + Send + Sync {
 /// Each method answers `None` where what it is given names no type of this family, and an error where it does but is wrong.
 pub trait Family: Sync {
     /// Reads the `dtype` of a v2 document.
-    fn from_v2(&self, dtype: &Value, context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>>;
+    fn read_v2(&self, dtype: &Value, context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>>;
 
     /// Reads the `data_type` of a v3 document, whose name and configuration these are. A bare name has no configuration.
-    fn from_v3(
+    fn read_v3(
         &self,
         name: &str,
         configuration: Option<&serde_json::Map<String, Value>>,
     ) -> Option<Result<DataType, TypeError>>;
 
     /// Reads a `data_type` of a draft document, or the `type` of its extension object.
-    fn from_draft(&self, name: &str) -> Option<Result<(DataType, StoredOrder), TypeError>> {
-        self.from_v2(&Value::from(name), V2Context::default())
+    fn read_draft(&self, name: &str) -> Option<Result<(DataType, StoredOrder), TypeError>> {
+        self.read_v2(&Value::from(name), V2Context::default())
     }
 }
 
@@ -263,3 +272,6 @@ impl Number {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

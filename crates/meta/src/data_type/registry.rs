@@ -2,14 +2,18 @@
 
 use serde_json::Value;
 
-use super::{DataType, Family, StoredOrder, TypeError, V2Context};
+use super::{
+    DataType, Family, StoredOrder, TypeError, V2Context, bfloat16::BFloat16Family, bool::BoolFamily,
+    complex::ComplexFamily, float::FloatFamily, int::IntegerFamily, raw::RawFamily, text::shown,
+};
 
 /// Every family of data types, in the order in which they are asked.
-pub static FAMILIES: &[&dyn Family] = &[];
+pub static FAMILIES: &[&dyn Family] =
+    &[&BoolFamily, &IntegerFamily, &FloatFamily, &BFloat16Family, &ComplexFamily, &RawFamily];
 
 /// Reads the `dtype` of a v2 document.
 pub fn parse_v2(dtype: &Value, context: V2Context<'_>) -> Result<(DataType, StoredOrder), TypeError> {
-    FAMILIES.iter().find_map(|family| family.from_v2(dtype, context)).unwrap_or_else(|| Err(unknown(dtype)))
+    FAMILIES.iter().find_map(|family| family.read_v2(dtype, context)).unwrap_or_else(|| Err(unknown(dtype)))
 }
 
 /// Reads the `data_type` of a v3 document: a name, or an object of `name` and `configuration`.
@@ -22,17 +26,30 @@ pub fn parse_v3(data_type: &Value) -> Result<DataType, TypeError> {
         }
         _ => return Err(unknown(data_type)),
     };
-    FAMILIES.iter().find_map(|family| family.from_v3(name, configuration)).unwrap_or_else(|| Err(unknown(data_type)))
+    FAMILIES.iter().find_map(|family| family.read_v3(name, configuration)).unwrap_or_else(|| Err(unknown(data_type)))
 }
 
 /// Reads the `data_type` of a draft document: a name, or an extension object of `extension`, `type` and `fallback`.
 ///
 /// An extension that is not understood is read as its fallback where it has one.
 pub fn parse_draft(data_type: &Value) -> Result<(DataType, StoredOrder), TypeError> {
-    let name = data_type.as_str().ok_or_else(|| unknown(data_type))?;
-    FAMILIES.iter().find_map(|family| family.from_draft(name)).unwrap_or_else(|| Err(unknown(data_type)))
+    let (name, fallback) = match data_type {
+        Value::String(name) => (name, None),
+        Value::Object(extension) => match extension.get("type") {
+            Some(Value::String(name)) => (name, extension.get("fallback").filter(|fallback| !fallback.is_null())),
+            _ => return Err(unknown(data_type)),
+        },
+        _ => return Err(unknown(data_type)),
+    };
+    let understood = FAMILIES.iter().find_map(|family| family.read_draft(name));
+    match (understood, fallback) {
+        (Some(Ok(understood)), _) => Ok(understood),
+        (_, Some(fallback)) => parse_draft(fallback),
+        (Some(Err(error)), None) => Err(error),
+        (None, None) => Err(unknown(data_type)),
+    }
 }
 
 fn unknown(data_type: &Value) -> TypeError {
-    TypeError::Unknown { name: data_type.to_string().chars().take(64).collect() }
+    TypeError::Unknown { name: shown(&data_type.to_string()) }
 }

@@ -1,0 +1,37 @@
+//! Bytes as text (RFC 4648 §4).
+
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+
+/// As Python's: padding may be left out in no case, but bits that pad may be anything.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
+);
+
+pub(super) fn encode_base64(bytes: &[u8]) -> String {
+    BASE64.encode(bytes)
+}
+
+/// Appends bytes as a JSON text.
+pub(super) fn append_base64(out: &mut Vec<u8>, bytes: &[u8]) {
+    let text_len = base64::encoded_len(bytes.len(), true).unwrap_or_default();
+    out.push(b'"');
+    let start = out.len();
+    out.resize(start.saturating_add(text_len), 0);
+    let written = out.get_mut(start..).map(|room| BASE64.encode_slice(bytes, room));
+    debug_assert!(matches!(written, Some(Ok(len)) if len == text_len), "the room is as large as the text");
+    out.push(b'"');
+}
+
+/// The bytes that a text stands for; `None` where it is no base64, or has more than `limit` bytes.
+pub(super) fn decode_base64(text: &str, limit: usize) -> Option<Vec<u8>> {
+    if base64::decoded_len_estimate(text.len()) > limit.saturating_add(3) {
+        return None;
+    }
+    BASE64.decode(text).ok().filter(|bytes| bytes.len() <= limit)
+}

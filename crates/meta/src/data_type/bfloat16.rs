@@ -1,0 +1,19 @@
+//! [`bfloat16`](https://github.com/zarr-developers/zarr-extensions/tree/main/data-types/bfloat16): the upper half of a `float32`.
+
+use serde_json::{Map, Value};
+
+use super::{DataType, Family, StoredOrder, TypeError, V2Context, binary_float::BinaryFloat, float::Float};
+
+/// `bfloat16` (v3). NumPy has no such type, and so neither have v2 and the draft.
+pub(super) struct BFloat16Family;
+
+impl Family for BFloat16Family {
+    fn read_v2(&self, _dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
+        None
+    }
+
+    fn read_v3(&self, name: &str, _configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
+        let bfloat16 = Float { format: BinaryFloat::BFloat16, name: "bfloat16", numpy: None };
+        (name == bfloat16.name).then(|| Ok(DataType::new(bfloat16)))
+    }
+}

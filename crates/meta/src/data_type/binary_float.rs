@@ -1,0 +1,168 @@
+//! The binary floating-point formats, and how their values are written: shared by real and complex types.
+
+use half::{bf16, f16};
+use serde_json::Value;
+
+use super::text::{append, bit_pattern, hexadecimal};
+use crate::Dialect;
+
+/// A format of floating-point numbers whose values are all values of `f64` too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BinaryFloat {
+    Float16,
+    BFloat16,
+    Float32,
+    Float64,
+}
+
+/// Why a JSON value is no number of a format.
+pub(super) const NO_NUMBER: &str = "it is a number, \"NaN\", \"Infinity\", \"-Infinity\", or all its bits as \"0x…\"";
+pub(super) const TOO_BIG: &str = "it is too big";
+
+impl BinaryFloat {
+    pub(super) fn size(self) -> usize {
+        match self {
+            Self::Float16 | Self::BFloat16 => 2,
+            Self::Float32 => 4,
+            Self::Float64 => 8,
+        }
+    }
+
+    /// The value of an element; `None` where the bytes are no element.
+    pub(super) fn value(self, element: &[u8]) -> Option<f64> {
+        Some(match self {
+            Self::Float16 => f16::from_le_bytes(element.try_into().ok()?).to_f64(),
+            Self::BFloat16 => bf16::from_le_bytes(element.try_into().ok()?).to_f64(),
+            Self::Float32 => f64::from(f32::from_le_bytes(element.try_into().ok()?)),
+            Self::Float64 => f64::from_le_bytes(element.try_into().ok()?),
+        })
+    }
+
+    /// Appends the value that is nearest to a number, of two the one that is even; infinity where that is too big.
+    fn push_nearest(self, value: f64, out: &mut Vec<u8>) {
+        match self {
+            Self::Float16 => out.extend(f16::from_f32(to_odd(value)).to_le_bytes()),
+            Self::BFloat16 => out.extend(bf16::from_f32(to_odd(value)).to_le_bytes()),
+            Self::Float32 => out.extend((value as f32).to_le_bytes()),
+            Self::Float64 => out.extend(value.to_le_bytes()),
+        }
+    }
+
+    /// The bits, little-endian, of the NaN that is meant where only `NaN` is said: quiet, positive, without payload.
+    pub(super) fn usual_nan(self) -> &'static [u8] {
+        match self {
+            Self::Float16 => &[0x00, 0x7e],
+            Self::BFloat16 => &[0xc0, 0x7f],
+            Self::Float32 => &[0, 0, 0xc0, 0x7f],
+            Self::Float64 => &[0, 0, 0, 0, 0, 0, 0xf8, 0x7f],
+        }
+    }
+
+    /// Appends an element as JSON.
+    pub(super) fn write_json(self, element: &[u8], out: &mut Vec<u8>) {
+        let Some(value) = self.value(element) else { return };
+        if value.is_nan() {
+            let text = if element == self.usual_nan() { "NaN" } else { &hexadecimal(element) };
+            return append(out, text);
+        }
+        if value.is_infinite() {
+            return append(out, if value > 0.0 { "Infinity" } else { "-Infinity" });
+        }
+        match self {
+            Self::Float64 => append(out, &value),
+            Self::Float32 => append(out, &(value as f32)),
+            Self::Float16 | Self::BFloat16 => append(out, &self.shortest(element, value)),
+        }
+    }
+
+    /// The `f64` whose decimal form is the shortest that reads back as this element of 16 bits.
+    fn shortest(self, element: &[u8], value: f64) -> f64 {
+        // Five digits tell any two values of 16 bits apart; the exact value stands in for a sixth that is never needed.
+        (0..5)
+            .filter_map(|digits| format!("{value:.digits$e}").parse::<f64>().ok())
+            .find(|candidate| {
+                let mut back = Vec::with_capacity(2);
+                self.push_nearest(*candidate, &mut back);
+                back == element
+            })
+            .unwrap_or(value)
+    }
+
+    /// Appends the element that a JSON value stands for, or says why there is none.
+    pub(super) fn parse_json(self, json: &Value, out: &mut Vec<u8>) -> Result<(), &'static str> {
+        let value = match json {
+            Value::Number(number) => number.as_f64().ok_or(NO_NUMBER)?,
+            Value::String(text) => match text.as_str() {
+                "NaN" => {
+                    out.extend_from_slice(self.usual_nan());
+                    return Ok(());
+                }
+                "Infinity" => f64::INFINITY,
+                "-Infinity" => f64::NEG_INFINITY,
+                text if text.starts_with("0x") => {
+                    out.extend(bit_pattern(text, self.size()).ok_or(NO_NUMBER)?);
+                    return Ok(());
+                }
+                _ => return Err(NO_NUMBER),
+            },
+            _ => return Err(NO_NUMBER),
+        };
+        let start = out.len();
+        self.push_nearest(value, out);
+        let stored = out.get(start..).and_then(|element| self.value(element));
+        if value.is_finite() && stored.is_some_and(f64::is_infinite) {
+            out.truncate(start);
+            return Err(TOO_BIG);
+        }
+        Ok(())
+    }
+
+    /// Appends the element that a fill value which is not `null` stands for, or says why there is none.
+    pub(super) fn parse_fill(self, json: &Value, dialect: Dialect, out: &mut Vec<u8>) -> Result<(), &'static str> {
+        let Some(text) = json.as_str() else { return self.parse_json(json, out) };
+        match dialect {
+            Dialect::Draft => {
+                if text == "+Infinity" {
+                    return self.parse_json(&Value::from("Infinity"), out);
+                }
+                if let Some(pattern) = bit_pattern(text, self.size()) {
+                    out.extend(pattern);
+                    return Ok(());
+                }
+            }
+            // zarr-python reads a text that is a decimal number as well.
+            Dialect::V2 | Dialect::V3 => {
+                let decimal = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+                if decimal && let Ok(value) = text.parse::<f64>() {
+                    return self.parse_json(&Value::from(value), out);
+                }
+            }
+        }
+        self.parse_json(json, out)
+    }
+
+    /// The fill value that an element is; `None` where the dialect cannot tell this NaN from others.
+    pub(super) fn fill_value_json(self, element: &[u8], dialect: Dialect) -> Option<Value> {
+        let payload = self.value(element).is_some_and(f64::is_nan) && element != self.usual_nan();
+        if payload && dialect == Dialect::V2 {
+            return None;
+        }
+        let mut text = Vec::new();
+        self.write_json(element, &mut text);
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+/// Rounds to the nearer odd `f32` what is none, so that rounding once more to 16 bits is as if it had been done in one step.
+///
+/// `half` itself rounds an `f64` through the nearest `f32`, or without its lowest bits, which can be off by one.
+fn to_odd(value: f64) -> f32 {
+    let nearest = value as f32;
+    let wide = f64::from(nearest);
+    if wide == value || !wide.is_finite() {
+        return nearest;
+    }
+    let bits = nearest.to_bits();
+    let towards_zero = if wide.abs() > value.abs() { bits.wrapping_sub(1) } else { bits };
+    f32::from_bits(towards_zero | 1)
+}

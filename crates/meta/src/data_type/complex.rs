@@ -1,0 +1,162 @@
+//! `complex64` and `complex128`: the real part, then the imaginary part.
+
+use serde_json::{Map, Value};
+
+use super::{
+    DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, Number, StoredOrder, TypeError, V2Context,
+    ValueError,
+    binary_float::BinaryFloat,
+    text::{NumpyText, draft_bit_pattern, is_null_fill, order_sign, refuse, words},
+};
+use crate::Dialect;
+
+const COMPLEX: [Complex; 2] = [
+    Complex {
+        part: BinaryFloat::Float32,
+        number: Number::Complex64,
+        name: "complex64",
+        alias: "complex_float32",
+        numpy: "c8",
+    },
+    Complex {
+        part: BinaryFloat::Float64,
+        number: Number::Complex128,
+        name: "complex128",
+        alias: "complex_float64",
+        numpy: "c16",
+    },
+];
+
+#[derive(Clone, Copy, Debug)]
+struct Complex {
+    part: BinaryFloat,
+    number: Number,
+    name: &'static str,
+    /// The name by which the registry of extensions has the same type a second time.
+    alias: &'static str,
+    numpy: &'static str,
+}
+
+/// `complex64` (v3), `<c8` (v2, draft).
+pub(super) struct ComplexFamily;
+
+impl Family for ComplexFamily {
+    fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
+        let text = NumpyText::parse(dtype)?;
+        let complex = COMPLEX
+            .into_iter()
+            .find(|complex| complex.numpy.strip_prefix(text.kind).is_some_and(|size| size == text.rest))?;
+        Some(text.order().map(|order| (DataType::new(complex), order)))
+    }
+
+    fn read_v3(&self, name: &str, _configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
+        COMPLEX
+            .into_iter()
+            .find(|complex| complex.name == name || complex.alias == name)
+            .map(|complex| Ok(DataType::new(complex)))
+    }
+}
+
+impl Complex {
+    /// Appends both parts, each read in the same way; an imaginary part that is not said is zero.
+    fn push(
+        &self,
+        json: &Value,
+        out: &mut Vec<u8>,
+        part: impl Fn(&Value, &mut Vec<u8>) -> Result<(), &'static str>,
+    ) -> Result<(), ValueError> {
+        let start = out.len();
+        let Some([real, imaginary]) = json.as_array().map(Vec::as_slice) else {
+            return Err(refuse(self, json, "it is an array of the real and the imaginary part"));
+        };
+        for value in [real, imaginary] {
+            if let Err(reason) = part(value, out) {
+                out.truncate(start);
+                return Err(refuse(self, value, format!("of each part, {reason}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn parts<'a>(&self, element: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
+        element.split_at_checked(self.part.size())
+    }
+}
+
+impl ElementType for Complex {
+    fn name(&self) -> String {
+        self.name.to_owned()
+    }
+
+    fn layout(&self) -> Layout {
+        let width = self.part.size();
+        Layout::Fixed(FixedLayout { size: 2 * width, words: words(width, 2) })
+    }
+
+    fn fill_value(&self, json: &Value, dialect: Dialect) -> Result<Vec<u8>, ValueError> {
+        if is_null_fill(json, dialect) {
+            return Ok(self.zero());
+        }
+        // The digits are those of the bytes as they lie big-endian: the real part, then the imaginary one.
+        if let Some(pattern) = draft_bit_pattern(json, dialect, self.number.size()) {
+            let mut parts: Vec<&[u8]> = pattern.chunks(self.part.size()).collect();
+            parts.reverse();
+            return Ok(parts.concat());
+        }
+        let mut element = Vec::with_capacity(self.number.size());
+        // A real number is complex too, and only v3 says that there are always two parts.
+        if dialect != Dialect::V3 && !json.is_array() {
+            self.part.parse_fill(json, dialect, &mut element).map_err(|reason| refuse(self, json, reason))?;
+            element.resize(self.number.size(), 0);
+            return Ok(element);
+        }
+        self.push(json, &mut element, |value, out| self.part.parse_fill(value, dialect, out))?;
+        Ok(element)
+    }
+
+    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
+        let (real, imaginary) = self.parts(element).unwrap_or_default();
+        let part = |bytes| {
+            let inexpressible = || Inexpressible { dialect, what: "a NaN with a payload".to_owned() };
+            self.part.fill_value_json(bytes, dialect).ok_or_else(inexpressible)
+        };
+        Ok(Value::Array(vec![part(real)?, part(imaginary)?]))
+    }
+
+    fn zero(&self) -> Vec<u8> {
+        vec![0; self.number.size()]
+    }
+
+    fn write_json(&self, element: &[u8], out: &mut Vec<u8>) {
+        let Some((real, imaginary)) = self.parts(element) else { return };
+        out.push(b'[');
+        self.part.write_json(real, out);
+        out.push(b',');
+        self.part.write_json(imaginary, out);
+        out.push(b']');
+    }
+
+    fn parse_json(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
+        self.push(json, out, |value, out| self.part.parse_json(value, out))
+    }
+
+    fn npy_descr(&self) -> Option<String> {
+        Some(format!("'<{}'", self.numpy))
+    }
+
+    fn number(&self) -> Option<Number> {
+        Some(self.number)
+    }
+
+    fn to_f64(&self, _element: &[u8]) -> Option<f64> {
+        None
+    }
+
+    fn to_v3(&self) -> Value {
+        Value::from(self.name)
+    }
+
+    fn to_v2(&self, order: &StoredOrder) -> Result<Value, Inexpressible> {
+        Ok(Value::from(format!("{}{}", order_sign(order), self.numpy)))
+    }
+}

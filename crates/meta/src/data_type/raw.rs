@@ -1,0 +1,140 @@
+//! Raw bits: so many bytes of which nothing more is known.
+
+use serde_json::{Map, Value};
+
+use super::{
+    DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
+    base64::{decode_base64, encode_base64},
+    text::{NumpyText, append, bit_pattern, invalid, is_null_fill, length_bytes, refuse, shown},
+};
+use crate::{Dialect, limits::MAX_ELEMENT_SIZE};
+
+#[derive(Debug)]
+struct Raw {
+    size: usize,
+}
+
+/// `r24` (v3, draft), `raw_bytes` (v3, of zarr-python), `|V3` (v2).
+pub(super) struct RawFamily;
+
+impl Family for RawFamily {
+    fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
+        let text = NumpyText::parse(dtype)?;
+        if text.kind != 'V' {
+            return None;
+        }
+        Some(text.size(1)?.map(|size| (DataType::new(Raw { size }), StoredOrder::Little)))
+    }
+
+    fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
+        if name == "raw_bytes" {
+            return Some(length_bytes(name, configuration).map(|size| DataType::new(Raw { size })));
+        }
+        bits(name).map(|size| size.map(|size| DataType::new(Raw { size })))
+    }
+
+    fn read_draft(&self, name: &str) -> Option<Result<(DataType, StoredOrder), TypeError>> {
+        match bits(name) {
+            Some(size) => Some(size.map(|size| (DataType::new(Raw { size }), StoredOrder::Little))),
+            None => self.read_v2(&Value::from(name), V2Context::default()),
+        }
+    }
+}
+
+/// Reads `rN`, of N bits, as a number of bytes.
+fn bits(name: &str) -> Option<Result<usize, TypeError>> {
+    let digits = name.strip_prefix('r')?;
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let Some(size) = digits.parse::<usize>().ok().filter(|bits| bits / 8 <= MAX_ELEMENT_SIZE) else {
+        return Some(Err(TypeError::TooLarge { name: shown(name) }));
+    };
+    Some(if size % 8 == 0 && size > 0 { Ok(size / 8) } else { Err(invalid(name, "is not of whole bytes")) })
+}
+
+impl Raw {
+    /// Appends the bytes that an array of integers, or base64, has.
+    fn push(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
+        let bytes = match json {
+            Value::Array(items) if items.len() == self.size => items
+                .iter()
+                .map(|item| item.as_u64().and_then(|value| u8::try_from(value).ok()))
+                .collect::<Option<Vec<u8>>>(),
+            Value::String(text) => decode_base64(text, self.size),
+            _ => None,
+        };
+        match bytes {
+            Some(bytes) if bytes.len() == self.size => {
+                out.extend(bytes);
+                Ok(())
+            }
+            _ => Err(refuse(self, json, format!("it is an array of {} integers from 0 to 255", self.size))),
+        }
+    }
+}
+
+impl ElementType for Raw {
+    fn name(&self) -> String {
+        format!("r{}", self.size.saturating_mul(8))
+    }
+
+    fn layout(&self) -> Layout {
+        Layout::Fixed(FixedLayout { size: self.size, words: Vec::new() })
+    }
+
+    fn fill_value(&self, json: &Value, dialect: Dialect) -> Result<Vec<u8>, ValueError> {
+        if is_null_fill(json, dialect) {
+            return Ok(self.zero());
+        }
+        // Zero has been written for whatever has no zero of its own.
+        if dialect != Dialect::V3 && json.as_u64() == Some(0) {
+            return Ok(self.zero());
+        }
+        // Raw bits have no byte order: the first digits are those of the first byte.
+        if dialect == Dialect::Draft
+            && let Some(mut pattern) = json.as_str().and_then(|text| bit_pattern(text, self.size))
+        {
+            pattern.reverse();
+            return Ok(pattern);
+        }
+        let mut element = Vec::new();
+        self.push(json, &mut element)?;
+        Ok(element)
+    }
+
+    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
+        Ok(match dialect {
+            Dialect::V2 => Value::from(encode_base64(element)),
+            Dialect::V3 | Dialect::Draft => Value::from(element),
+        })
+    }
+
+    fn zero(&self) -> Vec<u8> {
+        vec![0; self.size]
+    }
+
+    fn write_json(&self, element: &[u8], out: &mut Vec<u8>) {
+        append(out, element);
+    }
+
+    fn parse_json(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
+        self.push(json, out)
+    }
+
+    fn npy_descr(&self) -> Option<String> {
+        Some(format!("'|V{}'", self.size))
+    }
+
+    fn to_f64(&self, _element: &[u8]) -> Option<f64> {
+        None
+    }
+
+    fn to_v3(&self) -> Value {
+        Value::from(self.name())
+    }
+
+    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, Inexpressible> {
+        Ok(Value::from(format!("|V{}", self.size)))
+    }
+}

@@ -1,0 +1,164 @@
+//! What the families share in reading and writing documents.
+
+use serde_json::{Map, Value};
+
+use super::{ElementType, StoredOrder, TypeError, ValueError, WordRun};
+use crate::{Dialect, limits::MAX_ELEMENT_SIZE};
+
+/// How many characters of a stranger's text an error shows.
+const SHOWN: usize = 64;
+
+/// A data type as NumPy abbreviates it: `<f4`, `|S5`, `<M8[ns]`.
+pub(super) struct NumpyText<'a> {
+    text: &'a str,
+    order: Option<char>,
+    /// What kind of type it is: `f`, `S`, `M` …
+    pub(super) kind: char,
+    /// What follows the kind: the size, or the unit too.
+    pub(super) rest: &'a str,
+}
+
+impl<'a> NumpyText<'a> {
+    /// Takes a JSON string apart; `None` for all else.
+    pub(super) fn parse(json: &'a Value) -> Option<Self> {
+        let text = json.as_str()?;
+        let mut characters = text.chars();
+        let first = characters.next()?;
+        let (order, kind) = match first {
+            '<' | '>' | '|' => (Some(first), characters.next()?),
+            _ => (None, first),
+        };
+        Some(Self { text, order, kind, rest: characters.as_str() })
+    }
+
+    /// The byte order of a type whose words have one.
+    pub(super) fn order(&self) -> Result<StoredOrder, TypeError> {
+        match self.order {
+            Some('<') => Ok(StoredOrder::Little),
+            Some('>') => Ok(StoredOrder::Big),
+            _ => Err(self.invalid("does not say its byte order")),
+        }
+    }
+
+    /// The count that stands where a size is expected, times the bytes that each takes.
+    ///
+    /// `None` where there is no number at all.
+    pub(super) fn size(&self, each: usize) -> Option<Result<usize, TypeError>> {
+        if self.rest.is_empty() || !self.rest.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        // Digits that fit no number are only ever too many.
+        let size = self.rest.parse::<usize>().ok().and_then(|count| count.checked_mul(each));
+        Some(match size {
+            Some(size) if size <= MAX_ELEMENT_SIZE => Ok(size),
+            _ => Err(TypeError::TooLarge { name: shown(self.text) }),
+        })
+    }
+
+    pub(super) fn invalid(&self, reason: impl Into<String>) -> TypeError {
+        invalid(self.text, reason)
+    }
+}
+
+/// A text cut to a length that can be shown.
+pub(super) fn shown(text: &str) -> String {
+    text.chars().take(SHOWN).collect()
+}
+
+pub(super) fn invalid(name: &str, reason: impl Into<String>) -> TypeError {
+    TypeError::Invalid { name: shown(name), reason: reason.into() }
+}
+
+/// The refusal of a value that is not one of a type.
+pub(super) fn refuse(data_type: &dyn ElementType, json: &Value, reason: impl Into<String>) -> ValueError {
+    let value = match json {
+        Value::Array(items) => format!("an array of {}", items.len()),
+        Value::Object(members) => format!("an object of {}", members.len()),
+        Value::String(text) if text.len() > SHOWN => format!("\"{}…\"", shown(text)),
+        scalar => scalar.to_string(),
+    };
+    ValueError { value, data_type: shown(&data_type.name()), reason: reason.into() }
+}
+
+/// Whether a fill value is the `null` that stands for zero in v2 and the draft.
+///
+/// v2: "If null, the contents of uninitialized portions are undefined"; its implementations take zero.
+pub(super) fn is_null_fill(json: &Value, dialect: Dialect) -> bool {
+    json.is_null() && dialect != Dialect::V3
+}
+
+/// Reads `0x…` or `0b…`, the most significant digit first, as little-endian words.
+///
+/// `None` where the text does not begin so, or does not have exactly as many digits as the `size` bytes.
+pub(super) fn bit_pattern(text: &str, size: usize) -> Option<Vec<u8>> {
+    let (digits, radix, per_byte) = match (text.strip_prefix("0x"), text.strip_prefix("0b")) {
+        (Some(digits), _) => (digits, 16, 2),
+        (_, Some(digits)) => (digits, 2, 8),
+        _ => return None,
+    };
+    if digits.len() != size.checked_mul(per_byte)? {
+        return None;
+    }
+    digits
+        .as_bytes()
+        .rchunks(per_byte)
+        .map(|byte| {
+            // `from_str_radix` would take a sign too.
+            byte.iter().all(u8::is_ascii_hexdigit).then_some(())?;
+            u8::from_str_radix(str::from_utf8(byte).ok()?, radix).ok()
+        })
+        .collect()
+}
+
+/// Reads the bit pattern of a draft's fill value, if it is one.
+pub(super) fn draft_bit_pattern(json: &Value, dialect: Dialect, size: usize) -> Option<Vec<u8>> {
+    match dialect {
+        Dialect::Draft => bit_pattern(json.as_str()?, size),
+        Dialect::V2 | Dialect::V3 => None,
+    }
+}
+
+/// Writes little-endian words as `0x…`, the most significant digit first.
+pub(super) fn hexadecimal(little: &[u8]) -> String {
+    let mut text = String::from("0x");
+    for byte in little.iter().rev() {
+        for digit in [byte >> 4, byte & 15] {
+            text.extend(char::from_digit(u32::from(digit), 16));
+        }
+    }
+    text
+}
+
+/// Appends what serde writes for a number or a text.
+pub(super) fn append(out: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
+    // A Vec takes every byte, and numbers and texts always have a JSON form.
+    serde_json::to_writer(out, value).unwrap_or_default();
+}
+
+/// The sign by which NumPy abbreviates a byte order.
+pub(super) fn order_sign(order: &StoredOrder) -> char {
+    let big = match order {
+        StoredOrder::Little => false,
+        StoredOrder::Big => true,
+        StoredOrder::Mixed(runs) => runs.iter().any(|run| run.offset == 0),
+    };
+    if big { '>' } else { '<' }
+}
+
+/// One run of words that is all there is.
+pub(super) fn words(width: usize, count: usize) -> Vec<WordRun> {
+    if width < 2 || count == 0 { Vec::new() } else { vec![WordRun { offset: 0, width, count }] }
+}
+
+/// The `length_bytes` of a type's configuration: at least 1.
+pub(super) fn length_bytes(name: &str, configuration: Option<&Map<String, Value>>) -> Result<usize, TypeError> {
+    let length = configuration
+        .and_then(|configuration| configuration.get("length_bytes"))
+        .and_then(Value::as_u64)
+        .ok_or_else(|| invalid(name, "has no \"length_bytes\""))?;
+    match usize::try_from(length) {
+        Ok(0) => Err(invalid(name, "has no bytes")),
+        Ok(length) if length <= MAX_ELEMENT_SIZE => Ok(length),
+        _ => Err(TypeError::TooLarge { name: shown(name) }),
+    }
+}
