@@ -44,7 +44,7 @@ pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::V3, name
 #[derive(Debug)]
 pub struct Sharding {
     shard: Representation,
-    inner: Chain,
+    inner: Arc<Chain>,
     /// How many inner chunks there are along each dimension, and in all.
     inner_grid: Vec<u64>,
     inner_chunks: u64,
@@ -86,7 +86,7 @@ enum IndexLocation {
 
 impl Sharding {
     /// The chain of the inner chunks.
-    pub fn inner(&self) -> &Chain {
+    pub fn inner(&self) -> &Arc<Chain> {
         &self.inner
     }
 
@@ -245,7 +245,7 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, depth: usize) -> Result<Resolved,
         .try_fold(1_u64, |product, &count| product.checked_mul(count))
         .ok_or(ChainError::ChunkTooLarge)?;
     let inner = Representation::new(shard.data_type().clone(), chunk_shape, shard.fill_value().to_vec())?;
-    let inner = Chain::resolve_within(&parse(spec, &codecs)?, inner, depth + 1)?;
+    let inner = Arc::new(Chain::resolve_within(&parse(spec, &codecs)?, inner, depth + 1)?);
     let index = index_representation(&inner_grid)?;
     let index = Chain::resolve_within(&parse(spec, &index_codecs)?, index, depth + 1)?;
     let index_len = index
