@@ -1,8 +1,57 @@
 //! Selections: which elements of an array, with NumPy's meaning.
 //!
 //! A [`Selection`] is what somebody asks for; applied to a shape it becomes a [`Region`], which is known to lie within.
+//! [`ReadRequest`] adds what a text cannot say well: single points, and many selections at once.
+//!
+//! ```
+//! use meta::selection::Selection;
+//!
+//! let selection: Selection = "2:10, ::-1, (0,5,-1)".parse()?;
+//! assert_eq!(selection.to_string(), "2:10,::-1,(0,5,-1)");
+//!
+//! let region = selection.resolve(&[6, 3, 100])?;
+//! assert_eq!(region.shape(), [4, 3, 3]);
+//! assert_eq!(region.to_selection().to_string(), "2:6,2::-1,(0,5,99)");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::sync::Arc;
+
+use crate::limits::MAX_RANK;
+
+mod json;
+mod points;
+mod region;
+mod request;
+mod resolve;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+pub use points::Points;
+pub use request::{ReadRequest, RequestError, RequestErrorKind, Resolved};
+pub use resolve::SelectionError;
+pub use text::{ItemError, ParseError, ParseErrorKind};
+
+/// The most bytes of a selection's text.
+pub const MAX_TEXT: usize = 1 << 20;
+
+/// The most items of a selection that is parsed: one per dimension, and an ellipsis that stands for none.
+pub const MAX_ITEMS: usize = MAX_RANK + 1;
+
+/// The most indices of one list in a request's JSON.
+pub const MAX_LIST: usize = 1 << 20;
+
+/// The most points that one request asks for.
+pub const MAX_POINTS: usize = 1 << 20;
+
+/// The most selections that one request stacks.
+pub const MAX_STACKED: usize = 1 << 16;
+
+/// The most items of all the selections that one request stacks, and the most dimensions of all their regions. It keeps the
+/// memory of a stack over an array of high rank near 50 MiB.
+pub const MAX_STACKED_ITEMS: usize = 1 << 19;
 
 /// Which elements of an array, not yet applied to a shape: one item per dimension. Dimensions that are not named are whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +96,8 @@ pub struct Region {
 pub enum DimensionSelection {
     /// One index; the result has no such dimension.
     Index(u64),
-    /// `start`, `start + step`, … `len` of them. `step` is not 0; `start` is 0 where `len` is.
+    /// `start`, `start + step`, … `len` of them. `step` is not 0, and 1 where `len` is less than 2, so that its magnitude is
+    /// less than the extent; `start` is 0 where `len` is.
     Range {
         /// The first index.
         start: u64,

@@ -1,0 +1,57 @@
+//! Single elements by their coordinates.
+
+use super::{SelectionError, resolve::within};
+
+/// Elements of an array, each by its coordinates, all of which are within the array. The result has the shape `[len]`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Points {
+    /// How many points there are; the coordinates alone do not say it where there are no dimensions.
+    pub len: usize,
+    /// How many coordinates each point has.
+    pub rank: usize,
+    /// The coordinates, those of the first point first: `len * rank` of them.
+    pub coordinates: Vec<u64>,
+}
+
+impl Points {
+    /// Applies points to an array of this shape; negative coordinates count from the end.
+    pub fn resolve(points: &[Vec<i64>], shape: &[u64]) -> Result<Self, SelectionError> {
+        let rank = shape.len();
+        let mut coordinates = Vec::new();
+        for (point, given) in points.iter().enumerate() {
+            let wrong = |source| SelectionError::Point { point, source: Box::new(source) };
+            if given.len() != rank {
+                return Err(wrong(SelectionError::PointRank { found: given.len(), rank }));
+            }
+            for (dimension, (&index, &extent)) in given.iter().zip(shape).enumerate() {
+                coordinates.push(within(index, dimension, extent).map_err(wrong)?);
+            }
+        }
+        Ok(Self { len: points.len(), rank, coordinates })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_count_from_either_end() {
+        let points = Points::resolve(&[vec![0, -1], vec![-5, 2]], &[5, 3]).unwrap();
+        assert_eq!(points, Points { len: 2, rank: 2, coordinates: vec![0, 2, 0, 2] });
+        let points = Points::resolve(&[vec![], vec![], vec![]], &[]).unwrap();
+        assert_eq!(points, Points { len: 3, rank: 0, coordinates: vec![] });
+        assert_eq!(Points::resolve(&[], &[5, 3]).unwrap().len, 0);
+    }
+
+    #[test]
+    fn a_wrong_point_is_named() {
+        for (points, expected) in [
+            (vec![vec![0, 0], vec![0]], "point 1: a point of this array has 2 coordinates, this one has 1"),
+            (vec![vec![0, 0], vec![4, 3]], "point 1: index 3 is out of bounds for dimension 1, whose bounds are -3..3"),
+            (vec![vec![-6, 0]], "point 0: index -6 is out of bounds for dimension 0, whose bounds are -5..5"),
+        ] {
+            assert_eq!(Points::resolve(&points, &[5, 3]).unwrap_err().to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Selections applied to a shape.
+
+use std::{fmt, iter};
+
+use super::{DimensionSelection, Item, MAX_STACKED_ITEMS, Region, Selection, Slice};
+
+/// Why a selection, a point or a stack does not fit an array.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectionError {
+    /// More items than dimensions.
+    #[error("{found} items were given for an array of {rank} dimensions")]
+    TooManyItems {
+        /// How many were given, without the ellipsis.
+        found: usize,
+        /// How many dimensions there are.
+        rank: usize,
+    },
+    /// More than one ellipsis.
+    #[error("a selection has at most one `...`")]
+    SecondEllipsis,
+    /// A slice does not move.
+    #[error("the step of a slice is not 0, that of dimension {dimension} is")]
+    ZeroStep {
+        /// The dimension, from 0.
+        dimension: usize,
+    },
+    /// An index does not lie within its dimension.
+    #[error("index {} is out of bounds for dimension {dimension}, {}", Index(*index), Bounds(*extent))]
+    OutOfBounds {
+        /// The dimension, from 0.
+        dimension: usize,
+        /// The index that was given; the least or the largest `i64` also stands for what is beyond it.
+        index: i64,
+        /// The dimension's extent. Its indices are `-extent..extent`.
+        extent: u64,
+    },
+    /// A point has another number of coordinates than the array has dimensions.
+    #[error("a point of this array has {rank} coordinates, this one has {found}")]
+    PointRank {
+        /// How many coordinates the point has.
+        found: usize,
+        /// How many dimensions there are.
+        rank: usize,
+    },
+    /// A point is wrong.
+    #[error("point {point}: {source}")]
+    Point {
+        /// Which of the points, from 0.
+        point: usize,
+        /// What is wrong with it.
+        source: Box<Self>,
+    },
+    /// A stack of nothing, which has no shape.
+    #[error("a stack has at least one selection")]
+    EmptyStack,
+    /// The regions of a stack have too many dimensions in all.
+    #[error("the selections of a stack have at most {MAX_STACKED_ITEMS} dimensions in all, these have {found}")]
+    LargeStack {
+        /// How many they have.
+        found: usize,
+    },
+    /// One of the stacked selections is wrong.
+    #[error("selection {selection} of the stack: {source}")]
+    Stacked {
+        /// Which of the selections, from 0.
+        selection: usize,
+        /// What is wrong with it.
+        source: Box<Self>,
+    },
+    /// One of the stacked selections gives another shape than the first.
+    #[error("selection {selection} of the stack gives the shape {found:?}, the first gives {first:?}")]
+    ShapesDiffer {
+        /// The first that differs, from 0.
+        selection: usize,
+        /// The shape that it gives.
+        found: Vec<u64>,
+        /// The shape that the first selection of the stack gives.
+        first: Vec<u64>,
+    },
+}
+
+impl Selection {
+    /// Applies the selection to an array of this shape, whose extents are at most [`MAX_EXTENT`](crate::limits::MAX_EXTENT).
+    pub fn resolve(&self, shape: &[u64]) -> Result<Region, SelectionError> {
+        let mut ellipses = self.items.iter().enumerate().filter(|(_, item)| **item == Item::Ellipsis).map(|(n, _)| n);
+        let ellipsis = ellipses.next();
+        if ellipses.next().is_some() {
+            return Err(SelectionError::SecondEllipsis);
+        }
+        let (found, rank) = (self.items.len() - usize::from(ellipsis.is_some()), shape.len());
+        let whole = rank.checked_sub(found).ok_or(SelectionError::TooManyItems { found, rank })?;
+        // Without an ellipsis, what is not named is at the end.
+        let before = self.items.iter().take(ellipsis.unwrap_or(found));
+        let after = self.items.iter().skip(ellipsis.map_or(found, |at| at + 1));
+        let items = before.map(Some).chain(iter::repeat_n(None, whole)).chain(after.map(Some));
+        let dimensions = items.zip(shape).enumerate().map(|(dimension, (item, &extent))| match item {
+            None | Some(Item::Ellipsis) => Ok(DimensionSelection::Range { start: 0, step: 1, len: extent }),
+            Some(Item::Index(index)) => within(*index, dimension, extent).map(DimensionSelection::Index),
+            Some(Item::Slice(slice)) => slice.clamp(extent).ok_or(SelectionError::ZeroStep { dimension }),
+            Some(Item::List(indices)) => {
+                let indices = indices.iter().map(|&index| within(index, dimension, extent));
+                indices.collect::<Result<_, _>>().map(DimensionSelection::List)
+            }
+        });
+        Ok(Region { dimensions: dimensions.collect::<Result<_, _>>()? })
+    }
+}
+
+impl Slice {
+    /// What the slice selects of a dimension: always a [`DimensionSelection::Range`]. `None` if the step is 0.
+    fn clamp(self, extent: u64) -> Option<DimensionSelection> {
+        let (step, extent) = (i128::from(self.step.unwrap_or(1)), i128::from(extent));
+        // A slice that goes up begins and ends within `0..=extent`, one that goes down within `-1..=extent - 1`.
+        let (low, high) = match step {
+            0 => return None,
+            1.. => (0, extent),
+            _ => (-1, extent - 1),
+        };
+        let clamp = |bound: i64| {
+            let bound = i128::from(bound);
+            if bound < 0 { (bound + extent).max(low) } else { bound.min(high) }
+        };
+        let (first, last) = if step > 0 { (low, high) } else { (high, low) };
+        let start = self.start.map_or(first, clamp);
+        let stop = self.stop.map_or(last, clamp);
+        let distance = if step > 0 { stop - start } else { start - stop };
+        // At most the extent, since the distance is.
+        let len = if distance > 0 { (distance - 1) / step.abs() + 1 } else { 0 };
+        let (start, step) = match len {
+            0 => (0, 1),
+            1 => (start, 1),
+            _ => (start, step),
+        };
+        let (start, step, len) = (u64::try_from(start).ok()?, i64::try_from(step).ok()?, u64::try_from(len).ok()?);
+        Some(DimensionSelection::Range { start, step, len })
+    }
+}
+
+/// An index counted from the beginning.
+pub(super) fn within(index: i64, dimension: usize, extent: u64) -> Result<u64, SelectionError> {
+    let from_start = if index < 0 { extent.checked_sub(index.unsigned_abs()) } else { Some(index.unsigned_abs()) };
+    let found = from_start.filter(|&found| found < extent);
+    found.ok_or(SelectionError::OutOfBounds { dimension, index, extent })
+}
+
+/// An index as an error shows it. A text's number beyond an `i64` was cut to the nearest one.
+struct Index(i64);
+
+impl fmt::Display for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            i64::MIN => write!(f, "{} (or less)", i64::MIN),
+            i64::MAX => write!(f, "{} (or more)", i64::MAX),
+            index => write!(f, "{index}"),
+        }
+    }
+}
+
+/// The bounds of a dimension's indices as an error shows them.
+struct Bounds(u64);
+
+impl fmt::Display for Bounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => f.write_str("which is empty"),
+            extent => write!(f, "whose bounds are -{extent}..{extent}"),
+        }
+    }
+}
