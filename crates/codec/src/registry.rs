@@ -7,7 +7,18 @@ use serde_json::Value;
 use crate::{ChainError, Input, Plugin, Resolved, codecs};
 
 /// Every codec, file by file.
-static PLUGINS: &[&[Plugin]] = &[codecs::sharding::PLUGINS];
+static PLUGINS: &[&[Plugin]] = &[
+    codecs::bytes::PLUGINS,
+    codecs::bz2::PLUGINS,
+    codecs::gzip::PLUGINS,
+    codecs::lz4::PLUGINS,
+    codecs::mixed_endian::PLUGINS,
+    codecs::sharding::PLUGINS,
+    codecs::shuffle::PLUGINS,
+    codecs::transpose::PLUGINS,
+    codecs::zlib::PLUGINS,
+    codecs::zstd::PLUGINS,
+];
 
 /// Makes a codec for its place in a chain.
 pub(crate) fn resolve(spec: &CodecSpec, input: Input<'_>, depth: usize) -> Result<Resolved, ChainError> {

@@ -1,0 +1,50 @@
+//! `mixed_endian`: the elements one after the other, some of their words big-endian and the others little.
+//!
+//! No document names it. A v2 struct whose fields differ in their byte order is read into it, see
+//! [`CodecSpec::MIXED_ENDIAN`]. Its configuration has the big-endian words as `[offset, width, count]`:
+//!
+//! ```json
+//! {"big": [[0, 4, 1], [8, 2, 3]]}
+//! ```
+//!
+//! Limits: the words lie within the element, in order and without overlap, and the bytes are exactly as many as the chunk has.
+
+use meta::{
+    codecs::{CodecSpec, Namespace},
+    data_type::{StoredOrder, WordRun},
+    limits::MAX_FIELDS,
+};
+use serde::Deserialize;
+
+use super::bytes::Serial;
+use crate::{
+    ChainError, Input, Plugin, Resolved,
+    registry::{configuration, refused},
+};
+
+const NAME: &str = CodecSpec::MIXED_ENDIAN;
+
+pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Model, name: NAME, resolve }];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    big: Vec<[usize; 3]>,
+}
+
+fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+    let array = input.array(spec)?;
+    let runs = configuration::<Configuration>(spec)?.big;
+    let size = array.data_type().fixed_size().unwrap_or(0);
+    let mut end = 0;
+    let mut big = Vec::new();
+    for [offset, width, count] in runs {
+        let after = width.checked_mul(count).and_then(|len| offset.checked_add(len));
+        let fits = offset >= end && width >= 2 && count >= 1 && big.len() < MAX_FIELDS;
+        end = after
+            .filter(|&after| fits && after <= size)
+            .ok_or_else(|| refused(spec, format!("has no such words in {}", array.data_type())))?;
+        big.push(WordRun { offset, width, count });
+    }
+    Serial::resolve(NAME, array, StoredOrder::Mixed(big))
+}

@@ -1,0 +1,285 @@
+//! The elements of an array with its dimensions in another order.
+
+use bytes::Bytes;
+
+/// One dimension of what comes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Axis {
+    pub(super) extent: usize,
+    /// How many elements of what goes in lie between one and the next.
+    pub(super) stride: usize,
+}
+
+/// Where each element of what comes out is found in what goes in. Both are dense and of the same length.
+#[derive(Clone, Debug)]
+pub(super) struct Permutation {
+    /// The outermost first. None has one element only, and no two could be one.
+    axes: Vec<Axis>,
+    /// The size of an element in bytes.
+    size: usize,
+}
+
+/// Two dimensions that change places, in elements.
+#[derive(Clone, Copy)]
+struct Matrix {
+    rows: usize,
+    columns: usize,
+    /// Between the rows of what goes in.
+    row_stride: usize,
+    /// Between the columns, which are rows in what comes out.
+    column_stride: usize,
+}
+
+impl Permutation {
+    /// Dimension `i` of what comes out is dimension `order[i]` of an array of a shape. `None` where there are more elements than can be
+    /// addressed, or where the order names a dimension that there is not.
+    pub(super) fn new(shape: &[u64], order: &[usize]) -> Option<Self> {
+        if shape.contains(&0) {
+            return Some(Self { axes: vec![Axis { extent: 0, stride: 1 }], size: 0 });
+        }
+        let mut strides = vec![0; shape.len()];
+        let mut len = 1_usize;
+        for (stride, &extent) in strides.iter_mut().zip(shape).rev() {
+            *stride = len;
+            len = len.checked_mul(usize::try_from(extent).ok()?)?;
+        }
+        let axis = |&axis: &usize| {
+            Some(Axis { extent: usize::try_from(*shape.get(axis)?).ok()?, stride: *strides.get(axis)? })
+        };
+        Some(Self::of_axes(order.iter().map(axis).collect::<Option<_>>()?))
+    }
+
+    /// What comes out has these dimensions.
+    pub(super) fn of_axes(axes: Vec<Axis>) -> Self {
+        let mut merged: Vec<Axis> = Vec::new();
+        for axis in axes.into_iter().filter(|axis| axis.extent != 1) {
+            match merged.last_mut() {
+                // The two lie in what goes in as they do in what comes out.
+                Some(outer) if Some(outer.stride) == axis.stride.checked_mul(axis.extent) => {
+                    *outer = Axis { extent: outer.extent * axis.extent, stride: axis.stride };
+                }
+                _ => merged.push(axis),
+            }
+        }
+        Self { axes: merged, size: 0 }
+    }
+
+    /// For elements of this size; those of variable length have none.
+    pub(super) fn of_size(self, size: Option<usize>) -> Self {
+        Self { size: size.unwrap_or(0), ..self }
+    }
+
+    /// Calls `visit` with the position of each element in what goes in, in the order in which they come out.
+    pub(super) fn sources<E>(&self, mut visit: impl FnMut(usize) -> Result<(), E>) -> Result<(), E> {
+        if self.axes.iter().any(|axis| axis.extent == 0) {
+            return Ok(());
+        }
+        each(&self.axes, &vec![0; self.axes.len()], |from, _| visit(from))
+    }
+
+    /// The elements in their new order.
+    pub(super) fn apply(&self, bytes: Bytes) -> Bytes {
+        let mut axes = self.axes.clone();
+        let mut unit = self.size;
+        // What lies together in both is moved together.
+        if let Some(run) = axes.pop_if(|axis| axis.stride == 1) {
+            unit = unit.saturating_mul(run.extent);
+            axes.iter_mut().for_each(|axis| axis.stride /= run.extent.max(1));
+        }
+        if axes.is_empty() || unit == 0 || bytes.is_empty() {
+            return bytes;
+        }
+        let mut out = vec![0; bytes.len()];
+        match unit {
+            1 => move_words::<1>(&axes, &bytes, &mut out),
+            2 => move_words::<2>(&axes, &bytes, &mut out),
+            4 => move_words::<4>(&axes, &bytes, &mut out),
+            8 => move_words::<8>(&axes, &bytes, &mut out),
+            16 => move_words::<16>(&axes, &bytes, &mut out),
+            _ => move_units(&axes, unit, &bytes, &mut out),
+        }
+        out.into()
+    }
+}
+
+/// Calls `visit` for each index of some dimensions with its position in what goes in and in what comes out.
+fn each<E>(
+    axes: &[Axis],
+    strides_out: &[usize],
+    mut visit: impl FnMut(usize, usize) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut index = vec![0; axes.len()];
+    let (mut from, mut to) = (0, 0);
+    loop {
+        visit(from, to)?;
+        let mut advanced = false;
+        for ((position, axis), &stride_out) in index.iter_mut().zip(axes).zip(strides_out).rev() {
+            *position += 1;
+            if *position < axis.extent {
+                from += axis.stride;
+                to += stride_out;
+                advanced = true;
+                break;
+            }
+            *position = 0;
+            from -= axis.stride * (axis.extent - 1);
+            to -= stride_out * (axis.extent - 1);
+        }
+        if !advanced {
+            return Ok(());
+        }
+    }
+}
+
+/// Splits the dimensions into the two that are innermost before and after, and the others with their strides in what comes out.
+fn split(axes: &[Axis]) -> Option<(Matrix, Vec<Axis>, Vec<usize>)> {
+    let mut strides_out = vec![1; axes.len()];
+    let mut len = 1;
+    for (stride, axis) in strides_out.iter_mut().zip(axes).rev() {
+        *stride = len;
+        len *= axis.extent;
+    }
+    let (last, outer) = axes.split_last()?;
+    let column = outer.iter().position(|axis| axis.stride == 1)?;
+    let matrix = Matrix {
+        rows: last.extent,
+        columns: outer.get(column)?.extent,
+        row_stride: last.stride,
+        column_stride: *strides_out.get(column)?,
+    };
+    let mut outer = outer.to_vec();
+    outer.remove(column);
+    strides_out.remove(column);
+    Some((matrix, outer, strides_out))
+}
+
+fn move_units(axes: &[Axis], unit: usize, from: &[u8], to: &mut [u8]) {
+    let mut slots = to.chunks_exact_mut(unit);
+    let strides_out = vec![0; axes.len()];
+    let moved = each(axes, &strides_out, |position, _| {
+        let source = from.get(position * unit..).and_then(|rest| rest.get(..unit)).ok_or(())?;
+        slots.next().ok_or(())?.copy_from_slice(source);
+        Ok::<_, ()>(())
+    });
+    debug_assert!(moved.is_ok(), "the axes are those of the elements");
+}
+
+fn move_words<const N: usize>(axes: &[Axis], from: &[u8], to: &mut [u8]) {
+    let Some((matrix, outer, strides_out)) = split(axes) else {
+        return move_units(axes, N, from, to);
+    };
+    let (from, to) = (from.as_chunks::<N>().0, to.as_chunks_mut::<N>().0);
+    let moved = each(&outer, &strides_out, |source, target| {
+        let (source, target) = (from.get(source..).ok_or(())?, to.get_mut(target..).ok_or(())?);
+        match (matrix.rows, matrix.columns) {
+            (0..4, _) => matrix.transpose::<N, 2, 16>(source, target),
+            (4..8, _) => matrix.transpose::<N, 4, 16>(source, target),
+            (_, 0..4) => matrix.transpose::<N, 16, 2>(source, target),
+            (_, 4..8) => matrix.transpose::<N, 16, 4>(source, target),
+            (8..16, _) => matrix.transpose::<N, 8, 16>(source, target),
+            (_, 8..16) => matrix.transpose::<N, 16, 8>(source, target),
+            _ if N == 2 => matrix.transpose::<N, 16, 16>(source, target),
+            _ => matrix.transpose::<N, 8, 8>(source, target),
+        }
+        Ok::<_, ()>(())
+    });
+    debug_assert!(moved.is_ok(), "the axes are those of the elements");
+}
+
+impl Matrix {
+    /// Tile by tile, so that the cache lines of a tile's rows and columns are used whole before they are replaced.
+    fn transpose<const N: usize, const ROWS: usize, const COLUMNS: usize>(self, from: &[[u8; N]], to: &mut [[u8; N]]) {
+        for row in (0..self.rows).step_by(ROWS) {
+            for column in (0..self.columns).step_by(COLUMNS) {
+                if row + ROWS > self.rows || column + COLUMNS > self.columns {
+                    self.transpose_edge(
+                        from,
+                        to,
+                        row..self.rows.min(row + ROWS),
+                        column..self.columns.min(column + COLUMNS),
+                    );
+                    continue;
+                }
+                let tile: [[[u8; N]; COLUMNS]; ROWS] = std::array::from_fn(|i| {
+                    let row = from.get((row + i) * self.row_stride + column..);
+                    row.and_then(|row| row.first_chunk()).copied().unwrap_or([[0; N]; COLUMNS])
+                });
+                for j in 0..COLUMNS {
+                    let target = to.get_mut((column + j) * self.column_stride + row..);
+                    if let Some(target) = target.and_then(|target| target.first_chunk_mut::<ROWS>()) {
+                        *target = tile.each_ref().map(|row| row.get(j).copied().unwrap_or([0; N]));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is left of a tile at the end of the matrix.
+    fn transpose_edge<const N: usize>(
+        self,
+        from: &[[u8; N]],
+        to: &mut [[u8; N]],
+        rows: std::ops::Range<usize>,
+        columns: std::ops::Range<usize>,
+    ) {
+        for column in columns {
+            let sources = from.get(column..).unwrap_or_default();
+            let targets = to.get_mut(column * self.column_stride..).unwrap_or_default();
+            for row in rows.clone() {
+                if let Some((target, source)) = targets.get_mut(row).zip(sources.get(row * self.row_stride)) {
+                    *target = *source;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Element by element, with an index for each dimension.
+    fn naive(shape: &[u64], order: &[usize], size: usize, bytes: &[u8]) -> Vec<u8> {
+        let out: Vec<u64> = order.iter().map(|&axis| shape.get(axis).copied().unwrap()).collect();
+        let mut moved = Vec::new();
+        for position in 0..out.iter().product::<u64>() {
+            let mut index = vec![0; shape.len()];
+            let mut rest = position;
+            for (&axis, &extent) in order.iter().zip(&out).rev() {
+                *index.get_mut(axis).unwrap() = rest % extent;
+                rest /= extent;
+            }
+            let from = shape.iter().zip(&index).fold(0, |offset, (&extent, &index)| offset * extent + index) as usize;
+            moved.extend_from_slice(bytes.get(from * size..(from + 1) * size).unwrap());
+        }
+        moved
+    }
+
+    fn cases() -> impl Strategy<Value = (Vec<u64>, Vec<usize>, usize)> {
+        let small = proptest::collection::vec(prop_oneof![4 => 1_u64..5, 1 => 0_u64..40], 0..6);
+        let large = proptest::collection::vec(1_u64..50, 2..=2);
+        (prop_oneof![small, large], prop_oneof![Just(1_usize), Just(2), Just(4), Just(8), Just(16), 0_usize..20])
+            .prop_filter("few elements", |(shape, _)| shape.iter().product::<u64>() < 10_000)
+            .prop_flat_map(|(shape, size)| {
+                let order = Just((0..shape.len()).collect::<Vec<_>>()).prop_shuffle();
+                (Just(shape), order, Just(size))
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn elements_go_where_they_belong((shape, order, size) in cases()) {
+            let len = shape.iter().product::<u64>() as usize;
+            let bytes: Vec<u8> = (0..len * size).map(|byte| (byte % 251) as u8).collect();
+            let permutation = Permutation::new(&shape, &order).unwrap().of_size(Some(size));
+            let expected = naive(&shape, &order, size, &bytes);
+            prop_assert_eq!(permutation.apply(bytes.into()), expected);
+            let mut sources = Vec::new();
+            permutation.sources(|from| { sources.extend_from_slice(&from.to_le_bytes()); Ok::<_, ()>(()) }).unwrap();
+            let positions: Vec<u8> = (0..len).flat_map(usize::to_le_bytes).collect();
+            prop_assert!(sources == naive(&shape, &order, 8, &positions));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! `shuffle`: the first bytes of all elements, then the second ones, and so on.
+//!
+//! Specification: [numcodecs.shuffle](https://numcodecs.readthedocs.io/en/stable/filter/shuffle.html).
+//!
+//! ```json
+//! {"elementsize": 4}
+//! ```
+//!
+//! Without `elementsize` it is the size of the elements, as zarr-python has it for v3, and numcodecs' 4 where that is not known. Sizes of 1 and less do
+//! nothing. Limits: the bytes are whole elements, and keep their number.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use meta::codecs::{CodecSpec, Namespace};
+use serde::Deserialize;
+
+use super::transpose::transpose_bytes;
+use crate::{
+    BytesToBytes, ChainError, CodecError, EncodedLen, Input, Plugin, Resolved, Serialized, registry::configuration,
+};
+
+const NAME: &str = "shuffle";
+
+/// What numcodecs has where nothing is said.
+const DEFAULT_SIZE: i64 = 4;
+
+pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+
+#[derive(Debug)]
+struct Shuffle {
+    /// At least 1.
+    size: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    elementsize: Option<i64>,
+}
+
+fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+    let Serialized { items, .. } = input.bytes(spec)?;
+    let of_items = || items.as_ref()?.0.fixed_size().and_then(|size| i64::try_from(size).ok());
+    let size = configuration::<Configuration>(spec)?.elementsize.or_else(of_items).unwrap_or(DEFAULT_SIZE);
+    let size = usize::try_from(size).unwrap_or(1).max(1);
+    Ok(Resolved::BytesToBytes(Arc::new(Shuffle { size })))
+}
+
+impl Shuffle {
+    /// How many whole elements there are.
+    fn elements(&self, bytes: &Bytes) -> Result<usize, CodecError> {
+        match bytes.len() % self.size {
+            0 => Ok(bytes.len() / self.size),
+            _ => Err(CodecError::Malformed { codec: NAME, reason: "the bytes are no whole number of elements" }),
+        }
+    }
+}
+
+impl BytesToBytes for Shuffle {
+    fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
+        if encoded.len() as u64 > limit {
+            return Err(CodecError::TooLong { codec: NAME, limit });
+        }
+        let elements = self.elements(&encoded)?;
+        Ok(transpose_bytes(encoded, self.size, elements))
+    }
+
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+        let elements = self.elements(&decoded)?;
+        Ok(transpose_bytes(decoded, elements, self.size))
+    }
+
+    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+        EncodedLen::Exact(decoded)
+    }
+}

@@ -1,0 +1,115 @@
+//! `transpose`: the dimensions in another order.
+//!
+//! Specification: [transpose codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/transpose/index.html).
+//! Its older forms, the strings `"C"` and `"F"`, mean the dimensions as they are and reversed.
+//!
+//! ```json
+//! {"order": [1, 0, 2]}
+//! ```
+//!
+//! Dimension `i` of what is encoded is dimension `order[i]` of the array. Limits: `order` names each dimension once; nothing is longer afterwards.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use meta::codecs::{CodecSpec, Namespace};
+use serde::Deserialize;
+
+use super::permute::{Axis, Permutation};
+use crate::{
+    ArrayToArray, ChainError, CodecError, Elements, Input, Plugin, Representation, Resolved, VariableBuilder,
+    registry::{configuration, refused},
+};
+
+const NAME: &str = "transpose";
+
+pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::V3, name: NAME, resolve }];
+
+#[derive(Debug)]
+struct Transpose {
+    encode: Permutation,
+    decode: Permutation,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    order: Order,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Order {
+    Permutation(Vec<usize>),
+    Name(OrderName),
+}
+
+#[derive(Deserialize)]
+enum OrderName {
+    C,
+    F,
+}
+
+fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+    let array = input.array(spec)?;
+    let rank = array.shape().len();
+    let order = match configuration::<Configuration>(spec)?.order {
+        Order::Permutation(order) => order,
+        Order::Name(OrderName::C) => (0..rank).collect(),
+        Order::Name(OrderName::F) => (0..rank).rev().collect(),
+    };
+    let inverse = inverse(&order, rank)
+        .ok_or_else(|| refused(spec, format!("has an order that is no permutation of {rank} dimensions")))?;
+    let shape: Vec<u64> = order.iter().filter_map(|&axis| array.shape().get(axis).copied()).collect();
+    let (encode, decode) = Permutation::new(array.shape(), &order)
+        .zip(Permutation::new(&shape, &inverse))
+        .ok_or(ChainError::ChunkTooLarge)?;
+    let encoded = Representation::new(array.data_type().clone(), shape, array.fill_value().to_vec())?;
+    let size = array.data_type().fixed_size();
+    let (encode, decode) = (encode.of_size(size), decode.of_size(size));
+    Ok(Resolved::ArrayToArray(Arc::new(Transpose { encode, decode }), encoded))
+}
+
+/// Where each dimension goes; `None` unless `order` names each of them once.
+fn inverse(order: &[usize], rank: usize) -> Option<Vec<usize>> {
+    if order.len() != rank {
+        return None;
+    }
+    let mut inverse = vec![None; rank];
+    for (to, &from) in order.iter().enumerate() {
+        if inverse.get_mut(from)?.replace(to).is_some() {
+            return None;
+        }
+    }
+    inverse.into_iter().collect()
+}
+
+/// The bytes of a matrix of `rows` and `columns` with its rows as columns.
+pub(super) fn transpose_bytes(bytes: Bytes, rows: usize, columns: usize) -> Bytes {
+    let axes = [Axis { extent: columns, stride: 1 }, Axis { extent: rows, stride: columns }];
+    Permutation::of_axes(axes.into()).of_size(Some(1)).apply(bytes)
+}
+
+fn permuted(permutation: &Permutation, elements: Elements) -> Result<Elements, CodecError> {
+    let elements = match elements {
+        Elements::Fixed(bytes) => return Ok(Elements::Fixed(permutation.apply(bytes))),
+        Elements::Variable(elements) => elements,
+    };
+    let mut moved = VariableBuilder::new(elements.memory());
+    let mismatch = || CodecError::Malformed { codec: NAME, reason: "the elements are not as many as the chunk has" };
+    permutation.sources(|from| {
+        let element = elements.get(from).ok_or_else(mismatch)?;
+        moved.push(element).map_err(|_| mismatch())
+    })?;
+    Ok(Elements::Variable(moved.finish()))
+}
+
+impl ArrayToArray for Transpose {
+    fn decode(&self, encoded: Elements) -> Result<Elements, CodecError> {
+        permuted(&self.decode, encoded)
+    }
+
+    fn encode(&self, decoded: Elements) -> Result<Elements, CodecError> {
+        permuted(&self.encode, decoded)
+    }
+}
