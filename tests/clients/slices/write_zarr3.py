@@ -74,7 +74,7 @@ CODECS = {
     "n_adler32_end": named.Adler32(location="end"),
     "n_fletcher32": named.Fletcher32(),
     "n_jenkins": named.JenkinsLookup3(),
-    "n_jenkins_prefix": named.JenkinsLookup3(initval=7, prefix=[1, 2, 255]),
+    "n_jenkins_initval": named.JenkinsLookup3(initval=7),
     "n_shuffle_zlib": [named.Shuffle(elementsize=4), named.Zlib(level=1)],
     "n_shuffle_odd": named.Shuffle(elementsize=3),
 }
@@ -175,8 +175,9 @@ def array_codecs():
         ]:
             write(f"v3/filters/{name}/{filter}", dtype, values, filters=filters, compressors=[])
         for extra, filters in [
-            ("scale_offset", ScaleOffset(offset=3, scale=2)),
-            ("scale_offset_zero", ScaleOffset()),
+            ("offset", ScaleOffset(offset=3)),
+            ("scale", ScaleOffset(scale=2)),
+            ("neither", ScaleOffset()),
         ]:
             write(f"v3/scale_offset/{name}/{extra}", dtype, small, filters=filters, compressors=[])
         write(f"v3/filters/{name}/delta_sharded", dtype, data, filters=named.Delta(dtype=dtype.str), chunks=(2, 3), shards=(4, 6))
