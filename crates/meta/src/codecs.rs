@@ -1,6 +1,8 @@
 //! Codecs as documents name them. What they do is in the crate `codec`.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+
+use crate::text::shown;
 
 /// One codec of a chain, as a document configures it.
 ///
@@ -49,6 +51,11 @@ impl CodecSpec {
         Self { namespace: Namespace::Numcodecs, name: id.to_owned(), configuration }
     }
 
+    /// What only the model has.
+    pub(crate) fn model(name: &str, configuration: Map<String, Value>) -> Self {
+        Self { namespace: Namespace::Model, name: name.to_owned(), configuration }
+    }
+
     /// Reads one entry of the `codecs` of a v3 document (also one within a codec's configuration): a name, or an object of `name`
     /// and `configuration`. A name that begins with `numcodecs.` is one of [`Namespace::Numcodecs`] without it.
     pub fn parse_v3(json: &Value) -> Result<Self, CodecSpecError> {
@@ -68,6 +75,17 @@ impl CodecSpec {
         Ok(match name.strip_prefix("numcodecs.") {
             Some(id) => Self::numcodecs(id, configuration),
             None => Self::v3(name, configuration),
+        })
+    }
+
+    /// The entry of the `codecs` of a v3 document that [`parse_v3`](Self::parse_v3) reads into this; `None` for what no document can name.
+    pub fn to_v3(&self) -> Option<Value> {
+        if self.namespace == Namespace::Model {
+            return None;
+        }
+        Some(match self.configuration.is_empty() {
+            true => json!({"name": self.full_name()}),
+            false => json!({"name": self.full_name(), "configuration": self.configuration}),
         })
     }
 
@@ -94,6 +112,31 @@ pub enum CodecSpecError {
     },
 }
 
-fn shown(text: &str) -> String {
-    text.chars().take(64).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn v3_entries_there_and_back() {
+        for entry in [
+            json!({"name": "bytes", "configuration": {"endian": "big"}}),
+            json!({"name": "crc32c"}),
+            json!({"name": "numcodecs.lz4", "configuration": {"acceleration": 1}}),
+        ] {
+            assert_eq!(CodecSpec::parse_v3(&entry).unwrap().to_v3(), Some(entry));
+        }
+        assert_eq!(CodecSpec::parse_v3(&json!("crc32c")), Ok(CodecSpec::v3("crc32c", Map::new())));
+        let null = CodecSpec::parse_v3(&json!({"name": "numcodecs.crc32", "configuration": null}));
+        assert_eq!(null, Ok(CodecSpec::numcodecs("crc32", Map::new())));
+        assert_eq!(CodecSpec::model(CodecSpec::MIXED_ENDIAN, Map::new()).to_v3(), None);
+    }
+
+    #[test]
+    fn v3_entries_that_are_none() {
+        for entry in [json!(null), json!(["gzip"]), json!({}), json!({"name": 1})] {
+            assert_eq!(CodecSpec::parse_v3(&entry), Err(CodecSpecError::NoName), "{entry}");
+        }
+        let wrong = CodecSpec::parse_v3(&json!({"name": "gzip", "configuration": [1]}));
+        assert_eq!(wrong, Err(CodecSpecError::Configuration { name: "gzip".to_owned() }));
+    }
 }

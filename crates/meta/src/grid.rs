@@ -57,6 +57,24 @@ impl ChunkGrid {
 }
 
 impl DimensionGrid {
+    /// Pieces of these lengths. `None` where a length is 0, or all of them together are longer than any array.
+    pub fn rectilinear(lengths: impl IntoIterator<Item = u64>) -> Option<Self> {
+        let ends = lengths.into_iter().scan(0_u64, |end, length| {
+            let next = end.checked_add(length).filter(|&next| length > 0 && next <= MAX_EXTENT);
+            *end = next.unwrap_or(*end);
+            Some(next)
+        });
+        Some(Self::Rectilinear { ends: ends.collect::<Option<_>>()? })
+    }
+
+    /// Whether there is a piece for each of `extent` elements.
+    pub fn covers(&self, extent: u64) -> bool {
+        match self {
+            Self::Regular { .. } => true,
+            Self::Rectilinear { ends } => ends.last().copied().unwrap_or(0) >= extent,
+        }
+    }
+
     /// Which piece has the element at `position`; `None` beyond the last piece.
     pub fn piece_of(&self, position: u64) -> Option<u64> {
         match self {
@@ -98,5 +116,105 @@ impl DimensionGrid {
                 before.saturating_add(1).min(ends.len()) as u64
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Every piece of a dimension, one after the other, until `extent` is covered or there are no more.
+    fn naive(lengths: impl Iterator<Item = u64>, extent: u64) -> Vec<Range<u64>> {
+        let mut pieces = Vec::new();
+        let mut start = 0;
+        for length in lengths {
+            if start >= extent {
+                break;
+            }
+            pieces.push(start..start + length);
+            start += length;
+        }
+        pieces
+    }
+
+    fn check(grid: &DimensionGrid, pieces: &[Range<u64>], extent: u64) {
+        assert_eq!(grid.pieces(extent), pieces.len() as u64);
+        for (index, piece) in pieces.iter().enumerate() {
+            assert_eq!(grid.piece(index as u64).as_ref(), Some(piece));
+        }
+        for position in 0..extent {
+            let expected = pieces.iter().position(|piece| piece.contains(&position)).map(|index| index as u64);
+            assert_eq!(grid.piece_of(position), expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn regular_pieces(length in 1_u64..20, extent in 0_u64..100) {
+            let grid = DimensionGrid::Regular { length };
+            check(&grid, &naive(std::iter::repeat(length), extent), extent);
+            prop_assert!(grid.covers(extent));
+        }
+
+        #[test]
+        fn rectilinear_pieces(lengths in prop::collection::vec(1_u64..9, 0..12), extent in 0_u64..80) {
+            let grid = DimensionGrid::rectilinear(lengths.iter().copied()).unwrap();
+            check(&grid, &naive(lengths.iter().copied(), extent), extent);
+            let total: u64 = lengths.iter().sum();
+            prop_assert_eq!(grid.covers(extent), extent <= total);
+            prop_assert_eq!(grid.piece(lengths.len() as u64), None);
+            prop_assert_eq!(grid.piece_of(total), None);
+        }
+    }
+
+    /// The worked examples of the specifications: v3 and draft "Regular grids", zarr-extensions "Rectilinear chunk grid".
+    #[test]
+    fn examples() {
+        let grid = ChunkGrid::regular(&[5, 20, 400]).unwrap();
+        let along = |f: &dyn Fn(&DimensionGrid, u64) -> u64, positions: [u64; 3]| -> Vec<u64> {
+            grid.dimensions().iter().zip(positions).map(|(dimension, position)| f(dimension, position)).collect()
+        };
+        assert_eq!(along(&|dimension, extent| dimension.pieces(extent), [10, 200, 3000]), [2, 10, 8]);
+        let chunk = along(&|dimension, position| dimension.piece_of(position).unwrap(), [7, 150, 900]);
+        assert_eq!(chunk, [1, 7, 2]);
+        let within = along(
+            &|dimension, position| position - dimension.piece(dimension.piece_of(position).unwrap()).unwrap().start,
+            [7, 150, 900],
+        );
+        assert_eq!(within, [2, 10, 100]);
+
+        let uneven = [DimensionGrid::rectilinear([24, 14]).unwrap(), DimensionGrid::rectilinear([16, 10]).unwrap()];
+        assert_eq!((uneven[0].piece_of(36), uneven[1].piece_of(15)), (Some(1), Some(0)));
+        assert_eq!(ChunkGrid::new(uneven.to_vec()).chunk_shape(&[1, 0]), Some(vec![14, 16]));
+    }
+
+    #[test]
+    fn shapes_of_chunks() {
+        let grid = ChunkGrid::regular(&[2, 3]).unwrap();
+        assert_eq!(grid.chunk_shape(&[u64::MAX / 4, 1]), Some(vec![2, 3]));
+        assert_eq!(grid.chunk_shape(&[1]), None);
+        assert_eq!(grid.chunk_shape(&[u64::MAX, 0]), None);
+        assert_eq!(ChunkGrid::regular(&[]).unwrap().chunk_shape(&[]), Some(vec![]));
+    }
+
+    #[test]
+    fn no_grids() {
+        assert_eq!(ChunkGrid::regular(&[1, 0]), None);
+        assert_eq!(ChunkGrid::regular(&[MAX_EXTENT + 1]), None);
+        assert_eq!(DimensionGrid::rectilinear([1, 0]), None);
+        assert_eq!(DimensionGrid::rectilinear([MAX_EXTENT, 1]), None);
+        assert_eq!(DimensionGrid::rectilinear([u64::MAX, 1]), None);
+    }
+
+    #[test]
+    fn the_largest_arrays() {
+        let grid = ChunkGrid::regular(&[MAX_EXTENT]).unwrap();
+        assert_eq!(grid.dimensions()[0].pieces(MAX_EXTENT), 1);
+        assert_eq!(grid.dimensions()[0].piece_of(MAX_EXTENT - 1), Some(0));
+        let single = DimensionGrid::Regular { length: 1 };
+        assert_eq!(single.pieces(MAX_EXTENT), MAX_EXTENT);
+        assert_eq!(single.piece(u64::MAX), None);
     }
 }

@@ -18,6 +18,7 @@ pub mod limits;
 mod model;
 mod path;
 pub mod selection;
+mod text;
 
 pub use dialect::{Dialect, DialectError};
 pub use model::ArrayModel;

@@ -15,6 +15,12 @@ pub const MAX_CHUNK_SIZE: u64 = 1 << 40;
 /// The most bytes of a metadata document.
 pub const MAX_DOCUMENT: usize = 64 << 20;
 
+/// The most bytes of memory that the values of one metadata document take, as estimated from its text.
+pub const MAX_PARSED_DOCUMENT: usize = 256 << 20;
+
+/// The most pieces that a document lists for the dimensions of its chunk grid, all of them together.
+pub const MAX_PIECES: u64 = 1 << 20;
+
 /// The most codecs in a chain.
 pub const MAX_CODECS: usize = 64;
 

@@ -1,0 +1,332 @@
+//! Documents of the 2020 draft of v3: one entry point per hierarchy, and a document per array and explicit group.
+//!
+//! Specification: [Zarr core protocol 3.0-dev](https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/core/v3.0.html#metadata). Of the
+//! 2019 draft there is the list `codecs` in place of `compressor`; of what zarr-python 2.13 to 2.18 wrote, there are `filters` in the attributes,
+//! structured types and objects as extension types, and the storage transformer that makes
+//! [shards](https://zarr-specs.readthedocs.io/en/latest/v3/array-storage-transformers/sharding/v1.0.html). Members that the draft does not name are
+//! reserved for later versions, which are compatible: they are ignored, and kept.
+
+use serde_json::{Map, Value, json};
+
+use super::{DocumentError, Feature, GroupModel, Place, json as text, parts};
+use crate::{
+    ArrayModel, Dialect,
+    chunk_keys::{ChunkKeyEncoding, ChunkKeyForm, Separator},
+    codecs::CodecSpec,
+    data_type::{self, DataType, StoredOrder, TypeError, V2Context},
+    extensions::Extension,
+    limits::{MAX_EXTENT, MAX_SHARD_DEPTH},
+    text::shown,
+};
+
+/// The entry point of a hierarchy: its `zarr.json`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntryPoint {
+    /// What the keys of metadata documents end with, usually `.json`.
+    pub metadata_key_suffix: String,
+    /// The extensions of the whole hierarchy, none of which has to be understood.
+    pub extensions: Vec<Extension>,
+    /// The document as it was read.
+    pub document: Map<String, Value>,
+}
+
+/// The URIs that stand for JSON as the draft describes it: of the draft, of a later name of it, and of the first versions.
+const JSON_ENCODINGS: [&str; 3] = [
+    "https://purl.org/zarr/spec/protocol/core/3.0",
+    "https://purl.org/zarr/spec/core/3.0",
+    "https://tools.ietf.org/html/rfc8259",
+];
+
+const CODECS: &str = "https://purl.org/zarr/spec/codec/";
+
+const SHARDING: &str = "https://purl.org/zarr/spec/storage_transformers/sharding/1.0";
+
+/// The longest suffix of metadata keys, in bytes.
+const MAX_SUFFIX: usize = 64;
+
+impl EntryPoint {
+    /// The key of the metadata of the array at `path`, which is below the hierarchy's root and without a leading `/`; the root is the empty text. Keys
+    /// are below the prefix of the hierarchy.
+    pub fn array_key(&self, path: &str) -> String {
+        self.metadata_key(path, "array")
+    }
+
+    /// The key of the metadata of the group at `path`.
+    pub fn group_key(&self, path: &str) -> String {
+        self.metadata_key(path, "group")
+    }
+
+    fn metadata_key(&self, path: &str, node_type: &str) -> String {
+        let slash = if path.is_empty() { "" } else { "/" };
+        format!("meta/root{slash}{path}.{node_type}{}", self.metadata_key_suffix)
+    }
+}
+
+/// What the keys of the metadata of all nodes below `path` begin with: `meta/root/foo/`.
+pub fn children_prefix(path: &str) -> String {
+    below("meta", path)
+}
+
+/// What the keys of the chunks of the array at `path` begin with: `data/root/foo/`.
+pub fn chunk_prefix(path: &str) -> String {
+    below("data", path)
+}
+
+fn below(kind: &str, path: &str) -> String {
+    if path.is_empty() { format!("{kind}/root/") } else { format!("{kind}/root/{path}/") }
+}
+
+/// Whether a `zarr.json` is the entry point of a hierarchy of the draft: an object whose `zarr_format` is a URI. That of v3 is a number.
+pub fn is_entry_point(zarr_json: &[u8]) -> bool {
+    let Ok(document) = text::read(zarr_json) else { return false };
+    document.get("zarr_format").and_then(Value::as_str).is_some_and(|format| format.contains("://"))
+}
+
+/// Reads the entry point of a hierarchy.
+pub fn entry_point(zarr_json: &[u8]) -> Result<EntryPoint, DocumentError> {
+    let document = text::read(zarr_json)?;
+    let root = Place::root(&document);
+    let format = root.required("zarr_format")?;
+    if !format.value.as_str().is_some_and(has_major_3) {
+        return Err(DocumentError::Format { expected: "a URI of version 3", found: shown(&format.value.to_string()) });
+    }
+    let encoding = root.required("metadata_encoding")?;
+    if !JSON_ENCODINGS.contains(&encoding.text()?) {
+        return Err(encoding.unsupported(Feature::MetadataEncoding, encoding.text()?));
+    }
+    Ok(EntryPoint {
+        metadata_key_suffix: root
+            .member("metadata_key_suffix")?
+            .map_or(Ok(".json".to_owned()), |place| suffix(&place))?,
+        extensions: extensions(&root)?,
+        document: text::into_object(document),
+    })
+}
+
+/// Reads the document of the array at `path`, as [`EntryPoint::array_key`] has it.
+pub fn array(document: &[u8], path: &str) -> Result<ArrayModel, DocumentError> {
+    let document = text::read(document)?;
+    let root = Place::root(&document);
+    let shape = parts::shape(&root.required("shape")?)?;
+    let extensions = extensions(&root)?;
+    let attributes_place = root.member("attributes")?;
+    let named = named_codecs(&root, attributes_place.as_ref())?;
+    let data_type = root.required("data_type")?;
+    let (element, byte_order) = element_type(data_type.value, named.first())
+        .map_err(|source| DocumentError::DataType { pointer: data_type.pointer.clone(), source })?;
+    let memory_order = memory_order(&root.required("chunk_memory_layout")?)?;
+    let stored = parts::Stored { data_type: &element, byte_order: &byte_order, memory_order, rank: shape.len() };
+    let codecs = parts::chain(&stored, named)
+        .ok_or_else(|| data_type.invalid("has elements of variable length and no filter that makes bytes of them"))?;
+    let grid = root.required("chunk_grid")?;
+    let (chunk_shape, chunk_keys) = chunk_grid(&grid, &shape)?;
+    let (chunk_shape, codecs) = sharded(&root, chunk_shape, codecs)?;
+    let attributes = parts::attributes(attributes_place)?;
+    Ok(ArrayModel {
+        dialect: Dialect::Draft,
+        dimension_names: parts::xarray_names(&attributes, shape.len()),
+        fill_value: parts::fill_value(&root.required("fill_value")?, &element, Dialect::Draft)?,
+        shape,
+        data_type: element,
+        grid: parts::regular(&grid, &chunk_shape)?,
+        chunk_keys,
+        chunk_prefix: chunk_prefix(path),
+        codecs,
+        attributes,
+        extensions,
+        document: text::into_object(document),
+    })
+}
+
+/// Reads the document of a group.
+pub fn group(document: &[u8]) -> Result<GroupModel, DocumentError> {
+    let document = text::read(document)?;
+    let root = Place::root(&document);
+    Ok(GroupModel {
+        dialect: Dialect::Draft,
+        attributes: parts::attributes(root.member("attributes")?)?,
+        extensions: extensions(&root)?,
+        consolidated: None,
+        document: text::into_object(document),
+    })
+}
+
+/// Whether the last segment of a URI is a version with the major number 3.
+fn has_major_3(uri: &str) -> bool {
+    uri.contains("://") && uri.rsplit('/').next().is_some_and(|version| is_version(version, "3"))
+}
+
+/// Whether a text is `major` or `major.minor`.
+fn is_version(text: &str, major: &str) -> bool {
+    let rest = text.strip_prefix(major).map(|rest| rest.strip_prefix('.'));
+    match rest {
+        Some(Some(minor)) => !minor.is_empty() && minor.bytes().all(|byte| byte.is_ascii_digit()),
+        Some(None) => text == major,
+        None => false,
+    }
+}
+
+/// Reads the suffix of metadata keys, which has the characters of the draft's keys without `/`: with one, the keys of a node's metadata
+/// would be below the node.
+fn suffix(place: &Place<'_>) -> Result<String, DocumentError> {
+    let suffix = place.text()?;
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    match suffix.len() <= MAX_SUFFIX && suffix.bytes().all(allowed) {
+        true => Ok(suffix.to_owned()),
+        false => Err(place.invalid(format!("is not up to {MAX_SUFFIX} of the characters a-z, A-Z, 0-9, ., - and _"))),
+    }
+}
+
+/// Reads the `extensions` of an entry point or an array.
+fn extensions(root: &Place<'_>) -> Result<Vec<Extension>, DocumentError> {
+    let Some(place) = root.member("extensions")? else { return Ok(Vec::new()) };
+    let extension = |place: Place<'_>| {
+        let extension = Extension {
+            name: place.required("extension")?.text()?.to_owned(),
+            configuration: parts::attributes(place.member_or_null("configuration")?)?,
+            must_understand: parts::must_understand(&place)?,
+        };
+        parts::readable(&place, extension)
+    };
+    place.items()?.map(extension).collect()
+}
+
+/// The codecs that the document names: zarr-python's filters first, then the compressor, or the pipeline of the 2019 draft.
+fn named_codecs(root: &Place<'_>, attributes: Option<&Place<'_>>) -> Result<Vec<CodecSpec>, DocumentError> {
+    let mut named = attributes.map_or(Ok(Vec::new()), filters)?;
+    let pipeline = root.member_or_null("codecs")?;
+    let compressor = root.member_or_null("compressor")?;
+    if let (Some(place), Some(_)) = (&pipeline, &compressor) {
+        return Err(place.invalid("is there beside a compressor"));
+    }
+    named.extend(parts::codecs(pipeline, codec)?);
+    named.extend(compressor.map(|place| codec(&place)).transpose()?);
+    Ok(named)
+}
+
+/// The filters that zarr-python keeps in the attributes. What is no list of objects with an `id` is something else of the user's.
+fn filters(attributes: &Place<'_>) -> Result<Vec<CodecSpec>, DocumentError> {
+    let is_filter = |value: &Value| value.get("id").is_some_and(Value::is_string);
+    let filters = attributes.member("filters")?;
+    let filters = filters.filter(|place| place.value.as_array().is_some_and(|list| list.iter().all(is_filter)));
+    parts::codecs(filters, parts::numcodecs)
+}
+
+/// Reads `{"codec": URI, "configuration": {…}}`.
+fn codec(place: &Place<'_>) -> Result<CodecSpec, DocumentError> {
+    let uri = place.required("codec")?;
+    let id = codec_id(uri.text()?).ok_or_else(|| uri.unsupported(Feature::Codec, uri.value.as_str().unwrap_or("")))?;
+    Ok(CodecSpec::numcodecs(id, parts::attributes(place.member_or_null("configuration")?)?))
+}
+
+/// The id in the URI of a codec, which may have a version 1 behind it.
+fn codec_id(uri: &str) -> Option<&str> {
+    let name = uri.strip_prefix(CODECS)?;
+    let id = match name.split_once('/') {
+        Some((id, version)) => is_version(version, "1").then_some(id)?,
+        None => name,
+    };
+    (!id.is_empty()).then_some(id)
+}
+
+/// Reads a data type. zarr-python writes objects, which a filter says more of, and structured types with the `dtype` of v2 as the extension's type.
+fn element_type(data_type: &Value, first_filter: Option<&CodecSpec>) -> Result<(DataType, StoredOrder), TypeError> {
+    let context = V2Context { object_codec: first_filter };
+    match data_type.get("type") {
+        Some(Value::Array(fields)) => data_type::parse_v2(unnamed_field(fields).unwrap_or(&json!(fields)), context),
+        Some(dtype) if dtype == "|O" => data_type::parse_v2(dtype, context),
+        _ => data_type::parse_draft(data_type),
+    }
+}
+
+/// The type of the one field without a name as which zarr-python writes unstructured voids: `[["", "|V4"]]`.
+fn unnamed_field(fields: &[Value]) -> Option<&Value> {
+    let [field] = fields else { return None };
+    let [name, data_type] = field.as_array()?.as_slice() else { return None };
+    (name == "").then_some(data_type)
+}
+
+fn memory_order(place: &Place<'_>) -> Result<parts::MemoryOrder, DocumentError> {
+    match place.value.is_object() {
+        true => Err(place.unsupported(Feature::ChunkMemoryLayout, place.required("extension")?.text()?)),
+        false => parts::memory_order(place),
+    }
+}
+
+/// Reads a regular grid: the shape of its chunks, and how their keys are written.
+fn chunk_grid(place: &Place<'_>, shape: &[u64]) -> Result<(Vec<u64>, ChunkKeyEncoding), DocumentError> {
+    if let Some(extension) = place.member("extension")? {
+        return Err(place.unsupported(Feature::ChunkGrid, extension.text()?));
+    }
+    let kind = place.required("type")?.text()?;
+    if kind != "regular" {
+        return Err(place.unsupported(Feature::ChunkGrid, kind));
+    }
+    let chunk_shape = parts::chunk_shape(&place.required("chunk_shape")?, shape, &[])?;
+    let separator = place.member("separator")?;
+    let separator = separator.map_or(Ok(Separator::Slash), |place| parts::separator(&place))?;
+    Ok((chunk_shape, ChunkKeyEncoding { form: ChunkKeyForm::Draft, separator }))
+}
+
+/// Reads the storage transformers, all of which have to make shards. The first makes shards of chunks, the next shards of those, and so on. The answer is the
+/// shape of the outermost shards and their chain.
+fn sharded(
+    root: &Place<'_>,
+    mut shape: Vec<u64>,
+    mut codecs: Vec<CodecSpec>,
+) -> Result<(Vec<u64>, Vec<CodecSpec>), DocumentError> {
+    let Some(place) = root.member_or_null("storage_transformers")? else { return Ok((shape, codecs)) };
+    if place.list()?.len() > MAX_SHARD_DEPTH {
+        return Err(place.invalid(format!("makes shards more than {MAX_SHARD_DEPTH} deep")));
+    }
+    for place in place.items()? {
+        let inner = codecs.iter().map(CodecSpec::to_v3).collect::<Option<Vec<_>>>();
+        let inner = inner.ok_or_else(|| place.invalid("makes shards of elements whose words differ in byte order"))?;
+        let outer = shard_shape(&place, &shape)?;
+        let configuration = [
+            ("chunk_shape", json!(shape)),
+            ("codecs", json!(inner)),
+            ("index_codecs", json!([{"name": "bytes", "configuration": {"endian": "little"}}])),
+            ("index_location", json!("end")),
+        ];
+        codecs = vec![CodecSpec::v3("sharding_indexed", parts::object(configuration))];
+        shape = outer;
+    }
+    Ok((shape, codecs))
+}
+
+/// The shape of the shards that one storage transformer makes of chunks.
+fn shard_shape(place: &Place<'_>, chunk_shape: &[u64]) -> Result<Vec<u64>, DocumentError> {
+    let extension = place.required("extension")?.text()?;
+    if extension != SHARDING {
+        return Err(place.unsupported(Feature::StorageTransformer, extension));
+    }
+    let kind = place.required("type")?.text()?;
+    if kind != "indexed" {
+        return Err(place.unsupported(Feature::StorageTransformer, kind));
+    }
+    let place = place.required("configuration")?.required("chunks_per_shard")?;
+    let per_shard = chunks_per_shard(&place, chunk_shape.len())?;
+    let lengths = chunk_shape
+        .iter()
+        .zip(per_shard)
+        .map(|(&length, count)| length.checked_mul(count).filter(|&length| (1..=MAX_EXTENT).contains(&length)));
+    lengths.collect::<Option<_>>().ok_or_else(|| place.invalid("makes a shard that is empty or larger than any array"))
+}
+
+/// How many chunks a shard has along each dimension. zarr-python writes one number less where a dimension stems from the data type, `[1]` where there are no
+/// dimensions, and takes a bare number for a list of it.
+fn chunks_per_shard(place: &Place<'_>, rank: usize) -> Result<Vec<u64>, DocumentError> {
+    let mut counts = match place.value.is_number() {
+        true => vec![place.unsigned()?],
+        false => parts::shape(place)?,
+    };
+    if rank == 0 && counts == [1] {
+        counts.clear();
+    }
+    if counts.len() > rank {
+        return Err(place.invalid(format!("has {} entries for {rank} dimensions", counts.len())));
+    }
+    counts.resize(rank, 1);
+    Ok(counts)
+}

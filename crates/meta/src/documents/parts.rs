@@ -1,0 +1,180 @@
+//! The parts of documents that dialects have in common.
+
+use std::iter;
+
+use serde_json::{Map, Value, json};
+
+use super::{DocumentError, Place};
+use crate::{
+    Dialect,
+    chunk_keys::Separator,
+    codecs::CodecSpec,
+    data_type::{DataType, Layout, StoredOrder, WordRun},
+    extensions::Extension,
+    grid::ChunkGrid,
+    limits::{MAX_CODECS, MAX_ELEMENT_SIZE, MAX_RANK},
+};
+
+/// In which order the elements of a chunk are, in v2 and the draft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MemoryOrder {
+    /// The last index changes fastest.
+    C,
+    /// The first index changes fastest.
+    F,
+}
+
+/// What elements are, and how v2 and the draft store them.
+pub(super) struct Stored<'a> {
+    pub(super) data_type: &'a DataType,
+    pub(super) byte_order: &'a StoredOrder,
+    pub(super) memory_order: MemoryOrder,
+    pub(super) rank: usize,
+}
+
+/// Reads a shape, whose length is looked at first.
+pub(super) fn shape(place: &Place<'_>) -> Result<Vec<u64>, DocumentError> {
+    let rank = place.list()?.len();
+    if rank > MAX_RANK {
+        return Err(place.invalid(format!("has {rank} dimensions, more than {MAX_RANK}")));
+    }
+    place.items()?.map(|extent| extent.unsigned()).collect()
+}
+
+/// Fails unless a list has one entry per dimension.
+pub(super) fn check_rank(place: &Place<'_>, rank: usize) -> Result<(), DocumentError> {
+    match place.list()?.len() {
+        found if found == rank => Ok(()),
+        found => Err(place.invalid(format!("has {found} entries for {rank} dimensions"))),
+    }
+}
+
+/// Reads the shape of regular chunks. Along dimensions of extent 0, for which zarr-python writes chunks of length 0, such a chunk has the length that
+/// `units` has for the dimension, or 1.
+pub(super) fn chunk_shape(place: &Place<'_>, shape: &[u64], units: &[u64]) -> Result<Vec<u64>, DocumentError> {
+    check_rank(place, shape.len())?;
+    let units = units.iter().copied().chain(iter::repeat(1));
+    let dimensions = place.items()?.zip(shape).zip(units);
+    let length = |((place, &extent), unit): ((Place<'_>, &u64), u64)| match (place.unsigned()?, extent) {
+        (0, 0) => Ok(unit),
+        (0, _) => Err(place.invalid("is 0")),
+        (length, _) => Ok(length),
+    };
+    dimensions.map(length).collect()
+}
+
+/// The grid of regular chunks.
+pub(super) fn regular(place: &Place<'_>, chunk_shape: &[u64]) -> Result<ChunkGrid, DocumentError> {
+    ChunkGrid::regular(chunk_shape).ok_or_else(|| place.invalid("has a chunk that is larger than any array"))
+}
+
+pub(super) fn separator(place: &Place<'_>) -> Result<Separator, DocumentError> {
+    match place.text()? {
+        "/" => Ok(Separator::Slash),
+        "." => Ok(Separator::Dot),
+        _ => Err(place.invalid("is neither \"/\" nor \".\"")),
+    }
+}
+
+pub(super) fn attributes(place: Option<Place<'_>>) -> Result<Map<String, Value>, DocumentError> {
+    place.map_or_else(|| Ok(Map::new()), |place| place.object().cloned())
+}
+
+/// The names of dimensions that xarray keeps in the attributes of dialects that have none themselves. What is no list of as many strings as there are
+/// dimensions is something else of the user's.
+pub(super) fn xarray_names(attributes: &Map<String, Value>, rank: usize) -> Vec<Option<String>> {
+    let names = attributes.get("_ARRAY_DIMENSIONS").and_then(Value::as_array).filter(|names| names.len() == rank);
+    let names = names.and_then(|names| names.iter().map(|name| Some(Some(name.as_str()?.to_owned()))).collect());
+    names.unwrap_or_else(|| vec![None; rank])
+}
+
+pub(super) fn fill_value(place: &Place<'_>, data_type: &DataType, dialect: Dialect) -> Result<Vec<u8>, DocumentError> {
+    let element = data_type
+        .fill_value(place.value, dialect)
+        .map_err(|source| DocumentError::FillValue { pointer: place.pointer.clone(), source })?;
+    if element.len() > MAX_ELEMENT_SIZE {
+        return Err(place.invalid(format!("is longer than {MAX_ELEMENT_SIZE} bytes")));
+    }
+    Ok(element)
+}
+
+/// Reads `C` or `F`.
+pub(super) fn memory_order(place: &Place<'_>) -> Result<MemoryOrder, DocumentError> {
+    match place.text()? {
+        "C" => Ok(MemoryOrder::C),
+        "F" => Ok(MemoryOrder::F),
+        _ => Err(place.invalid("is neither \"C\" nor \"F\"")),
+    }
+}
+
+/// Reads a codec as numcodecs configures it: `{"id": "zlib", "level": 1}`.
+pub(super) fn numcodecs(place: &Place<'_>) -> Result<CodecSpec, DocumentError> {
+    let id = place.required("id")?.text()?;
+    let mut configuration = place.object()?.clone();
+    configuration.remove("id");
+    Ok(CodecSpec::numcodecs(id, configuration))
+}
+
+/// Reads a list of codecs, each with `codec`; `None` is an empty one.
+pub(super) fn codecs(
+    place: Option<Place<'_>>,
+    codec: impl Fn(&Place<'_>) -> Result<CodecSpec, DocumentError>,
+) -> Result<Vec<CodecSpec>, DocumentError> {
+    let Some(place) = place else { return Ok(Vec::new()) };
+    if place.list()?.len() > MAX_CODECS {
+        return Err(place.invalid(format!("has more than {MAX_CODECS} codecs")));
+    }
+    place.items()?.map(|place| codec(&place)).collect()
+}
+
+/// The chain of an array of v2 or the draft: what puts the elements in order, what makes bytes of them, and then the codecs that the document names.
+/// Of elements of variable length the first of those makes the bytes; `None` where there is none.
+pub(super) fn chain(stored: &Stored<'_>, named: Vec<CodecSpec>) -> Option<Vec<CodecSpec>> {
+    let mut chain = Vec::new();
+    if stored.memory_order == MemoryOrder::F && stored.rank > 1 {
+        let order: Vec<usize> = (0..stored.rank).rev().collect();
+        chain.push(CodecSpec::v3("transpose", object([("order", json!(order))])));
+    }
+    match stored.data_type.layout() {
+        Layout::Variable if named.is_empty() => return None,
+        Layout::Variable => {}
+        Layout::Fixed(layout) => chain.push(to_bytes(stored.byte_order, &layout.words)),
+    }
+    chain.extend(named);
+    Some(chain)
+}
+
+/// The codec that makes bytes of elements that have these words.
+fn to_bytes(order: &StoredOrder, words: &[WordRun]) -> CodecSpec {
+    let endian = match order {
+        _ if words.is_empty() => return CodecSpec::v3("bytes", Map::new()),
+        StoredOrder::Little => "little",
+        StoredOrder::Big => "big",
+        StoredOrder::Mixed(big) => {
+            let runs: Vec<_> = big.iter().map(|run| [run.offset, run.width, run.count]).collect();
+            return CodecSpec::model(CodecSpec::MIXED_ENDIAN, object([("big", json!(runs))]));
+        }
+    };
+    CodecSpec::v3("bytes", object([("endian", json!(endian))]))
+}
+
+/// An object of these members.
+pub(super) fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
+    members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// An extension, if a node that has it can be read.
+pub(super) fn readable(place: &Place<'_>, extension: Extension) -> Result<Extension, DocumentError> {
+    if extension.is_readable() { Ok(extension) } else { Err(not_understood(place, &extension.name)) }
+}
+
+/// Something has to be understood and is not.
+pub(super) fn not_understood(place: &Place<'_>, name: &str) -> DocumentError {
+    DocumentError::Extension { pointer: place.pointer.clone(), name: crate::text::shown(name) }
+}
+
+/// Reads the `must_understand` of an extension; it is true where nothing is said.
+pub(super) fn must_understand(extension: &Place<'_>) -> Result<bool, DocumentError> {
+    let Some(place) = extension.member("must_understand")? else { return Ok(true) };
+    place.value.as_bool().ok_or_else(|| place.invalid("is neither true nor false"))
+}

@@ -1,0 +1,279 @@
+//! Documents of v3: one `zarr.json` per node.
+//!
+//! Specification: [Zarr v3.1](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#metadata), with the generic `extensions` of
+//! [ZEP 10](https://zarr.dev/zeps/draft/ZEP0010.html) and the consolidated metadata that zarr-python writes in groups. Any other member that the
+//! specification does not name has to be an object with `"must_understand": false`. An optional member of the specification that is `null` is read as
+//! one that is not there, as zarr-python does.
+
+use serde_json::Value;
+
+use super::{Consolidated, DocumentError, Feature, GroupModel, Place, json, parts};
+use crate::{
+    ArrayModel, Dialect,
+    chunk_keys::{ChunkKeyEncoding, ChunkKeyForm, Separator},
+    codecs::CodecSpec,
+    data_type,
+    extensions::Extension,
+    grid::{ChunkGrid, DimensionGrid},
+    limits::MAX_PIECES,
+    text::shown,
+};
+
+/// A node: what a `zarr.json` describes.
+#[derive(Clone, Debug)]
+pub enum Node {
+    /// An array.
+    Array(Box<ArrayModel>),
+    /// A group.
+    Group(GroupModel),
+}
+
+const ARRAY_MEMBERS: &[&str] = &[
+    "zarr_format",
+    "node_type",
+    "shape",
+    "data_type",
+    "chunk_grid",
+    "chunk_key_encoding",
+    "fill_value",
+    "codecs",
+    "attributes",
+    "storage_transformers",
+    "dimension_names",
+    "extensions",
+];
+
+const GROUP_MEMBERS: &[&str] = &["zarr_format", "node_type", "attributes", "consolidated_metadata", "extensions"];
+
+/// Reads a `zarr.json`.
+pub fn node(zarr_json: &[u8]) -> Result<Node, DocumentError> {
+    let document = json::read(zarr_json)?;
+    let root = Place::root(&document);
+    let format = root.required("zarr_format")?;
+    if format.value != 3 {
+        return Err(DocumentError::Format { expected: "3", found: shown(&format.value.to_string()) });
+    }
+    let node_type = root.required("node_type")?;
+    match node_type.text()? {
+        "array" => Ok(Node::Array(Box::new(array(document)?))),
+        "group" => Ok(Node::Group(group(document)?)),
+        found => Err(DocumentError::NodeType { found: shown(found) }),
+    }
+}
+
+fn array(document: Value) -> Result<ArrayModel, DocumentError> {
+    let root = Place::root(&document);
+    let shape = parts::shape(&root.required("shape")?)?;
+    let extensions = extensions(&root, ARRAY_MEMBERS)?;
+    let codecs = codecs(&root.required("codecs")?)?;
+    let grid = grid(&root.required("chunk_grid")?, &shape, &codecs)?;
+    let data_type = root.required("data_type")?;
+    let data_type = data_type::parse_v3(data_type.value)
+        .map_err(|source| DocumentError::DataType { pointer: data_type.pointer, source })?;
+    let fill_value = parts::fill_value(&root.required("fill_value")?, &data_type, Dialect::V3)?;
+    let chunk_keys = chunk_keys(&root.required("chunk_key_encoding")?)?;
+    no_storage_transformers(&root)?;
+    Ok(ArrayModel {
+        dialect: Dialect::V3,
+        dimension_names: dimension_names(root.member_or_null("dimension_names")?, shape.len())?,
+        shape,
+        data_type,
+        fill_value,
+        grid,
+        chunk_keys,
+        chunk_prefix: String::new(),
+        codecs,
+        attributes: parts::attributes(root.member_or_null("attributes")?)?,
+        extensions,
+        document: json::into_object(document),
+    })
+}
+
+fn group(document: Value) -> Result<GroupModel, DocumentError> {
+    let root = Place::root(&document);
+    Ok(GroupModel {
+        dialect: Dialect::V3,
+        attributes: parts::attributes(root.member_or_null("attributes")?)?,
+        extensions: extensions(&root, GROUP_MEMBERS)?,
+        consolidated: consolidated(&root)?,
+        document: json::into_object(document),
+    })
+}
+
+/// Checks the members that are unknown, and reads ZEP 10's list of extensions.
+fn extensions(root: &Place<'_>, known: &[&str]) -> Result<Vec<Extension>, DocumentError> {
+    for (name, value) in root.object()? {
+        let ignorable = || value.get("must_understand") == Some(&Value::Bool(false));
+        if !known.contains(&name.as_str()) && !ignorable() {
+            return Err(parts::not_understood(&root.required(name)?, name));
+        }
+    }
+    let Some(place) = root.member("extensions")? else { return Ok(Vec::new()) };
+    if place.list()?.is_empty() {
+        return Err(place.invalid("is empty"));
+    }
+    place.items()?.map(|place| extension(&place)).collect()
+}
+
+fn extension(place: &Place<'_>) -> Result<Extension, DocumentError> {
+    let named = Named::parse(place)?;
+    let must_understand = place.value.is_string() || parts::must_understand(place)?;
+    let configuration = parts::attributes(named.configuration)?;
+    parts::readable(place, Extension { name: named.name.to_owned(), configuration, must_understand })
+}
+
+/// A name, or an object of a name and a configuration
+/// ([extension definition](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#extension-definition)).
+struct Named<'a> {
+    name: &'a str,
+    configuration: Option<Place<'a>>,
+}
+
+impl<'a> Named<'a> {
+    fn parse(place: &Place<'a>) -> Result<Self, DocumentError> {
+        if let Some(name) = place.value.as_str() {
+            return Ok(Self { name, configuration: None });
+        }
+        if !place.value.is_object() {
+            return Err(place.invalid("is neither a name nor an object with one"));
+        }
+        place.only(&["name", "configuration", "must_understand"])?;
+        Ok(Self { name: place.required("name")?.text()?, configuration: place.member_or_null("configuration")? })
+    }
+
+    /// The configuration of what cannot do without.
+    fn configuration(self, place: &Place<'_>) -> Result<Place<'a>, DocumentError> {
+        self.configuration.ok_or_else(|| DocumentError::Missing { pointer: place.pointer_to("configuration") })
+    }
+}
+
+fn codecs(place: &Place<'_>) -> Result<Vec<CodecSpec>, DocumentError> {
+    let codec = |place: &Place<'_>| {
+        CodecSpec::parse_v3(place.value)
+            .map_err(|source| DocumentError::Codec { pointer: place.pointer.clone(), source })
+    };
+    let codecs = parts::codecs(Some(place.clone()), codec)?;
+    if codecs.is_empty() { Err(place.invalid("is empty")) } else { Ok(codecs) }
+}
+
+fn grid(place: &Place<'_>, shape: &[u64], codecs: &[CodecSpec]) -> Result<ChunkGrid, DocumentError> {
+    let named = Named::parse(place)?;
+    match named.name {
+        "regular" => {
+            let configuration = named.configuration(place)?;
+            configuration.only(&["chunk_shape"])?;
+            let place = configuration.required("chunk_shape")?;
+            parts::regular(&place, &parts::chunk_shape(&place, shape, &inner_chunk_shape(codecs))?)
+        }
+        "rectilinear" => rectilinear(&named.configuration(place)?, shape),
+        name => Err(place.unsupported(Feature::ChunkGrid, name)),
+    }
+}
+
+/// The shape of the inner chunks where chunks are shards, which these have to be multiples of; empty where they are not.
+fn inner_chunk_shape(codecs: &[CodecSpec]) -> Vec<u64> {
+    let shape = codecs.iter().find(|codec| codec.name == "sharding_indexed");
+    let shape = shape.and_then(|sharding| sharding.configuration.get("chunk_shape")?.as_array());
+    shape.and_then(|shape| shape.iter().map(Value::as_u64).collect()).unwrap_or_default()
+}
+
+/// Reads the configuration of a
+/// [rectilinear grid](https://github.com/zarr-developers/zarr-extensions/tree/main/chunk-grids/rectilinear): per dimension one length, or a list
+/// of lengths `v` and of runs `[v, n]`, which is `n` times `v`.
+fn rectilinear(configuration: &Place<'_>, shape: &[u64]) -> Result<ChunkGrid, DocumentError> {
+    configuration.only(&["kind", "chunk_shapes"])?;
+    let kind = configuration.required("kind")?;
+    if kind.text()? != "inline" {
+        return Err(kind.invalid("is not \"inline\""));
+    }
+    let place = configuration.required("chunk_shapes")?;
+    parts::check_rank(&place, shape.len())?;
+    let mut left = MAX_PIECES;
+    let dimension = |(place, &extent): (Place<'_>, &u64)| {
+        if place.value.is_number() {
+            return Ok(DimensionGrid::Regular { length: positive(&place)? });
+        }
+        let lengths = lengths(&place, &mut left)?;
+        let grid = DimensionGrid::rectilinear(lengths)
+            .ok_or_else(|| place.invalid("has chunks that are longer than any array"))?;
+        match grid.covers(extent) {
+            true => Ok(grid),
+            false => Err(place.invalid(format!("has chunks for fewer than the {extent} elements of the dimension"))),
+        }
+    };
+    Ok(ChunkGrid::new(place.items()?.zip(shape).map(dimension).collect::<Result<_, _>>()?))
+}
+
+/// The lengths of the pieces of one dimension. As many as `left` says may still be listed.
+fn lengths(place: &Place<'_>, left: &mut u64) -> Result<Vec<u64>, DocumentError> {
+    let mut lengths = Vec::new();
+    for item in place.items()? {
+        let (length, count) = match item.value {
+            Value::Array(_) => run(&item)?,
+            _ => (positive(&item)?, 1),
+        };
+        *left = left.checked_sub(count).ok_or_else(|| place.invalid(format!("has more than {MAX_PIECES} chunks")))?;
+        lengths.extend((0..count).map(|_| length));
+    }
+    Ok(lengths)
+}
+
+/// Reads `[v, n]`.
+fn run(place: &Place<'_>) -> Result<(u64, u64), DocumentError> {
+    let mut numbers = place.items()?;
+    match (numbers.next(), numbers.next(), numbers.next()) {
+        (Some(length), Some(count), None) => Ok((positive(&length)?, positive(&count)?)),
+        _ => Err(place.invalid("is no pair of a length and a count")),
+    }
+}
+
+fn positive(place: &Place<'_>) -> Result<u64, DocumentError> {
+    match place.unsigned()? {
+        0 => Err(place.invalid("is 0")),
+        number => Ok(number),
+    }
+}
+
+fn chunk_keys(place: &Place<'_>) -> Result<ChunkKeyEncoding, DocumentError> {
+    let named = Named::parse(place)?;
+    let (form, default) = match named.name {
+        "default" => (ChunkKeyForm::Default, Separator::Slash),
+        "v2" => (ChunkKeyForm::V2, Separator::Dot),
+        name => return Err(place.unsupported(Feature::ChunkKeyEncoding, name)),
+    };
+    let Some(configuration) = named.configuration else { return Ok(ChunkKeyEncoding { form, separator: default }) };
+    configuration.only(&["separator"])?;
+    let separator = configuration.member("separator")?;
+    let separator = separator.map_or(Ok(default), |place| parts::separator(&place))?;
+    Ok(ChunkKeyEncoding { form, separator })
+}
+
+fn no_storage_transformers(root: &Place<'_>) -> Result<(), DocumentError> {
+    let Some(place) = root.member_or_null("storage_transformers")? else { return Ok(()) };
+    match place.items()?.next() {
+        Some(first) => Err(first.unsupported(Feature::StorageTransformer, Named::parse(&first)?.name)),
+        None => Ok(()),
+    }
+}
+
+fn dimension_names(place: Option<Place<'_>>, rank: usize) -> Result<Vec<Option<String>>, DocumentError> {
+    let Some(place) = place else { return Ok(vec![None; rank]) };
+    parts::check_rank(&place, rank)?;
+    let name = |place: Place<'_>| match place.value {
+        Value::Null => Ok(None),
+        Value::String(name) => Ok(Some(name.clone())),
+        _ => Err(place.invalid("is neither a string nor null")),
+    };
+    place.items()?.map(name).collect()
+}
+
+/// Reads `{"kind": "inline", "must_understand": false, "metadata": {path: document, …}}`. Another kind need not be understood.
+fn consolidated(root: &Place<'_>) -> Result<Option<Consolidated>, DocumentError> {
+    let Some(place) = root.member_or_null("consolidated_metadata")? else { return Ok(None) };
+    let kind = place.required("kind")?;
+    match kind.text()? {
+        "inline" => Consolidated::parse(&place.required("metadata")?, "/zarr.json").map(Some),
+        _ if parts::must_understand(&place)? => Err(kind.invalid("is not \"inline\"")),
+        _ => Ok(None),
+    }
+}
