@@ -1,0 +1,98 @@
+//! `bz2`: bzip2.
+//!
+//! Specification: [numcodecs.bz2](https://numcodecs.readthedocs.io/en/stable/compression/bz2.html). Levels are 1 to 9; where none is given, 1.
+//!
+//! ```json
+//! {"level": 1}
+//! ```
+//!
+//! Several streams one after the other are decoded to all of their contents; other bytes after the last are an error, where Python's `bz2` ignores
+//! them. Limits: decoding takes 3.7 MB at the most beside its output, which is allocated as it is decoded, beyond a small multiple of the input.
+
+use std::sync::Arc;
+
+use ::bzip2::{Action, Compress, Compression, Decompress, Status};
+use bytes::Bytes;
+use meta::codecs::{CodecSpec, Namespace};
+use serde::Deserialize;
+
+use super::bounded::{Bounded, Decoder, Step, compressed_len};
+use crate::{
+    BytesToBytes, ChainError, CodecError, EncodedLen, Input, Plugin, Resolved,
+    registry::{configuration, refused},
+};
+
+const NAME: &str = "bz2";
+
+/// The library's own default for how soon blocks that repeat themselves are sorted another way.
+const WORK_FACTOR: u32 = 0;
+
+pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+
+#[derive(Debug)]
+struct Bz2 {
+    level: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    #[serde(default = "default_level")]
+    level: u32,
+}
+
+impl Decoder for Decompress {
+    fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<Step, CodecError> {
+        let before = self.total_in();
+        let status = self.decompress_vec(input, output).map_err(library)?;
+        Ok(Step { used: self.total_in().saturating_sub(before), ended: matches!(status, Status::StreamEnd) })
+    }
+}
+
+impl BytesToBytes for Bz2 {
+    fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
+        let mut decoded = Bounded::new(NAME, encoded.len(), limit);
+        let mut rest = &encoded[..];
+        loop {
+            rest = decoded.append(&mut Decompress::new(false), rest)?;
+            if rest.is_empty() {
+                return Ok(decoded.finish());
+            }
+        }
+    }
+
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+        let mut compress = Compress::new(Compression::new(self.level), WORK_FACTOR);
+        let mut encoded = Vec::with_capacity(decoded.len() / 2 + 64);
+        loop {
+            let used = usize::try_from(compress.total_in()).unwrap_or(usize::MAX);
+            let rest = decoded.get(used..).unwrap_or_default();
+            if matches!(compress.compress_vec(rest, &mut encoded, Action::Finish).map_err(library)?, Status::StreamEnd)
+            {
+                return Ok(encoded.into());
+            }
+            encoded.reserve(encoded.capacity().max(64));
+        }
+    }
+
+    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+        compressed_len(decoded)
+    }
+}
+
+fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+    input.bytes(spec)?;
+    let Configuration { level } = configuration(spec)?;
+    if !(1..=9).contains(&level) {
+        return Err(refused(spec, format!("has no level {level}")));
+    }
+    Ok(Resolved::BytesToBytes(Arc::new(Bz2 { level })))
+}
+
+fn library(source: ::bzip2::Error) -> CodecError {
+    CodecError::Library { codec: NAME, source: Box::new(source) }
+}
+
+fn default_level() -> u32 {
+    1
+}

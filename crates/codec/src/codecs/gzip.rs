@@ -1,0 +1,102 @@
+//! `gzip`: RFC 1952.
+//!
+//! Specification: [gzip codec](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/gzip/index.html),
+//! [numcodecs.gzip](https://numcodecs.readthedocs.io/en/stable/compression/gzip.html). Levels are 0 to 9; where none is given, 5 in v3 and 1 in
+//! numcodecs, as zarr-python has it. numcodecs also takes -1, zlib's own default.
+//!
+//! ```json
+//! {"level": 1}
+//! ```
+//!
+//! Several members one after the other are decoded to all of their contents, and zeros after the last are ignored, as Python's `gzip` does; other
+//! bytes there are an error. Limits: the output is allocated as it is decoded, beyond a small multiple of the input; a member's own
+//! statement of its length is not believed.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use meta::codecs::{CodecSpec, Namespace};
+use serde::Deserialize;
+
+use super::{
+    bounded::{Bounded, compressed_len},
+    inflate::{self, Inflate, Wrapper},
+};
+use crate::{
+    BytesToBytes, ChainError, CodecError, EncodedLen, Input, Plugin, Resolved,
+    registry::{configuration, refused},
+};
+
+const NAME: &str = "gzip";
+
+/// What each member begins with: the magic number and the only compression method.
+const MEMBER: &[u8] = &[0x1f, 0x8b, 8];
+
+pub(crate) static PLUGINS: &[Plugin] = &[
+    Plugin { namespace: Namespace::V3, name: NAME, resolve },
+    Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve },
+];
+
+#[derive(Debug)]
+struct Gzip {
+    level: i8,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    level: Option<i8>,
+}
+
+impl BytesToBytes for Gzip {
+    fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
+        if let Some(decoded) = decode_member(&encoded, limit) {
+            return Ok(decoded.into());
+        }
+        let mut decoded = Bounded::new(NAME, encoded.len(), limit);
+        let mut rest = &encoded[..];
+        loop {
+            rest = decoded.append(&mut Inflate::new(Wrapper::Gzip, NAME), rest)?;
+            while let Some((0, padded)) = rest.split_first() {
+                rest = padded;
+            }
+            if rest.is_empty() {
+                return Ok(decoded.finish());
+            }
+        }
+    }
+
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+        Ok(inflate::deflate(Wrapper::Gzip, self.level, &decoded, NAME)?.into())
+    }
+
+    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+        compressed_len(decoded)
+    }
+}
+
+/// Decodes one member that says that it has `len` bytes and, as far as can be seen, ends where the input does.
+fn decode_member(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
+    let (rest, declared) = encoded.split_last_chunk::<4>()?;
+    let (rest, sum) = rest.split_last_chunk::<4>()?;
+    if u64::from(u32::from_le_bytes(*declared)) != len || rest.get(1..)?.windows(3).any(|bytes| bytes == MEMBER) {
+        return None;
+    }
+    let decoded = inflate::expect(Wrapper::Gzip, encoded, len)?;
+    // libdeflate compared the sum that follows the member; it does not say whether that is the one at the end.
+    (libdeflater::crc32(&decoded) == u32::from_le_bytes(*sum)).then_some(decoded)
+}
+
+fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+    input.bytes(spec)?;
+    let Configuration { level } = configuration(spec)?;
+    let (default, levels) = match spec.namespace {
+        Namespace::Numcodecs => (1, -1..=9),
+        Namespace::V3 | Namespace::Model => (5, 0..=9),
+    };
+    let level = level.unwrap_or(default);
+    if !levels.contains(&level) {
+        return Err(refused(spec, format!("has no level {level}")));
+    }
+    Ok(Resolved::BytesToBytes(Arc::new(Gzip { level })))
+}

@@ -1,0 +1,89 @@
+//! `lz4`: one LZ4 block after its length.
+//!
+//! Specification: [numcodecs.lz4](https://numcodecs.readthedocs.io/en/stable/compression/lz4.html), the
+//! [block format](https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md). The length is four bytes, little-endian. An acceleration below 1 is 1.
+//!
+//! ```json
+//! {"acceleration": 1}
+//! ```
+//!
+//! Limits: a length beyond the limit, or beyond what the block could yield, is refused before anything is allocated. Chunks of 2113929216
+//! (`0x7e000000`) bytes or more cannot be encoded.
+
+use std::sync::Arc;
+
+use ::lz4::block::{self, CompressionMode};
+use bytes::Bytes;
+use meta::codecs::{CodecSpec, Namespace};
+use serde::Deserialize;
+
+use super::bounded::compressed_len;
+use crate::{BytesToBytes, ChainError, CodecError, EncodedLen, Input, Plugin, Resolved, registry::configuration};
+
+const NAME: &str = "lz4";
+
+/// One byte of a block yields at most so many: each byte of a match's length stands for 255.
+pub(super) const MAX_RATIO: u64 = 255;
+
+pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+
+#[derive(Debug)]
+struct Lz4 {
+    acceleration: i32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    #[serde(default = "default_acceleration")]
+    acceleration: i32,
+}
+
+impl BytesToBytes for Lz4 {
+    fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
+        let malformed = |reason| CodecError::Malformed { codec: NAME, reason };
+        let (len, block) = encoded.split_first_chunk::<4>().ok_or_else(|| malformed("there is no length"))?;
+        let len = u32::from_le_bytes(*len);
+        if u64::from(len) > limit {
+            return Err(CodecError::TooLong { codec: NAME, limit });
+        }
+        if u64::from(len) > (block.len() as u64).saturating_mul(MAX_RATIO) {
+            return Err(malformed("the block is too short for its length"));
+        }
+        let len = usize::try_from(len).map_err(|_| malformed("the length is larger than memory"))?;
+        let mut decoded = vec![0; len];
+        decode_block(block, &mut decoded, NAME)?;
+        Ok(decoded.into())
+    }
+
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+        let failed = |source: std::io::Error| CodecError::Library { codec: NAME, source: Box::new(source) };
+        block::compress(&decoded, Some(CompressionMode::FAST(self.acceleration)), true).map(Bytes::from).map_err(failed)
+    }
+
+    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+        compressed_len(decoded)
+    }
+}
+
+/// Decodes a block to exactly as many bytes as there is room for.
+pub(super) fn decode_block(block: &[u8], decoded: &mut [u8], codec: &'static str) -> Result<(), CodecError> {
+    let malformed = |reason| CodecError::Malformed { codec, reason };
+    let room = i32::try_from(decoded.len()).map_err(|_| malformed("a block is longer than blocks can be"))?;
+    if i32::try_from(block.len()).is_err() {
+        return Err(malformed("a block is longer than blocks can be"));
+    }
+    let found = block::decompress_to_buffer(block, Some(room), decoded)
+        .map_err(|source| CodecError::Library { codec, source: Box::new(source) })?;
+    if found == decoded.len() { Ok(()) } else { Err(malformed("a block has another length than declared")) }
+}
+
+fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+    input.bytes(spec)?;
+    let Configuration { acceleration } = configuration(spec)?;
+    Ok(Resolved::BytesToBytes(Arc::new(Lz4 { acceleration: acceleration.max(1) })))
+}
+
+fn default_acceleration() -> i32 {
+    1
+}
