@@ -68,6 +68,24 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         | ProblemType::MethodNotAllowed
         | ProblemType::EncodedBody
         | ProblemType::Internal => remote(refusal),
+        // They are about elements, not about keys.
+        ProblemType::InvalidPath
+        | ProblemType::MissingParameter
+        | ProblemType::InvalidSelection
+        | ProblemType::UnfitSelection
+        | ProblemType::IndexOutOfBounds
+        | ProblemType::NoSuchNode
+        | ProblemType::NotAcceptable
+        | ProblemType::FormatCannotHold
+        | ProblemType::NotAnArray
+        | ProblemType::BodyTooLarge
+        | ProblemType::SelectionTooLarge
+        | ProblemType::TooManyChunks
+        | ProblemType::ChunkTooLarge
+        | ProblemType::UnsupportedMediaType
+        | ProblemType::InvalidMetadata
+        | ProblemType::UndecodableChunk
+        | ProblemType::UnsupportedNode => remote(refusal),
     }
 }
 

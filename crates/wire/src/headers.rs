@@ -10,6 +10,16 @@ pub const CONTENT_DIGEST: HeaderName = HeaderName::from_static("content-digest")
 pub const MODIFIED: HeaderName = HeaderName::from_static("zarrd-modified");
 /// Whether an erased key had a value: `true` or `false`.
 pub const EXISTED: HeaderName = HeaderName::from_static("zarrd-existed");
+/// The data type of an answer's elements, see [`array::data_type`](crate::array::data_type).
+pub const DATA_TYPE: HeaderName = HeaderName::from_static("zarr-data-type");
+/// The shape of an answer, see [`array::shape`](crate::array::shape).
+pub const SHAPE: HeaderName = HeaderName::from_static("zarr-shape");
+/// The names of an answer's dimensions, see [`array::dimension_names`](crate::array::dimension_names).
+pub const DIMENSION_NAMES: HeaderName = HeaderName::from_static("zarr-dimension-names");
+/// The dialect of the node that answered: `v2`, `v3` or `draft`.
+pub const DIALECT: HeaderName = HeaderName::from_static("zarr-dialect");
+/// How long the parts of answering took, in milliseconds, as in the W3C's Server Timing.
+pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// The media type of values.
 pub const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");

@@ -44,18 +44,28 @@ macro_rules! problem_types {
 problem_types! {
     /// The path names no key or prefix that could be.
     InvalidKey = "invalid-key", BAD_REQUEST, "This is not a key";
+    /// The path names no node that could be.
+    InvalidPath = "invalid-path", BAD_REQUEST, "This is not the path of a node";
     /// A header cannot be understood; `header` names it.
     InvalidHeader = "invalid-header", BAD_REQUEST, "A header cannot be understood";
     /// A query parameter that is not known here; `parameter` names it, `known` those that are.
     UnknownParameter = "unknown-parameter", BAD_REQUEST, "There is no such query parameter here";
     /// A query parameter that is there twice; `parameter` names it.
     RepeatedParameter = "repeated-parameter", BAD_REQUEST, "A query parameter is there twice";
+    /// A query parameter that has to be there; `parameter` names it, `known` those that there are.
+    MissingParameter = "missing-parameter", BAD_REQUEST, "A query parameter is missing";
     /// A query parameter with a value that it cannot have; `parameter` names it.
     InvalidParameter = "invalid-parameter", BAD_REQUEST, "A query parameter has a value that it cannot have";
     /// A `list=` that there is not; `known` has those that there are.
     UnknownListing = "unknown-listing", BAD_REQUEST, "There is no such listing";
     /// A cursor that was not issued for this listing.
     InvalidCursor = "invalid-cursor", BAD_REQUEST, "The cursor was not issued for this listing";
+    /// The text of a selection, or the body that asks for several, is not understood; `position` is the byte of the text at which, `pointer` the place in the body.
+    InvalidSelection = "invalid-selection", BAD_REQUEST, "The selection is not understood";
+    /// The selection names more dimensions than the array has, or otherwise does not fit it.
+    UnfitSelection = "unfit-selection", BAD_REQUEST, "The selection does not fit the array";
+    /// An index lies outside of its `dimension`: `index`, where there are `extent`.
+    IndexOutOfBounds = "index-out-of-bounds", BAD_REQUEST, "An index is out of bounds";
     /// Erasing the root prefix without `confirm=all`.
     ConfirmationNeeded = "confirmation-needed", BAD_REQUEST, "Erasing everything has to be confirmed";
     /// The body has another length than was announced.
@@ -76,22 +86,46 @@ problem_types! {
     NotFound = "not-found", NOT_FOUND, "There is nothing here";
     /// The key has no value; `key` names it.
     NoSuchKey = "no-such-key", NOT_FOUND, "The key has no value";
+    /// There is no node at the `path`.
+    NoSuchNode = "no-such-node", NOT_FOUND, "There is no node here";
     /// The resource does not have this method; `allow` has those that it has.
     MethodNotAllowed = "method-not-allowed", METHOD_NOT_ALLOWED, "The resource does not have this method";
+    /// None of the formats that there are is acceptable; `known` has their media types.
+    NotAcceptable = "not-acceptable", NOT_ACCEPTABLE, "None of the formats is acceptable";
+    /// The format cannot hold what is selected; `known` has the formats that can.
+    FormatCannotHold = "format-cannot-hold", NOT_ACCEPTABLE, "The format cannot hold what is selected";
     /// The body stopped coming.
     BodyTimeout = "body-timeout", REQUEST_TIMEOUT, "The body stopped coming";
+    /// The node at the `path` is a group, and elements are an array's.
+    NotAnArray = "not-an-array", CONFLICT, "The node is not an array";
     /// A precondition does not hold; `current` is the entity tag that the key has.
     PreconditionFailed = "precondition-failed", PRECONDITION_FAILED, "The precondition does not hold";
     /// The value is larger than it may be; `limit` says how large that is.
     ValueTooLarge = "value-too-large", PAYLOAD_TOO_LARGE, "The value is too large";
+    /// The body is larger than it may be; `limit` says how large that is.
+    BodyTooLarge = "body-too-large", PAYLOAD_TOO_LARGE, "The body is too large";
+    /// The selection has `size` bytes, more than the `limit`; `smaller` is a part of it that fits.
+    SelectionTooLarge = "selection-too-large", PAYLOAD_TOO_LARGE, "The selection is too large";
+    /// The selection concerns more `chunks` than the `limit`.
+    TooManyChunks = "too-many-chunks", PAYLOAD_TOO_LARGE, "The selection concerns too many chunks";
+    /// A chunk of the array at the `path` takes `size` bytes of memory, more than the `limit`.
+    ChunkTooLarge = "chunk-too-large", PAYLOAD_TOO_LARGE, "The chunks are too large to be decoded";
+    /// The body is of a type that is not taken; `known` has those that are.
+    UnsupportedMediaType = "unsupported-media-type", UNSUPPORTED_MEDIA_TYPE, "A body of this type is not taken";
     /// The body is compressed for transport, and values are kept as they come; `header` names the header.
     EncodedBody = "encoded-body", UNSUPPORTED_MEDIA_TYPE, "A body with a content coding is not taken";
     /// The range names no byte of the value; `size` is the value's length.
     RangeNotSatisfiable = "range-not-satisfiable", RANGE_NOT_SATISFIABLE, "The range names no byte of the value";
+    /// The metadata document that is stored for the `key` is not what its dialect says. Whoever wrote it can mend it.
+    InvalidMetadata = "invalid-metadata", UNPROCESSABLE_ENTITY, "The stored metadata is not understood";
     /// What is stored for the key is damaged; `key` names it.
     DamagedValue = "damaged-value", INTERNAL_SERVER_ERROR, "The stored value is damaged";
+    /// The chunk that is stored for the `key` does not decode; `codec` is the one that failed.
+    UndecodableChunk = "undecodable-chunk", INTERNAL_SERVER_ERROR, "A stored chunk cannot be decoded";
     /// Something failed that is not the client's to know; the log has it under the request's id.
     Internal = "internal", INTERNAL_SERVER_ERROR, "The server failed";
+    /// The node asks for a codec, an extension, a data type or something else that this server does not have; `unsupported` names it.
+    UnsupportedNode = "unsupported-node", NOT_IMPLEMENTED, "The node needs what this server does not have";
     /// There is more to do than can be done; `Retry-After` says when to try again.
     Busy = "busy", SERVICE_UNAVAILABLE, "The server is busy";
     /// The store takes no changes until the server is started again.
@@ -130,6 +164,9 @@ pub struct Members {
     /// The key concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// The path of the node concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
     /// How much is allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
@@ -151,6 +188,33 @@ pub struct Members {
     /// What would have been understood in its place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<Vec<String>>,
+    /// Where in a text something is wrong, in bytes from its beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
+    /// Where in a JSON document something is wrong, as a JSON Pointer (RFC 6901).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// The dimension concerned, counted from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dimension: Option<u64>,
+    /// An index, as it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<i64>,
+    /// How many indices a dimension has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extent: Option<u64>,
+    /// How many chunks are concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chunks: Option<u64>,
+    /// The text of a smaller selection that would do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smaller: Option<String>,
+    /// The codec concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub codec: Option<String>,
+    /// What would be needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsupported: Option<String>,
     /// The header concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,

@@ -1,5 +1,9 @@
 //! Query parameters: which ones each resource knows, and their grammar.
 
+mod elements;
+
+pub use elements::{DIALECT, ElementsQuery, FORMAT, MAX, MIN, OF_ELEMENTS, OF_ELEMENTS_POST, READ, SELECT};
+
 use std::borrow::Cow;
 
 use store::{Cursor, MAX_PAGE};
@@ -39,6 +43,14 @@ pub enum QueryError {
     /// A parameter that is there twice.
     #[error("the query parameter {name:?} is there twice")]
     Repeated {
+        /// Its name.
+        name: &'static str,
+        /// Those that the resource knows.
+        known: &'static [&'static str],
+    },
+    /// A parameter that has to be there.
+    #[error("the query parameter {name:?} has to be there")]
+    Missing {
         /// Its name.
         name: &'static str,
         /// Those that the resource knows.

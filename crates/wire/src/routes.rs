@@ -4,6 +4,7 @@
 
 use std::{borrow::Cow, fmt};
 
+use meta::NodePath;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use store::{Key, KeyError, Prefix};
 
@@ -23,6 +24,12 @@ pub const STORE_ROOT: &str = "/store/";
 pub const STORE_KEY: &str = "/store/{key}";
 /// The template of the path of a prefix other than the root.
 pub const STORE_PREFIX: &str = "/store/{prefix}/";
+/// The path of the root's elements. So is [`ARRAY_ROOT`].
+pub const ARRAY: &str = "/array";
+/// What the path of each array's elements begins with.
+pub const ARRAY_ROOT: &str = "/array/";
+/// The template of the path of an array's elements. The path may be empty, which is the root's.
+pub const ARRAY_PATH: &str = "/array/{path}";
 
 /// Everything but the unreserved characters and `/`.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
@@ -45,7 +52,7 @@ pub enum Slashes {
     Refuse,
 }
 
-/// Why a path names neither a key nor a prefix.
+/// Why a path names neither a key nor a prefix, or no node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// A `%` without two hexadecimal digits after it.
@@ -57,6 +64,12 @@ pub enum PathError {
     /// The decoded text is not a key or prefix.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The decoded text is not the path of a node.
+    #[error(transparent)]
+    Node(#[from] meta::PathError),
+    /// The decoded text is not UTF-8.
+    #[error("the path is not UTF-8")]
+    NotUtf8,
 }
 
 /// The path of a key.
@@ -67,6 +80,11 @@ pub fn key_path(key: &Key) -> String {
 /// The path of a prefix, which ends in `/`.
 pub fn prefix_path(prefix: &Prefix) -> String {
     format!("{STORE_ROOT}{}", encode(prefix.as_str()))
+}
+
+/// The path of an array's elements.
+pub fn array_path(path: &NodePath) -> String {
+    format!("{ARRAY_ROOT}{}", encode(path.relative()))
 }
 
 /// Percent-encodes a key, a prefix or a part of one. Of a single segment this is a relative reference, since a `:` is
@@ -86,6 +104,23 @@ pub fn parse_store(rest: &str, slashes: Slashes) -> Result<StoreTarget, PathErro
         return Ok(StoreTarget::Prefix(Prefix::from_bytes(&decoded)?));
     }
     Ok(StoreTarget::Key(Key::from_bytes(&decoded)?))
+}
+
+/// Parses the path of a request for an array's elements, as it came and decoded by nobody before: [`ARRAY`], or [`ARRAY_ROOT`] and what
+/// follows it. One `/` at the end means nothing.
+pub fn parse_array(path: &str, slashes: Slashes) -> Result<NodePath, PathError> {
+    let rest = path.strip_prefix(ARRAY_ROOT).unwrap_or_default();
+    let rest = match slashes {
+        Slashes::Collapse => collapse(rest),
+        Slashes::Refuse => Cow::Borrowed(rest),
+    };
+    let decoded = decode(&rest)?;
+    let text = std::str::from_utf8(&decoded).map_err(|_| PathError::NotUtf8)?;
+    // A leading `/` that the parser of paths would take for the root's is an empty segment here.
+    if text.starts_with('/') {
+        return Err(meta::PathError::EmptySegment.into());
+    }
+    Ok(NodePath::parse(text)?)
 }
 
 /// Percent-decodes a text once. Unlike a browser it refuses a `%` that is not an escape.
@@ -160,6 +195,34 @@ mod tests {
             assert_eq!(parse_store(path, Slashes::Collapse), read, "{path}");
             assert!(matches!(parse_store(path, Slashes::Refuse), Err(PathError::Key(_))), "{path}");
         }
+    }
+
+    #[test]
+    fn nodes() {
+        let node = |text| Ok(NodePath::parse(text).unwrap());
+        for slashes in [Slashes::Collapse, Slashes::Refuse] {
+            for root in ["/array", "/array/"] {
+                assert_eq!(parse_array(root, slashes), node("/"), "{root}");
+            }
+            for path in ["/array/a/b", "/array/a/b/", "/array/a%2Fb", "/array/%61/b%2f"] {
+                assert_eq!(parse_array(path, slashes), node("/a/b"), "{path}");
+            }
+            assert_eq!(parse_array("/array/a%2520", slashes), node("a%20"), "decoded once");
+            for (bad, why) in [
+                ("/array/a%2F%2Fb", PathError::Node(meta::PathError::EmptySegment)),
+                ("/array/%2Fa", PathError::Node(meta::PathError::EmptySegment)),
+                ("/array/a/../b", PathError::Node(meta::PathError::DotSegment)),
+                ("/array/a%00", PathError::Node(meta::PathError::ControlCharacter)),
+                ("/array/a%ff", PathError::NotUtf8),
+                ("/array/%4", PathError::PercentEncoding { at: 0 }),
+            ] {
+                assert_eq!(parse_array(bad, slashes), Err(why), "{bad}");
+            }
+        }
+        assert_eq!(parse_array("/array//a//b//", Slashes::Collapse), node("/a/b"));
+        assert!(parse_array("/array/a//b", Slashes::Refuse).is_err());
+        assert_eq!(array_path(&NodePath::root()), ARRAY_ROOT);
+        assert_eq!(array_path(&NodePath::parse("/a b/é").unwrap()), "/array/a%20b/%C3%A9");
     }
 
     proptest! {

@@ -1,0 +1,180 @@
+//! The words of `/array`: the formats of answers, and how headers say what their elements are.
+
+use std::{fmt, str::FromStr};
+
+use http::HeaderValue;
+
+/// The most bytes of each header that says what the elements are. What would be longer (a struct of a thousand fields) is left out,
+/// since many clients refuse heads that long.
+pub const MAX_DESCRIPTION: usize = 4096;
+
+/// A form in which elements are answered. All have them in C order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Nested lists of JSON, a bare scalar where there is no dimension.
+    Json,
+    /// The elements' bytes, every word little-endian. Of variable length: their number as a `u32`, then of each its length as a `u32` and its
+    /// bytes; all numbers little-endian.
+    Raw,
+    /// The `.npy` file that NumPy's `load` takes.
+    Npy,
+    /// RFC 4180 without a header line: a row per line; of one dimension, an element per line.
+    Csv,
+    /// A grey image of two dimensions, the first downwards.
+    Png,
+}
+
+/// A text is not the name of a [`Format`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a format is json, raw, npy, csv or png")]
+pub struct FormatError;
+
+impl Format {
+    /// All of them, that first which is answered where none is asked for.
+    pub const ALL: [Self; 5] = [Self::Json, Self::Raw, Self::Npy, Self::Csv, Self::Png];
+
+    /// Its name, as the query has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Raw => "raw",
+            Self::Npy => "npy",
+            Self::Csv => "csv",
+            Self::Png => "png",
+        }
+    }
+
+    /// Its media type without parameters, as `Accept` has it.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Raw => "application/octet-stream",
+            Self::Npy => "application/x-npy",
+            Self::Csv => "text/csv",
+            Self::Png => "image/png",
+        }
+    }
+
+    /// The `Content-Type` of answers.
+    pub fn content_type(self) -> HeaderValue {
+        match self {
+            Self::Csv => HeaderValue::from_static("text/csv; charset=utf-8; header=absent"),
+            other => HeaderValue::from_static(other.media_type()),
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = FormatError;
+
+    fn from_str(text: &str) -> Result<Self, FormatError> {
+        Self::ALL.into_iter().find(|format| format.name() == text).ok_or(FormatError)
+    }
+}
+
+/// The value of [`SHAPE`](crate::headers::SHAPE): the extents with commas between them, `512,512`; empty for no dimension.
+pub fn shape(shape: &[u64]) -> Option<HeaderValue> {
+    described(shape.iter().map(u64::to_string).collect::<Vec<_>>().join(","))
+}
+
+/// The shape that a value of [`SHAPE`](crate::headers::SHAPE) stands for.
+pub fn parse_shape(text: &str) -> Option<Vec<u64>> {
+    if text.is_empty() {
+        return Some(Vec::new());
+    }
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    text.split(',').map(|extent| extent.parse().ok().filter(|_| digits(extent))).collect()
+}
+
+/// The value of [`DIMENSION_NAMES`](crate::headers::DIMENSION_NAMES): a JSON array of strings and nulls, in ASCII. `None` where no dimension
+/// has a name.
+pub fn dimension_names(names: &[Option<String>]) -> Option<HeaderValue> {
+    if names.iter().all(Option::is_none) {
+        return None;
+    }
+    described(ascii(&serde_json::to_string(names).ok()?))
+}
+
+/// The names that a value of [`DIMENSION_NAMES`](crate::headers::DIMENSION_NAMES) stands for.
+pub fn parse_dimension_names(text: &str) -> Option<Vec<Option<String>>> {
+    serde_json::from_str(text).ok()
+}
+
+/// The value of [`DATA_TYPE`](crate::headers::DATA_TYPE): the type's name as Zarr v3 has it. What is not ASCII (in the names of a struct's
+/// fields) is written as JSON escapes it, `\u00e9`.
+pub fn data_type(name: &str) -> Option<HeaderValue> {
+    described(ascii(name))
+}
+
+fn described(text: String) -> Option<HeaderValue> {
+    HeaderValue::try_from(text).ok().filter(|value| value.len() <= MAX_DESCRIPTION)
+}
+
+/// The text with everything that is not printable ASCII as escapes of JSON.
+fn ascii(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, ' '..='~') {
+            out.push(character);
+            continue;
+        }
+        let mut units = [0; 2];
+        for unit in character.encode_utf16(&mut units) {
+            out.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats() {
+        for format in Format::ALL {
+            assert_eq!(format.name().parse(), Ok(format));
+            assert!(format.content_type().to_str().unwrap().starts_with(format.media_type()));
+        }
+        for bad in ["", "JSON", "numpy"] {
+            assert_eq!(bad.parse::<Format>(), Err(FormatError), "{bad}");
+        }
+    }
+
+    #[test]
+    fn shapes() {
+        for (extents, text) in [(&[][..], ""), (&[0], "0"), (&[512, 7], "512,7"), (&[u64::MAX], "18446744073709551615")]
+        {
+            assert_eq!(shape(extents).unwrap(), text);
+            assert_eq!(parse_shape(text).as_deref(), Some(extents));
+        }
+        for bad in [",", "1,", "+1", "-1", "1, 2", "x", "18446744073709551616"] {
+            assert_eq!(parse_shape(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_of_dimensions() {
+        let names = [Some("y \"é\" \u{1f600}\n".to_owned()), None, Some("x,\\".to_owned())];
+        let value = dimension_names(&names).unwrap();
+        let text = value.to_str().unwrap();
+        assert_eq!(text, r#"["y \"\u00e9\" \ud83d\ude00\n",null,"x,\\"]"#);
+        assert_eq!(parse_dimension_names(text).as_deref(), Some(&names[..]));
+        assert_eq!((dimension_names(&[]), dimension_names(&[None, None])), (None, None));
+        assert_eq!(dimension_names(&[Some("x".repeat(MAX_DESCRIPTION))]), None);
+        assert_eq!(parse_dimension_names("x"), None);
+    }
+
+    #[test]
+    fn data_types() {
+        assert_eq!(data_type("numpy.datetime64[10us]").unwrap(), "numpy.datetime64[10us]");
+        assert_eq!(data_type("é\r\n").unwrap(), r"\u00e9\u000d\u000a");
+        assert_eq!(data_type(&"é".repeat(1000)), None);
+    }
+}
