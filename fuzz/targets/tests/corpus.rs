@@ -1,12 +1,22 @@
 //! The corpora, replayed without a fuzzer.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::Path;
+
+/// Calls `target` with every input of a corpus and returns how many there are.
+fn replay(corpus: &str, target: fn(&[u8])) -> usize {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus").join(corpus);
+    let inputs = std::fs::read_dir(corpus).unwrap();
+    inputs.map(|entry| target(&std::fs::read(entry.unwrap().path()).unwrap())).count()
+}
+
 #[test]
 fn requests() {
-    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../corpus/request");
-    let mut replayed = 0;
-    for entry in std::fs::read_dir(corpus).unwrap() {
-        fuzz_targets::request(&std::fs::read(entry.unwrap().path()).unwrap());
-        replayed += 1;
-    }
-    assert!(replayed >= 20, "{replayed} inputs");
+    assert!(replay("request", fuzz_targets::request) >= 20);
+}
+
+#[test]
+fn selections() {
+    assert!(replay("selection", fuzz_targets::selection) >= 30);
 }

@@ -1,0 +1,114 @@
+//! What a client sends and, for the client, what a server answers.
+
+use http::{HeaderMap, HeaderValue, header};
+use store::{Cursor, CursorSeal, Key, Listing, Prefix, StoreError};
+use wire::{
+    digest, etag, listing,
+    problem::Problem,
+    query,
+    range::{self, RangeRequest},
+    routes::{self, Slashes, StoreTarget},
+    time,
+};
+
+/// The parsers of what a client sends and, for the client, of what a server answers. The first byte chooses one.
+pub fn request(data: &[u8]) {
+    let Some((&choice, rest)) = data.split_first() else { return };
+    let text = String::from_utf8_lossy(rest);
+    match choice % 8 {
+        0 => target(&text),
+        1 => ranges(&text),
+        2 => validators(rest),
+        3 => queries(&text),
+        4 => digests(&text),
+        5 => keys(rest),
+        6 => cursors(&text),
+        _ => answers(rest),
+    }
+}
+
+fn target(text: &str) {
+    for slashes in [Slashes::Collapse, Slashes::Refuse] {
+        let Ok(target) = routes::parse_store(text, slashes) else { continue };
+        // What was parsed is rendered so that it is parsed as the same.
+        let path = match &target {
+            StoreTarget::Key(key) => routes::key_path(key),
+            StoreTarget::Prefix(prefix) => routes::prefix_path(prefix),
+        };
+        let rest = path.strip_prefix("/store/").expect("a path of the store");
+        assert_eq!(routes::parse_store(rest, Slashes::Refuse).expect("a path that we made"), target);
+    }
+}
+
+fn ranges(text: &str) {
+    if let RangeRequest::One(range) = range::parse(text) {
+        assert_eq!(range::parse(&range::render(range)), RangeRequest::One(range));
+        for size in [0, 1, 1000, u64::MAX] {
+            if let Some(bytes) = range.resolve(size) {
+                assert!(bytes.start <= bytes.end && bytes.end <= size);
+            }
+        }
+    }
+    if let Some(found) = range::ContentRange::parse(text) {
+        assert_eq!(range::ContentRange::parse(&found.render()), Some(found));
+    }
+}
+
+fn validators(bytes: &[u8]) {
+    let Ok(value) = HeaderValue::from_bytes(bytes) else { return };
+    for name in [header::IF_MATCH, header::IF_NONE_MATCH] {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, value.clone());
+        let Ok(precondition) = etag::precondition(&headers) else { continue };
+        precondition.holds(None);
+    }
+    if let Some(version) = value.to_str().ok().and_then(etag::parse) {
+        assert_eq!(etag::parse(&etag::text(version)), Some(version));
+    }
+    if let Ok(text) = value.to_str() {
+        let _ = time::parse_http_date(text);
+        let _ = time::parse_rfc3339(text);
+    }
+}
+
+fn queries(text: &str) {
+    if let Ok(query) = query::ListQuery::parse(text) {
+        let rendered = query.render();
+        let again = query::ListQuery::parse(rendered.trim_start_matches('?')).expect("a query that we made");
+        assert_eq!(again, query);
+    }
+    let _ = query::Confirm::parse(text);
+    let _ = query::parse_key_write(text);
+}
+
+fn digests(text: &str) {
+    for digest in digest::parse(text).unwrap_or_default() {
+        assert_eq!(digest.hash.len(), digest.algorithm.hash_len());
+    }
+}
+
+fn keys(bytes: &[u8]) {
+    if let Ok(key) = Key::from_bytes(bytes) {
+        assert_eq!(key.parent().join(key.name()), Ok(key.clone()));
+        assert!(key.parent().contains(&key));
+    }
+    if let Ok(prefix) = Prefix::from_bytes(bytes) {
+        assert!(prefix.is_root() || prefix.end().is_some_and(|end| end.as_str() > prefix.as_str()));
+    }
+}
+
+fn cursors(text: &str) {
+    let seal = CursorSeal::new(7);
+    match seal.open(Listing::Keys, &Prefix::root(), &Cursor::from_text(text)) {
+        Ok(last) => assert_eq!(seal.issue(Listing::Keys, &Prefix::root(), &last).as_str(), text),
+        Err(error) => assert!(matches!(error, StoreError::InvalidCursor)),
+    }
+}
+
+fn answers(bytes: &[u8]) {
+    if let Some(problem) = Problem::from_json(bytes) {
+        let _ = problem.to_json();
+    }
+    let _ = serde_json::from_slice::<listing::DirListing>(bytes).map(listing::DirListing::into_page);
+    let _ = serde_json::from_slice::<listing::KeyListing>(bytes).map(listing::KeyListing::into_page);
+}
