@@ -4,6 +4,7 @@ use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
+use serde_json::Value;
 
 /// As Python's: padding may be left out in no case, but bits that pad may be anything.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -34,4 +35,15 @@ pub(super) fn decode_base64(text: &str, limit: usize) -> Option<Vec<u8>> {
         return None;
     }
     BASE64.decode(text).ok().filter(|bytes| bytes.len() <= limit)
+}
+
+/// The bytes of a fill value: base64, or an array of integers as zarr-python 3.0 wrote it.
+pub(super) fn bytes_of(json: &Value, limit: usize) -> Option<Vec<u8>> {
+    match json {
+        Value::String(text) => decode_base64(text, limit),
+        Value::Array(items) if items.len() <= limit => {
+            items.iter().map(|item| item.as_u64().and_then(|value| u8::try_from(value).ok())).collect()
+        }
+        _ => None,
+    }
 }

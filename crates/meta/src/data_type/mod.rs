@@ -16,12 +16,22 @@ mod base64;
 mod bfloat16;
 mod binary_float;
 mod bool;
+mod calendar;
 mod complex;
+mod fixed_bytes;
+mod fixed_text;
 mod float;
 mod int;
+mod json_value;
+mod object;
 mod raw;
 mod registry;
+mod structs;
 mod text;
+mod time;
+mod variable_array;
+mod variable_bytes;
+mod variable_text;
 
 pub use registry::{FAMILIES, parse_draft, parse_v2, parse_v3};
 
@@ -46,7 +56,14 @@ pub trait ElementType: fmt::Debug + Send + Sync {
     /// zero.
     fn fill_value(&self, json: &Value, dialect: Dialect) -> Result<Vec<u8>, ValueError>;
 
-    /// The JSON by which a dialect's document writes an element as a fill value.
+    /// The same, in the document of an array whose elements are stored in a byte order: it matters only to a struct of v2, whose
+    /// fill value is the bytes as they are stored.
+    fn stored_fill_value(&self, json: &Value, dialect: Dialect, order: &StoredOrder) -> Result<Vec<u8>, ValueError> {
+        let _ = order;
+        self.fill_value(json, dialect)
+    }
+
+    /// The JSON by which a dialect's document writes an element as a fill value, where elements are stored little-endian.
     fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible>;
 
     /// The element that arrays have where nobody says: zero, false, or empty.

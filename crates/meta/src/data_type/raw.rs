@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::{
     DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
-    base64::{decode_base64, encode_base64},
-    text::{NumpyText, append, bit_pattern, invalid, is_null_fill, length_bytes, refuse, shown},
+    base64::{bytes_of, encode_base64},
+    text::{NumpyText, append, bit_pattern, invalid, is_null_fill, is_zero_fill, length_bytes, refuse, shown},
 };
 use crate::{Dialect, limits::MAX_ELEMENT_SIZE};
 
@@ -56,15 +56,7 @@ fn bits(name: &str) -> Option<Result<usize, TypeError>> {
 impl Raw {
     /// Appends the bytes that an array of integers, or base64, has.
     fn push(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
-        let bytes = match json {
-            Value::Array(items) if items.len() == self.size => items
-                .iter()
-                .map(|item| item.as_u64().and_then(|value| u8::try_from(value).ok()))
-                .collect::<Option<Vec<u8>>>(),
-            Value::String(text) => decode_base64(text, self.size),
-            _ => None,
-        };
-        match bytes {
+        match bytes_of(json, self.size) {
             Some(bytes) if bytes.len() == self.size => {
                 out.extend(bytes);
                 Ok(())
@@ -84,11 +76,7 @@ impl ElementType for Raw {
     }
 
     fn fill_value(&self, json: &Value, dialect: Dialect) -> Result<Vec<u8>, ValueError> {
-        if is_null_fill(json, dialect) {
-            return Ok(self.zero());
-        }
-        // Zero has been written for whatever has no zero of its own.
-        if dialect != Dialect::V3 && json.as_u64() == Some(0) {
+        if is_null_fill(json, dialect) || is_zero_fill(json, dialect) {
             return Ok(self.zero());
         }
         // Raw bits have no byte order: the first digits are those of the first byte.

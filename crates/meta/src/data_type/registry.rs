@@ -4,12 +4,30 @@ use serde_json::Value;
 
 use super::{
     DataType, Family, StoredOrder, TypeError, V2Context, bfloat16::BFloat16Family, bool::BoolFamily,
-    complex::ComplexFamily, float::FloatFamily, int::IntegerFamily, raw::RawFamily, text::shown,
+    complex::ComplexFamily, fixed_bytes::FixedBytesFamily, fixed_text::FixedTextFamily, float::FloatFamily,
+    int::IntegerFamily, json_value::JsonValueFamily, object::OtherObjectFamily, raw::RawFamily, structs::StructFamily,
+    text::shown, time::TimeFamily, variable_array::VariableArrayFamily, variable_bytes::VariableBytesFamily,
+    variable_text::VariableTextFamily,
 };
 
 /// Every family of data types, in the order in which they are asked.
-pub static FAMILIES: &[&dyn Family] =
-    &[&BoolFamily, &IntegerFamily, &FloatFamily, &BFloat16Family, &ComplexFamily, &RawFamily];
+pub static FAMILIES: &[&dyn Family] = &[
+    &BoolFamily,
+    &IntegerFamily,
+    &FloatFamily,
+    &BFloat16Family,
+    &ComplexFamily,
+    &RawFamily,
+    &FixedBytesFamily,
+    &FixedTextFamily,
+    &TimeFamily,
+    &StructFamily,
+    &VariableTextFamily,
+    &VariableBytesFamily,
+    &VariableArrayFamily,
+    &JsonValueFamily,
+    &OtherObjectFamily,
+];
 
 /// Reads the `dtype` of a v2 document.
 pub fn parse_v2(dtype: &Value, context: V2Context<'_>) -> Result<(DataType, StoredOrder), TypeError> {

@@ -3,10 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{ElementType, StoredOrder, TypeError, ValueError, WordRun};
+pub(super) use crate::text::shown;
 use crate::{Dialect, limits::MAX_ELEMENT_SIZE};
-
-/// How many characters of a stranger's text an error shows.
-const SHOWN: usize = 64;
 
 /// A data type as NumPy abbreviates it: `<f4`, `|S5`, `<M8[ns]`.
 pub(super) struct NumpyText<'a> {
@@ -60,11 +58,7 @@ impl<'a> NumpyText<'a> {
     }
 }
 
-/// A text cut to a length that can be shown.
-pub(super) fn shown(text: &str) -> String {
-    text.chars().take(SHOWN).collect()
-}
-
+/// What is wrong with a type of this name.
 pub(super) fn invalid(name: &str, reason: impl Into<String>) -> TypeError {
     TypeError::Invalid { name: shown(name), reason: reason.into() }
 }
@@ -74,7 +68,7 @@ pub(super) fn refuse(data_type: &dyn ElementType, json: &Value, reason: impl Int
     let value = match json {
         Value::Array(items) => format!("an array of {}", items.len()),
         Value::Object(members) => format!("an object of {}", members.len()),
-        Value::String(text) if text.len() > SHOWN => format!("\"{}…\"", shown(text)),
+        Value::String(text) => format!("\"{}\"", shown(text)),
         scalar => scalar.to_string(),
     };
     ValueError { value, data_type: shown(&data_type.name()), reason: reason.into() }
@@ -161,4 +155,15 @@ pub(super) fn length_bytes(name: &str, configuration: Option<&Map<String, Value>
         Ok(length) if length <= MAX_ELEMENT_SIZE => Ok(length),
         _ => Err(TypeError::TooLarge { name: shown(name) }),
     }
+}
+
+/// Whether a fill value is the 0 that zarr-python 2 wrote for types whose zero is no number.
+pub(super) fn is_zero_fill(json: &Value, dialect: Dialect) -> bool {
+    dialect != Dialect::V3 && json.as_f64() == Some(0.0)
+}
+
+/// Bytes without the zeros at their end.
+pub(super) fn trim_zeros(bytes: &[u8]) -> &[u8] {
+    let padding = bytes.iter().rev().take_while(|byte| **byte == 0).count();
+    bytes.get(..bytes.len().saturating_sub(padding)).unwrap_or_default()
 }

@@ -1,0 +1,82 @@
+//! Any JSON as elements: v2's `|O` with the filter `json2`. An element is its text in UTF-8.
+
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
+
+use super::{
+    DataType, ElementType, Family, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
+    object::{OBJECT, object_codec},
+    text::append,
+};
+use crate::Dialect;
+
+const NAME: &str = "json";
+
+#[derive(Debug)]
+struct JsonValue;
+
+/// `|O` with `json2` (v2).
+pub(super) struct JsonValueFamily;
+
+impl Family for JsonValueFamily {
+    fn read_v2(&self, dtype: &Value, context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
+        let codec = object_codec(dtype, context)?;
+        (codec.name == "json2").then(|| Ok((DataType::new(JsonValue), StoredOrder::Little)))
+    }
+
+    fn read_v3(&self, _name: &str, _configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
+        None
+    }
+}
+
+impl ElementType for JsonValue {
+    fn name(&self) -> String {
+        NAME.to_owned()
+    }
+
+    fn layout(&self) -> Layout {
+        Layout::Variable
+    }
+
+    fn fill_value(&self, json: &Value, _dialect: Dialect) -> Result<Vec<u8>, ValueError> {
+        let mut element = Vec::new();
+        self.parse_json(json, &mut element)?;
+        Ok(element)
+    }
+
+    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
+        let inexpressible = |_| Inexpressible { dialect, what: "what is no JSON".to_owned() };
+        serde_json::from_slice(element).map_err(inexpressible)
+    }
+
+    fn zero(&self) -> Vec<u8> {
+        b"null".to_vec()
+    }
+
+    fn write_json(&self, element: &[u8], out: &mut Vec<u8>) {
+        // What a stranger stored must not break the text around it.
+        let is_json = serde_json::from_slice::<IgnoredAny>(element).is_ok();
+        out.extend_from_slice(if is_json { element } else { b"null" });
+    }
+
+    fn parse_json(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
+        append(out, json);
+        Ok(())
+    }
+
+    fn npy_descr(&self) -> Option<String> {
+        None
+    }
+
+    fn to_f64(&self, _element: &[u8]) -> Option<f64> {
+        None
+    }
+
+    fn to_v3(&self) -> Value {
+        Value::from(NAME)
+    }
+
+    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, Inexpressible> {
+        Ok(Value::from(OBJECT))
+    }
+}

@@ -1,0 +1,42 @@
+//! NumPy's objects: `|O` says nothing of what the elements are; the first filter does.
+
+use serde_json::{Map, Value};
+
+use super::{
+    DataType, Family, StoredOrder, TypeError, V2Context,
+    text::{NumpyText, invalid, shown},
+};
+use crate::codecs::CodecSpec;
+
+/// The dtype of all objects.
+pub(super) const OBJECT: &str = "|O";
+
+/// Objects whose filter no other family knows, which cannot be read: the last family that is asked.
+pub(super) struct OtherObjectFamily;
+
+/// The filter that says what the objects are; `None` for dtypes that are no objects, and where no filter says it.
+pub(super) fn object_codec<'a>(dtype: &Value, context: V2Context<'a>) -> Option<&'a CodecSpec> {
+    context.object_codec.filter(|_| is_object(dtype))
+}
+
+fn is_object(dtype: &Value) -> bool {
+    NumpyText::parse(dtype).is_some_and(|text| text.kind == 'O' && text.rest.is_empty())
+}
+
+impl Family for OtherObjectFamily {
+    fn read_v2(&self, dtype: &Value, context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
+        is_object(dtype).then(|| {
+            Err(match context.object_codec {
+                Some(codec) => invalid(
+                    OBJECT,
+                    format!("has objects that the filter {} wrote, which cannot be read", shown(&codec.name)),
+                ),
+                None => invalid(OBJECT, "has no filter that says what the objects are"),
+            })
+        })
+    }
+
+    fn read_v3(&self, _name: &str, _configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
+        None
+    }
+}

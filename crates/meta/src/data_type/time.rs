@@ -1,0 +1,199 @@
+//! `numpy.datetime64` and `numpy.timedelta64`: signed 64-bit counts of a unit, from 1970 or from nothing. The least one is
+//! "not a time".
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
+    calendar::{Unit, exact_quotient},
+    int::exact_integer,
+    text::{NumpyText, append, draft_bit_pattern, invalid, is_null_fill, order_sign, refuse, words},
+};
+use crate::Dialect;
+
+const SIZE: usize = size_of::<i64>();
+const NOT_A_TIME: &str = "NaT";
+const MAX_SCALE: u64 = i32::MAX as u64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Moment,
+    Duration,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Time {
+    kind: Kind,
+    unit: Unit,
+    /// How many units one count is, from 1 to 2³¹ − 1.
+    scale: u32,
+}
+
+/// `numpy.datetime64` and `numpy.timedelta64` (v3), `<M8[10us]` and `<m8[s]` (v2, draft).
+pub(super) struct TimeFamily;
+
+impl Family for TimeFamily {
+    fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
+        let text = NumpyText::parse(dtype)?;
+        let kind = match text.kind {
+            'M' => Kind::Moment,
+            'm' => Kind::Duration,
+            _ => return None,
+        };
+        let parameters = text.rest.strip_prefix('8')?;
+        Some(
+            numpy_parameters(parameters)
+                .ok_or_else(|| text.invalid("has no unit that is known"))
+                .and_then(|(unit, scale)| Ok((DataType::new(Time { kind, unit, scale }), text.order()?))),
+        )
+    }
+
+    fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
+        let kind = [Kind::Moment, Kind::Duration].into_iter().find(|kind| kind.name() == name)?;
+        let member = |key| configuration.and_then(|configuration| configuration.get(key));
+        let Some(unit) = member("unit").and_then(Value::as_str).and_then(Unit::from_name) else {
+            return Some(Err(invalid(name, "has no \"unit\" that is known")));
+        };
+        let scale = member("scale_factor").and_then(Value::as_u64).filter(|scale| (1..=MAX_SCALE).contains(scale));
+        let Some(scale) = scale.and_then(|scale| u32::try_from(scale).ok()) else {
+            return Some(Err(invalid(name, "has no \"scale_factor\" from 1 to 2147483647")));
+        };
+        Some(Ok(DataType::new(Time { kind, unit, scale })))
+    }
+}
+
+/// Reads `[10us]`, or nothing at all, as a unit and a scale.
+fn numpy_parameters(text: &str) -> Option<(Unit, u32)> {
+    if text.is_empty() {
+        return Some((Unit::Generic, 1));
+    }
+    let text = text.strip_prefix('[')?.strip_suffix(']')?;
+    let unit = text.trim_start_matches(|character: char| character.is_ascii_digit());
+    let scale = match text.strip_suffix(unit)? {
+        "" => 1,
+        digits => digits.parse::<u64>().ok().filter(|scale| (1..=MAX_SCALE).contains(scale))?,
+    };
+    Some((Unit::from_name(unit)?, u32::try_from(scale).ok()?))
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Moment => "numpy.datetime64",
+            Self::Duration => "numpy.timedelta64",
+        }
+    }
+
+    fn letter(self) -> char {
+        match self {
+            Self::Moment => 'M',
+            Self::Duration => 'm',
+        }
+    }
+}
+
+impl Time {
+    /// The unit with its scale: `10us`, or `us`.
+    fn parameters(self) -> String {
+        match self.scale {
+            1 => self.unit.name().to_owned(),
+            scale => format!("{scale}{}", self.unit.name()),
+        }
+    }
+
+    /// NumPy's abbreviation, which leaves out the unit where there is none.
+    fn numpy(self, sign: char) -> String {
+        match (self.unit, self.scale) {
+            (Unit::Generic, 1) => format!("{sign}{}8", self.kind.letter()),
+            _ => format!("{sign}{}8[{}]", self.kind.letter(), self.parameters()),
+        }
+    }
+
+    /// The count that a JSON value is, "not a time" included.
+    fn count(self, json: &Value) -> Option<i64> {
+        match json.as_str() {
+            Some(NOT_A_TIME) => Some(i64::MIN),
+            Some(text) if self.kind == Kind::Moment => {
+                let count = exact_quotient(self.unit.parse(text)?, i128::from(self.scale))?;
+                // What would be "not a time" is out of range for a time.
+                i64::try_from(count).ok().filter(|count| *count != i64::MIN)
+            }
+            Some(_) => None,
+            None => exact_integer(json).and_then(|count| i64::try_from(count).ok()),
+        }
+    }
+}
+
+impl ElementType for Time {
+    fn name(&self) -> String {
+        format!("{}[{}]", self.kind.name(), self.parameters())
+    }
+
+    fn layout(&self) -> Layout {
+        Layout::Fixed(FixedLayout { size: SIZE, words: words(SIZE, 1) })
+    }
+
+    fn fill_value(&self, json: &Value, dialect: Dialect) -> Result<Vec<u8>, ValueError> {
+        if is_null_fill(json, dialect) {
+            return Ok(self.zero());
+        }
+        if let Some(pattern) = draft_bit_pattern(json, dialect, SIZE) {
+            return Ok(pattern);
+        }
+        let mut element = Vec::with_capacity(SIZE);
+        self.parse_json(json, &mut element)?;
+        Ok(element)
+    }
+
+    fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, Inexpressible> {
+        // zarr-python writes "not a time" as a number in every dialect, and all read it.
+        Ok(Value::from(element.try_into().map(i64::from_le_bytes).unwrap_or_default()))
+    }
+
+    fn zero(&self) -> Vec<u8> {
+        vec![0; SIZE]
+    }
+
+    fn write_json(&self, element: &[u8], out: &mut Vec<u8>) {
+        let Ok(count) = element.try_into().map(i64::from_le_bytes) else { return };
+        if count == i64::MIN {
+            return append(out, NOT_A_TIME);
+        }
+        if self.kind == Kind::Duration || self.unit == Unit::Generic {
+            return append(out, &count);
+        }
+        let mut text = String::with_capacity(40);
+        self.unit.write(i128::from(count).saturating_mul(i128::from(self.scale)), &mut text);
+        append(out, &text);
+    }
+
+    fn parse_json(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
+        let reason = match self.kind {
+            Kind::Moment => "it is an ISO 8601 text that its unit tells exactly, a count, or \"NaT\"",
+            Kind::Duration => "it is a count of its unit, or \"NaT\"",
+        };
+        let count = self.count(json).ok_or_else(|| refuse(self, json, reason))?;
+        out.extend_from_slice(&count.to_le_bytes());
+        Ok(())
+    }
+
+    fn npy_descr(&self) -> Option<String> {
+        // NumPy has no scale without a unit.
+        (self.unit != Unit::Generic || self.scale == 1).then(|| format!("'{}'", self.numpy('<')))
+    }
+
+    fn to_f64(&self, _element: &[u8]) -> Option<f64> {
+        None
+    }
+
+    fn to_v3(&self) -> Value {
+        json!({
+            "name": self.kind.name(),
+            "configuration": {"unit": self.unit.name(), "scale_factor": self.scale},
+        })
+    }
+
+    fn to_v2(&self, order: &StoredOrder) -> Result<Value, Inexpressible> {
+        Ok(Value::from(self.numpy(order_sign(order))))
+    }
+}

@@ -1,0 +1,123 @@
+//! Arrays of one dimension and any length as elements: v2's `|O` with the filter `vlen-array`.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    DataType, ElementType, Family, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
+    object::{OBJECT, object_codec},
+    parse_v2,
+    text::{invalid, is_null_fill, is_zero_fill, refuse},
+};
+use crate::{Dialect, codecs::CodecSpec};
+
+const NAME: &str = "vlen_array";
+const CODEC: &str = "vlen-array";
+
+#[derive(Debug)]
+struct VariableArray {
+    inner: DataType,
+    /// The size of an inner element, at least 1.
+    size: usize,
+}
+
+/// `|O` with `vlen-array` (v2), whose configuration has the inner type.
+pub(super) struct VariableArrayFamily;
+
+impl Family for VariableArrayFamily {
+    fn read_v2(&self, dtype: &Value, context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
+        let codec = object_codec(dtype, context)?;
+        (codec.name == CODEC).then(|| Ok((DataType::new(VariableArray::read(codec)?), StoredOrder::Little)))
+    }
+
+    fn read_v3(&self, _name: &str, _configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
+        None
+    }
+}
+
+impl VariableArray {
+    fn read(codec: &CodecSpec) -> Result<Self, TypeError> {
+        let dtype = codec.configuration.get("dtype").ok_or_else(|| invalid(CODEC, "has no \"dtype\""))?;
+        // The filter swaps bytes where its own dtype says so, and so the order is not part of the array's.
+        let (inner, _) = parse_v2(dtype, V2Context::default())?;
+        match inner.fixed_size() {
+            Some(size) if size > 0 => Ok(Self { inner, size }),
+            _ => Err(invalid(CODEC, "has inner elements that take no room, or each its own")),
+        }
+    }
+
+    /// Appends the inner elements of a JSON array, each read in the same way.
+    fn push(
+        &self,
+        json: &Value,
+        out: &mut Vec<u8>,
+        read: impl Fn(&Value, &mut Vec<u8>) -> Result<(), ValueError>,
+    ) -> Result<(), ValueError> {
+        let items = json.as_array().ok_or_else(|| refuse(self, json, "it is an array"))?;
+        let start = out.len();
+        for item in items {
+            read(item, out).inspect_err(|_| out.truncate(start))?;
+        }
+        Ok(())
+    }
+}
+
+impl ElementType for VariableArray {
+    fn name(&self) -> String {
+        format!("{NAME}[{}]", self.inner.name())
+    }
+
+    fn layout(&self) -> Layout {
+        Layout::Variable
+    }
+
+    fn fill_value(&self, json: &Value, dialect: Dialect) -> Result<Vec<u8>, ValueError> {
+        if is_null_fill(json, dialect) || is_zero_fill(json, dialect) {
+            return Ok(self.zero());
+        }
+        let mut element = Vec::new();
+        self.push(json, &mut element, |item, out| {
+            out.extend(self.inner.fill_value(item, dialect)?);
+            Ok(())
+        })?;
+        Ok(element)
+    }
+
+    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
+        element.chunks_exact(self.size).map(|inner| self.inner.fill_value_json(inner, dialect)).collect()
+    }
+
+    fn zero(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn write_json(&self, element: &[u8], out: &mut Vec<u8>) {
+        out.push(b'[');
+        for (index, inner) in element.chunks_exact(self.size).enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            self.inner.write_json(inner, out);
+        }
+        out.push(b']');
+    }
+
+    fn parse_json(&self, json: &Value, out: &mut Vec<u8>) -> Result<(), ValueError> {
+        self.push(json, out, |item, out| self.inner.parse_json(item, out))
+    }
+
+    fn npy_descr(&self) -> Option<String> {
+        None
+    }
+
+    fn to_f64(&self, _element: &[u8]) -> Option<f64> {
+        None
+    }
+
+    fn to_v3(&self) -> Value {
+        json!({"name": NAME, "configuration": {"data_type": self.inner.to_v3()}})
+    }
+
+    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, Inexpressible> {
+        Ok(Value::from(OBJECT))
+    }
+}
