@@ -7,7 +7,7 @@ use meta::{codecs::CodecSpec, data_type::StoredOrder, limits::MAX_CODECS};
 
 use crate::{
     ArrayToArray, ArrayToBytes, BytesToBytes, ChainError, CodecError, Elements, EncodedLen, Input, Representation,
-    Resolved, Serialized, Sharding, registry,
+    Resolved, Serialized, Sharding, codecs::bytes::Swap, registry,
 };
 
 /// The codecs of an array, made for its chunks.
@@ -108,6 +108,15 @@ impl Chain {
         }
         let elements = self.to_bytes.decode(bytes, budget)?;
         self.to_array.iter().rev().try_fold(elements, |elements, codec| codec.decode(elements))
+    }
+
+    /// Decodes a run of the elements of a chunk that has them [one after the other](Access::Elements): any number of whole elements, as they are
+    /// stored.
+    pub fn decode_elements(&self, stored: Bytes) -> Result<Bytes, CodecError> {
+        let Some(order) = self.to_bytes.stored_order() else {
+            return Err(CodecError::Malformed { codec: "bytes", reason: "the elements are not stored one after the other" });
+        };
+        Ok(Swap::new(self.array.data_type(), order).apply(stored))
     }
 
     /// Encodes a chunk.

@@ -150,6 +150,11 @@ impl Sharding {
 }
 
 impl ShardIndex {
+    /// How many bytes of memory it takes.
+    pub fn memory(&self) -> u64 {
+        ENTRY.saturating_mul(self.entries.len() as u64)
+    }
+
     /// Where an inner chunk is; `None` for one that is not there, which stands for fill values.
     pub fn locate(&self, position: u64) -> Result<Option<Range<u64>>, CodecError> {
         let entry = usize::try_from(position).ok().and_then(|position| self.entries.get(position));
