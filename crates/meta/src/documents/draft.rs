@@ -125,7 +125,7 @@ pub fn array(document: &[u8], path: &str) -> Result<ArrayModel, DocumentError> {
     Ok(ArrayModel {
         dialect: Dialect::Draft,
         dimension_names: parts::xarray_names(&attributes, shape.len()),
-        fill_value: parts::fill_value(&root.required("fill_value")?, &element, Dialect::Draft)?,
+        fill_value: parts::fill_value(&root.required("fill_value")?, &element, Dialect::Draft, &byte_order)?,
         shape,
         data_type: element,
         grid: parts::regular(&grid, &chunk_shape)?,

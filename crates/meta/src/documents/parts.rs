@@ -88,9 +88,14 @@ pub(super) fn xarray_names(attributes: &Map<String, Value>, rank: usize) -> Vec<
     names.unwrap_or_else(|| vec![None; rank])
 }
 
-pub(super) fn fill_value(place: &Place<'_>, data_type: &DataType, dialect: Dialect) -> Result<Vec<u8>, DocumentError> {
+pub(super) fn fill_value(
+    place: &Place<'_>,
+    data_type: &DataType,
+    dialect: Dialect,
+    byte_order: &StoredOrder,
+) -> Result<Vec<u8>, DocumentError> {
     let element = data_type
-        .fill_value(place.value, dialect)
+        .stored_fill_value(place.value, dialect, byte_order)
         .map_err(|source| DocumentError::FillValue { pointer: place.pointer.clone(), source })?;
     if element.len() > MAX_ELEMENT_SIZE {
         return Err(place.invalid(format!("is longer than {MAX_ELEMENT_SIZE} bytes")));

@@ -29,7 +29,7 @@ pub fn array(zarray: &[u8], zattrs: Option<&[u8]>) -> Result<ArrayModel, Documen
     let context = V2Context { object_codec: filters.first() };
     let (data_type, byte_order) = data_type::parse_v2(dtype.value, context)
         .map_err(|source| DocumentError::DataType { pointer: dtype.pointer.clone(), source })?;
-    let fill_value = parts::fill_value(&root.required("fill_value")?, &data_type, Dialect::V2)?;
+    let fill_value = parts::fill_value(&root.required("fill_value")?, &data_type, Dialect::V2, &byte_order)?;
     let memory_order = parts::memory_order(&root.required("order")?)?;
     let separator = root.member_or_null("dimension_separator")?;
     let separator = separator.map_or(Ok(Separator::Dot), |place| parts::separator(&place))?;
