@@ -70,7 +70,8 @@ fn array(document: Value) -> Result<ArrayModel, DocumentError> {
     let data_type = root.required("data_type")?;
     let data_type = data_type::parse_v3(data_type.value)
         .map_err(|source| DocumentError::DataType { pointer: data_type.pointer, source })?;
-    let fill_value = parts::fill_value(&root.required("fill_value")?, &data_type, Dialect::V3, &data_type::StoredOrder::Little)?;
+    let fill_value =
+        parts::fill_value(&root.required("fill_value")?, &data_type, Dialect::V3, &data_type::StoredOrder::Little)?;
     let chunk_keys = chunk_keys(&root.required("chunk_key_encoding")?)?;
     no_storage_transformers(&root)?;
     Ok(ArrayModel {
