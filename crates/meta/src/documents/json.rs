@@ -22,7 +22,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Value, DocumentError> {
     if value.is_object() { Ok(value) } else { Err(DocumentError::NotAnObject) }
 }
 
-/// The members of a document that was [read](read).
+/// The members of a document that was [read].
 pub(super) fn into_object(document: Value) -> Map<String, Value> {
     match document {
         Value::Object(members) => members,

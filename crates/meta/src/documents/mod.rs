@@ -20,6 +20,8 @@ mod error;
 mod json;
 mod parts;
 mod place;
+#[cfg(test)]
+mod tests;
 pub mod v2;
 pub mod v3;
 

@@ -1,0 +1,194 @@
+//! Documents that writers make, and documents that are wrong.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::{codecs::CodecSpec, limits::MAX_EXTENT};
+
+mod draft;
+mod v2;
+mod v3;
+
+/// The bytes of a document.
+fn bytes(document: &Value) -> Vec<u8> {
+    document.to_string().into_bytes()
+}
+
+/// A document with another value in place of one of its members; members that it has not are added.
+fn with(document: &Value, path: &[&str], value: Value) -> Vec<u8> {
+    let mut document = document.clone();
+    let mut place = &mut document;
+    for name in path {
+        place = match name.parse::<usize>() {
+            Ok(index) => &mut place[index],
+            Err(_) => &mut place[*name],
+        };
+    }
+    *place = value;
+    bytes(&document)
+}
+
+/// A document without one of its members.
+fn without(document: &Value, name: &str) -> Vec<u8> {
+    let mut document = document.clone();
+    document.as_object_mut().unwrap().remove(name).unwrap();
+    bytes(&document)
+}
+
+/// The codecs as text: `transpose {"order":[1,0]}`.
+fn chain(codecs: &[CodecSpec]) -> Vec<String> {
+    let codec = |codec: &CodecSpec| match codec.configuration.is_empty() {
+        true => codec.full_name(),
+        false => format!("{} {}", codec.full_name(), json!(codec.configuration)),
+    };
+    codecs.iter().map(codec).collect()
+}
+
+/// The extents and chunk shapes that no dialect has, as values of a two-dimensional shape, and what is said of them.
+fn wrong_shapes() -> Vec<(Value, &'static str)> {
+    vec![
+        (json!(5), " is not a list"),
+        (json!([1, -2]), "/1 is negative"),
+        (json!([1.0, 2]), "/0 is not an integer from 0 to 9223372036854775807"),
+        (json!(["1", 2]), "/0 is not an integer from 0 to 9223372036854775807"),
+        (json!([true, 2]), "/0 is not an integer from 0 to 9223372036854775807"),
+        (json!([1e30, 2]), "/0 is not an integer from 0 to 9223372036854775807"),
+        (json!([MAX_EXTENT + 1, 2]), "/0 is larger than 9223372036854775807"),
+    ]
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let names = [
+        "zarr_format",
+        "node_type",
+        "shape",
+        "chunks",
+        "dtype",
+        "compressor",
+        "filters",
+        "order",
+        "fill_value",
+        "id",
+        "name",
+        "configuration",
+        "chunk_grid",
+        "chunk_shape",
+        "chunk_shapes",
+        "kind",
+        "data_type",
+        "type",
+        "extension",
+        "extensions",
+        "codecs",
+        "codec",
+        "must_understand",
+        "storage_transformers",
+        "chunks_per_shard",
+        "attributes",
+        "metadata",
+    ];
+    let texts = [
+        "array",
+        "group",
+        "C",
+        "F",
+        "<f4",
+        "|O",
+        "float32",
+        "regular",
+        "rectilinear",
+        "inline",
+        "default",
+        "v2",
+        "/",
+        ".",
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<u64>().prop_map(Value::from),
+        (0_u64..5).prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        prop::sample::select(texts.to_vec()).prop_map(Value::from),
+        "\\PC{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 48, 6, move |inner| {
+        let name = prop_oneof![prop::sample::select(names.to_vec()).prop_map(str::to_owned), "\\PC{0,6}"];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::btree_map(name, inner, 0..8).prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// Reads a document as each kind that there is.
+fn read_as_everything(document: &[u8]) {
+    let _ = super::v2::array(document, Some(document));
+    let _ = super::v2::group(document, Some(document));
+    let _ = super::v2::consolidated(document);
+    let _ = super::v3::node(document);
+    let _ = super::draft::entry_point(document);
+    let _ = super::draft::is_entry_point(document);
+    let _ = super::draft::array(document, "a");
+    let _ = super::draft::group(document);
+}
+
+proptest! {
+    #[test]
+    fn any_json_is_read_or_refused(document in any_json()) {
+        read_as_everything(&bytes(&document));
+    }
+
+    /// Documents that are right but for one member, or two.
+    #[test]
+    fn any_member_is_read_or_refused(
+        base in prop::sample::select(vec![v2::base(), v3::base(), draft::base()]),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any_json()), 1..3),
+    ) {
+        let mut document = base;
+        let members = document.as_object_mut().unwrap();
+        for (index, value) in changes {
+            let name = index.get(&members.keys().cloned().collect::<Vec<_>>()).clone();
+            members.insert(name, value);
+        }
+        read_as_everything(&bytes(&document));
+    }
+
+    /// What nobody knows is kept, wherever it stands.
+    #[test]
+    fn unknown_members_are_kept(value in any_json()) {
+        let document = with(&v2::base(), &["unheard-of"], value.clone());
+        let expected: Map<_, _> = serde_json::from_slice(&document).unwrap();
+        prop_assert_eq!(super::v2::array(&document, None).unwrap().document, expected);
+        let document = with(&draft::base(), &["unheard-of"], value.clone());
+        let expected: Map<_, _> = serde_json::from_slice(&document).unwrap();
+        prop_assert_eq!(super::draft::array(&document, "").unwrap().document, expected);
+        let document = with(&v3::base(), &["unheard-of"], json!({"must_understand": false, "what": value}));
+        let expected: Map<_, _> = serde_json::from_slice(&document).unwrap();
+        let super::v3::Node::Array(array) = super::v3::node(&document).unwrap() else { panic!() };
+        prop_assert_eq!(array.document, expected);
+    }
+}
+
+#[test]
+fn any_bytes_at_all() {
+    for bytes in [&b""[..], b"{", b"null", b"\xff\xfe", b"{\"zarr_format\":3", b"[]"] {
+        read_as_everything(bytes);
+    }
+}
+
+#[test]
+fn five_thousand_dimensions() {
+    for (base, chunks) in [(v2::base(), "/shape"), (v3::base(), "/shape"), (draft::base(), "/shape")] {
+        let document = with(&base, &["shape"], json!(vec![1; 5000]));
+        let errors = [
+            super::v2::array(&document, None).err(),
+            super::v3::node(&document).err(),
+            super::draft::array(&document, "").err(),
+        ];
+        let expected = format!("{chunks} has 5000 dimensions, more than 64");
+        assert!(errors.iter().flatten().any(|error| error.to_string() == expected), "{errors:?}");
+    }
+}
