@@ -87,6 +87,12 @@ pub enum ArrayError {
         /// How many there are.
         budget: u64,
     },
+    /// An element was put where it does not belong, which is a mistake of this crate's: noticed before anything wrong leaves.
+    #[error("the elements of {path} were assembled wrongly")]
+    Misplaced {
+        /// The array's path.
+        path: NodePath,
+    },
     /// Other readings have all the memory.
     #[error("there is no memory for another reading now")]
     Busy,

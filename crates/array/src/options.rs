@@ -31,3 +31,10 @@ impl Default for Options {
         }
     }
 }
+
+impl Options {
+    /// How many bytes of memory the decoding of one chunk may take.
+    pub(crate) fn chunk_memory(&self) -> u64 {
+        self.memory / 2
+    }
+}

@@ -1,0 +1,254 @@
+//! Finding the node at a path, in whatever dialect it has.
+//!
+//! A `v2` or `v3` node is found from its own path. A node of a `draft` hierarchy is found from the hierarchy's root: the nearest ancestor, or the path
+//! itself, whose `zarr.json` has a URI for its format. Where a path answers in several dialects, v3 comes before v2 before the draft.
+//!
+//! All documents that say what is at a path are looked at as of one commit. Their versions are kept with what was found, so that as long as
+//! they are the same nothing is read or parsed again.
+
+use std::sync::Arc;
+
+use meta::{
+    Dialect, NodePath,
+    documents::{DocumentError, draft, v2, v3},
+    limits::MAX_DOCUMENT,
+};
+use quick_cache::sync::Cache;
+use store::{Key, Prefix, Snapshot, StoreError, TransactionalStore, Version};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::{Array, ArrayError};
+
+/// How many nodes are remembered.
+const REMEMBERED: usize = 4096;
+
+/// Documents longer than this are not remembered with what was found in them.
+const REMEMBERED_DOCUMENT: u64 = 1 << 20;
+
+/// The arrays that were found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    arrays: Cache<(NodePath, Option<Dialect>), Arc<Sighting>>,
+}
+
+/// An array, and the documents that say that it is there.
+#[derive(Clone, Debug)]
+pub(crate) struct Sighting {
+    pub(crate) array: Array,
+    pub(crate) documents: Documents,
+}
+
+/// Keys of documents, with the versions that they had; `None` for those that were not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Documents {
+    versions: Vec<(Key, Option<Version>)>,
+    bytes: u64,
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Self { arrays: Cache::new(REMEMBERED) }
+    }
+}
+
+impl Documents {
+    /// The keys.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.versions.iter().map(|(key, _)| key)
+    }
+
+    /// Whether all of them are in a snapshot as they were.
+    pub(crate) fn are_in(&self, snapshot: &dyn Snapshot) -> Result<bool, StoreError> {
+        for (key, version) in &self.versions {
+            if snapshot.head(key)?.map(|info| info.version) != *version {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Another number for other versions.
+    fn stamp(&self) -> u128 {
+        let mut hash = Xxh3::new();
+        for (key, version) in &self.versions {
+            hash.update(key.as_bytes());
+            hash.update(&[0, u8::from(version.is_some())]);
+            hash.update(&version.map_or(0, Version::as_u128).to_le_bytes());
+        }
+        hash.digest128()
+    }
+}
+
+impl Found {
+    /// What was found at a path before. Whether it is still true is for the caller to see.
+    pub(crate) fn remembered(&self, path: &NodePath, dialect: Option<Dialect>) -> Option<Arc<Sighting>> {
+        self.arrays.get(&(path.clone(), dialect))
+    }
+
+    /// Looks at what the store has at a path.
+    pub(crate) async fn look(
+        &self,
+        store: &dyn TransactionalStore,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+    ) -> Result<Arc<Sighting>, ArrayError> {
+        let mut search = Search { store, path, documents: Documents::default() };
+        let array = search.run(dialect).await?;
+        let sighting = Arc::new(Sighting { array, documents: search.documents });
+        if sighting.documents.bytes <= REMEMBERED_DOCUMENT {
+            self.arrays.insert((path.clone(), dialect), sighting.clone());
+        }
+        Ok(sighting)
+    }
+}
+
+struct Search<'a> {
+    store: &'a dyn TransactionalStore,
+    path: &'a NodePath,
+    documents: Documents,
+}
+
+/// What one dialect has at a path.
+enum Answer {
+    Array(Box<Array>),
+    Group,
+    Nothing,
+}
+
+impl Search<'_> {
+    async fn run(&mut self, dialect: Option<Dialect>) -> Result<Array, ArrayError> {
+        let path = self.path;
+        let own = prefix(path)?;
+        let names = ["zarr.json", ".zarray", ".zgroup", ".zattrs"];
+        let [v3_key, array_key, group_key, attributes_key] = names.map(|name| key_below(&own, name));
+        let roots: Vec<NodePath> = path.ancestors().collect();
+        let root_keys = roots.iter().filter_map(|root| key_below(&prefix(root).ok()?, "zarr.json"));
+        let keys: Vec<Key> = [&v3_key, &array_key, &group_key, &attributes_key]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .chain(root_keys)
+            .collect();
+        let snapshot = self.store.snapshot(&keys).await?;
+        for dialect in dialect.map_or(Dialect::ALL.to_vec(), |dialect| vec![dialect]) {
+            let answer = match dialect {
+                Dialect::V3 => self.v3(&*snapshot, v3_key.as_ref(), &own).await?,
+                Dialect::V2 => self.v2(&*snapshot, [&array_key, &group_key, &attributes_key], &own).await?,
+                Dialect::Draft => self.draft(&*snapshot, &roots).await?,
+            };
+            match answer {
+                Answer::Array(array) => return Ok(*array),
+                Answer::Group => return Err(ArrayError::NotAnArray { path: path.clone() }),
+                Answer::Nothing => {}
+            }
+        }
+        Err(ArrayError::NoSuchNode { path: path.clone() })
+    }
+
+    async fn v3(&mut self, snapshot: &dyn Snapshot, key: Option<&Key>, own: &Prefix) -> Result<Answer, ArrayError> {
+        let Some(key) = key else { return Ok(Answer::Nothing) };
+        let Some(document) = self.document(snapshot, key).await? else { return Ok(Answer::Nothing) };
+        if draft::is_entry_point(&document) {
+            return Ok(Answer::Nothing);
+        }
+        match v3::node(&document).map_err(|source| wrong(key, source))? {
+            v3::Node::Array(model) => self.array(*model, own),
+            v3::Node::Group(_) => Ok(Answer::Group),
+        }
+    }
+
+    async fn v2(
+        &mut self,
+        snapshot: &dyn Snapshot,
+        [array, group, attributes]: [&Option<Key>; 3],
+        own: &Prefix,
+    ) -> Result<Answer, ArrayError> {
+        let (Some(array), Some(group), Some(attributes)) = (array, group, attributes) else {
+            return Ok(Answer::Nothing);
+        };
+        if let Some(document) = self.document(snapshot, array).await? {
+            let attributes = self.document(snapshot, attributes).await?;
+            let model = v2::array(&document, attributes.as_deref()).map_err(|source| wrong(array, source))?;
+            return self.array(model, own);
+        }
+        self.note(snapshot, group)?;
+        Ok(if snapshot.head(group)?.is_some() { Answer::Group } else { Answer::Nothing })
+    }
+
+    async fn draft(&mut self, snapshot: &dyn Snapshot, roots: &[NodePath]) -> Result<Answer, ArrayError> {
+        for root in [self.path].into_iter().chain(roots) {
+            let hierarchy = prefix(root)?;
+            let Some(key) = key_below(&hierarchy, "zarr.json") else { continue };
+            let Some(document) = self.document(snapshot, &key).await? else { continue };
+            if !draft::is_entry_point(&document) {
+                continue;
+            }
+            let entry = draft::entry_point(&document).map_err(|source| wrong(&key, source))?;
+            return self.draft_node(&entry, &hierarchy, self.path.below(root).unwrap_or_default()).await;
+        }
+        Ok(Answer::Nothing)
+    }
+
+    /// Looks for a node in a draft hierarchy: for an array, for a group, and for nodes below it, in this order.
+    async fn draft_node(
+        &mut self,
+        entry: &draft::EntryPoint,
+        hierarchy: &Prefix,
+        below: &str,
+    ) -> Result<Answer, ArrayError> {
+        let keys = [entry.array_key(below), entry.group_key(below)].map(|key| key_below(hierarchy, &key));
+        let [Some(array), Some(group)] = keys else { return Ok(Answer::Nothing) };
+        let snapshot = self.store.snapshot(&[array.clone(), group.clone()]).await?;
+        if let Some(document) = self.document(&*snapshot, &array).await? {
+            let model = draft::array(&document, below).map_err(|source| wrong(&array, source))?;
+            return self.array(model, hierarchy);
+        }
+        if snapshot.head(&group)?.is_some() {
+            return Ok(Answer::Group);
+        }
+        let implied = Prefix::parse(&format!("{}{}", hierarchy.as_str(), draft::children_prefix(below)));
+        let Ok(implied) = implied else { return Ok(Answer::Nothing) };
+        let page = self.store.list_prefix(&implied, store::Page { limit: 1, cursor: None }).await?;
+        Ok(if page.keys.is_empty() { Answer::Nothing } else { Answer::Group })
+    }
+
+    fn array(&self, model: meta::ArrayModel, hierarchy: &Prefix) -> Result<Answer, ArrayError> {
+        Array::new(model, self.path.clone(), hierarchy, self.documents.stamp())
+            .map(|array| Answer::Array(Box::new(array)))
+    }
+
+    /// A document, if it is there. It is one that what is found depends on, whether it is there or not.
+    async fn document(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<bytes::Bytes>, ArrayError> {
+        let size = self.note(snapshot, key)?;
+        let Some(size) = size else { return Ok(None) };
+        if size > MAX_DOCUMENT as u64 {
+            let size = usize::try_from(size).unwrap_or(usize::MAX);
+            return Err(wrong(key, DocumentError::TooLarge { size }));
+        }
+        let Some(value) = snapshot.get(key, None).await? else { return Ok(None) };
+        Ok(Some(value.bytes().await?))
+    }
+
+    fn note(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<u64>, ArrayError> {
+        let info = snapshot.head(key)?;
+        if !self.documents.keys().any(|known| known == key) {
+            self.documents.versions.push((key.clone(), info.map(|info| info.version)));
+            self.documents.bytes = self.documents.bytes.saturating_add(info.map_or(0, |info| info.size));
+        }
+        Ok(info.map(|info| info.size))
+    }
+}
+
+fn wrong(key: &Key, source: DocumentError) -> ArrayError {
+    ArrayError::Document { key: key.clone(), source }
+}
+
+/// The prefix of a node. A path that no key can lie below names nothing.
+fn prefix(path: &NodePath) -> Result<Prefix, ArrayError> {
+    Prefix::parse(&path.key_prefix()).map_err(|_| ArrayError::NoSuchNode { path: path.clone() })
+}
+
+/// `None` where it would be too long to be a key, and so is not there.
+fn key_below(prefix: &Prefix, name: &str) -> Option<Key> {
+    Key::parse(&format!("{}{name}", prefix.as_str())).ok()
+}

@@ -1,0 +1,15 @@
+//! Plans: which elements of which chunks go where in the answer. Pure, and tested without any store.
+//!
+//! Indices along one axis ([`AxisIndices`]) are cut by a grid into pieces, each with its indices within the piece and the places in the answer
+//! where they go ([`cut`]). The same cut serves an array and its chunks, a shard and its inner chunks, and an uncompressed chunk and the parts
+//! of it that lie together. A selection larger than may be assembled at once is cut into [slabs](slabs) first.
+
+mod axis;
+mod cut;
+mod slabs;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use axis::AxisIndices;
+pub(crate) use cut::{Cut, Edge, PickedPoint, Picks, Piece};
+pub(crate) use slabs::{Slab, Slabs};

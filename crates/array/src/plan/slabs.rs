@@ -1,0 +1,143 @@
+//! Slabs: the parts of an answer that are assembled at a time.
+
+use std::{collections::VecDeque, ops::Range, sync::Arc};
+
+use meta::{
+    grid::{ChunkGrid, DimensionGrid},
+    selection::{DimensionSelection, Points, Region, Resolved},
+};
+
+use super::{AxisIndices, PickedPoint, Picks};
+
+/// A part of an answer: elements that follow each other in its C order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Slab {
+    /// Its extent along each axis of the array, 1 where one index is selected; along the only axis of points, how many.
+    pub(crate) extents: Vec<u64>,
+    /// Its elements, with their places in it.
+    pub(crate) picks: Picks,
+}
+
+/// Cuts an answer into slabs, in its C order.
+#[derive(Debug)]
+pub(crate) struct Slabs {
+    resolved: Arc<Resolved>,
+    /// Which of the points, or of the stacked regions, comes next.
+    next: usize,
+    /// What is left of the region before, the next part first.
+    parts: VecDeque<Region>,
+    grid: Arc<ChunkGrid>,
+    most: u64,
+}
+
+impl Slabs {
+    /// Slabs of at most `most` elements, which end where chunks end if that is possible.
+    pub(crate) fn new(resolved: Arc<Resolved>, grid: Arc<ChunkGrid>, most: u64) -> Self {
+        Self { resolved, next: 0, parts: VecDeque::new(), grid, most: most.max(1) }
+    }
+
+    /// At most how many elements two slabs have that follow each other.
+    pub(crate) fn largest_two(&self) -> u64 {
+        let sum = |regions: &[Region]| {
+            regions.iter().fold(0_u64, |sum, region| sum.saturating_add(region.elements().unwrap_or(u64::MAX)))
+        };
+        let elements = match &*self.resolved {
+            Resolved::Region(region) => sum(std::slice::from_ref(region)),
+            Resolved::Points(points) => points.len as u64,
+            Resolved::Stack(regions) => sum(regions),
+        };
+        elements.min(self.most.saturating_mul(2))
+    }
+
+    fn next_points(&mut self, points: &Points) -> Option<Slab> {
+        let start = self.next;
+        let end = start.saturating_add(usize::try_from(self.most).unwrap_or(usize::MAX)).min(points.len);
+        self.next = end;
+        let picks = Picks::Points(PickedPoint::some(points, start..end));
+        (start < end).then(|| Slab { extents: vec![(end - start) as u64], picks })
+    }
+
+    fn next_part(&mut self, regions: &[Region]) -> Option<Slab> {
+        loop {
+            let region = match self.parts.pop_front() {
+                Some(part) => part,
+                None => {
+                    let region = regions.get(self.next)?;
+                    self.next += 1;
+                    region.clone()
+                }
+            };
+            let Some(picks) = Picks::of(&region) else { continue };
+            if picks.len() <= self.most {
+                let extents = region.dimensions.iter().map(DimensionSelection::len).collect();
+                return Some(Slab { extents, picks });
+            }
+            let (first, rest) = split(&region, &self.grid, self.most)?;
+            // Both come before what an earlier cut has left.
+            rest.into_iter().for_each(|rest| self.parts.push_front(rest));
+            self.parts.push_front(first);
+        }
+    }
+}
+
+impl Iterator for Slabs {
+    type Item = Slab;
+
+    fn next(&mut self) -> Option<Slab> {
+        let resolved = self.resolved.clone();
+        match &*resolved {
+            Resolved::Points(points) => self.next_points(points),
+            Resolved::Region(region) => self.next_part(std::slice::from_ref(region)),
+            Resolved::Stack(regions) => self.next_part(regions),
+        }
+    }
+}
+
+/// Takes from a region that has more than `most` elements a part with which its C order begins, and the rest.
+///
+/// The first axis with more than one index is cut: after as many whole chunks as fit; where not one does, after as many indices as fit; where not one
+/// does, after the first, whose other axes will be cut in turn.
+fn split(region: &Region, grid: &ChunkGrid, most: u64) -> Option<(Region, Option<Region>)> {
+    let axis = region.dimensions.iter().position(|dimension| dimension.len() > 1)?;
+    let after = region
+        .dimensions
+        .iter()
+        .skip(axis + 1)
+        .fold(1_u64, |product, dimension| product.saturating_mul(dimension.len()));
+    let dimension = region.dimensions.get(axis)?;
+    let fits = (most / after.max(1)).clamp(1, dimension.len());
+    let count = whole_pieces(dimension, grid.dimensions().get(axis)?, fits).unwrap_or(fits);
+    let part = |range| {
+        let mut part = region.clone();
+        *part.dimensions.get_mut(axis)? = sliced(dimension, range)?;
+        Some(part)
+    };
+    let rest = if count < dimension.len() { Some(part(count..dimension.len())?) } else { None };
+    Some((part(0..count)?, rest))
+}
+
+/// How many indices of a dimension end where a piece of the grid ends, at most `fits`; `None` where the first piece has more.
+fn whole_pieces(dimension: &DimensionSelection, grid: &DimensionGrid, fits: u64) -> Option<u64> {
+    // Only as much is cut as can fit, so that this costs no more than what comes of it.
+    let window = sliced(dimension, 0..fits.saturating_add(1).min(dimension.len()))?;
+    let AxisIndices::Strided { len, .. } = AxisIndices::of(&window)? else { return None };
+    let pieces = AxisIndices::of(&window)?.cut(grid, u64::MAX);
+    let last = pieces.last()?.indices.len();
+    if len <= fits { Some(len) } else { len.checked_sub(last).filter(|&count| count > 0) }
+}
+
+/// The indices in a range of a dimension's, counted in the order in which they are selected.
+fn sliced(dimension: &DimensionSelection, range: Range<u64>) -> Option<DimensionSelection> {
+    Some(match dimension {
+        DimensionSelection::Index(index) => DimensionSelection::Index(*index),
+        DimensionSelection::Range { start, step, .. } => {
+            let distance = i128::from(*step).checked_mul(i128::from(range.start))?;
+            let start = u64::try_from(i128::from(*start).checked_add(distance)?).ok()?;
+            DimensionSelection::Range { start, step: *step, len: range.end - range.start }
+        }
+        DimensionSelection::List(indices) => {
+            let range = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
+            DimensionSelection::List(indices.get(range)?.into())
+        }
+    })
+}

@@ -1,0 +1,254 @@
+//! The slabs of an answer, one after the other, as they become ready.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use codec::{Chain, Elements};
+use futures::{
+    FutureExt, SinkExt, Stream, StreamExt,
+    channel::mpsc,
+    future::BoxFuture,
+    stream::{self, FuturesUnordered},
+};
+use meta::grid::DimensionGrid;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{
+    Source,
+    buffers::{Buffers, Retained},
+    feed::Feed,
+    job::{Job, Painting},
+    lanes::{Canvas, Layout, PlaceError, SLOT, UNIT},
+    place::Strides,
+};
+use crate::{
+    ArrayError,
+    plan::{Slab, Slabs},
+};
+
+/// How many bytes of encoded and decoded chunks a job takes that is made of small ones.
+const SMALL_JOB: u64 = 8 << 20;
+
+/// The elements of all the slabs.
+pub(super) fn pieces(
+    source: Arc<Source>,
+    slabs: Slabs,
+) -> impl Stream<Item = Result<Elements, ArrayError>> + Send + 'static {
+    stream::unfold(Some(State::Waiting(source, slabs)), |state| async move {
+        let mut running = match state? {
+            State::Running(running) => running,
+            State::Waiting(source, slabs) => match Running::begin(source, slabs).await {
+                Ok(running) => Box::new(running),
+                Err(error) => return Some((Err(error), None)),
+            },
+        };
+        match running.next().await {
+            Ok(Some(piece)) => Some((Ok(piece), Some(State::Running(running)))),
+            Ok(None) => None,
+            Err(error) => Some((Err(error), None)),
+        }
+    })
+}
+
+enum State {
+    Waiting(Arc<Source>, Slabs),
+    Running(Box<Running>),
+}
+
+/// An answer being assembled.
+struct Running {
+    source: Arc<Source>,
+    /// Finds the jobs; `None` when it has found them all.
+    feeder: Option<BoxFuture<'static, Result<(), ArrayError>>>,
+    fed: mpsc::Receiver<Fed>,
+    /// Whether more may come of `fed`.
+    feeding: bool,
+    jobs: FuturesUnordered<BoxFuture<'static, Result<(), ArrayError>>>,
+    parallel: usize,
+    /// The slabs being assembled, and which lane of the first is yielded next.
+    open: VecDeque<Arc<Painting>>,
+    lane: usize,
+    _memory: OwnedSemaphorePermit,
+}
+
+/// What the feeder finds.
+enum Fed {
+    Slab(Arc<Painting>),
+    Job(Job, Arc<Painting>),
+}
+
+impl Running {
+    /// Waits for memory.
+    async fn begin(source: Arc<Source>, slabs: Slabs) -> Result<Self, ArrayError> {
+        let Share { assembly, parallel, total } = Share::of(&source, &slabs)?;
+        let memory = admitted(&source, total).await?;
+        let (sender, fed) = mpsc::channel(parallel);
+        let feeder = feed(source.clone(), slabs, assembly, sender).boxed();
+        Ok(Self {
+            source,
+            feeder: Some(feeder),
+            fed,
+            feeding: true,
+            jobs: FuturesUnordered::new(),
+            parallel,
+            open: VecDeque::new(),
+            lane: 0,
+            _memory: memory,
+        })
+    }
+
+    async fn next(&mut self) -> Result<Option<Elements>, ArrayError> {
+        loop {
+            if let Some(piece) = self.full_lane()? {
+                return Ok(Some(piece));
+            }
+            if !self.feeding && self.jobs.is_empty() && self.feeder.is_none() {
+                // Every element was placed, or a lane of ours would wait for ever.
+                return if self.open.is_empty() { Ok(None) } else { Err(self.source.misplaced(PlaceError::Misplaced)) };
+            }
+            tokio::select! {
+                found = async { self.feeder.as_mut().map(|feeder| feeder.as_mut())?.await.into() }, if self.feeder.is_some() => {
+                    self.feeder = None;
+                    if let Some(Err(error)) = found {
+                        return Err(error);
+                    }
+                }
+                Some(done) = self.jobs.next(), if !self.jobs.is_empty() => done?,
+                fed = self.fed.next(), if self.feeding && self.jobs.len() < self.parallel => match fed {
+                    Some(Fed::Slab(slab)) => self.open.push_back(slab),
+                    Some(Fed::Job(job, slab)) => self.start(job, slab),
+                    None => self.feeding = false,
+                },
+            }
+        }
+    }
+
+    /// A lane that is full, if it is the next to be yielded.
+    fn full_lane(&mut self) -> Result<Option<Elements>, ArrayError> {
+        while let Some(slab) = self.open.front() {
+            if self.lane >= slab.canvas.lanes() {
+                self.open.pop_front();
+                self.lane = 0;
+                continue;
+            }
+            let Some(taken) = slab.canvas.take(self.lane) else { return Ok(None) };
+            self.lane += 1;
+            return taken.map(Some).map_err(|error| self.source.misplaced(error));
+        }
+        Ok(None)
+    }
+
+    fn start(&mut self, job: Job, slab: Arc<Painting>) {
+        let large = job.is_large(&self.source);
+        let run = job.run(self.source.clone(), slab);
+        self.jobs.push(match large {
+            // A task of its own goes on while this answer's reader is not ready for more.
+            true => {
+                let task = AbortOnDropHandle::new(tokio::spawn(run));
+                async move { task.await.unwrap_or(Err(ArrayError::Stopped)) }.boxed()
+            }
+            false => run.boxed(),
+        });
+    }
+}
+
+/// What a reading may take.
+struct Share {
+    /// Bytes for slabs.
+    assembly: u64,
+    /// Jobs at a time.
+    parallel: usize,
+    /// Bytes in all.
+    total: u64,
+}
+
+impl Share {
+    fn of(source: &Source, slabs: &Slabs) -> Result<Self, ArrayError> {
+        let options = &source.shared.options;
+        let job = source.array.largest_chain()?.map_or(SMALL_JOB, |chain| job_memory(source, &chain));
+        let size = source.array.model().data_type.fixed_size().map_or(SLOT, |size| size as u64);
+        // Each lane is counted in whole units.
+        let assembly = options
+            .assembly
+            .min(slabs.largest_two().saturating_mul(size.saturating_add(size / 8)).saturating_add(UNIT * 64));
+        let room = options.memory.saturating_sub(assembly);
+        let parallel =
+            usize::try_from(room / 2 / job.max(1)).unwrap_or(usize::MAX).clamp(1, options.parallelism.max(1));
+        let jobs = source.chunks.clamp(1, parallel as u64);
+        // A single job that is larger than the room has failed, or will, with an error that says so.
+        let total = assembly.saturating_add(job.saturating_mul(jobs)).min(options.memory);
+        Ok(Self { assembly, parallel, total })
+    }
+}
+
+/// How many bytes one job takes beside the slab, at the most: what is fetched and what is decoded at a time.
+fn job_memory(source: &Source, chain: &Chain) -> u64 {
+    match chain.access() {
+        codec::Access::Shard(sharding) => job_memory(source, sharding.inner()).saturating_add(sharding.index_len()),
+        codec::Access::Elements(_) => SMALL_JOB.min(chain.array().fixed_len().unwrap_or(SMALL_JOB)).saturating_mul(2),
+        codec::Access::Whole => {
+            let decoded = chain.working_len().unwrap_or_else(|| source.budget());
+            let encoded = chain.encoded_len().map_or(decoded, codec::EncodedLen::max).min(decoded);
+            decoded.saturating_add(encoded)
+        }
+    }
+}
+
+async fn admitted(source: &Source, bytes: u64) -> Result<OwnedSemaphorePermit, ArrayError> {
+    let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
+    let memory = &source.shared.memory;
+    if let Ok(permit) = memory.clone().try_acquire_many_owned(units) {
+        return Ok(permit);
+    }
+    let patience: Duration = source.shared.options.patience;
+    match timeout(patience, memory.clone().acquire_many_owned(units)).await {
+        Ok(permit) => permit.map_err(|_| ArrayError::Stopped),
+        Err(_) => Err(ArrayError::Busy),
+    }
+}
+
+/// Finds everything that there is to do, slab by slab, as memory for slabs and room for jobs come free.
+async fn feed(
+    source: Arc<Source>,
+    slabs: Slabs,
+    assembly: u64,
+    mut found: mpsc::Sender<Fed>,
+) -> Result<(), ArrayError> {
+    let units = usize::try_from(assembly.div_ceil(UNIT)).unwrap_or(Semaphore::MAX_PERMITS);
+    let memory = Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS)));
+    let buffers = Arc::<Buffers>::default();
+    let retained = Arc::new(Retained::new(assembly.max(source.budget())));
+    for slab in slabs {
+        let layout = layout(&source, &slab);
+        let size = source.array.model().data_type.fixed_size();
+        let needed = u32::try_from(layout.units(size).min(units as u64)).unwrap_or(u32::MAX);
+        let permit = memory.clone().acquire_many_owned(needed).await.map_err(|_| ArrayError::Stopped)?;
+        let canvas = Canvas::new(layout, size, permit, (buffers.clone(), retained.clone()));
+        let painting = Arc::new(Painting { canvas, strides: Strides::of(&slab.extents) });
+        // A reader who is gone has taken the other end along, and needs no answer.
+        if found.send(Fed::Slab(painting.clone())).await.is_err() {
+            return Ok(());
+        }
+        let mut feed = Feed::new(source.clone(), &slab.picks);
+        while let Some(jobs) = feed.next().await? {
+            for job in jobs {
+                if found.send(Fed::Job(job, painting.clone())).await.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn layout(source: &Source, slab: &Slab) -> Layout {
+    let model = source.array.model();
+    let size = model.data_type.fixed_size().map_or(SLOT, |size| size as u64);
+    Layout::new(&slab.extents, size, |axis| match model.grid.dimensions().get(axis) {
+        Some(DimensionGrid::Regular { length }) => *length,
+        _ => 1,
+    })
+}

@@ -1,0 +1,84 @@
+//! Memory that is used again.
+
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicU64, Ordering},
+};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// The buffers of one reading. What was sent is written to again, which spares the kernel from clearing fresh pages.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    free: Mutex<Vec<Vec<u8>>>,
+}
+
+/// How much of something bounded is taken.
+#[derive(Debug)]
+pub(super) struct Retained {
+    used: AtomicU64,
+    limit: u64,
+}
+
+/// A buffer on its way out, with the permission to have it.
+struct Lent {
+    buffer: Vec<u8>,
+    owner: Weak<Buffers>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Buffers {
+    /// A buffer of `len` bytes, whose content is whatever this reading wrote to it before.
+    pub(super) fn take(&self, len: usize) -> Vec<u8> {
+        let reused = self.free.lock().pop();
+        match reused {
+            Some(mut buffer) => {
+                buffer.resize(len, 0);
+                buffer
+            }
+            None => vec![0; len],
+        }
+    }
+
+    /// The buffer's bytes, after whose last use it comes back.
+    pub(super) fn lend(self: &Arc<Self>, buffer: Vec<u8>, permit: Option<OwnedSemaphorePermit>) -> Bytes {
+        Bytes::from_owner(Lent { buffer, owner: Arc::downgrade(self), _permit: permit })
+    }
+}
+
+impl Retained {
+    /// Nothing taken of `limit`.
+    pub(super) fn new(limit: u64) -> Self {
+        Self { used: AtomicU64::new(0), limit }
+    }
+
+    /// Takes some, unless that is more than there is.
+    pub(super) fn take(&self, amount: u64) -> bool {
+        let used = self.used.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
+        if used > self.limit {
+            self.give_back(amount);
+        }
+        used <= self.limit
+    }
+
+    /// Gives some back.
+    pub(super) fn give_back(&self, amount: u64) {
+        self.used.fetch_sub(amount, Ordering::Relaxed);
+    }
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(owner) = self.owner.upgrade() {
+            owner.free.lock().push(std::mem::take(&mut self.buffer));
+        }
+    }
+}

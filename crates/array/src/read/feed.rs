@@ -1,0 +1,315 @@
+//! What has to be fetched and decoded for a slab, found chunk by chunk.
+
+use std::{ops::Range, sync::Arc};
+
+use codec::{Access, Chain, CodecError, EncodedLen, ShardIndex, Sharding};
+use meta::grid::ChunkGrid;
+use store::{Key, Version};
+
+use super::{
+    Source,
+    job::{Job, Leaf, LeafKind},
+};
+use crate::{
+    ArrayError,
+    cache::Cached,
+    plan::{Cut, Edge, Picks, Piece},
+};
+
+/// How far apart two parts of a value may be that are fetched together: reading what lies between costs less than a fetch of its own.
+const GAP: u64 = 64 << 10;
+
+/// How many bytes of a value are fetched together.
+const TOGETHER: u64 = 2 << 20;
+
+/// How many bytes one job decodes, if it does not have to be more.
+const DECODED: u64 = 4 << 20;
+
+/// How many parts of one value are looked at together, and how many bytes they have.
+const WINDOW: usize = 512;
+const WINDOW_BYTES: u64 = 8 << 20;
+
+/// How many bytes of an uncompressed chunk are fetched at the least: the store checks as many anyhow.
+const TILE: u64 = 128 << 10;
+
+/// An uncompressed chunk up to this length is fetched whole if half of it is wanted.
+const WHOLE: u64 = 4 << 20;
+
+/// Finds the jobs of one slab, in the order of the answer as far as the chunks have it.
+#[derive(Debug)]
+pub(super) struct Feed {
+    source: Arc<Source>,
+    frames: Vec<Frame>,
+    found: Vec<Job>,
+}
+
+/// Something that is cut into parts, and how far that got.
+#[derive(Debug)]
+struct Frame {
+    whole: Whole,
+    cut: Cut,
+}
+
+/// What is cut.
+#[derive(Debug)]
+enum Whole {
+    /// The array, into chunks.
+    Array,
+    /// A shard, into inner chunks.
+    Shard { part: Part, chain: Arc<Chain>, index: Arc<ShardIndex> },
+    /// An uncompressed chunk, into runs of its elements.
+    Elements { part: Part, chain: Arc<Chain> },
+}
+
+/// An encoded chunk: a value, or a part of one.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) key: Key,
+    pub(super) version: Version,
+    pub(super) range: Range<u64>,
+}
+
+impl Feed {
+    /// The jobs for these elements of the array.
+    pub(super) fn new(source: Arc<Source>, picks: &Picks) -> Self {
+        let cut = picks.cut(&source.array.model().grid, Edge::Whole);
+        Self { source, frames: vec![Frame { whole: Whole::Array, cut }], found: Vec::new() }
+    }
+
+    /// The next jobs; `None` after the last.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<Job>>, ArrayError> {
+        while let Some(mut frame) = self.frames.pop() {
+            let inner = match &frame.whole {
+                Whole::Array => self.next_chunk(&mut frame.cut).await?,
+                Whole::Shard { part, chain, index } => self.next_inner(&mut frame.cut, part, chain, index).await?,
+                Whole::Elements { part, chain } => self.next_runs(&mut frame.cut, part, chain)?,
+            };
+            match inner {
+                Step::Done => {}
+                Step::More => self.frames.push(frame),
+                Step::Into(inner) => self.frames.extend([frame, inner]),
+            }
+            if !self.found.is_empty() {
+                return Ok(Some(std::mem::take(&mut self.found)));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn next_chunk(&mut self, cut: &mut Cut) -> Result<Step, ArrayError> {
+        let Some(piece) = cut.next() else { return Ok(Step::Done) };
+        let Some(part) = self.source.chunk(&piece.position)? else {
+            self.found.push(Job::Fill(piece.picks));
+            return Ok(Step::More);
+        };
+        let chain = self.source.array.chain(&piece.shape)?;
+        match self.enter(&part, &chain, piece).await? {
+            Entered::Leaf(leaf) => {
+                self.found.push(Job::Decode { part, leaves: vec![leaf] });
+                Ok(Step::More)
+            }
+            Entered::Inner(frame) => Ok(Step::Into(frame)),
+        }
+    }
+
+    async fn next_inner(
+        &mut self,
+        cut: &mut Cut,
+        part: &Part,
+        chain: &Arc<Chain>,
+        index: &Arc<ShardIndex>,
+    ) -> Result<Step, ArrayError> {
+        let Access::Shard(sharding) = chain.access() else { return Ok(Step::Done) };
+        let mut window = Window::default();
+        while !window.is_full() {
+            let Some(piece) = cut.next() else {
+                self.found.extend(window.jobs(part));
+                return Ok(Step::Done);
+            };
+            let Some(range) = self.locate(part, sharding, index, &piece)? else {
+                self.found.push(Job::Fill(piece.picks));
+                continue;
+            };
+            let inner = Part { range, ..part.clone() };
+            match self.enter(&inner, sharding.inner(), piece).await? {
+                Entered::Leaf(leaf) => window.push(inner.range, leaf),
+                Entered::Inner(frame) => {
+                    self.found.extend(window.jobs(part));
+                    return Ok(Step::Into(frame));
+                }
+            }
+        }
+        self.found.extend(window.jobs(part));
+        Ok(Step::More)
+    }
+
+    fn next_runs(&mut self, cut: &mut Cut, part: &Part, chain: &Arc<Chain>) -> Result<Step, ArrayError> {
+        let size = chain.array().data_type().fixed_size().unwrap_or(0) as u64;
+        let shape = chain.array().shape();
+        let tile = tile_shape(shape, size);
+        let mut window = Window::default();
+        while !window.is_full() {
+            let Some(piece) = cut.next() else {
+                self.found.extend(window.jobs(part));
+                return Ok(Step::Done);
+            };
+            let origin = piece.position.iter().zip(&tile).zip(shape);
+            let start = origin.fold(0, |offset, ((&index, &tile), &extent)| offset * extent + index * tile) * size;
+            let len = piece.shape.iter().product::<u64>() * size;
+            let start = part.range.start + start;
+            let leaf = Leaf {
+                kind: LeafKind::Elements(chain.clone()),
+                range: start..start + len,
+                shape: piece.shape,
+                picks: piece.picks,
+            };
+            window.push(start..start + len, leaf);
+        }
+        self.found.extend(window.jobs(part));
+        Ok(Step::More)
+    }
+
+    /// Looks at an encoded chunk: it is decoded as one, or cut further.
+    async fn enter(&self, part: &Part, chain: &Arc<Chain>, piece: Piece) -> Result<Entered, ArrayError> {
+        let len = part.range.end - part.range.start;
+        match chain.access() {
+            Access::Shard(sharding) => {
+                let index = self.index(part, sharding).await?;
+                let grid = sharding.inner_grid().ok_or_else(|| self.source.undecodable(part, no_grid()))?;
+                let cut = piece.picks.cut(&grid, Edge::Whole);
+                let whole = Whole::Shard { part: part.clone(), chain: chain.clone(), index };
+                return Ok(Entered::Inner(Frame { whole, cut }));
+            }
+            Access::Elements(_) => {
+                let expected = chain.array().fixed_len().unwrap_or(len);
+                if len != expected {
+                    let error = CodecError::Length { codec: "bytes", expected, found: len };
+                    return Err(self.source.undecodable(part, error));
+                }
+                let wanted = piece.picks.len().saturating_mul(2);
+                let fetched_whole = len <= TILE || (len <= WHOLE && wanted >= chain.array().elements());
+                if !fetched_whole && let Some(grid) = ChunkGrid::regular(&tile_shape_of(chain)) {
+                    let cut = piece.picks.cut(&grid, Edge::Cut(chain.array().shape()));
+                    let whole = Whole::Elements { part: part.clone(), chain: chain.clone() };
+                    return Ok(Entered::Inner(Frame { whole, cut }));
+                }
+            }
+            Access::Whole => {}
+        }
+        if let Some(limit) = chain.encoded_len().map(EncodedLen::max).filter(|&limit| len > limit) {
+            return Err(self.source.undecodable(part, CodecError::TooLong { codec: "the stored chunk", limit }));
+        }
+        self.source.fits(chain, len)?;
+        Ok(Entered::Leaf(Leaf {
+            kind: LeafKind::Chunk(chain.clone()),
+            range: part.range.clone(),
+            shape: piece.shape,
+            picks: piece.picks,
+        }))
+    }
+
+    fn locate(
+        &self,
+        part: &Part,
+        sharding: &Sharding,
+        index: &ShardIndex,
+        piece: &Piece,
+    ) -> Result<Option<Range<u64>>, ArrayError> {
+        let position = sharding.position(&piece.position).ok_or_else(|| self.source.undecodable(part, no_grid()))?;
+        let range = index.locate(position).map_err(|error| self.source.undecodable(part, error))?;
+        // The index was checked to stay within the shard, so the sums stay within the value.
+        Ok(range.map(|range| part.range.start + range.start..part.range.start + range.end))
+    }
+
+    async fn index(&self, part: &Part, sharding: &Sharding) -> Result<Arc<ShardIndex>, ArrayError> {
+        let undecodable = |error| self.source.undecodable(part, error);
+        let len = part.range.end - part.range.start;
+        let range = sharding.index_range(len).map_err(undecodable)?;
+        self.source.index_fits(sharding)?;
+        let range = part.range.start + range.start..part.range.start + range.end;
+        let key = self.source.cache_key(part, range.start);
+        let made = self.source.cache().get_or_make(&key, async {
+            let encoded = self.source.fetch(&part.key, range).await?;
+            let index = sharding.read_index(encoded, len).map_err(undecodable)?;
+            Ok::<_, ArrayError>(Cached::Index(Arc::new(index)))
+        });
+        match made.await? {
+            Cached::Index(index) => Ok(index),
+            Cached::Chunk(_) => Err(undecodable(no_grid())),
+        }
+    }
+}
+
+/// What became of one step into a frame.
+enum Step {
+    Done,
+    More,
+    Into(Frame),
+}
+
+enum Entered {
+    Leaf(Leaf),
+    Inner(Frame),
+}
+
+/// Parts of one value that are looked at together, so that those that lie together are fetched together.
+#[derive(Default)]
+struct Window {
+    leaves: Vec<Leaf>,
+    bytes: u64,
+}
+
+impl Window {
+    fn push(&mut self, range: Range<u64>, leaf: Leaf) {
+        self.bytes = self.bytes.saturating_add(range.end - range.start);
+        self.leaves.push(leaf);
+    }
+
+    fn is_full(&self) -> bool {
+        self.leaves.len() >= WINDOW || self.bytes >= WINDOW_BYTES
+    }
+
+    /// One job for each run of parts that lie together.
+    fn jobs(mut self, part: &Part) -> Vec<Job> {
+        self.leaves.sort_by_key(|leaf| leaf.range.start);
+        let mut jobs: Vec<(Range<u64>, u64, Vec<Leaf>)> = Vec::new();
+        for leaf in self.leaves {
+            let decoded = leaf.decoded_len();
+            if let Some((range, sum, leaves)) = jobs.last_mut() {
+                let together = range.start..range.end.max(leaf.range.end);
+                let near = leaf.range.start <= range.end.saturating_add(GAP);
+                if near && together.end - together.start <= TOGETHER && sum.saturating_add(decoded) <= DECODED {
+                    *range = together;
+                    *sum += decoded;
+                    leaves.push(leaf);
+                    continue;
+                }
+            }
+            jobs.push((leaf.range.clone(), decoded, vec![leaf]));
+        }
+        let job = |(range, _, leaves)| Job::Decode { part: Part { range, ..part.clone() }, leaves };
+        jobs.into_iter().map(job).collect()
+    }
+}
+
+fn tile_shape_of(chain: &Chain) -> Vec<u64> {
+    tile_shape(chain.array().shape(), chain.array().data_type().fixed_size().unwrap_or(0) as u64)
+}
+
+/// The shape of the parts into which an uncompressed chunk is cut: each is one run of its bytes, of about [`TILE`].
+fn tile_shape(shape: &[u64], size: u64) -> Vec<u64> {
+    let mut room = (TILE / size.max(1)).max(1);
+    let mut tile = vec![1; shape.len()];
+    for (tile, &extent) in tile.iter_mut().zip(shape).rev() {
+        *tile = extent.min(room);
+        if *tile < extent {
+            break;
+        }
+        room /= extent.max(1);
+    }
+    tile
+}
+
+fn no_grid() -> CodecError {
+    CodecError::Malformed { codec: "sharding_indexed", reason: "the shard has no such inner chunk" }
+}

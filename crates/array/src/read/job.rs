@@ -1,0 +1,244 @@
+//! Fetching, decoding, and putting into place.
+
+use std::{ops::Range, sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use codec::{Chain, CodecError, Elements};
+
+use super::{
+    Source,
+    feed::Part,
+    lanes::{Canvas, PlaceError},
+    place::{self, Strides},
+};
+use crate::{ArrayError, cache::Cached, plan::Picks};
+
+/// How many bytes are put into place on the async thread: what takes less time than the way to another thread.
+const INLINE: u64 = 64 << 10;
+
+/// One thing to do for a slab.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// Put the fill value into the places of a chunk that is not there.
+    Fill(Picks),
+    /// Fetch a part of a value, decode what is in it and put it into place.
+    Decode {
+        /// What is fetched.
+        part: Part,
+        /// What is in it, by its place there.
+        leaves: Vec<Leaf>,
+    },
+}
+
+/// Something that is decoded as one.
+#[derive(Debug)]
+pub(super) struct Leaf {
+    pub(super) kind: LeafKind,
+    /// Where it is in the value.
+    pub(super) range: Range<u64>,
+    pub(super) shape: Vec<u64>,
+    pub(super) picks: Picks,
+}
+
+#[derive(Debug)]
+pub(super) enum LeafKind {
+    /// A chunk, decoded by its chain.
+    Chunk(Arc<Chain>),
+    /// A run of elements of an uncompressed chunk.
+    Elements(Arc<Chain>),
+}
+
+/// The slab that is painted, and how places in it are counted.
+#[derive(Debug)]
+pub(super) struct Painting {
+    pub(super) canvas: Canvas,
+    pub(super) strides: Strides,
+}
+
+impl Leaf {
+    /// How many bytes it has when it is decoded; of variable length, what is stored.
+    pub(super) fn decoded_len(&self) -> u64 {
+        let stored = self.range.end - self.range.start;
+        match &self.kind {
+            LeafKind::Chunk(chain) => chain.array().fixed_len().unwrap_or(stored),
+            LeafKind::Elements(_) => stored,
+        }
+    }
+
+    fn is_kept(&self, source: &Source) -> bool {
+        source.caching && matches!(&self.kind, LeafKind::Chunk(chain) if matches!(chain.access(), codec::Access::Whole))
+    }
+
+    fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
+        match &self.kind {
+            LeafKind::Chunk(chain) => chain.decode(encoded, budget),
+            LeafKind::Elements(chain) => chain.decode_elements(encoded).map(Elements::Fixed),
+        }
+    }
+}
+
+impl Job {
+    /// Whether it is worth a task of its own.
+    pub(super) fn is_large(&self, source: &Source) -> bool {
+        match self {
+            Self::Fill(picks) => source.bytes_of(picks) > INLINE,
+            Self::Decode { leaves, .. } => leaves.iter().map(Leaf::decoded_len).sum::<u64>() > INLINE,
+        }
+    }
+
+    /// Does it.
+    pub(super) async fn run(self, source: Arc<Source>, painting: Arc<Painting>) -> Result<(), ArrayError> {
+        match self {
+            Self::Fill(picks) => fill(source, painting, picks).await,
+            Self::Decode { part, mut leaves }
+                if leaves.len() == 1 && leaves.iter().all(|leaf| leaf.is_kept(&source)) =>
+            {
+                match leaves.pop() {
+                    Some(leaf) => decode_kept(source, painting, part, leaf).await,
+                    None => Ok(()),
+                }
+            }
+            Self::Decode { part, leaves } => decode_all(source, painting, part, leaves).await,
+        }
+    }
+}
+
+async fn fill(source: Arc<Source>, painting: Arc<Painting>, picks: Picks) -> Result<(), ArrayError> {
+    if source.bytes_of(&picks) <= INLINE {
+        return painting.fill(&source, &picks);
+    }
+    let work = source.clone();
+    source.on_blocking_pool(move || painting.fill(&work, &picks)).await
+}
+
+/// Decodes one chunk, or finds it decoded, and keeps it.
+async fn decode_kept(source: Arc<Source>, painting: Arc<Painting>, part: Part, leaf: Leaf) -> Result<(), ArrayError> {
+    let key = source.cache_key(&part, part.range.start);
+    let mut made = false;
+    let decoded = source.cache().get_or_make(&key, async {
+        made = true;
+        let encoded = source.fetch(&part.key, part.range.clone()).await?;
+        let (work, key) = (source.clone(), part.clone());
+        let LeafKind::Chunk(chain) = &leaf.kind else { return Err(ArrayError::Stopped) };
+        let chain = chain.clone();
+        let decode = move || {
+            let elements = work.metered(|| chain.decode(encoded, work.budget()));
+            elements.map(Cached::Chunk).map_err(|error| work.undecodable(&key, error))
+        };
+        source.on_blocking_pool(decode).await
+    });
+    let Cached::Chunk(elements) = decoded.await? else {
+        return Err(source.undecodable(
+            &part,
+            CodecError::Malformed { codec: "sharding_indexed", reason: "a chunk lies within an index" },
+        ));
+    };
+    if !made {
+        source.meter.cached();
+    }
+    if source.bytes_of(&leaf.picks) <= INLINE {
+        return painting.place(&source, &leaf, &elements);
+    }
+    let work = source.clone();
+    source.on_blocking_pool(move || painting.place(&work, &leaf, &elements)).await
+}
+
+/// Decodes everything in a part of a value.
+async fn decode_all(
+    source: Arc<Source>,
+    painting: Arc<Painting>,
+    part: Part,
+    leaves: Vec<Leaf>,
+) -> Result<(), ArrayError> {
+    let leaves = place_cached(&source, &painting, &part, leaves)?;
+    let Some(range) = span(&leaves) else { return Ok(()) };
+    let encoded = source.fetch(&part.key, range.clone()).await?;
+    let small =
+        encoded.len() as u64 <= INLINE * 2 && leaves.iter().all(|leaf| matches!(leaf.kind, LeafKind::Elements(_)));
+    let work = source.clone();
+    let all = move || {
+        leaves.iter().try_for_each(|leaf| {
+            let undecodable = |error| work.undecodable(&part, error);
+            let stored = sliced(&encoded, &range, &leaf.range).ok_or_else(|| undecodable(outside()))?;
+            let elements = work.metered(|| leaf.decode(stored, work.budget())).map_err(undecodable)?;
+            if leaf.is_kept(&work) {
+                work.cache().insert(work.cache_key(&part, leaf.range.start), Cached::Chunk(alone(&elements, &encoded)));
+            }
+            painting.place(&work, leaf, &elements)
+        })
+    };
+    if small { all() } else { source.on_blocking_pool(all).await }
+}
+
+/// Puts into place what is in the cache; the rest is left.
+fn place_cached(source: &Source, painting: &Painting, part: &Part, leaves: Vec<Leaf>) -> Result<Vec<Leaf>, ArrayError> {
+    let mut left = Vec::with_capacity(leaves.len());
+    for leaf in leaves {
+        let cached = match &leaf.kind {
+            LeafKind::Chunk(_) => source.cache().get(&source.cache_key(part, leaf.range.start)),
+            LeafKind::Elements(_) => None,
+        };
+        match cached {
+            Some(Cached::Chunk(elements)) => {
+                source.meter.cached();
+                painting.place(source, &leaf, &elements)?;
+            }
+            _ => left.push(leaf),
+        }
+    }
+    Ok(left)
+}
+
+fn span(leaves: &[Leaf]) -> Option<Range<u64>> {
+    let start = leaves.iter().map(|leaf| leaf.range.start).min()?;
+    let end = leaves.iter().map(|leaf| leaf.range.end).max()?;
+    Some(start..end)
+}
+
+fn sliced(encoded: &Bytes, whole: &Range<u64>, range: &Range<u64>) -> Option<Bytes> {
+    let start = usize::try_from(range.start.checked_sub(whole.start)?).ok()?;
+    let end = usize::try_from(range.end.checked_sub(whole.start)?).ok()?;
+    (start <= end && end <= encoded.len()).then(|| encoded.slice(start..end))
+}
+
+/// The elements in memory of their own, where they would keep all that was fetched with them.
+fn alone(elements: &Elements, fetched: &Bytes) -> Elements {
+    match elements {
+        Elements::Fixed(bytes) if fetched.as_ptr_range().contains(&bytes.as_ptr()) => {
+            Elements::Fixed(Bytes::copy_from_slice(bytes))
+        }
+        _ => elements.clone(),
+    }
+}
+
+fn outside() -> CodecError {
+    CodecError::Malformed { codec: "sharding_indexed", reason: "a part lies outside what was fetched" }
+}
+
+impl Painting {
+    fn place(&self, source: &Source, leaf: &Leaf, elements: &Elements) -> Result<(), ArrayError> {
+        let from = place::Source::Elements { elements, shape: &leaf.shape };
+        place::place(&self.canvas, &self.strides, &leaf.picks, from).map_err(|error| source.misplaced(error))
+    }
+
+    fn fill(&self, source: &Source, picks: &Picks) -> Result<(), ArrayError> {
+        let fill = place::Source::Fill(&source.array.model().fill_value);
+        place::place(&self.canvas, &self.strides, picks, fill).map_err(|error| source.misplaced(error))
+    }
+}
+
+/// How long something took.
+pub(super) fn timed<T>(work: impl FnOnce() -> T) -> (T, std::time::Duration) {
+    let start = Instant::now();
+    let result = work();
+    (result, start.elapsed())
+}
+
+impl Source {
+    pub(super) fn misplaced(&self, error: PlaceError) -> ArrayError {
+        match error {
+            PlaceError::Misplaced => ArrayError::Misplaced { path: self.array.path().clone() },
+            PlaceError::OverBudget => ArrayError::OverBudget { budget: self.budget() },
+        }
+    }
+}

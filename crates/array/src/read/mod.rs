@@ -1,0 +1,98 @@
+//! Reading: from a plan to elements.
+//!
+//! The way of an element: [`feed`] finds what has to be fetched, in the order of the answer; each find is a [`job`] that fetches, decodes and [puts
+//! into place](place), several at a time; the places are the [lanes](lanes) of a slab; [`assemble`] yields the lanes that are full.
+
+mod assemble;
+mod buffers;
+mod feed;
+mod job;
+mod lanes;
+mod meter;
+mod place;
+mod source;
+
+use std::sync::Arc;
+
+use codec::Elements;
+use futures::Stream;
+use meta::{ArrayModel, selection::Resolved};
+
+pub use meter::{Meter, Work};
+pub(crate) use source::Source;
+
+use crate::{ArrayError, plan::Slabs};
+
+/// A selection that is ready to be read: one commit's metadata and chunk versions. Nothing is decoded.
+#[derive(Debug)]
+pub struct Reading {
+    pub(crate) source: Arc<Source>,
+    pub(crate) resolved: Arc<Resolved>,
+    pub(crate) shape: Vec<u64>,
+    pub(crate) fingerprint: Option<u128>,
+}
+
+impl Reading {
+    /// The array that is read.
+    pub fn model(&self) -> &ArrayModel {
+        self.source.array.model()
+    }
+
+    /// The shape of the result.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// What is read.
+    pub fn resolved(&self) -> &Resolved {
+        &self.resolved
+    }
+
+    /// The names of the result's dimensions. Those that the array does not have, of points and of a stack, have none.
+    pub fn dimension_names(&self) -> Vec<Option<String>> {
+        let names = &self.model().dimension_names;
+        let kept = |region: &meta::selection::Region| {
+            let kept = region.dimensions.iter().zip(names).filter(|(dimension, _)| dimension.extent().is_some());
+            kept.map(|(_, name)| name.clone()).collect::<Vec<_>>()
+        };
+        match &*self.resolved {
+            Resolved::Region(region) => kept(region),
+            Resolved::Points(_) => vec![None],
+            Resolved::Stack(regions) => {
+                [None].into_iter().chain(regions.first().map(kept).unwrap_or_default()).collect()
+            }
+        }
+    }
+
+    /// How many elements there are.
+    pub fn elements(&self) -> u64 {
+        self.shape.iter().fold(1, |product: u64, &extent| product.saturating_mul(extent))
+    }
+
+    /// How many bytes they have; `None` where each has its own length.
+    pub fn byte_len(&self) -> Option<u64> {
+        Some(self.elements().saturating_mul(self.model().data_type.fixed_size()? as u64))
+    }
+
+    /// A number that is another one whenever the metadata, the selection or any chunk concerned is another. `None` where more than
+    /// 100,000 chunks are concerned.
+    pub fn fingerprint(&self) -> Option<u128> {
+        self.fingerprint
+    }
+
+    /// Tells what was done so far, also while [`pieces`](Self::pieces) is being consumed.
+    pub fn meter(&self) -> Meter {
+        self.source.meter.clone()
+    }
+
+    /// The elements in C order, in pieces of whole elements. After an error nothing follows.
+    ///
+    /// Nothing is read before it is polled. When it is dropped, what is being decoded is finished and no more is begun.
+    pub fn pieces(self) -> impl Stream<Item = Result<Elements, ArrayError>> + Send + 'static {
+        let options = &self.source.shared.options;
+        let size = self.source.array.model().data_type.fixed_size().map_or(lanes::SLOT, |size| size as u64);
+        let most = options.assembly / 2 / size.max(1);
+        let slabs = Slabs::new(self.resolved, self.source.array.grid().clone(), most);
+        assemble::pieces(self.source, slabs)
+    }
+}

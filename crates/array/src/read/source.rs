@@ -1,0 +1,132 @@
+//! What all the jobs of one reading share.
+
+use std::{ops::Range, sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use codec::{Chain, CodecError, Sharding};
+use store::{ByteRange, Key, Snapshot};
+
+use super::{feed::Part, job::timed, lanes::SLOT, meter::Meter};
+use crate::{
+    Array, ArrayError,
+    cache::{CacheKey, ChunkCache},
+    plan::Picks,
+    shared::Shared,
+};
+
+/// The array and its chunks as of one commit, and what is used to read them.
+pub(crate) struct Source {
+    pub(super) array: Array,
+    pub(super) snapshot: Box<dyn Snapshot>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) meter: Meter,
+    /// At most how many chunks there are to read.
+    pub(super) chunks: u64,
+    /// Whether what is decoded is kept for others: not where one reading would push out everything else.
+    pub(super) caching: bool,
+}
+
+impl Source {
+    /// An array, its chunks in a snapshot that has at most `chunks` of them, and whether what is decoded is kept.
+    pub(crate) fn new(
+        array: Array,
+        snapshot: Box<dyn Snapshot>,
+        shared: Arc<Shared>,
+        (chunks, caching): (u64, bool),
+    ) -> Self {
+        Self { array, snapshot, shared, meter: Meter::default(), chunks, caching }
+    }
+
+    /// The value of a chunk; `None` where it is not there.
+    pub(super) fn chunk(&self, position: &[u64]) -> Result<Option<Part>, ArrayError> {
+        for key in self.array.chunk_keys(position) {
+            if let Some(info) = self.snapshot.head(&key)? {
+                return Ok(Some(Part { key, version: info.version, range: 0..info.size }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Some bytes of a value.
+    pub(super) async fn fetch(&self, key: &Key, range: Range<u64>) -> Result<Bytes, ArrayError> {
+        let Ok(wanted) = ByteRange::bounded(range.start, range.end) else { return Ok(Bytes::new()) };
+        let start = Instant::now();
+        let value = self.snapshot.get(key, Some(wanted)).await?;
+        let value = value.ok_or_else(|| store::StoreError::NotInSnapshot { key: key.clone() })?;
+        let bytes = value.bytes().await?;
+        self.meter.fetched(start.elapsed());
+        Ok(bytes)
+    }
+
+    /// Decodes something, and counts it.
+    pub(super) fn metered<T>(&self, decode: impl FnOnce() -> T) -> T {
+        let (result, took) = timed(decode);
+        self.meter.decoded(took);
+        result
+    }
+
+    /// Runs what takes long where it keeps no request waiting; as many at a time as there are cores.
+    pub(super) async fn on_blocking_pool<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, ArrayError> + Send + 'static,
+    ) -> Result<T, ArrayError> {
+        let permit = self.shared.decoders.clone().acquire_owned().await.map_err(|_| ArrayError::Stopped)?;
+        let work = move || {
+            let _permit = permit;
+            work()
+        };
+        tokio::task::spawn_blocking(work).await.map_err(|_| ArrayError::Stopped)?
+    }
+
+    pub(super) fn cache(&self) -> &ChunkCache {
+        &self.shared.cache
+    }
+
+    pub(super) fn cache_key(&self, part: &Part, start: u64) -> CacheKey {
+        CacheKey { key: part.key.clone(), version: part.version, start, metadata: self.array.stamp() }
+    }
+
+    /// How many bytes elements of variable length may take.
+    pub(super) fn budget(&self) -> u64 {
+        self.shared.options.assembly / 2
+    }
+
+    /// How many bytes of an answer these elements have.
+    pub(super) fn bytes_of(&self, picks: &Picks) -> u64 {
+        let size = self.array.model().data_type.fixed_size().map_or(SLOT, |size| size as u64);
+        picks.len().saturating_mul(size)
+    }
+
+    /// Fails where a chunk is too large to be decoded at all.
+    pub(super) fn fits(&self, chain: &Chain, encoded: u64) -> Result<(), ArrayError> {
+        self.check(chain.working_len().unwrap_or_else(|| self.budget()).saturating_add(encoded))
+    }
+
+    /// Fails where the index of a shard is too large.
+    pub(super) fn index_fits(&self, sharding: &Sharding) -> Result<(), ArrayError> {
+        self.check(sharding.index_len().saturating_mul(3))
+    }
+
+    /// The error for a chunk that cannot be decoded.
+    pub(super) fn undecodable(&self, part: &Part, source: CodecError) -> ArrayError {
+        match source {
+            CodecError::OverBudget { budget, .. } => ArrayError::OverBudget { budget },
+            source => ArrayError::Chunk { key: part.key.clone(), source },
+        }
+    }
+
+    fn check(&self, size: u64) -> Result<(), ArrayError> {
+        let limit = self.shared.options.chunk_memory();
+        if size <= limit {
+            Ok(())
+        } else {
+            Err(ArrayError::ChunkTooLarge { path: self.array.path().clone(), size, limit })
+        }
+    }
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").field("array", &self.array).finish_non_exhaustive()
+    }
+}
