@@ -1,0 +1,180 @@
+//! `categorize`: texts as the numbers of labels.
+//!
+//! Specification: [numcodecs.categorize](https://numcodecs.readthedocs.io/en/stable/filter/categorize.html).
+//!
+//! ```json
+//! {"labels": ["female", "male"], "dtype": "|O", "astype": "|u1"}
+//! ```
+//!
+//! Labels are numbered from 1; 0 is every other text, and is read as the empty one. `dtype` is `|O` (then it makes bytes of the array) or a `<U`, whose
+//! length cuts labels; `astype` is `|u1` where it is left out. Deviations: `astype` has to have the number of the last label. Limits: as many codes as
+//! the chunk has elements.
+
+use std::{collections::HashMap, sync::Arc};
+
+use bytes::Bytes;
+use meta::{
+    codecs::{CodecSpec, Namespace},
+    data_type::{DataType, Layout, Number, StoredOrder, V2Context, parse_v2},
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    filter::{self, Kernel, Side},
+    numbers::{Dtype, Num, map, with_number},
+};
+use crate::{
+    ArrayToBytes, ChainError, CodecError, Elements, EncodedLen, Input, Plugin, Resolved, VariableBuilder,
+    registry::{configuration, refused},
+};
+
+const NAME: &str = "categorize";
+
+pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+
+/// The labels as elements without what fills them up, and their numbers.
+#[derive(Debug)]
+struct Labels {
+    labels: Vec<Vec<u8>>,
+    codes: HashMap<Vec<u8>, u64>,
+    astype: Number,
+    /// The size of an element, or 0 where each has its own.
+    size: usize,
+}
+
+/// Of objects: texts of variable length.
+#[derive(Debug)]
+struct OfObjects {
+    labels: Labels,
+    codes: Side,
+    elements: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    labels: Vec<String>,
+    dtype: String,
+    #[serde(default = "default_astype")]
+    astype: Dtype,
+}
+
+fn default_astype() -> Dtype {
+    Dtype::little(Number::UInt8)
+}
+
+fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+    let Configuration { labels, dtype, astype } = configuration(spec)?;
+    let codes = Side::of(spec, astype)?;
+    let last = with_number!(astype.number, T => T::from_u64(labels.len() as u64).cast::<f64>());
+    if last != labels.len() as f64 {
+        return Err(refused(spec, format!("has {} labels, more than its astype has numbers", labels.len())));
+    }
+    if matches!(dtype.as_str(), "|O" | "O" | "object") {
+        let array = input.array(spec)?;
+        if array.data_type().layout() != Layout::Variable {
+            return Err(refused(spec, format!("decodes to objects, and the array has {}", array.data_type())));
+        }
+        let labels = Labels::new(labels.into_iter().map(String::into_bytes), astype.number, 0);
+        return Ok(Resolved::ArrayToBytes(Arc::new(OfObjects { labels, codes, elements: array.elements() })));
+    }
+    if !dtype.trim_start_matches(['<', '>', '|', '=']).starts_with('U') {
+        return Err(refused(spec, "can only be used with texts"));
+    }
+    let (data_type, order) = parse_v2(&Value::String(dtype), V2Context::default())
+        .map_err(|error| refused(spec, format!("has no dtype: {error}")))?;
+    let size = data_type.fixed_size().unwrap_or(0);
+    let utf32 = |label: String| {
+        let element: Vec<u8> = label.chars().flat_map(|char| u32::from(char).to_le_bytes()).collect();
+        unfilled(&element).to_vec()
+    };
+    let labels = Labels::new(labels.into_iter().map(utf32), astype.number, size);
+    filter::resolve(spec, input, labels, [Side::new(spec, data_type, order)?, codes])
+}
+
+impl Labels {
+    fn new(labels: impl Iterator<Item = Vec<u8>>, astype: Number, size: usize) -> Self {
+        let labels: Vec<_> = labels.collect();
+        // Of two equal labels numcodecs writes the later one's number.
+        let codes = labels.iter().cloned().zip(1..).collect();
+        Self { labels, codes, astype, size }
+    }
+
+    /// The label that a number stands for.
+    fn label(&self, code: f64) -> &[u8] {
+        let index = (code - 1.0) as usize;
+        let label = self.labels.get(index).filter(|_| code == index as f64 + 1.0);
+        label.map_or(&[], Vec::as_slice)
+    }
+
+    /// Each number's label.
+    fn labels(&self, codes: &[u8], mut visit: impl FnMut(&[u8]) -> Result<(), CodecError>) -> Result<(), CodecError> {
+        with_number!(self.astype, T => {
+            codes.chunks_exact(T::SIZE).try_for_each(|code| visit(self.label(T::load(code).cast::<f64>())))
+        })
+    }
+
+    /// Each label's number.
+    fn codes<'a>(&self, labels: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<u8> {
+        let codes: Vec<u8> =
+            labels.flat_map(|label| self.codes.get(label).copied().unwrap_or(0).to_le_bytes()).collect();
+        with_number!(self.astype, T => map::<u64, T>(&codes, Num::cast))
+    }
+}
+
+/// A text of UTF-32 without the zeros that fill it up.
+fn unfilled(element: &[u8]) -> &[u8] {
+    let characters = element.as_chunks::<4>().0;
+    let len = characters.iter().rposition(|&character| character != [0; 4]).map_or(0, |last| last + 1);
+    element.get(..len * 4).unwrap_or(element)
+}
+
+impl Kernel for Labels {
+    const NAME: &'static str = NAME;
+
+    fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
+        let mut decoded = Vec::new();
+        self.labels(&encoded, |label| {
+            let end = decoded.len() + self.size;
+            decoded.extend_from_slice(label.get(..self.size).unwrap_or(label));
+            decoded.resize(end, 0);
+            Ok(())
+        })?;
+        Ok(decoded.into())
+    }
+
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+        Ok(self.codes(decoded.chunks_exact(self.size.max(1)).map(unfilled)).into())
+    }
+}
+
+impl ArrayToBytes for OfObjects {
+    fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
+        let (found, expected) = (encoded.len() as u64, self.codes.len(self.elements));
+        if found != expected {
+            return Err(CodecError::Length { codec: NAME, expected, found });
+        }
+        let mut elements = VariableBuilder::new(budget);
+        let over = |_| CodecError::OverBudget { codec: NAME, budget };
+        self.labels.labels(&self.codes.swap(encoded), |label| elements.push(label).map_err(over))?;
+        Ok(Elements::Variable(elements.finish()))
+    }
+
+    fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
+        match decoded {
+            Elements::Variable(elements) => Ok(self.codes.swap(self.labels.codes(elements.iter()).into())),
+            Elements::Fixed(_) => {
+                Err(CodecError::Malformed { codec: NAME, reason: "the elements are of a fixed size" })
+            }
+        }
+    }
+
+    fn encoded_len(&self) -> Option<EncodedLen> {
+        Some(EncodedLen::Exact(self.codes.len(self.elements)))
+    }
+
+    fn items(&self) -> Option<(DataType, StoredOrder)> {
+        Some(self.codes.items())
+    }
+}

@@ -1,0 +1,199 @@
+//! What numcodecs' filters have in common: they calculate with the elements of an array, or with stored bytes as if they were one.
+//!
+//! In v3 a filter stands before the array becomes bytes, and is given elements as they are in memory. In v2 it stands behind, and is
+//! given bytes in which the elements have the byte order that its own configuration says. One [`Kernel`] serves both.
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use meta::{
+    codecs::CodecSpec,
+    data_type::{DataType, StoredOrder},
+};
+
+use super::{
+    bytes::Swap,
+    numbers::{Dtype, cast},
+};
+use crate::{
+    ArrayToArray, BytesToBytes, ChainError, CodecError, Elements, EncodedLen, Input, Representation, Resolved,
+    registry::refused,
+};
+
+/// What a filter does to little-endian elements.
+pub(super) trait Kernel: fmt::Debug + Send + Sync + 'static {
+    /// The codec's name.
+    const NAME: &'static str;
+
+    /// How many bytes [`decode`](Self::decode) makes of these, which are whole elements. Both sides have as many, unless a kernel says
+    /// otherwise.
+    fn decoded_len(&self, encoded: &[u8], [before, after]: [&Side; 2]) -> Result<u64, CodecError> {
+        Ok(before.len(after.elements(encoded.len() as u64)))
+    }
+
+    /// How many bytes [`encode`](Self::encode) makes of so many.
+    fn encoded_len(&self, decoded: u64, [before, after]: [&Side; 2]) -> u64 {
+        after.len(before.elements(decoded))
+    }
+
+    /// Undoes [`encode`](Self::encode).
+    fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError>;
+
+    /// Encodes whole elements.
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError>;
+
+    /// What an array of this shape becomes.
+    fn encoded_shape(&self, shape: &[u64]) -> Vec<u64> {
+        shape.to_vec()
+    }
+}
+
+/// What elements are on one side of a filter.
+#[derive(Clone, Debug)]
+pub(super) struct Side {
+    data_type: DataType,
+    order: StoredOrder,
+    /// The size of an element, at least 1.
+    size: u64,
+}
+
+/// A kernel at its place in a chain.
+#[derive(Debug)]
+struct Filter<K> {
+    kernel: K,
+    decoded: Side,
+    encoded: Side,
+}
+
+impl Side {
+    /// Elements of a type in an order. Refused where they have no size.
+    pub(super) fn new(spec: &CodecSpec, data_type: DataType, order: StoredOrder) -> Result<Self, ChainError> {
+        match data_type.fixed_size() {
+            Some(size @ 1..) => Ok(Self { data_type, order, size: size as u64 }),
+            _ => Err(refused(spec, format!("cannot be used with elements of {data_type}"))),
+        }
+    }
+
+    /// Elements of a `dtype`.
+    pub(super) fn of(spec: &CodecSpec, dtype: Dtype) -> Result<Self, ChainError> {
+        let data_type = dtype.data_type().ok_or_else(|| refused(spec, "has a dtype that is not known"))?;
+        Self::new(spec, data_type, dtype.order())
+    }
+
+    /// How many elements so many bytes are.
+    fn elements(&self, len: u64) -> u64 {
+        len / self.size
+    }
+
+    /// How long so many elements are.
+    pub(super) fn len(&self, elements: u64) -> u64 {
+        elements.saturating_mul(self.size)
+    }
+
+    /// What the bytes are to the codecs that follow.
+    pub(super) fn items(&self) -> (DataType, StoredOrder) {
+        (self.data_type.clone(), self.order.clone())
+    }
+
+    /// Between how elements are stored and how they are in memory.
+    pub(super) fn swap(&self, bytes: Bytes) -> Bytes {
+        Swap::new(&self.data_type, &self.order).apply(bytes)
+    }
+
+    fn check<K: Kernel>(&self, bytes: &Bytes) -> Result<(), CodecError> {
+        match bytes.len() as u64 % self.size {
+            0 => Ok(()),
+            _ => Err(CodecError::Malformed { codec: K::NAME, reason: "the bytes are no whole number of elements" }),
+        }
+    }
+}
+
+/// The `dtype` that a filter's configuration gives, or that of what it is given.
+pub(super) fn dtype_of(spec: &CodecSpec, given: Option<Dtype>, input: Input<'_>) -> Result<Dtype, ChainError> {
+    if let Some(dtype) = given {
+        return Ok(dtype);
+    }
+    let number = match input {
+        Input::Array(array) => array.data_type().number(),
+        // numcodecs has no default for bytes.
+        Input::Bytes(_) => None,
+    };
+    number.map(Dtype::little).ok_or_else(|| refused(spec, "needs a dtype"))
+}
+
+/// Puts a kernel at its place.
+pub(super) fn resolve<K: Kernel>(
+    spec: &CodecSpec,
+    input: Input<'_>,
+    kernel: K,
+    [decoded, encoded]: [Side; 2],
+) -> Result<Resolved, ChainError> {
+    let Input::Array(array) = input else {
+        return Ok(Resolved::BytesToBytes(Arc::new(Filter { kernel, decoded, encoded })));
+    };
+    // As NumPy's view, which takes the bytes of any elements of the same size.
+    if array.data_type().fixed_size().map(|size| size as u64) != Some(decoded.size) {
+        let reason = format!("it decodes to {}, and the array has {}", decoded.data_type, array.data_type());
+        return Err(ChainError::Place { codec: spec.full_name(), reason });
+    }
+    let data_type = match decoded.data_type == encoded.data_type {
+        true => array.data_type().clone(),
+        false => encoded.data_type.clone(),
+    };
+    let fill = fill_value(array, &data_type);
+    let encoded_array = Representation::new(data_type, kernel.encoded_shape(array.shape()), fill)?;
+    Ok(Resolved::ArrayToArray(Arc::new(Filter { kernel, decoded, encoded }), encoded_array))
+}
+
+/// The fill value of what is encoded: the same value in another type, as zarr-python has it, and not what the filter would make of it.
+fn fill_value(array: &Representation, encoded: &DataType) -> Vec<u8> {
+    if encoded == array.data_type() {
+        return array.fill_value().to_vec();
+    }
+    match array.data_type().number().zip(encoded.number()) {
+        Some((from, to)) => cast(array.fill_value(), from, to),
+        None => encoded.zero(),
+    }
+}
+
+impl<K: Kernel> ArrayToArray for Filter<K> {
+    fn decode(&self, encoded: Elements) -> Result<Elements, CodecError> {
+        self.kernel.decode(fixed::<K>(encoded)?).map(Elements::Fixed)
+    }
+
+    fn encode(&self, decoded: Elements) -> Result<Elements, CodecError> {
+        self.kernel.encode(fixed::<K>(decoded)?).map(Elements::Fixed)
+    }
+}
+
+impl<K: Kernel> BytesToBytes for Filter<K> {
+    fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
+        self.encoded.check::<K>(&encoded)?;
+        if self.kernel.decoded_len(&encoded, [&self.decoded, &self.encoded])? > limit {
+            return Err(CodecError::TooLong { codec: K::NAME, limit });
+        }
+        Ok(self.decoded.swap(self.kernel.decode(self.encoded.swap(encoded))?))
+    }
+
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+        self.decoded.check::<K>(&decoded)?;
+        Ok(self.encoded.swap(self.kernel.encode(self.decoded.swap(decoded))?))
+    }
+
+    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+        EncodedLen::Exact(self.kernel.encoded_len(decoded, [&self.decoded, &self.encoded]))
+    }
+
+    fn items(&self, _before: Option<&(DataType, StoredOrder)>) -> Option<(DataType, StoredOrder)> {
+        Some(self.encoded.items())
+    }
+}
+
+fn fixed<K: Kernel>(elements: Elements) -> Result<Bytes, CodecError> {
+    match elements {
+        Elements::Fixed(bytes) => Ok(bytes),
+        Elements::Variable(_) => {
+            Err(CodecError::Malformed { codec: K::NAME, reason: "the elements are of variable length" })
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! `fixedscaleoffset`: `(x - offset) * scale`, rounded and in another type.
+//!
+//! Specification: [numcodecs.fixedscaleoffset](https://numcodecs.readthedocs.io/en/stable/filter/fixedscaleoffset.html).
+//!
+//! ```json
+//! {"offset": 1000, "scale": 10, "dtype": "<f8", "astype": "|u1"}
+//! ```
+//!
+//! `astype` is `dtype` where it is left out, and `dtype` the array's where the array is known. As in NumPy 2, an offset or a scale that is written as an
+//! integer leaves integers integers (which wrap around), and one with a decimal point makes `float64` of them; floats keep their type. Decoding
+//! divides, which makes `float64` of integers, and does not round. Deviations: complex numbers are refused. Limits: nothing but the number of elements, which stays.
+
+use bytes::Bytes;
+use meta::{
+    codecs::{CodecSpec, Namespace},
+    data_type::Number,
+};
+use serde::Deserialize;
+
+use super::{
+    filter::{self, Kernel, Side, dtype_of},
+    numbers::{Dtype, Float, Num, Real, cast, update, with_float, with_real},
+};
+use crate::{
+    ChainError, CodecError, Input, Plugin, Resolved,
+    registry::{configuration, refused},
+};
+
+pub(crate) static PLUGINS: &[Plugin] =
+    &[Plugin { namespace: Namespace::Numcodecs, name: FixedScaleOffset::NAME, resolve }];
+
+#[derive(Debug)]
+struct FixedScaleOffset {
+    offset: Scalar,
+    scale: Scalar,
+    dtype: Number,
+    astype: Number,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    offset: Scalar,
+    scale: Scalar,
+    dtype: Option<Dtype>,
+    astype: Option<Dtype>,
+}
+
+/// A number of Python's, which has no size.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged)]
+enum Scalar {
+    Integer(i64),
+    Unsigned(u64),
+    Float(f64),
+}
+
+fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+    let Configuration { offset, scale, dtype, astype } = configuration(spec)?;
+    let dtype = dtype_of(spec, dtype, input)?;
+    let astype = astype.unwrap_or(dtype);
+    let complex = |dtype: Dtype| matches!(dtype.number, Number::Complex64 | Number::Complex128);
+    if complex(dtype) || complex(astype) {
+        return Err(refused(spec, "cannot be used with complex numbers"));
+    }
+    let kernel = FixedScaleOffset { offset, scale, dtype: dtype.number, astype: astype.number };
+    filter::resolve(spec, input, kernel, [Side::of(spec, dtype)?, Side::of(spec, astype)?])
+}
+
+impl Scalar {
+    fn to_f64(self) -> f64 {
+        match self {
+            Self::Integer(value) => value as f64,
+            Self::Unsigned(value) => value as f64,
+            Self::Float(value) => value,
+        }
+    }
+
+    /// In which type NumPy calculates with it and elements of a type.
+    fn result_type(self, number: Number) -> Number {
+        match (number, self) {
+            (Number::Float16 | Number::Float32 | Number::Float64, _) => number,
+            (_, Self::Float(_)) => Number::Float64,
+            (Number::Bool, _) => Number::Int64,
+            _ => number,
+        }
+    }
+
+    /// As an element of a type. NumPy refuses integers that an integer type does not have.
+    fn to<T: Num>(self) -> Result<T, CodecError> {
+        let value = match self {
+            Self::Integer(value) => T::from_i64(value),
+            Self::Unsigned(value) => T::from_u64(value),
+            Self::Float(value) => return Ok(T::from_f64(value)),
+        };
+        let exact = value.cast::<f64>() == self.to_f64();
+        // Floats round; of integers the nearest f64 tells whether they wrapped.
+        if exact || T::from_f64(0.5).cast::<f64>() == 0.5 { Ok(value) } else { Err(out_of_range()) }
+    }
+}
+
+/// `elements - scalar` or `elements * scalar`.
+fn combine(
+    (bytes, number): (Vec<u8>, Number),
+    scalar: Scalar,
+    operation: Operation,
+) -> Result<(Vec<u8>, Number), CodecError> {
+    let result = scalar.result_type(number);
+    let mut bytes = if result == number { bytes } else { cast(&bytes, number, result) };
+    with_real!(result, T => {
+        let scalar: T = scalar.to()?;
+        match operation {
+            Operation::Subtract => update(&mut bytes, |value: T| value.diff(scalar)),
+            Operation::Multiply => update(&mut bytes, |value: T| value.multiply(scalar)),
+        }
+    }, else return Err(no_number()));
+    Ok((bytes, result))
+}
+
+#[derive(Clone, Copy)]
+enum Operation {
+    Subtract,
+    Multiply,
+}
+
+impl Kernel for FixedScaleOffset {
+    const NAME: &'static str = "fixedscaleoffset";
+
+    fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
+        let number = match self.astype {
+            float @ (Number::Float16 | Number::Float32) => float,
+            _ => Number::Float64,
+        };
+        let mut decoded = cast(&encoded, self.astype, number);
+        let (scale, offset) = (self.scale.to_f64(), self.offset.to_f64());
+        with_float!(number, T => {
+            let (scale, offset) = (T::from_f64(scale), T::from_f64(offset));
+            update(&mut decoded, |value: T| value.divide(scale).add(offset));
+        }, else return Err(no_number()));
+        if number == self.dtype {
+            return Ok(decoded.into());
+        }
+        Ok(cast(&decoded, number, self.dtype).into())
+    }
+
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+        let shifted = combine((decoded.to_vec(), self.dtype), self.offset, Operation::Subtract)?;
+        let (mut scaled, number) = combine(shifted, self.scale, Operation::Multiply)?;
+        with_real!(number, T => update(&mut scaled, T::around), else return Err(no_number()));
+        Ok(cast(&scaled, number, self.astype).into())
+    }
+}
+
+fn no_number() -> CodecError {
+    CodecError::Malformed { codec: FixedScaleOffset::NAME, reason: "the elements are no real numbers" }
+}
+
+fn out_of_range() -> CodecError {
+    CodecError::Malformed { codec: FixedScaleOffset::NAME, reason: "an offset or scale is none of the type's numbers" }
+}

@@ -1,0 +1,274 @@
+//! `json2`: objects as JSON.
+//!
+//! Specification: [numcodecs.json](https://numcodecs.readthedocs.io/en/stable/other/json.html).
+//!
+//! ```json
+//! {"encoding": "utf-8", "allow_nan": true, "check_circular": true, "ensure_ascii": true, "indent": null, "separators": [",", ":"], "skipkeys": false,
+//!  "sort_keys": true, "strict": true}
+//! ```
+//!
+//! One list: the elements as nested lists, the `dtype`, the shape. In memory each element is one JSON text of its own, in which Python's `NaN` and
+//! infinities, which are no JSON, are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`. All that is configured may be left out, and only matters in
+//! writing. Deviations: no `indent` is written, and integers beyond 64 bits are written as floats; control characters within strings are refused, whatever `strict` is.
+//! Limits: as many elements as the chunk has, each nested at most 127 deep; encodings are UTF-8 and its part ASCII.
+
+use std::{str, sync::Arc};
+
+use bytes::Bytes;
+use meta::codecs::{CodecSpec, Namespace};
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
+
+use super::python_json::PythonJson;
+use crate::{
+    ArrayToBytes, ChainError, CodecError, Elements, EncodedLen, Input, Plugin, Representation, Resolved,
+    VariableBuilder, VariableElements,
+    registry::{configuration, refused},
+};
+
+const NAME: &str = "json2";
+
+pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+
+#[derive(Debug)]
+struct Json {
+    array: Representation,
+    writer: PythonJson,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    #[serde(default = "default_encoding")]
+    encoding: String,
+    #[serde(default = "yes")]
+    ensure_ascii: bool,
+    #[serde(default = "yes")]
+    sort_keys: bool,
+    separators: Option<[String; 2]>,
+    #[serde(rename = "skipkeys")]
+    _skipkeys: Option<IgnoredAny>,
+    #[serde(rename = "check_circular")]
+    _check_circular: Option<IgnoredAny>,
+    #[serde(rename = "allow_nan")]
+    _allow_nan: Option<IgnoredAny>,
+    #[serde(rename = "indent")]
+    _indent: Option<IgnoredAny>,
+    #[serde(rename = "strict")]
+    _strict: Option<IgnoredAny>,
+}
+
+fn default_encoding() -> String {
+    "utf-8".to_owned()
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+    let array = input.array(spec)?;
+    let Configuration { encoding, ensure_ascii, sort_keys, separators, .. } = configuration(spec)?;
+    if !matches!(encoding.to_ascii_lowercase().as_str(), "utf-8" | "utf8" | "utf_8" | "ascii" | "us-ascii") {
+        return Err(refused(spec, format!("has the encoding {}, which is not known", encoding.escape_debug())));
+    }
+    if array.data_type().fixed_size().is_some() {
+        return Err(refused(spec, format!("has no form for elements of {}", array.data_type())));
+    }
+    let separators = separators.unwrap_or_else(|| [",".to_owned(), ":".to_owned()]);
+    let writer = PythonJson { ensure_ascii, sort_keys, separators };
+    Ok(Resolved::ArrayToBytes(Arc::new(Json { array: array.clone(), writer })))
+}
+
+/// The items of a JSON list as the texts that they are, the last of them perhaps no JSON. Nothing is allocated.
+struct Items<'a> {
+    rest: &'a str,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    First,
+    Next,
+    Done,
+}
+
+impl<'a> Items<'a> {
+    fn new(list: &'a str) -> Result<Self, CodecError> {
+        let rest = list.trim_ascii().strip_prefix('[').ok_or_else(no_list)?;
+        Ok(Self { rest: rest.trim_ascii_start(), state: State::First })
+    }
+
+    fn item(&mut self) -> Result<Option<&'a str>, CodecError> {
+        if self.state == State::Done {
+            return Ok(None);
+        }
+        let end = end_of_item(self.rest).ok_or_else(no_list)?;
+        let (item, rest) = self.rest.split_at_checked(end).ok_or_else(no_list)?;
+        let item = item.trim_ascii();
+        match rest.split_at_checked(1) {
+            Some((",", rest)) => (self.rest, self.state) = (rest, State::Next),
+            Some(("]", rest)) if rest.trim_ascii().is_empty() => {
+                let empty = item.is_empty() && self.state == State::First;
+                self.state = State::Done;
+                if empty {
+                    return Ok(None);
+                }
+            }
+            _ => return Err(no_list()),
+        }
+        Ok(Some(item))
+    }
+}
+
+/// Where the comma or bracket is that ends an item. What is within the item is left to be parsed.
+fn end_of_item(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut bytes = text.bytes().enumerate();
+    while let Some((position, byte)) = bytes.next() {
+        match byte {
+            b',' | b']' if depth == 0 => return Some(position),
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.checked_sub(1)?,
+            b'"' => loop {
+                match bytes.next()?.1 {
+                    b'"' => break,
+                    b'\\' => _ = bytes.next()?,
+                    _ => {}
+                }
+            },
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The JSON text of an element as Python wrote it, in which floats need not be JSON.
+fn standard(item: &str) -> String {
+    let mut text = String::with_capacity(item.len());
+    // Within quotes are the odd ones of the parts, once escaped quotes are taken out of account.
+    let mut quoted = false;
+    let mut rest = item;
+    while let Some(end) = rest.find(['"', '\\', 'N', 'I', '-']) {
+        let (before, found) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        text.push_str(before);
+        let constant = ["NaN", "Infinity", "-Infinity"].into_iter().find(|constant| found.starts_with(constant));
+        let (part, taken) = match constant {
+            Some(constant) if !quoted => (format!("\"{constant}\""), constant.len()),
+            _ => {
+                let escape = quoted && found.starts_with('\\');
+                quoted ^= found.starts_with('"');
+                let mut characters = found.chars();
+                let taken = characters.by_ref().take(if escape { 2 } else { 1 }).map(char::len_utf8).sum();
+                (found.get(..taken).unwrap_or(found).to_owned(), taken)
+            }
+        };
+        text.push_str(&part);
+        rest = found.get(taken..).unwrap_or_default();
+    }
+    text.push_str(rest);
+    text
+}
+
+impl Json {
+    /// Reads a list of the shape's first dimension. Recursion is as deep as the shape, which has at most
+    /// [`MAX_RANK`](meta::limits::MAX_RANK) dimensions.
+    fn read(&self, text: &str, shape: &[u64], out: &mut VariableBuilder, budget: u64) -> Result<(), CodecError> {
+        let Some((&extent, inner)) = shape.split_first() else {
+            return push(text, out, budget);
+        };
+        let mut items = Items::new(text)?;
+        for _ in 0..extent {
+            self.read(items.item()?.ok_or_else(other_shape)?, inner, out, budget)?;
+        }
+        if items.item()?.is_some() { Err(other_shape()) } else { Ok(()) }
+    }
+
+    /// The nested lists of the elements; `None` where there are fewer than the shape has.
+    fn nest(&self, shape: &[u64], elements: &mut impl Iterator<Item = Value>) -> Option<Value> {
+        let Some((&extent, inner)) = shape.split_first() else {
+            return elements.next();
+        };
+        (0..extent).map(|_| self.nest(inner, elements)).collect()
+    }
+
+    fn values(&self, elements: &VariableElements) -> Result<Vec<Value>, CodecError> {
+        let value = |(index, element)| {
+            serde_json::from_slice(element).map_err(|_| CodecError::Element {
+                codec: NAME,
+                index,
+                reason: "it is no JSON",
+            })
+        };
+        (0..).zip(elements.iter()).map(value).collect()
+    }
+}
+
+/// The dtype and the shape at the end of a list, and how many items are before them.
+fn trailer(text: &str) -> Result<(&str, &str, u64), CodecError> {
+    let mut items = Items::new(text)?;
+    let (mut dtype, mut shape, mut count) = (None, None, 0_u64);
+    while let Some(item) = items.item()? {
+        (dtype, shape) = (shape, Some(item));
+        count += 1;
+    }
+    dtype.zip(shape).map(|(dtype, shape)| (dtype, shape, count - 2)).ok_or_else(no_list)
+}
+
+fn push(text: &str, out: &mut VariableBuilder, budget: u64) -> Result<(), CodecError> {
+    let text = standard(text);
+    serde_json::from_str::<IgnoredAny>(&text)
+        .map_err(|source| CodecError::Library { codec: NAME, source: source.into() })?;
+    out.push(text.as_bytes()).map_err(|_| CodecError::OverBudget { codec: NAME, budget })
+}
+
+impl ArrayToBytes for Json {
+    fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
+        let text =
+            str::from_utf8(&encoded).map_err(|source| CodecError::Library { codec: NAME, source: source.into() })?;
+        let (dtype, shape, items) = trailer(text)?;
+        let shape: Vec<u64> = serde_json::from_str(shape).map_err(|_| no_list())?;
+        let elements = shape.iter().try_fold(1_u64, |product, &extent| product.checked_mul(extent));
+        // The shape may be that of the array before it was transposed: zarr-python, too, only looks at the number of elements.
+        if serde_json::from_str::<String>(dtype).is_err() || elements != Some(self.array.elements()) {
+            return Err(other_shape());
+        }
+        if items != shape.first().copied().unwrap_or(1) || shape.len() > meta::limits::MAX_RANK {
+            return Err(other_shape());
+        }
+        let mut out = VariableBuilder::new(budget);
+        let mut list = Items::new(text)?;
+        for _ in 0..items {
+            let item = list.item()?.ok_or_else(other_shape)?;
+            self.read(item, shape.get(1..).unwrap_or_default(), &mut out, budget)?;
+        }
+        Ok(Elements::Variable(out.finish()))
+    }
+
+    fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
+        let Elements::Variable(elements) = decoded else {
+            return Err(CodecError::Malformed { codec: NAME, reason: "the elements are of a fixed size" });
+        };
+        let shape = self.array.shape();
+        let mut elements = self.values(&elements)?.into_iter();
+        let nested = self.nest(shape, &mut elements).ok_or_else(other_shape)?;
+        let mut items = match nested {
+            Value::Array(items) if !shape.is_empty() => items,
+            element => vec![element],
+        };
+        items.extend([Value::from("|O"), Value::from(shape)]);
+        Ok(self.writer.write(&Value::Array(items)).into())
+    }
+
+    fn encoded_len(&self) -> Option<EncodedLen> {
+        None
+    }
+}
+
+fn no_list() -> CodecError {
+    CodecError::Malformed { codec: NAME, reason: "it is not a list of elements, a dtype and a shape" }
+}
+
+fn other_shape() -> CodecError {
+    CodecError::Malformed { codec: NAME, reason: "the elements are not as many as the chunk has" }
+}

@@ -1,0 +1,135 @@
+//! What the codecs for elements of variable length have in common: their number, then each with its length before it, all `u32` little-endian.
+
+use std::sync::Arc;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use meta::codecs::CodecSpec;
+
+use super::bytes::Swap;
+use crate::{
+    ArrayToBytes, ChainError, CodecError, Elements, EncodedLen, Input, Resolved, VariableBuilder, registry::refused,
+};
+
+/// Elements with their lengths before them.
+#[derive(Debug)]
+pub(super) struct Vlen {
+    name: &'static str,
+    elements: u64,
+    content: Content,
+}
+
+/// What the elements are.
+#[derive(Clone, Debug)]
+pub(super) enum Content {
+    /// Texts, which are UTF-8.
+    Text,
+    /// Bytes.
+    Bytes,
+    /// Arrays whose elements have this size, at least 1, and are stored with these words swapped.
+    Array { size: usize, swap: Swap },
+}
+
+/// The size of a length.
+const LENGTH: u64 = size_of::<u32>() as u64;
+
+/// Puts the codec at its place.
+pub(super) fn resolve(
+    name: &'static str,
+    spec: &CodecSpec,
+    input: Input<'_>,
+    content: Content,
+) -> Result<Resolved, ChainError> {
+    let array = input.array(spec)?;
+    if array.data_type().fixed_size().is_some() {
+        return Err(refused(spec, format!("has no form for elements of {}", array.data_type())));
+    }
+    Ok(Resolved::ArrayToBytes(Arc::new(Vlen { name, elements: array.elements(), content })))
+}
+
+impl Vlen {
+    fn malformed(&self, reason: &'static str) -> CodecError {
+        CodecError::Malformed { codec: self.name, reason }
+    }
+
+    /// The next length, which the bytes that follow have to have.
+    fn length(&self, bytes: &mut &[u8]) -> Result<usize, CodecError> {
+        let length = bytes.try_get_u32_le().map_err(|_| self.malformed("the bytes end before the elements"))?;
+        usize::try_from(length).map_err(|_| self.malformed("an element is longer than the bytes"))
+    }
+
+    /// What is wrong with an element, if anything is.
+    fn check(&self, element: &[u8]) -> Option<&'static str> {
+        match self.content {
+            Content::Text if std::str::from_utf8(element).is_err() => Some("a text is not UTF-8"),
+            Content::Array { size, .. } if element.len() % size != 0 => {
+                Some("an inner array is no whole number of elements")
+            }
+            _ => None,
+        }
+    }
+}
+
+impl ArrayToBytes for Vlen {
+    fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
+        let mut bytes = &*encoded;
+        // Both are known before anything is allocated: there are as many elements as the chunk has, and each has a length.
+        if self.length(&mut bytes)? as u64 != self.elements {
+            return Err(self.malformed("the number of elements is not the chunk's"));
+        }
+        if self.elements.saturating_mul(LENGTH) > bytes.len() as u64 {
+            return Err(self.malformed("the bytes end before the elements"));
+        }
+        let mut elements = VariableBuilder::new(budget);
+        let mut swapped = Vec::new();
+        for _ in 0..self.elements {
+            let length = self.length(&mut bytes)?;
+            let (element, rest) =
+                bytes.split_at_checked(length).ok_or_else(|| self.malformed("an element is longer than the bytes"))?;
+            bytes = rest;
+            if let Some(reason) = self.check(element) {
+                return Err(self.malformed(reason));
+            }
+            let pushed = match &self.content {
+                Content::Array { swap, .. } if *swap != Swap::Nothing => {
+                    swapped.clear();
+                    swapped.extend_from_slice(element);
+                    swap.apply_to(&mut swapped);
+                    elements.push(&swapped)
+                }
+                _ => elements.push(element),
+            };
+            pushed.map_err(|_| CodecError::OverBudget { codec: self.name, budget })?;
+        }
+        match bytes {
+            [] => Ok(Elements::Variable(elements.finish())),
+            _ => Err(self.malformed("there are bytes after the elements")),
+        }
+    }
+
+    fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
+        let Elements::Variable(elements) = decoded else {
+            return Err(self.malformed("the elements are of a fixed size"));
+        };
+        let count = u32::try_from(elements.len()).map_err(|_| self.malformed("there are 2^32 elements or more"))?;
+        let mut out = BytesMut::new();
+        out.put_u32_le(count);
+        for (index, element) in (0..).zip(elements.iter()) {
+            let refuse = |reason| CodecError::Element { codec: self.name, index, reason };
+            let length = u32::try_from(element.len()).map_err(|_| refuse("it has 2^32 bytes or more"))?;
+            if let Some(reason) = self.check(element) {
+                return Err(refuse(reason));
+            }
+            out.put_u32_le(length);
+            let start = out.len();
+            out.put_slice(element);
+            if let Content::Array { swap, .. } = &self.content {
+                out.get_mut(start..).into_iter().for_each(|element| swap.apply_to(element));
+            }
+        }
+        Ok(out.freeze())
+    }
+
+    fn encoded_len(&self) -> Option<EncodedLen> {
+        None
+    }
+}

@@ -1,0 +1,33 @@
+//! `vlen-utf8`: texts of variable length.
+//!
+//! Specification: [numcodecs.vlen](https://numcodecs.readthedocs.io/en/stable/other/vlen.html), and for v3 the
+//! [registered `vlen-utf8`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/vlen-utf8). No configuration:
+//!
+//! ```json
+//! {}
+//! ```
+//!
+//! The number of elements, then each with its length in bytes before it, all `u32` little-endian. Deviations: bytes after the last element are an error, which
+//! numcodecs ignores. Limits: as many elements as the chunk has, each UTF-8, within the bytes and the budget.
+
+use meta::codecs::{CodecSpec, Namespace};
+use serde::Deserialize;
+
+use super::vlen::{self, Content};
+use crate::{ChainError, Input, Plugin, Resolved, registry::configuration};
+
+const NAME: &str = "vlen-utf8";
+
+pub(crate) static PLUGINS: &[Plugin] = &[
+    Plugin { namespace: Namespace::V3, name: NAME, resolve },
+    Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve },
+];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {}
+
+fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+    let Configuration {} = configuration(spec)?;
+    vlen::resolve(NAME, spec, input, Content::Text)
+}
