@@ -76,4 +76,12 @@ mod tests {
             assert_eq!(key(form, Separator::Slash, &[]), zero_d);
         }
     }
+
+    #[test]
+    fn another_key_of_the_draft_alone() {
+        let fallback = |form, chunk: &[u64]| ChunkKeyEncoding { form, separator: Separator::Slash }.fallback_key(chunk);
+        assert_eq!(fallback(ChunkKeyForm::Draft, &[]), Some("c0"));
+        assert_eq!(fallback(ChunkKeyForm::Draft, &[0]), None);
+        assert_eq!(fallback(ChunkKeyForm::Default, &[]), None);
+    }
 }

@@ -32,9 +32,15 @@ pub enum Namespace {
     V3,
     /// Those of numcodecs, with its configurations and defaults: the ids of v2, `numcodecs.*` in v3, the URIs of the draft.
     Numcodecs,
-    /// What no document can name: only made in reading one into a model.
+    /// What no registry can name, and only reading a document into a model makes.
     Model,
 }
+
+/// What the names of [`Namespace::Numcodecs`] begin with in lists of v3 codecs.
+const NUMCODECS: &str = "numcodecs.";
+
+/// What the names of [`Namespace::Model`] begin with in lists of v3 codecs. No registered name has a colon.
+const MODEL: &str = "model:";
 
 impl CodecSpec {
     /// In [`Namespace::Model`]: elements with some words big-endian. Its configuration is `{"big": [[offset, width, count], …]}`, as
@@ -57,7 +63,8 @@ impl CodecSpec {
     }
 
     /// Reads one entry of the `codecs` of a v3 document (also one within a codec's configuration): a name, or an object of `name`
-    /// and `configuration`. A name that begins with `numcodecs.` is one of [`Namespace::Numcodecs`] without it.
+    /// and `configuration`. A name that begins with `numcodecs.` is one of [`Namespace::Numcodecs`] without it, and one that begins with `model:` is one of
+    /// [`Namespace::Model`]: so the codecs of a model can stand in the configuration of another.
     pub fn parse_v3(json: &Value) -> Result<Self, CodecSpecError> {
         let (name, configuration) = match json {
             Value::String(name) => (name.as_str(), Map::new()),
@@ -72,28 +79,31 @@ impl CodecSpec {
             }
             _ => return Err(CodecSpecError::NoName),
         };
-        Ok(match name.strip_prefix("numcodecs.") {
-            Some(id) => Self::numcodecs(id, configuration),
-            None => Self::v3(name, configuration),
+        Ok(match (name.strip_prefix(NUMCODECS), name.strip_prefix(MODEL)) {
+            (Some(id), _) => Self::numcodecs(id, configuration),
+            (None, Some(name)) => Self::model(name, configuration),
+            (None, None) => Self::v3(name, configuration),
         })
     }
 
-    /// The entry of the `codecs` of a v3 document that [`parse_v3`](Self::parse_v3) reads into this; `None` for what no document can name.
-    pub fn to_v3(&self) -> Option<Value> {
-        if self.namespace == Namespace::Model {
-            return None;
+    /// The entry of a list of codecs that [`parse_v3`](Self::parse_v3) reads into this.
+    pub fn to_v3(&self) -> Value {
+        let name = match self.namespace {
+            Namespace::V3 => self.name.clone(),
+            Namespace::Numcodecs => format!("{NUMCODECS}{}", self.name),
+            Namespace::Model => format!("{MODEL}{}", self.name),
+        };
+        match self.configuration.is_empty() {
+            true => json!({"name": name}),
+            false => json!({"name": name, "configuration": self.configuration}),
         }
-        Some(match self.configuration.is_empty() {
-            true => json!({"name": self.full_name()}),
-            false => json!({"name": self.full_name(), "configuration": self.configuration}),
-        })
     }
 
     /// The name as it is told to people: `gzip`, or `numcodecs.gzip`.
     pub fn full_name(&self) -> String {
         match self.namespace {
             Namespace::V3 | Namespace::Model => self.name.clone(),
-            Namespace::Numcodecs => format!("numcodecs.{}", self.name),
+            Namespace::Numcodecs => format!("{NUMCODECS}{}", self.name),
         }
     }
 }
@@ -122,13 +132,15 @@ mod tests {
             json!({"name": "bytes", "configuration": {"endian": "big"}}),
             json!({"name": "crc32c"}),
             json!({"name": "numcodecs.lz4", "configuration": {"acceleration": 1}}),
+            json!({"name": "model:mixed_endian", "configuration": {"big": [[0, 4, 1]]}}),
         ] {
-            assert_eq!(CodecSpec::parse_v3(&entry).unwrap().to_v3(), Some(entry));
+            assert_eq!(CodecSpec::parse_v3(&entry).unwrap().to_v3(), entry);
         }
         assert_eq!(CodecSpec::parse_v3(&json!("crc32c")), Ok(CodecSpec::v3("crc32c", Map::new())));
         let null = CodecSpec::parse_v3(&json!({"name": "numcodecs.crc32", "configuration": null}));
         assert_eq!(null, Ok(CodecSpec::numcodecs("crc32", Map::new())));
-        assert_eq!(CodecSpec::model(CodecSpec::MIXED_ENDIAN, Map::new()).to_v3(), None);
+        let mixed = CodecSpec::parse_v3(&json!("model:mixed_endian"));
+        assert_eq!(mixed, Ok(CodecSpec::model(CodecSpec::MIXED_ENDIAN, Map::new())));
     }
 
     #[test]

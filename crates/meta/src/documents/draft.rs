@@ -280,8 +280,7 @@ fn sharded(
         return Err(place.invalid(format!("makes shards more than {MAX_SHARD_DEPTH} deep")));
     }
     for place in place.items()? {
-        let inner = codecs.iter().map(CodecSpec::to_v3).collect::<Option<Vec<_>>>();
-        let inner = inner.ok_or_else(|| place.invalid("makes shards of elements whose words differ in byte order"))?;
+        let inner: Vec<_> = codecs.iter().map(CodecSpec::to_v3).collect();
         let outer = shard_shape(&place, &shape)?;
         let configuration = [
             ("chunk_shape", json!(shape)),
