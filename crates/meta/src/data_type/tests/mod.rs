@@ -8,6 +8,10 @@ use super::{DataType, StoredOrder, V2Context, parse_draft, parse_v2, parse_v3};
 use crate::Dialect;
 
 mod numbers;
+mod structs;
+mod texts;
+mod times;
+mod writers;
 
 /// A type as a v3 document names it.
 fn v3(data_type: Value) -> DataType {
