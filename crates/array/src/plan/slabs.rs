@@ -133,7 +133,8 @@ fn sliced(dimension: &DimensionSelection, range: Range<u64>) -> Option<Dimension
         DimensionSelection::Range { start, step, .. } => {
             let distance = i128::from(*step).checked_mul(i128::from(range.start))?;
             let start = u64::try_from(i128::from(*start).checked_add(distance)?).ok()?;
-            DimensionSelection::Range { start, step: *step, len: range.end - range.start }
+            let len = range.end - range.start;
+            DimensionSelection::Range { start, step: if len < 2 { 1 } else { *step }, len }
         }
         DimensionSelection::List(indices) => {
             let range = usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?;
