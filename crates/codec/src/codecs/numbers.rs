@@ -33,13 +33,18 @@ pub(super) trait Num: Copy + 'static {
     fn from_f64(value: f64) -> Self;
 
     /// From a `float16`: as from a `float64`, unless NumPy has another way for it.
-    fn from_half(value: f64) -> Self {
-        Self::from_f64(value)
+    fn from_half(value: f16) -> Self {
+        Self::from_f64(half_to_double(value))
+    }
+
+    /// From a `float32`: as from a `float64`, unless NumPy has another way for it.
+    fn from_single(value: f32) -> Self {
+        Self::from_f64(value.into())
     }
 
     /// From a complex number: its real part, unless the type is complex too.
-    fn from_complex(real: f64, _imaginary: f64) -> Self {
-        Self::from_f64(real)
+    fn from_complex<P: Float>(real: P, _imaginary: P) -> Self {
+        real.cast()
     }
 
     /// `np.add`.
@@ -354,17 +359,51 @@ fn to_i64(value: f64) -> i64 {
     if (-LIMIT..LIMIT).contains(&value) { value as i64 } else { i64::MIN }
 }
 
+/// NumPy keeps the bits of a NaN as they are, where a processor would set its highest.
+fn half_to_single(value: f16) -> f32 {
+    if !value.is_nan() {
+        return value.to_f32();
+    }
+    let bits = u32::from(value.to_bits());
+    f32::from_bits((bits & 0x8000) << 16 | 0x7f80_0000 | (bits & 0x3ff) << 13)
+}
+
+/// As [`half_to_single`].
+fn half_to_double(value: f16) -> f64 {
+    if !value.is_nan() {
+        return value.to_f64();
+    }
+    let bits = u64::from(value.to_bits());
+    f64::from_bits((bits & 0x8000) << 48 | 0x7ff0_0000_0000_0000 | (bits & 0x3ff) << 42)
+}
+
+/// As [`half_to_single`]; a NaN of which no bit would be left keeps the lowest.
+fn single_to_half(value: f32) -> f16 {
+    if !value.is_nan() {
+        return f16::from_f32(value);
+    }
+    let bits = value.to_bits();
+    half_nan((bits >> 31) as u16, (bits >> 13) as u16)
+}
+
 /// Rounds once. [`f16::from_f64`] goes through `f32` on some processors, which rounds twice.
-fn to_f16(value: f64) -> f16 {
+fn double_to_half(value: f64) -> f16 {
+    if value.is_nan() {
+        return half_nan((value.to_bits() >> 63) as u16, (value.to_bits() >> 42) as u16);
+    }
     let single = value as f32;
     let back = f64::from(single);
-    if back == value || value.is_nan() {
+    if back == value {
         return f16::from_f32(single);
     }
     // Rounded to odd instead, an f32 has enough bits more than an f16 for the second rounding to be that of the whole value.
     let bits = single.to_bits();
     let towards_zero = if back.abs() > value.abs() { bits.wrapping_sub(1) } else { bits };
     f16::from_f32(f32::from_bits(towards_zero | 1))
+}
+
+fn half_nan(sign: u16, mantissa: u16) -> f16 {
+    f16::from_bits(sign << 15 | 0x7c00 | (mantissa & 0x3ff).max(1))
 }
 
 /// `load` and `store` through an array of bytes.
@@ -407,10 +446,11 @@ macro_rules! integers {
                 $from_f64
             }
 
-            fn from_half(value: f64) -> Self {
-                match size_of::<Self>() {
-                    8 => Self::from_f64(value),
-                    _ => to_i64(value) as Self,
+            fn from_half(value: f16) -> Self {
+                // NumPy has no vector loop here.
+                match (Self::MIN, size_of::<Self>()) {
+                    (0, 4) => to_i64(half_to_double(value)) as Self,
+                    _ => Self::from_f64(half_to_double(value)),
                 }
             }
 
@@ -453,28 +493,40 @@ integers! {
 }
 
 macro_rules! floats {
-    ($($T:ty, $from:ident, |$integer:ident| $from_integer:expr, |$value:ident| $from_f64:expr, $around:expr;)*) => {$(
+    ($($T:ty, $from:ident;)*) => {$(
         impl Num for $T {
             little_endian!();
 
             fn cast<T: Num>(self) -> T {
-                T::$from(f64::from(self))
+                T::$from(self)
             }
 
-            fn from_i64($integer: i64) -> Self {
-                $from_integer
+            fn from_i64(value: i64) -> Self {
+                value as Self
             }
 
-            fn from_u64($integer: u64) -> Self {
-                $from_integer
+            fn from_u64(value: u64) -> Self {
+                value as Self
             }
 
-            fn from_f64($value: f64) -> Self {
-                $from_f64
+            fn from_f64(value: f64) -> Self {
+                value as Self
+            }
+
+            fn from_half(value: f16) -> Self {
+                match size_of::<Self>() {
+                    4 => half_to_single(value).into(),
+                    _ => half_to_double(value) as Self,
+                }
+            }
+
+            fn from_single(value: f32) -> Self {
+                value.into()
             }
 
             fn add(self, other: Self) -> Self {
-                self + other
+                // Of two NaNs it is the first, in whichever order the compiler adds them.
+                if self.is_nan() { self + self } else { self + other }
             }
 
             fn diff(self, other: Self) -> Self {
@@ -488,7 +540,7 @@ macro_rules! floats {
             }
 
             fn around(self) -> Self {
-                $around(self)
+                self.round_ties_even()
             }
         }
 
@@ -501,11 +553,62 @@ macro_rules! floats {
 }
 
 floats! {
-    f16, from_half, |value| to_f16(value as f64), |value| to_f16(value), |value: Self| {
-        f16::from_f32(f32::from(value).round_ties_even())
-    };
-    f32, from_f64, |value| value as Self, |value| value as Self, Self::round_ties_even;
-    f64, from_f64, |value| value as Self, |value| value, Self::round_ties_even;
+    f32, from_single;
+    f64, from_f64;
+}
+
+/// As NumPy, calculates with `float32` and rounds. That is the nearest `float16` for one operation.
+impl Num for f16 {
+    little_endian!();
+
+    fn cast<T: Num>(self) -> T {
+        T::from_half(self)
+    }
+
+    fn from_i64(value: i64) -> Self {
+        Self::from_f64(value as f64)
+    }
+
+    fn from_u64(value: u64) -> Self {
+        Self::from_f64(value as f64)
+    }
+
+    fn from_f64(value: f64) -> Self {
+        double_to_half(value)
+    }
+
+    fn from_half(value: f16) -> Self {
+        value
+    }
+
+    fn from_single(value: f32) -> Self {
+        single_to_half(value)
+    }
+
+    fn add(self, other: Self) -> Self {
+        // Of two NaNs NumPy's loop keeps the second.
+        single_to_half(half_to_single(other).add(half_to_single(self)))
+    }
+
+    fn diff(self, other: Self) -> Self {
+        single_to_half(half_to_single(self) - half_to_single(other))
+    }
+}
+
+impl Real for f16 {
+    fn multiply(self, other: Self) -> Self {
+        single_to_half(half_to_single(self) * half_to_single(other))
+    }
+
+    fn around(self) -> Self {
+        single_to_half(half_to_single(self).round_ties_even())
+    }
+}
+
+impl Float for f16 {
+    fn divide(self, other: Self) -> Self {
+        single_to_half(half_to_single(self) / half_to_single(other))
+    }
 }
 
 impl Num for Bool {
@@ -535,8 +638,8 @@ impl Num for Bool {
         Self(value != 0.0)
     }
 
-    fn from_complex(real: f64, imaginary: f64) -> Self {
-        Self(real != 0.0 || imaginary != 0.0)
+    fn from_complex<P: Float>(real: P, imaginary: P) -> Self {
+        Self(real.cast::<Self>().0 || imaginary.cast::<Self>().0)
     }
 
     fn add(self, other: Self) -> Self {
@@ -564,7 +667,7 @@ impl<P: Float> Num for Complex<P> {
     }
 
     fn cast<T: Num>(self) -> T {
-        T::from_complex(self.0.cast::<f64>(), self.1.cast::<f64>())
+        T::from_complex(self.0, self.1)
     }
 
     fn from_i64(value: i64) -> Self {
@@ -579,12 +682,24 @@ impl<P: Float> Num for Complex<P> {
         Self(P::from_f64(value), P::from_f64(0.0))
     }
 
-    fn from_complex(real: f64, imaginary: f64) -> Self {
-        Self(P::from_f64(real), P::from_f64(imaginary))
+    fn from_half(value: f16) -> Self {
+        Self(P::from_half(value), P::from_f64(0.0))
+    }
+
+    fn from_single(value: f32) -> Self {
+        Self(P::from_single(value), P::from_f64(0.0))
+    }
+
+    fn from_complex<Q: Float>(real: Q, imaginary: Q) -> Self {
+        Self(real.cast(), imaginary.cast())
     }
 
     fn add(self, other: Self) -> Self {
-        Self(self.0.add(other.0), self.1.add(other.1))
+        // Of two NaNs NumPy's loop for complex64 keeps the second.
+        match P::SIZE {
+            4 => Self(other.0.add(self.0), other.1.add(self.1)),
+            _ => Self(self.0.add(other.0), self.1.add(other.1)),
+        }
     }
 
     fn diff(self, other: Self) -> Self {
