@@ -16,9 +16,13 @@ mod filter;
 pub(crate) mod fixedscaleoffset;
 pub(crate) mod fletcher32;
 pub(crate) mod gzip;
+#[cfg(test)]
+mod hostile;
 mod inflate;
 pub(crate) mod jenkins_lookup3;
 pub(crate) mod json2;
+#[cfg(test)]
+mod known;
 pub(crate) mod lz4;
 pub(crate) mod lzma;
 pub(crate) mod mixed_endian;

@@ -1,0 +1,238 @@
+//! BloscLZ, the compressor of blosc's own: a descendant of FastLZ.
+//!
+//! A stream is instructions of one byte and what belongs to it. Below 32 it copies so many bytes, and one, from the stream. Otherwise its upper three bits
+//! are the length of a match less 2, with 7 followed by bytes to add up to the first that is not 255; its lower five bits are the upper part of a
+//! distance less 1, of which another byte is the rest. Where these 13 bits are all set, two bytes follow with the distance less 8192, most significant first. The
+//! first instruction copies; its upper bits are ignored. The last one copies, since newer decoders want bytes after a match.
+
+use super::NAME;
+use crate::CodecError;
+
+/// The most bytes that one instruction copies from the stream.
+const MAX_COPY: usize = 32;
+
+/// The shortest match, and the longest that needs no more than one byte.
+const MIN_MATCH: usize = 3;
+const SHORT_MATCH: usize = 8;
+
+/// Distances from here on are written in two more bytes.
+const FAR: usize = 8192;
+const MAX_DISTANCE: usize = FAR + 0xffff;
+
+/// Matches from afar take four bytes or more, and have to be worth it.
+const MIN_FAR_MATCH: usize = 6;
+
+/// So many bytes at the end are always copied.
+const TAIL: usize = 12;
+
+/// How many places of four bytes are remembered, as a power of two.
+const HASH_BITS: u32 = 14;
+
+/// What the first instruction is marked with by every writer.
+const MARK: u8 = 1 << 5;
+
+/// Decodes a stream to exactly as many bytes as there is room for.
+pub(super) fn decompress(stream: &[u8], decoded: &mut [u8]) -> Result<(), CodecError> {
+    let mut input = stream.iter();
+    let mut done = 0_usize;
+    let mut control = input.next().map(|first| first & (MARK - 1));
+    while let Some(instruction) = control {
+        let end = match usize::from(instruction) {
+            copied if copied < MAX_COPY => {
+                let (bytes, rest) = input.as_slice().split_at_checked(copied + 1).ok_or_else(truncated)?;
+                let end = done + bytes.len();
+                decoded.get_mut(done..end).ok_or_else(too_long)?.copy_from_slice(bytes);
+                input = rest.iter();
+                end
+            }
+            matched => {
+                let mut next = || input.next().map(|byte| usize::from(*byte)).ok_or_else(truncated);
+                let mut len = (matched >> 5) + MIN_MATCH - 1;
+                if matched >> 5 == 7 {
+                    loop {
+                        let more = next()?;
+                        len = len.checked_add(more).ok_or_else(too_long)?;
+                        if more != 255 {
+                            break;
+                        }
+                    }
+                }
+                let mut distance = ((matched & 31) << 8) + next()? + 1;
+                if distance == FAR {
+                    distance += (next()? << 8) + next()?;
+                }
+                repeat(decoded, done, distance, len)?
+            }
+        };
+        done = end;
+        control = input.next().copied();
+    }
+    let wrong = CodecError::Malformed { codec: NAME, reason: "a stream is shorter than its block" };
+    if done == decoded.len() { Ok(()) } else { Err(wrong) }
+}
+
+/// Copies what lies `distance` before `done` to there, over itself where it is longer than that. Answers where it ends.
+fn repeat(decoded: &mut [u8], done: usize, distance: usize, len: usize) -> Result<usize, CodecError> {
+    let start = done
+        .checked_sub(distance)
+        .ok_or(CodecError::Malformed { codec: NAME, reason: "a match lies before its block" })?;
+    let end = done.checked_add(len).filter(|&end| end <= decoded.len()).ok_or_else(too_long)?;
+    if distance == 1 {
+        let byte = decoded.get(start).copied().unwrap_or_default();
+        decoded.get_mut(done..end).ok_or_else(too_long)?.fill(byte);
+        return Ok(end);
+    }
+    // Each copy at least doubles what there is to copy from.
+    let mut to = done;
+    while to < end {
+        let piece = (to - start).min(end - to);
+        decoded.copy_within(start..start + piece, to);
+        to += piece;
+    }
+    Ok(end)
+}
+
+/// Compresses; `None` where that makes the bytes no shorter.
+pub(super) fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut output = Vec::with_capacity(bytes.len());
+    let mut places = vec![0_u32; 1 << HASH_BITS];
+    let search_end = bytes.len().checked_sub(TAIL)?;
+    // The first bytes have nothing to match with.
+    let (mut copied, mut at) = (0, MIN_MATCH + 1);
+    while at < search_end {
+        let Some((distance, len)) = find(bytes, at, search_end, &mut places) else {
+            at += 1;
+            continue;
+        };
+        literals(&mut output, bytes.get(copied..at)?);
+        reference(&mut output, distance, len);
+        at += len;
+        copied = at;
+        if output.len() >= bytes.len() {
+            return None;
+        }
+    }
+    literals(&mut output, bytes.get(copied..)?);
+    *output.first_mut()? |= MARK;
+    (output.len() < bytes.len()).then_some(output)
+}
+
+/// The match at a place that the last place with the same four bytes gives, if it is worth writing: its distance and its length.
+fn find(bytes: &[u8], at: usize, end: usize, places: &mut [u32]) -> Option<(usize, usize)> {
+    let four = u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
+    let hash = four.wrapping_mul(0x9e37_79b1) >> (u32::BITS - HASH_BITS);
+    let place = places.get_mut(usize::try_from(hash).ok()?)?;
+    let before = usize::try_from(*place).ok()?;
+    *place = u32::try_from(at).ok()?;
+    let distance = at.checked_sub(before).filter(|distance| (1..=MAX_DISTANCE).contains(distance))?;
+    let len = common(bytes.get(before..)?, bytes.get(at..end)?);
+    let least = if distance < FAR { MIN_MATCH + 1 } else { MIN_FAR_MATCH };
+    (len >= least).then_some((distance, len))
+}
+
+/// How many bytes two slices begin with alike.
+fn common(first: &[u8], second: &[u8]) -> usize {
+    let alike = std::iter::zip(first.as_chunks::<8>().0, second.as_chunks::<8>().0).take_while(|(a, b)| a == b);
+    let whole = alike.count() * 8;
+    let rest = std::iter::zip(first.iter().skip(whole), second.iter().skip(whole));
+    whole + rest.take_while(|(a, b)| a == b).count()
+}
+
+fn literals(output: &mut Vec<u8>, bytes: &[u8]) {
+    for bytes in bytes.chunks(MAX_COPY) {
+        output.push((bytes.len() - 1) as u8);
+        output.extend_from_slice(bytes);
+    }
+}
+
+/// Writes a match.
+fn reference(output: &mut Vec<u8>, distance: usize, len: usize) {
+    let near = (distance - 1).min(FAR - 1);
+    let upper = (near >> 8) as u8;
+    if len <= SHORT_MATCH {
+        output.push((((len + 1 - MIN_MATCH) << 5) as u8) | upper);
+    } else {
+        output.push((7 << 5) | upper);
+        let mut more = len - SHORT_MATCH - 1;
+        while more >= 255 {
+            output.push(255);
+            more -= 255;
+        }
+        output.push(more as u8);
+    }
+    output.push(near as u8);
+    if distance >= FAR {
+        output.extend_from_slice(&((distance - FAR) as u16).to_be_bytes());
+    }
+}
+
+fn truncated() -> CodecError {
+    CodecError::Malformed { codec: NAME, reason: "a stream ends too early" }
+}
+
+fn too_long() -> CodecError {
+    CodecError::Malformed { codec: NAME, reason: "a stream is longer than its block" }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Bytes that repeat themselves at some distance.
+    fn periodic(len: usize, period: usize) -> Vec<u8> {
+        let noise = |at: usize| (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17).wrapping_mul(31) as u8;
+        (0..len).map(|at| noise(at % period)).collect()
+    }
+
+    #[test]
+    fn every_kind_of_match_is_written_and_read() {
+        for period in [1, 2, 3, 7, 31, 255, 256, 8190, 8191, 8192, 8193, 8194, 60000, MAX_DISTANCE, MAX_DISTANCE + 1] {
+            for len in [64, 300, 20000, 3 * period + 100] {
+                let bytes = periodic(len, period);
+                let Some(stream) = compress(&bytes) else {
+                    assert!(len < 2 * period + 100 || period > MAX_DISTANCE || len < 100, "{period} {len}");
+                    continue;
+                };
+                let mut decoded = vec![0; len];
+                decompress(&stream, &mut decoded).unwrap();
+                assert!(decoded == bytes, "{period} {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn lies_are_refused() {
+        let mut decoded = [0; 64];
+        let cases: [(&[u8], &str); 6] = [
+            (&[], "nothing"),
+            (&[31, 1, 2], "fewer bytes than it copies"),
+            (&[0, 9, 0x20, 5], "a match before the block"),
+            (&[0, 9, 0xe0, 255, 255, 0, 0], "a match beyond the block"),
+            (&[0, 9, 0xe0, 255], "a length without an end"),
+            (&[0, 9, 0x3f, 255, 0], "half a distance"),
+        ];
+        for (stream, lie) in cases {
+            assert!(decompress(stream, &mut decoded).is_err(), "{lie}");
+        }
+        decompress(&[0, 9, 0xe0, 53, 0, 0, 7], &mut decoded).unwrap();
+        assert_eq!((decoded[0], decoded[62], decoded[63]), (9, 9, 7));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_compressed_is_decompressed(bytes in prop::collection::vec(0..4_u8, 0..3000)) {
+            if let Some(stream) = compress(&bytes) {
+                let mut decoded = vec![0; bytes.len()];
+                decompress(&stream, &mut decoded).unwrap();
+                prop_assert_eq!(decoded, bytes);
+            }
+        }
+
+        #[test]
+        fn no_stream_does_harm(stream in prop::collection::vec(any::<u8>(), 0..300), room in 0..2000_usize) {
+            let _ = decompress(&stream, &mut vec![0; room]);
+        }
+    }
+}

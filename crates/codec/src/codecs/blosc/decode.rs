@@ -1,0 +1,154 @@
+//! From a frame to bytes.
+
+use bytes::Bytes;
+use snap::raw::decompress_len;
+
+use super::{
+    NAME, blosclz,
+    frame::{Compressor, Frame, HEADER, Shuffle, malformed},
+    shuffle::{unshuffle, unshuffle_bits},
+};
+use crate::{
+    CodecError,
+    codecs::{
+        bounded::{finish, justified},
+        inflate::{self, Wrapper},
+        lz4, zstd,
+    },
+};
+
+/// What blocks are in before they are elements again.
+#[derive(Default)]
+struct Scratch {
+    shuffled: Vec<u8>,
+    planes: Vec<u8>,
+}
+
+/// Decodes a frame of at most `limit` bytes.
+pub(super) fn decode(encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
+    let frame = Frame::parse(&encoded)?;
+    if frame.len as u64 > limit {
+        return Err(CodecError::TooLong { codec: NAME, limit });
+    }
+    if frame.stored {
+        let stored = encoded.slice(HEADER..);
+        let wrong = CodecError::Length { codec: NAME, expected: frame.len as u64, found: stored.len() as u64 };
+        return if stored.len() == frame.len { Ok(stored) } else { Err(wrong) };
+    }
+    if frame.len == 0 {
+        return Ok(Bytes::new());
+    }
+    let blocks = frame.len.div_ceil(frame.block_size);
+    let starts = encoded.get(HEADER..).unwrap_or_default().as_chunks::<4>().0;
+    let starts = starts.get(..blocks).ok_or_else(|| malformed("there are fewer blocks than declared"))?;
+    let mut decoded = Vec::with_capacity(justified(encoded.len(), frame.len as u64));
+    let mut scratch = Scratch::default();
+    for start in starts {
+        let done = decoded.len();
+        let block = frame.block_size.min(frame.len - done);
+        let start = usize::try_from(i32::from_le_bytes(*start)).ok().and_then(|start| encoded.get(start..));
+        let start = start.ok_or_else(|| malformed("a block lies outside the frame"))?;
+        let streams = streams(&frame, start, block)?;
+        // Only now is it known that the streams could be as long as is claimed.
+        decoded.resize(done + block, 0);
+        decode_block(&frame, &streams, decoded.get_mut(done..).unwrap_or_default(), &mut scratch)?;
+    }
+    Ok(finish(decoded))
+}
+
+/// Finds the streams of a block of so many bytes, each of which could become its part of the block.
+fn streams<'a>(frame: &Frame, mut encoded: &'a [u8], block: usize) -> Result<Vec<&'a [u8]>, CodecError> {
+    let count = frame.streams(block);
+    if block % count != 0 {
+        return Err(malformed("a block cannot be split into its streams"));
+    }
+    let part = block / count;
+    let mut streams = Vec::with_capacity(count);
+    for _ in 0..count {
+        let (len, rest) =
+            encoded.split_first_chunk::<4>().ok_or_else(|| malformed("a stream lies outside the frame"))?;
+        let len = usize::try_from(i32::from_le_bytes(*len)).ok();
+        let (stream, rest) = len
+            .and_then(|len| rest.split_at_checked(len))
+            .ok_or_else(|| malformed("a stream lies outside the frame"))?;
+        if part as u64 > longest(frame.compressor, stream) {
+            return Err(malformed("a stream is too short for its block"));
+        }
+        streams.push(stream);
+        encoded = rest;
+    }
+    Ok(streams)
+}
+
+/// How many bytes a stream could yield.
+fn longest(compressor: Compressor, stream: &[u8]) -> u64 {
+    /// A match of deflate is at most 258 bytes, and at least two bits.
+    const DEFLATE: u64 = 1032;
+    /// A block of zstd is at most 128 KiB, and at least four bytes.
+    const ZSTD: u64 = 32 << 10;
+    let len = stream.len() as u64;
+    match compressor {
+        // Each byte of a match's length stands for 255.
+        Compressor::BloscLz | Compressor::Lz4 => len.saturating_mul(lz4::MAX_RATIO),
+        // A copy is at most 64 bytes, and three bytes.
+        Compressor::Snappy => len.saturating_mul(64),
+        Compressor::Zlib => len.saturating_mul(DEFLATE),
+        Compressor::Zstd => len.saturating_mul(ZSTD),
+    }
+}
+
+fn decode_block(frame: &Frame, streams: &[&[u8]], decoded: &mut [u8], scratch: &mut Scratch) -> Result<(), CodecError> {
+    let Scratch { shuffled, planes } = scratch;
+    match frame.shuffle_of(decoded.len()) {
+        Shuffle::None => decode_streams(frame.compressor, streams, decoded),
+        Shuffle::Bytes => {
+            shuffled.resize(decoded.len(), 0);
+            decode_streams(frame.compressor, streams, shuffled)?;
+            unshuffle(frame.type_size, shuffled, decoded);
+            Ok(())
+        }
+        Shuffle::Bits => {
+            shuffled.resize(decoded.len(), 0);
+            planes.resize(decoded.len(), 0);
+            decode_streams(frame.compressor, streams, shuffled)?;
+            unshuffle_bits(frame.type_size, shuffled, planes, decoded);
+            Ok(())
+        }
+    }
+}
+
+/// Decodes streams to parts of one length.
+fn decode_streams(compressor: Compressor, streams: &[&[u8]], decoded: &mut [u8]) -> Result<(), CodecError> {
+    let part = decoded.len().checked_div(streams.len()).unwrap_or(0).max(1);
+    let parts = decoded.chunks_exact_mut(part);
+    for (stream, part) in streams.iter().zip(parts) {
+        match stream.len() == part.len() {
+            // What could not be compressed is as it is.
+            true => part.copy_from_slice(stream),
+            false => decode_stream(compressor, stream, part)?,
+        }
+    }
+    Ok(())
+}
+
+fn decode_stream(compressor: Compressor, stream: &[u8], decoded: &mut [u8]) -> Result<(), CodecError> {
+    let shorter = || malformed("a stream is shorter than its block");
+    match compressor {
+        Compressor::BloscLz => blosclz::decompress(stream, decoded),
+        Compressor::Lz4 => lz4::decode_block(stream, decoded, NAME),
+        Compressor::Zlib => inflate::exactly(Wrapper::Zlib, stream, decoded)
+            .map_err(|source| CodecError::Library { codec: NAME, source: Box::new(source) }),
+        Compressor::Zstd => {
+            let found = zstd::decode_into(stream, decoded)
+                .map_err(|source| CodecError::Library { codec: NAME, source: Box::new(source) })?;
+            if found == decoded.len() { Ok(()) } else { Err(shorter()) }
+        }
+        Compressor::Snappy => {
+            let failed = |source| CodecError::Library { codec: NAME, source: Box::new(source) };
+            if decompress_len(stream).map_err(failed)? != decoded.len() {
+                return Err(shorter());
+            }
+            snap::raw::Decoder::new().decompress(stream, decoded).map(drop).map_err(failed)
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! From bytes to a frame.
+
+use std::io;
+
+use ::lz4::block::{self, CompressionMode};
+use bytes::Bytes;
+
+use super::{
+    CompressorName, NAME, blosclz,
+    frame::{Compressor, Frame, HEADER, MIN_STREAM, Shuffle, can_split, malformed},
+    shuffle::{shuffle, shuffle_bits},
+};
+use crate::{
+    CodecError,
+    codecs::inflate::{self, Wrapper},
+};
+
+/// How bytes are encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) name: CompressorName,
+    /// 0 to 9.
+    pub(super) level: u8,
+    pub(super) shuffle: Shuffle,
+    /// At least 1. One above 255 does not fit the header, and is as if it were 1.
+    pub(super) type_size: usize,
+    /// 0 chooses it by the level.
+    pub(super) block_size: usize,
+}
+
+/// The largest block that leaves the numbers of the container their signs.
+const MAX_BLOCK: usize = (i32::MAX as usize - 1024) / 3;
+
+/// Encodes bytes.
+pub(super) fn encode(settings: &Settings, decoded: &Bytes) -> Result<Bytes, CodecError> {
+    let frame = settings.frame(decoded.len());
+    let compressed = match frame.stored {
+        true => None,
+        false => compress(settings, &frame, decoded)?,
+    };
+    let (frame, body) = match &compressed {
+        Some(body) => (frame, &body[..]),
+        None => (Frame { stored: true, ..frame }, &decoded[..]),
+    };
+    let len = HEADER.saturating_add(body.len());
+    let header = frame.header(len).ok_or_else(|| malformed("there are more bytes than the format can hold"))?;
+    Ok([&header, body].concat().into())
+}
+
+impl Settings {
+    /// The frame for so many bytes.
+    fn frame(&self, len: usize) -> Frame {
+        let compressor = match self.name {
+            CompressorName::Blosclz => Compressor::BloscLz,
+            CompressorName::Lz4 | CompressorName::Lz4hc => Compressor::Lz4,
+            CompressorName::Snappy => Compressor::Snappy,
+            CompressorName::Zlib => Compressor::Zlib,
+            CompressorName::Zstd => Compressor::Zstd,
+        };
+        let type_size = if self.type_size > usize::from(u8::MAX) { 1 } else { self.type_size.max(1) };
+        let block_size = self.block_size(len, type_size);
+        // Readers from before there were unsplit blocks split all that can be, but they know no zstd.
+        let split = compressor != Compressor::Zstd && can_split(type_size, block_size);
+        let stored = self.level == 0 || len < MIN_STREAM;
+        Frame { compressor, shuffle: self.shuffle, stored, split, type_size, len, block_size }
+    }
+
+    /// A multiple of the size of an element: blocks that fit the caches, larger ones for higher levels and for compressors that take their time.
+    fn block_size(&self, len: usize, type_size: usize) -> usize {
+        let thorough = matches!(self.name, CompressorName::Lz4hc | CompressorName::Zlib | CompressorName::Zstd);
+        let size = match self.block_size {
+            0 => {
+                let size = match self.level {
+                    0 | 1 => 16 << 10,
+                    2 => 32 << 10,
+                    3 => 64 << 10,
+                    4 | 5 => 128 << 10,
+                    _ => 256 << 10,
+                };
+                let size = if thorough { size * 2 } else { size };
+                let splits = self.name != CompressorName::Zstd && can_split(type_size, size);
+                if splits { (size * type_size).clamp(64 << 10, 1 << 20) } else { size }
+            }
+            size => size.clamp(MIN_STREAM, MAX_BLOCK),
+        };
+        let size = size.min(len);
+        if size > type_size { size - size % type_size } else { size.max(1) }
+    }
+}
+
+/// All blocks after the table of where they start; `None` where that is no shorter than the bytes.
+fn compress(settings: &Settings, frame: &Frame, decoded: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
+    let blocks = decoded.chunks(frame.block_size);
+    let mut body = vec![0; blocks.len() * 4];
+    let mut starts = Vec::with_capacity(body.len());
+    let (mut shuffled, mut planes) = (Vec::new(), Vec::new());
+    for block in blocks {
+        let start = i32::try_from(HEADER + body.len()).map_err(|_| malformed("the blocks are too long"))?;
+        starts.extend_from_slice(&start.to_le_bytes());
+        shuffled.resize(block.len(), 0);
+        let bytes = match frame.shuffle_of(block.len()) {
+            Shuffle::None => block,
+            Shuffle::Bytes => {
+                shuffle(frame.type_size, block, &mut shuffled);
+                &shuffled
+            }
+            Shuffle::Bits => {
+                planes.resize(block.len(), 0);
+                shuffle_bits(frame.type_size, block, &mut planes, &mut shuffled);
+                &shuffled
+            }
+        };
+        for part in bytes.chunks_exact(block.len() / frame.streams(block.len())) {
+            let stream = compress_stream(settings, part)?.filter(|stream| stream.len() < part.len());
+            let stream = stream.as_deref().unwrap_or(part);
+            let len = i32::try_from(stream.len()).map_err(|_| malformed("the blocks are too long"))?;
+            body.extend_from_slice(&len.to_le_bytes());
+            body.extend_from_slice(stream);
+        }
+        if body.len() >= decoded.len() {
+            return Ok(None);
+        }
+    }
+    if let Some(table) = body.get_mut(..starts.len()) {
+        table.copy_from_slice(&starts);
+    }
+    Ok(Some(body))
+}
+
+/// Compresses one stream; `None` where that makes it no shorter.
+fn compress_stream(settings: &Settings, bytes: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
+    let io = |source: io::Error| CodecError::Library { codec: NAME, source: Box::new(source) };
+    let level = i32::from(settings.level);
+    match settings.name {
+        CompressorName::Blosclz => Ok(blosclz::compress(bytes)),
+        CompressorName::Lz4 => {
+            block::compress(bytes, Some(CompressionMode::FAST(10 - level)), false).map(Some).map_err(io)
+        }
+        CompressorName::Lz4hc => {
+            block::compress(bytes, Some(CompressionMode::HIGHCOMPRESSION(level)), false).map(Some).map_err(io)
+        }
+        CompressorName::Snappy => snap::raw::Encoder::new()
+            .compress_vec(bytes)
+            .map(Some)
+            .map_err(|source| CodecError::Library { codec: NAME, source: Box::new(source) }),
+        CompressorName::Zlib => {
+            let level = i8::try_from(level).unwrap_or(-1);
+            inflate::deflate(Wrapper::Zlib, level, bytes, NAME).map(Some)
+        }
+        CompressorName::Zstd => {
+            // Levels of zstd go to 22. Those of blosc are spread over them.
+            let level = match level {
+                9 => 22,
+                8 => 20,
+                level => level * 2 - 1,
+            };
+            ::zstd::bulk::compress(bytes, level).map(Some).map_err(io)
+        }
+    }
+}

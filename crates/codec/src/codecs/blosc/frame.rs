@@ -1,0 +1,138 @@
+//! The container: what is before the blocks, and how blocks are divided.
+
+use super::NAME;
+use crate::CodecError;
+
+/// What is before everything else.
+pub(super) const HEADER: usize = 16;
+
+/// The format of the container, and of what each compressor writes.
+const FORMAT: u8 = 2;
+const COMPRESSOR_FORMAT: u8 = 1;
+
+/// Flags; the upper three bits are the compressor.
+const BYTE_SHUFFLE: u8 = 1;
+const STORED: u8 = 2;
+const BIT_SHUFFLE: u8 = 4;
+const FUTURE: u8 = 8;
+const UNSPLIT: u8 = 16;
+const COMPRESSOR_SHIFT: u32 = 5;
+
+/// A block is split into one stream for each byte of an element where elements have at most so many bytes, and each stream at least so many.
+const MAX_SPLITS: usize = 16;
+pub(super) const MIN_STREAM: usize = 128;
+
+/// The compressors that there are, as the container numbers them. LZ4HC writes what LZ4 does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compressor {
+    BloscLz,
+    Lz4,
+    Snappy,
+    Zlib,
+    Zstd,
+}
+
+/// What happens to a block's bytes before they are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shuffle {
+    None,
+    Bytes,
+    Bits,
+}
+
+/// What the header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) compressor: Compressor,
+    pub(super) shuffle: Shuffle,
+    /// Whether the bytes follow as they are.
+    pub(super) stored: bool,
+    pub(super) split: bool,
+    /// The size of an element.
+    pub(super) type_size: usize,
+    /// How many bytes are decoded in all, and in each block but the last, which may have fewer.
+    pub(super) len: usize,
+    pub(super) block_size: usize,
+}
+
+impl Frame {
+    /// Reads the header of `encoded`, which has to be as long as that says.
+    pub(super) fn parse(encoded: &[u8]) -> Result<Self, CodecError> {
+        let (header, _) = encoded.split_first_chunk::<HEADER>().ok_or_else(|| malformed("there is no header"))?;
+        let [format, compressor_format, flags, type_size, numbers @ ..] = header;
+        let mut numbers = numbers.as_chunks::<4>().0.iter().map(|bytes| i32::from_le_bytes(*bytes));
+        let mut number = || usize::try_from(numbers.next()?).ok();
+        let (len, block_size, encoded_len) = (number(), number(), number());
+        if *format != FORMAT || flags & FUTURE != 0 {
+            return Err(malformed("the format is of another version"));
+        }
+        if encoded_len != Some(encoded.len()) {
+            return Err(malformed("the length is not the one in the header"));
+        }
+        let (Some(len), Some(block_size)) = (len, block_size) else {
+            return Err(malformed("a length is negative"));
+        };
+        let compressor = match flags >> COMPRESSOR_SHIFT {
+            0 => Compressor::BloscLz,
+            1 => Compressor::Lz4,
+            2 => Compressor::Snappy,
+            3 => Compressor::Zlib,
+            4 => Compressor::Zstd,
+            _ => return Err(malformed("there is no such compressor")),
+        };
+        let stored = flags & STORED != 0;
+        if *compressor_format != COMPRESSOR_FORMAT && !stored {
+            return Err(malformed("the compressor is of another version"));
+        }
+        if *type_size == 0 || (len > 0 && (block_size == 0 || block_size > len)) {
+            return Err(malformed("there are no such elements or blocks"));
+        }
+        let shuffle = match flags & (BYTE_SHUFFLE | BIT_SHUFFLE) {
+            0 => Shuffle::None,
+            BIT_SHUFFLE => Shuffle::Bits,
+            _ => Shuffle::Bytes,
+        };
+        let split = flags & UNSPLIT == 0;
+        Ok(Self { compressor, shuffle, stored, split, type_size: usize::from(*type_size), len, block_size })
+    }
+
+    /// The header of a frame of `encoded_len` bytes; `None` where that, or another number, is too large for it.
+    pub(super) fn header(&self, encoded_len: usize) -> Option<[u8; HEADER]> {
+        let mut flags = (self.compressor as u8) << COMPRESSOR_SHIFT;
+        flags |= match self.shuffle {
+            Shuffle::None => 0,
+            Shuffle::Bytes => BYTE_SHUFFLE,
+            Shuffle::Bits => BIT_SHUFFLE,
+        };
+        flags |= if self.stored { STORED } else { 0 };
+        flags |= if self.split { 0 } else { UNSPLIT };
+        let mut header = [FORMAT, COMPRESSOR_FORMAT, flags, u8::try_from(self.type_size).ok()?].to_vec();
+        for number in [self.len, self.block_size, encoded_len] {
+            header.extend_from_slice(&i32::try_from(number).ok()?.to_le_bytes());
+        }
+        header.try_into().ok()
+    }
+
+    /// Into how many streams of one length a block of so many bytes is split.
+    pub(super) fn streams(&self, block: usize) -> usize {
+        if self.split && block == self.block_size && can_split(self.type_size, block) { self.type_size } else { 1 }
+    }
+
+    /// What is done to a block of so many bytes.
+    pub(super) fn shuffle_of(&self, block: usize) -> Shuffle {
+        match self.shuffle {
+            Shuffle::Bytes if self.type_size > 1 => Shuffle::Bytes,
+            Shuffle::Bits if block >= self.type_size => Shuffle::Bits,
+            _ => Shuffle::None,
+        }
+    }
+}
+
+/// Whether blocks of so many bytes can be split into streams for each byte of an element.
+pub(super) fn can_split(type_size: usize, block: usize) -> bool {
+    type_size <= MAX_SPLITS && block.checked_div(type_size).is_some_and(|stream| stream >= MIN_STREAM)
+}
+
+pub(super) fn malformed(reason: &'static str) -> CodecError {
+    CodecError::Malformed { codec: NAME, reason }
+}

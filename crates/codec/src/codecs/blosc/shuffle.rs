@@ -1,0 +1,218 @@
+//! Bytes and bits of elements in planes, and back.
+//!
+//! Shuffled, the first bytes of all elements come first, then the second ones, and so on; bytes after the last whole element stay where they are. Bit by
+//! bit, each of these planes is eight planes, of the lowest bits first, and the first of eight elements has the lowest bit of a byte.
+//!
+//! Elements are put together by doubling: planes of bytes to pairs, these to fours, and so on, a piece at a time. The compiler makes vector
+//! instructions of each step, which it does not of gathering all bytes of an element at once: 13 instead of 4.7 GB/s for 8-byte elements.
+
+use std::{array, iter::zip};
+
+/// How many elements are put together at a time, so that what is in between stays in the nearest cache.
+const PIECE: usize = 256;
+
+/// Puts the bytes of elements of `size` bytes together. Both slices have one length.
+pub(super) fn unshuffle(size: usize, planes: &[u8], elements: &mut [u8]) {
+    let count = elements.len().checked_div(size).unwrap_or(0);
+    let whole = count.saturating_mul(size);
+    let (Some((planes, rest)), Some((elements, end))) =
+        (planes.split_at_checked(whole), elements.split_at_mut_checked(whole))
+    else {
+        return;
+    };
+    end.copy_from_slice(rest);
+    match size {
+        0 => {}
+        1 => elements.copy_from_slice(planes),
+        2 => join(planes, elements, two),
+        4 => join(planes, elements, four),
+        8 => join(planes, elements, eight),
+        16 => join(planes, elements, sixteen),
+        _ => {
+            for (place, plane) in planes.chunks_exact(count.max(1)).enumerate() {
+                let places = elements.iter_mut().skip(place).step_by(size);
+                zip(places, plane).for_each(|(to, from)| *to = *from);
+            }
+        }
+    }
+}
+
+/// Takes the bytes of elements of `size` bytes apart. Both slices have one length.
+pub(super) fn shuffle(size: usize, elements: &[u8], planes: &mut [u8]) {
+    let count = elements.len().checked_div(size).unwrap_or(0);
+    let whole = count.saturating_mul(size);
+    let (Some((elements, rest)), Some((planes, end))) =
+        (elements.split_at_checked(whole), planes.split_at_mut_checked(whole))
+    else {
+        return;
+    };
+    end.copy_from_slice(rest);
+    for (place, plane) in planes.chunks_exact_mut(count.max(1)).enumerate() {
+        let places = elements.iter().skip(place).step_by(size.max(1));
+        zip(plane, places).for_each(|(to, from)| *to = *from);
+    }
+}
+
+/// Puts the bits of elements of `size` bytes together. All slices have one length; what is in `planes` is lost.
+pub(super) fn unshuffle_bits(size: usize, bits: &[u8], planes: &mut [u8], elements: &mut [u8]) {
+    let Some(whole) = shuffled_bits(size, elements.len()) else {
+        elements.copy_from_slice(bits);
+        return;
+    };
+    let count = whole / size;
+    let (Some((rows, rest)), Some((joined, end))) = (bits.split_at_checked(whole), planes.split_at_mut_checked(whole))
+    else {
+        return;
+    };
+    end.copy_from_slice(rest);
+    for (rows, plane) in zip(rows.chunks_exact(count), joined.chunks_exact_mut(count)) {
+        join(rows, plane, eight);
+        transpose_bits(plane);
+    }
+    unshuffle(size, planes, elements);
+}
+
+/// Takes the bits of elements of `size` bytes apart. All slices have one length; what is in `planes` is lost.
+pub(super) fn shuffle_bits(size: usize, elements: &[u8], planes: &mut [u8], bits: &mut [u8]) {
+    let Some(whole) = shuffled_bits(size, elements.len()) else {
+        bits.copy_from_slice(elements);
+        return;
+    };
+    let count = whole / size;
+    shuffle(size, elements, planes);
+    let (Some((planes, rest)), Some((rows, end))) =
+        (planes.split_at_mut_checked(whole), bits.split_at_mut_checked(whole))
+    else {
+        return;
+    };
+    end.copy_from_slice(rest);
+    for (plane, rows) in zip(planes.chunks_exact_mut(count), rows.chunks_exact_mut(count)) {
+        transpose_bits(plane);
+        shuffle(8, plane, rows);
+    }
+}
+
+/// How many bytes of a block have their bits shuffled: all whole elements, where they are a multiple of eight, and none otherwise.
+fn shuffled_bits(size: usize, len: usize) -> Option<usize> {
+    let count = len.checked_div(size)?;
+    (count > 0 && count % 8 == 0).then(|| count.saturating_mul(size))
+}
+
+/// Makes each eight bytes, of which each has one bit of eight elements, eight bytes of one element each; and back.
+fn transpose_bits(plane: &mut [u8]) {
+    for bytes in plane.as_chunks_mut::<8>().0 {
+        let mut bits = u64::from_le_bytes(*bytes);
+        for (mask, shift) in [(0x00aa_00aa_00aa_00aa, 7), (0x0000_cccc_0000_cccc, 14), (0x0000_0000_f0f0_f0f0, 28)] {
+            let moved = (bits ^ (bits >> shift)) & mask;
+            bits ^= moved ^ (moved << shift);
+        }
+        *bytes = bits.to_le_bytes();
+    }
+}
+
+/// Puts elements together from their planes, piece by piece.
+fn join<const N: usize>(planes: &[u8], elements: &mut [u8], piece: impl Fn([&[u8]; N], &mut [[u8; N]])) {
+    let elements = elements.as_chunks_mut::<N>().0;
+    let mut planes = planes.chunks_exact(elements.len().max(1));
+    let mut planes: [_; N] = array::from_fn(|_| planes.next().unwrap_or_default().chunks(PIECE));
+    for elements in elements.chunks_mut(PIECE) {
+        piece(planes.each_mut().map(|plane| plane.next().unwrap_or_default()), elements);
+    }
+}
+
+fn sixteen(planes: [&[u8]; 16], elements: &mut [[u8; 16]]) {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = planes;
+    let (mut first, mut second) = ([[0; 8]; PIECE], [[0; 8]; PIECE]);
+    eight([a, b, c, d, e, f, g, h], &mut first);
+    eight([i, j, k, l, m, n, o, p], &mut second);
+    interleave(&first, &second, elements);
+}
+
+fn eight(planes: [&[u8]; 8], elements: &mut [[u8; 8]]) {
+    let [a, b, c, d, e, f, g, h] = planes;
+    let (mut first, mut second) = ([[0; 4]; PIECE], [[0; 4]; PIECE]);
+    four([a, b, c, d], &mut first);
+    four([e, f, g, h], &mut second);
+    interleave(&first, &second, elements);
+}
+
+fn four(planes: [&[u8]; 4], elements: &mut [[u8; 4]]) {
+    let [a, b, c, d] = planes;
+    let (mut first, mut second) = ([[0; 2]; PIECE], [[0; 2]; PIECE]);
+    two([a, b], &mut first);
+    two([c, d], &mut second);
+    interleave(&first, &second, elements);
+}
+
+fn two(planes: [&[u8]; 2], elements: &mut [[u8; 2]]) {
+    let [a, b] = planes;
+    interleave(a.as_chunks::<1>().0, b.as_chunks::<1>().0, elements);
+}
+
+/// Appends each part of `second` to the one of `first`. The shortest slice decides how many.
+fn interleave<const HALF: usize, const WHOLE: usize>(
+    first: &[[u8; HALF]],
+    second: &[[u8; HALF]],
+    wholes: &mut [[u8; WHOLE]],
+) {
+    for ((whole, first), second) in wholes.iter_mut().zip(first).zip(second) {
+        if let Some((start, end)) = whole.split_at_mut_checked(HALF) {
+            start.copy_from_slice(first);
+            end.copy_from_slice(second);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn bytes_and_bits_have_their_places() {
+        let elements: Vec<u8> = (0..16).collect();
+        let mut planes = vec![0; 16];
+        shuffle(2, &elements, &mut planes);
+        assert_eq!(planes, [0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15]);
+        let (mut between, mut bits) = (vec![0; 16], vec![0; 16]);
+        shuffle_bits(2, &elements, &mut between, &mut bits);
+        // Of the low bytes 0, 2, … 14 the lowest bit is never set, the next in every second one, and so on.
+        assert_eq!(bits, [0, 0xaa, 0xcc, 0xf0, 0, 0, 0, 0, 0xff, 0xaa, 0xcc, 0xf0, 0, 0, 0, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn shuffling_is_undone(size in 1..40_usize, elements in prop::collection::vec(any::<u8>(), 0..6000)) {
+            let mut planes = vec![0; elements.len()];
+            let mut back = vec![0; elements.len()];
+            shuffle(size, &elements, &mut planes);
+            let whole = elements.len() / size * size;
+            for (place, byte) in elements[..whole].iter().enumerate() {
+                prop_assert_eq!(planes[place % size * (whole / size) + place / size], *byte);
+            }
+            unshuffle(size, &planes, &mut back);
+            prop_assert_eq!(&back, &elements);
+        }
+
+        #[test]
+        fn shuffling_bits_is_undone(size in 1..20_usize, count in 0..300_usize, rest in 0..20_usize, seed in any::<u64>()) {
+            let len = size * count + rest % size;
+            let elements: Vec<u8> = (0..len as u64).map(|at| (at.wrapping_mul(seed | 1) >> 23) as u8).collect();
+            let (mut planes, mut bits, mut back) = (vec![0; len], vec![0; len], vec![0; len]);
+            shuffle_bits(size, &elements, &mut planes, &mut bits);
+            if count % 8 == 0 {
+                for element in 0..count {
+                    for bit in 0..size * 8 {
+                        let whole = elements[element * size + bit / 8] >> (bit % 8) & 1;
+                        prop_assert_eq!(bits[bit * count / 8 + element / 8] >> (element % 8) & 1, whole);
+                    }
+                }
+            } else {
+                prop_assert_eq!(&bits, &elements);
+            }
+            unshuffle_bits(size, &bits, &mut planes, &mut back);
+            prop_assert_eq!(&back, &elements);
+        }
+    }
+}

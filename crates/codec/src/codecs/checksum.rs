@@ -1,0 +1,75 @@
+//! What checksums of four bytes share.
+
+use std::{fmt, sync::Arc};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use serde::Deserialize;
+
+use crate::{BytesToBytes, CodecError, EncodedLen, Resolved};
+
+/// How many bytes a checksum has.
+const LEN: u64 = 4;
+
+/// Where the checksum is: the little-endian four bytes before or after what it is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Location {
+    Start,
+    End,
+}
+
+/// A codec that adds a checksum.
+struct Checksum<F> {
+    codec: &'static str,
+    location: Location,
+    sum: F,
+}
+
+/// Makes the codec that adds what `sum` makes of the bytes.
+pub(super) fn checksum(
+    codec: &'static str,
+    location: Location,
+    sum: impl Fn(&[u8]) -> u32 + Send + Sync + 'static,
+) -> Resolved {
+    Resolved::BytesToBytes(Arc::new(Checksum { codec, location, sum }))
+}
+
+impl<F: Fn(&[u8]) -> u32 + Send + Sync> BytesToBytes for Checksum<F> {
+    fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
+        let (content, stored) = match self.location {
+            Location::Start => encoded.split_first_chunk::<4>().map(|(stored, content)| (content, stored)),
+            Location::End => encoded.split_last_chunk::<4>(),
+        }
+        .ok_or(CodecError::Length { codec: self.codec, expected: LEN, found: encoded.len() as u64 })?;
+        if content.len() as u64 > limit {
+            return Err(CodecError::TooLong { codec: self.codec, limit });
+        }
+        if (self.sum)(content) != u32::from_le_bytes(*stored) {
+            return Err(CodecError::Checksum { codec: self.codec });
+        }
+        Ok(encoded.slice_ref(content))
+    }
+
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+        let sum = (self.sum)(&decoded);
+        let mut encoded = BytesMut::with_capacity(decoded.len() + LEN as usize);
+        if self.location == Location::Start {
+            encoded.put_u32_le(sum);
+        }
+        encoded.extend_from_slice(&decoded);
+        if self.location == Location::End {
+            encoded.put_u32_le(sum);
+        }
+        Ok(encoded.freeze())
+    }
+
+    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+        EncodedLen::Exact(decoded.saturating_add(LEN))
+    }
+}
+
+impl<F> fmt::Debug for Checksum<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at the {:?}", self.codec, self.location)
+    }
+}

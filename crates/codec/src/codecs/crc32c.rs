@@ -1,0 +1,35 @@
+//! `crc32c`: the CRC-32 of Castagnoli after the bytes.
+//!
+//! Specification: [crc32c codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/crc32c/index.html), which has no configuration;
+//! [numcodecs.crc32c](https://numcodecs.readthedocs.io/en/stable/checksum32.html), which has a location, by default `end`. It is read in v3 as well.
+//!
+//! ```json
+//! {"location": "end"}
+//! ```
+//!
+//! Limits: what is decoded is the encoded bytes without four of them; nothing is copied.
+
+use meta::codecs::{CodecSpec, Namespace};
+use serde::Deserialize;
+
+use super::checksum::{Location, checksum};
+use crate::{ChainError, Input, Plugin, Resolved, registry::configuration};
+
+const NAME: &str = "crc32c";
+
+pub(crate) static PLUGINS: &[Plugin] = &[
+    Plugin { namespace: Namespace::V3, name: NAME, resolve },
+    Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve },
+];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    location: Option<Location>,
+}
+
+fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+    input.bytes(spec)?;
+    let Configuration { location } = configuration(spec)?;
+    Ok(checksum(NAME, location.unwrap_or(Location::End), ::crc32c::crc32c))
+}

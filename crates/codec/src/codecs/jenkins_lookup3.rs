@@ -1,0 +1,148 @@
+//! `jenkins_lookup3`: the hash of Bob Jenkins after the bytes.
+//!
+//! Specification: [numcodecs.jenkins_lookup3](https://numcodecs.readthedocs.io/en/stable/checksum32.html), which is `hashlittle` of
+//! [lookup3](https://www.burtleburtle.net/bob/c/lookup3.c), as HDF5 has it.
+//!
+//! ```json
+//! {"initval": 0, "prefix": null}
+//! ```
+//!
+//! `prefix` is hashed before the bytes and not stored. numcodecs takes it as Python bytes, for which it has no JSON; here it is a list of their numbers.
+//! Limits: what is decoded is the encoded bytes without four of them; nothing is copied.
+
+use std::iter;
+
+use meta::codecs::{CodecSpec, Namespace};
+use serde::Deserialize;
+
+use super::checksum::{Location, checksum};
+use crate::{ChainError, Input, Plugin, Resolved, registry::configuration};
+
+const NAME: &str = "jenkins_lookup3";
+
+/// What the state begins with, before the length and the initial value.
+const SEED: u32 = 0xdead_beef;
+
+/// How many bytes are mixed at once.
+const BLOCK: usize = 12;
+
+pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    #[serde(default)]
+    initval: u32,
+    prefix: Option<Vec<u8>>,
+}
+
+/// The state of the hash.
+struct State {
+    a: u32,
+    b: u32,
+    c: u32,
+}
+
+fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+    input.bytes(spec)?;
+    let Configuration { initval, prefix } = configuration(spec)?;
+    let prefix = prefix.unwrap_or_default();
+    Ok(checksum(NAME, Location::End, move |bytes| lookup3(&prefix, bytes, initval)))
+}
+
+/// The hash of `prefix` and `bytes`.
+fn lookup3(prefix: &[u8], bytes: &[u8], initval: u32) -> u32 {
+    let len = prefix.len().wrapping_add(bytes.len());
+    // The hash takes the length modulo 2^32.
+    let start = SEED.wrapping_add(len as u32).wrapping_add(initval);
+    let mut state = State { a: start, b: start, c: start };
+    if len == 0 {
+        return start;
+    }
+    // The prefix is filled up to whole blocks with the first of the bytes, so that the rest is hashed where it is.
+    let fill = (BLOCK - prefix.len() % BLOCK) % BLOCK;
+    let (filling, rest) = bytes.split_at_checked(fill).unwrap_or((bytes, &[]));
+    let head: Vec<u8> = prefix.iter().chain(filling).copied().collect();
+    let mut blocks = head.chunks(BLOCK).chain(rest.chunks(BLOCK)).filter(|block| !block.is_empty());
+    let Some(mut last) = blocks.next() else { return start };
+    for block in blocks {
+        state.add(last);
+        state.mix();
+        last = block;
+    }
+    state.add(last);
+    state.last()
+}
+
+impl State {
+    /// Adds a block, which is as if filled up with zeros.
+    fn add(&mut self, block: &[u8]) {
+        let mut bytes = [0; BLOCK];
+        iter::zip(&mut bytes, block).for_each(|(to, from)| *to = *from);
+        let words: [u32; 3] = std::array::from_fn(|word| {
+            bytes.as_chunks::<4>().0.get(word).map_or(0, |bytes| u32::from_le_bytes(*bytes))
+        });
+        let [a, b, c] = words;
+        self.a = self.a.wrapping_add(a);
+        self.b = self.b.wrapping_add(b);
+        self.c = self.c.wrapping_add(c);
+    }
+
+    /// Mixes reversibly, between blocks.
+    fn mix(&mut self) {
+        let Self { a, b, c } = self;
+        for (first, second) in [(4, 6), (8, 16), (19, 4)] {
+            *a = a.wrapping_sub(*c) ^ c.rotate_left(first);
+            *c = c.wrapping_add(*b);
+            *b = b.wrapping_sub(*a) ^ a.rotate_left(second);
+            *a = a.wrapping_add(*c);
+            // The three change places from one pair of steps to the next.
+            (*a, *b, *c) = (*c, *a, *b);
+        }
+    }
+
+    /// Mixes what the last block left into one word.
+    fn last(self) -> u32 {
+        let Self { mut a, mut b, mut c } = self;
+        for (first, second, third) in [(14, 11, 25), (16, 4, 14)] {
+            c = (c ^ b).wrapping_sub(b.rotate_left(first));
+            a = (a ^ c).wrapping_sub(c.rotate_left(second));
+            b = (b ^ a).wrapping_sub(a.rotate_left(third));
+        }
+        (c ^ b).wrapping_sub(b.rotate_left(24))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_hashes() {
+        let known: [(&[u8], &[u8], u32, u32); 9] = [
+            (b"", b"abcdefghijklmnop", 0, 0x1134_7272),
+            (b"", b"", 0, 0xdead_beef),
+            (b"", b"abcdefghijkl", 0, 0x4012_f87b),
+            (b"", b"abcdefghijklmnop", 12345, 0x20dd_cfb2),
+            (b"", b"", 12345, 0xdead_ef28),
+            (b"", b"abcdefghijkl", 12345, 0xdf74_5c1b),
+            (b"ab", b"abcdefghijklmnop", 0, 0xfea0_5bf1),
+            (b"ab", b"", 0, 0xfbb3_a8df),
+            (b"ab", b"abcdefghijkl", 0, 0x5145_9eb2),
+        ];
+        for (prefix, bytes, initval, hash) in known {
+            assert_eq!(lookup3(prefix, bytes, initval), hash, "{prefix:?} {bytes:?} {initval}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_is_as_if_it_were_before_the_bytes() {
+        let bytes: Vec<u8> = (0..60).collect();
+        for split in 0..=bytes.len() {
+            for end in split..=bytes.len() {
+                let (prefix, rest) = (&bytes[..split], &bytes[split..end]);
+                assert_eq!(lookup3(prefix, rest, 7), lookup3(&[], &bytes[..end], 7), "{split} {end}");
+            }
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! `lzma`: xz, its predecessor, and raw streams.
+//!
+//! Specification: [numcodecs.lzma](https://numcodecs.readthedocs.io/en/stable/compression/lzma.html), which is Python's
+//! [`lzma`](https://docs.python.org/3/library/lzma.html); the [xz format](https://tukaani.org/xz/xz-file-format.txt). Formats are 1 (xz), 2 (alone)
+//! and 3 (raw, which needs filters); checks, in xz only, -1 (CRC64), 0, 1, 4 and 10; presets 0 to 9, with 2147483648 added for "extreme";
+//! filters those of Python: LZMA1 (in 2 and 3, alone), LZMA2, delta, and those of machine code, with the options that it has for them.
+//!
+//! ```json
+//! {"format": 3, "check": -1, "preset": null, "filters": [{"id": 3, "dist": 4}, {"id": 33, "preset": 1}]}
+//! ```
+//!
+//! Several streams one after the other are decoded to all of their contents, except raw ones; other bytes after the last are an error, where Python's
+//! `lzma` ignores them. xz with filters is decoded, where numcodecs refuses to. Limits: dictionaries of at most 128 MiB, be it by the configuration or by the
+//! stream (those of the presets have up to 64 MiB), and none larger than the chunk where we choose it; other output is allocated as it is
+//! decoded, beyond a small multiple of the input.
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use liblzma::stream::{Action, CONCATENATED, Check, Error, Filters, LzmaOptions, MatchFinder, Mode, Status, Stream};
+use meta::codecs::{CodecSpec, Namespace};
+use serde::Deserialize;
+
+use super::bounded::{Bounded, Decoder, Step, compressed_len};
+use crate::{
+    BytesToBytes, ChainError, CodecError, EncodedLen, Input, Plugin, Resolved,
+    registry::{configuration, refused},
+};
+
+const NAME: &str = "lzma";
+
+/// The largest dictionary.
+const MAX_DICTIONARY: u32 = 128 << 20;
+
+/// The smallest that the format knows.
+const MIN_DICTIONARY: u32 = 4096;
+
+/// How much memory a decoder may take: the largest dictionary, and what it needs beside it.
+const MEMORY: u64 = MAX_DICTIONARY as u64 + (2 << 20);
+
+/// Filters as Python numbers them.
+const DELTA: u64 = 3;
+const LZMA1: u64 = 0x4000_0000_0000_0001;
+const LZMA2: u64 = 33;
+
+/// The most filters that a stream has.
+const MAX_FILTERS: usize = 4;
+
+pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+
+/// How the compressed data is wrapped.
+#[derive(Clone, Copy, Debug)]
+enum Format {
+    Xz(Check),
+    Alone,
+    Raw,
+}
+
+struct Lzma {
+    format: Format,
+    filters: Vec<Filter>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    #[serde(default = "default_format")]
+    format: u32,
+    #[serde(default = "default_check")]
+    check: i32,
+    preset: Option<u32>,
+    filters: Option<Vec<Filter>>,
+}
+
+/// One filter. Which members it may have depends on its number.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Filter {
+    id: u64,
+    dist: Option<u32>,
+    start_offset: Option<u32>,
+    preset: Option<u32>,
+    dict_size: Option<u32>,
+    lc: Option<u32>,
+    lp: Option<u32>,
+    pb: Option<u32>,
+    mode: Option<u32>,
+    nice_len: Option<u32>,
+    mf: Option<u32>,
+    depth: Option<u32>,
+}
+
+/// A stream that `liblzma` decodes.
+struct Unpack(Stream);
+
+impl Decoder for Unpack {
+    fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<Step, CodecError> {
+        let before = self.0.total_in();
+        let status = self.0.process_vec(input, output, Action::Finish).map_err(library)?;
+        let used = self.0.total_in().saturating_sub(before);
+        Ok(Step { used, ended: matches!(status, Status::StreamEnd) })
+    }
+}
+
+impl Lzma {
+    /// A decoder of a stream that holds at most `limit` bytes.
+    fn decoder(&self, limit: u64) -> Result<Stream, Error> {
+        match self.format {
+            Format::Xz(_) => Stream::new_stream_decoder(MEMORY, CONCATENATED),
+            Format::Alone => Stream::new_lzma_decoder(MEMORY),
+            Format::Raw => Stream::new_raw_decoder(&filters(&self.filters, limit)?),
+        }
+    }
+
+    fn encoder(&self, len: u64) -> Result<Stream, Error> {
+        match self.format {
+            Format::Xz(check) => Stream::new_stream_encoder(&filters(&self.filters, len)?, check),
+            Format::Alone => match self.filters.as_slice() {
+                [filter] => Stream::new_lzma_encoder(&filter.options(len)?),
+                _ => Err(Error::Options),
+            },
+            Format::Raw => Stream::new_raw_encoder(&filters(&self.filters, len)?),
+        }
+    }
+}
+
+impl BytesToBytes for Lzma {
+    fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
+        let mut decoded = Bounded::new(NAME, encoded.len(), limit);
+        let mut rest = &encoded[..];
+        loop {
+            rest = decoded.append(&mut Unpack(self.decoder(limit).map_err(library)?), rest)?;
+            if rest.is_empty() {
+                return Ok(decoded.finish());
+            }
+            if matches!(self.format, Format::Raw) {
+                return Err(CodecError::Malformed { codec: NAME, reason: "bytes follow the end of the stream" });
+            }
+        }
+    }
+
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+        let mut stream = self.encoder(decoded.len() as u64).map_err(library)?;
+        let mut encoded = Vec::with_capacity(decoded.len() / 2 + 128);
+        loop {
+            let used = usize::try_from(stream.total_in()).unwrap_or(usize::MAX);
+            let rest = decoded.get(used..).unwrap_or_default();
+            let status = stream.process_vec(rest, &mut encoded, Action::Finish).map_err(library)?;
+            if matches!(status, Status::StreamEnd) {
+                return Ok(encoded.into());
+            }
+            encoded.reserve(encoded.capacity().max(128));
+        }
+    }
+
+    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+        compressed_len(decoded)
+    }
+}
+
+impl fmt::Debug for Lzma {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "lzma {:?} {:?}", self.format, self.filters)
+    }
+}
+
+impl Filter {
+    /// LZMA2 (or LZMA1) as a preset has it.
+    fn of_preset(id: u64, preset: Option<u32>) -> Self {
+        Self { id, preset, ..Self::default() }
+    }
+
+    /// Whether it may be there, in a stream of a format and at the end of the chain or before it.
+    fn fits(&self, format: Format, last: bool) -> bool {
+        let option_of_lzma = [self.dict_size, self.lc, self.lp, self.pb, self.mode, self.nice_len, self.mf, self.depth];
+        let has_options = self.preset.is_some() || option_of_lzma.iter().any(Option::is_some);
+        let dictionary_fits = self.dict_size.is_none_or(|size| (MIN_DICTIONARY..=MAX_DICTIONARY).contains(&size));
+        match self.id {
+            LZMA1 => last && !matches!(format, Format::Xz(_)) && dictionary_fits,
+            LZMA2 => last && !matches!(format, Format::Alone) && dictionary_fits,
+            DELTA => {
+                !last && !has_options && self.start_offset.is_none() && (1..=256).contains(&self.dist.unwrap_or(1))
+            }
+            4..=9 => !last && !has_options && self.dist.is_none(),
+            _ => false,
+        }
+    }
+
+    /// The options of LZMA1 or LZMA2, for streams that hold at most `len` bytes: more than that is no use in a dictionary.
+    fn options(&self, len: u64) -> Result<LzmaOptions, Error> {
+        // What Python takes where no preset is given.
+        const DEFAULT: u32 = 6;
+        const EXTREME: u32 = 1 << 31;
+        let preset = self.preset.unwrap_or(DEFAULT);
+        let mut options = LzmaOptions::new_preset(preset)?;
+        let of_preset = match preset & !EXTREME {
+            0 => 1 << 18,
+            1 => 1 << 20,
+            2 => 1 << 21,
+            3 | 4 => 1 << 22,
+            5 | 6 => 1 << 23,
+            7 => 1 << 24,
+            8 => 1 << 25,
+            _ => 1 << 26,
+        };
+        let enough = u32::try_from(len).ok().and_then(u32::checked_next_power_of_two).unwrap_or(u32::MAX);
+        options.dict_size(self.dict_size.unwrap_or(of_preset).min(enough).clamp(MIN_DICTIONARY, MAX_DICTIONARY));
+        self.lc.map(|bits| options.literal_context_bits(bits));
+        self.lp.map(|bits| options.literal_position_bits(bits));
+        self.pb.map(|bits| options.position_bits(bits));
+        self.nice_len.map(|len| options.nice_len(len));
+        self.depth.map(|depth| options.depth(depth));
+        if let Some(mode) = self.mode {
+            options.mode(match mode {
+                1 => Mode::Fast,
+                2 => Mode::Normal,
+                _ => return Err(Error::Options),
+            });
+        }
+        if let Some(finder) = self.mf {
+            options.match_finder(match finder {
+                3 => MatchFinder::HashChain3,
+                4 => MatchFinder::HashChain4,
+                18 => MatchFinder::BinaryTree2,
+                19 => MatchFinder::BinaryTree3,
+                20 => MatchFinder::BinaryTree4,
+                _ => return Err(Error::Options),
+            });
+        }
+        Ok(options)
+    }
+}
+
+/// The filters for streams that hold at most `len` bytes.
+fn filters(chain: &[Filter], len: u64) -> Result<Filters, Error> {
+    let mut filters = Filters::new();
+    for filter in chain {
+        let offset = filter.start_offset.map(u32::to_le_bytes);
+        let offset = offset.as_ref().map_or(&[][..], |offset| &offset[..]);
+        match filter.id {
+            LZMA1 => filters.lzma1(&filter.options(len)?),
+            LZMA2 => filters.lzma2(&filter.options(len)?),
+            DELTA => {
+                let beyond = u8::try_from(filter.dist.unwrap_or(1).saturating_sub(1)).map_err(|_| Error::Options)?;
+                filters.delta_properties(&[beyond])?
+            }
+            4 => filters.x86_properties(offset)?,
+            5 => filters.powerpc_properties(offset)?,
+            6 => filters.ia64_properties(offset)?,
+            7 => filters.arm_properties(offset)?,
+            8 => filters.arm_thumb_properties(offset)?,
+            9 => filters.sparc_properties(offset)?,
+            _ => return Err(Error::Options),
+        };
+    }
+    Ok(filters)
+}
+
+fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+    input.bytes(spec)?;
+    let configured: Configuration = configuration(spec)?;
+    let format = match (configured.format, configured.check) {
+        (1, -1 | 4) => Format::Xz(Check::Crc64),
+        (1, 0) => Format::Xz(Check::None),
+        (1, 1) => Format::Xz(Check::Crc32),
+        (1, 10) => Format::Xz(Check::Sha256),
+        (2, -1 | 0) => Format::Alone,
+        (3, -1 | 0) => Format::Raw,
+        (format, check) => return Err(refused(spec, format!("has no format {format} with check {check}"))),
+    };
+    let filters = match (configured.filters, configured.preset, format) {
+        (Some(_), Some(_), _) => return Err(refused(spec, "has both a preset and filters")),
+        (Some(filters), None, _) => filters,
+        (None, preset, Format::Xz(_)) => vec![Filter::of_preset(LZMA2, preset)],
+        (None, preset, Format::Alone) => vec![Filter::of_preset(LZMA1, preset)],
+        (None, _, Format::Raw) => return Err(refused(spec, "needs filters for raw streams")),
+    };
+    let places = (1..=filters.len()).map(|number| number == filters.len());
+    let fit = filters.iter().zip(places).all(|(filter, last)| filter.fits(format, last));
+    if filters.is_empty() || filters.len() > MAX_FILTERS || !fit {
+        return Err(refused(spec, "has filters that cannot be combined, or a dictionary of more than 128 MiB"));
+    }
+    let codec = Lzma { format, filters };
+    // What else may be wrong with the options, liblzma finds out.
+    codec.encoder(0).map_err(|error| refused(spec, format!("cannot be configured so: {error}")))?;
+    Ok(Resolved::BytesToBytes(Arc::new(codec)))
+}
+
+fn library(source: Error) -> CodecError {
+    CodecError::Library { codec: NAME, source: Box::new(source) }
+}
+
+fn default_format() -> u32 {
+    1
+}
+
+fn default_check() -> i32 {
+    -1
+}
