@@ -50,7 +50,7 @@ async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> 
         return Ok(guard::preflight(&app, route, headers));
     }
     let operation = route.operation(method).ok_or_else(|| Refusal::method(method, &route.allow()))?;
-    guard::change(&app, method, headers)?;
+    guard::change(&app, operation.effect, headers)?;
     Ok(operation.run(request, app).await)
 }
 

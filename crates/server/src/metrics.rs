@@ -40,6 +40,8 @@ struct Counts {
     running: Gauge<i64, AtomicI64>,
     connections: Gauge<i64, AtomicI64>,
     turned_away: Counter<u64, AtomicU64>,
+    decoded: Counter<u64, AtomicU64>,
+    cached: Counter<u64, AtomicU64>,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -65,6 +67,8 @@ impl Metrics {
             running: Gauge::default(),
             connections: Gauge::default(),
             turned_away: Counter::default(),
+            decoded: Counter::default(),
+            cached: Counter::default(),
         };
         let mut registry = Registry::with_prefix("zarrd");
         registry.register("http_requests", "Requests that were answered", counts.requests.clone());
@@ -81,6 +85,13 @@ impl Metrics {
         registry.register("http_connections", "Connections that are open", counts.connections.clone());
         let turned_away = counts.turned_away.clone();
         registry.register("http_connections_turned_away", "Connections beyond the limit", turned_away);
+        registry.register(
+            "array_chunks_decoded",
+            "Chunks, or parts of shards, that were decoded",
+            counts.decoded.clone(),
+        );
+        let cached = counts.cached.clone();
+        registry.register("array_chunks_cached", "Chunks that were wanted and already decoded", cached);
         Self { registry, counts: Arc::new(counts) }
     }
 
@@ -104,6 +115,12 @@ impl Metrics {
     /// Bytes of a body came.
     pub(crate) fn received(&self, bytes: u64) {
         self.counts.received.inc_by(bytes);
+    }
+
+    /// Elements of an array were read.
+    pub(crate) fn worked(&self, work: array::Work) {
+        self.counts.decoded.inc_by(work.decoded);
+        self.counts.cached.inc_by(work.cached);
     }
 
     /// The metrics in the text format.
@@ -150,6 +167,7 @@ fn label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
         Method::HEAD => "HEAD",
+        Method::POST => "POST",
         Method::PUT => "PUT",
         Method::DELETE => "DELETE",
         Method::OPTIONS => "OPTIONS",

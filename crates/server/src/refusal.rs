@@ -24,6 +24,8 @@ use wire::{
 
 use crate::request_id::RequestId;
 
+mod array;
+
 /// Why a request is not answered as it asks: a problem document for the client, and its cause for the log.
 ///
 /// As a response it is only a mark, which [`Refusal::taken_from`] finds and [`Refusal::render`] turns into the document
@@ -61,6 +63,11 @@ impl Refusal {
     /// There is nothing at the path.
     pub(crate) fn not_found() -> Self {
         Self::new(Problem::new(ProblemType::NotFound))
+    }
+
+    /// The path names no node.
+    pub(crate) fn path(error: PathError) -> Self {
+        Self::new(Problem::new(ProblemType::InvalidPath).with_detail(error.to_string()))
     }
 
     /// The key has no value.
@@ -115,6 +122,10 @@ impl Refusal {
         match problem.kind {
             ProblemType::Internal | ProblemType::DamagedValue => {
                 tracing::error!(request = %id, problem = kind, key, error = cause, "a request failed");
+            }
+            // What is asked for is told to the client; it is nothing that went wrong here.
+            ProblemType::UnsupportedNode => {
+                tracing::debug!(request = %id, problem = kind, key, error = cause, "a request was refused");
             }
             _ if self.status().is_server_error() => {
                 tracing::warn!(request = %id, problem = kind, key, error = cause, "a request could not be served");

@@ -7,7 +7,7 @@ use http::Method;
 use wire::routes;
 
 use crate::{
-    exchange, service,
+    array_api, exchange, service,
     state::App,
     store_api::{erase, get, list, put},
 };
@@ -28,32 +28,69 @@ pub struct Route {
 pub struct Operation {
     /// The method.
     pub method: Method,
+    /// Whether it changes anything.
+    pub effect: Effect,
     handler: fn(Request, App) -> Answer,
 }
 
+/// Whether an operation changes anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// It reads, whatever its method.
+    Reads,
+    /// It changes what is stored.
+    Changes,
+}
+
 macro_rules! on {
-    ($method:ident, $handler:path) => {
-        Operation { method: Method::$method, handler: |request, app| Handler::call($handler, request, app) }
+    ($method:ident, $effect:ident, $handler:path) => {
+        Operation {
+            method: Method::$method,
+            effect: Effect::$effect,
+            handler: |request, app| Handler::call($handler, request, app),
+        }
     };
 }
 
-const LIST: Operation = on!(GET, list::list);
-const LIST_HEAD: Operation = on!(HEAD, list::list);
-const ERASE_PREFIX: Operation = on!(DELETE, erase::prefix);
+const LIST: Operation = on!(GET, Reads, list::list);
+const LIST_HEAD: Operation = on!(HEAD, Reads, list::list);
+const ERASE_PREFIX: Operation = on!(DELETE, Changes, erase::prefix);
 
 /// Every resource and method that there is.
 pub static ROUTES: &[Route] = &[
     Route {
         template: routes::STORE_KEY,
-        operations: &[on!(GET, get::get), on!(HEAD, get::head), on!(PUT, put::put), on!(DELETE, erase::key)],
+        operations: &[
+            on!(GET, Reads, get::get),
+            on!(HEAD, Reads, get::head),
+            on!(PUT, Changes, put::put),
+            on!(DELETE, Changes, erase::key),
+        ],
     },
     Route { template: routes::STORE_PREFIX, operations: &[LIST, LIST_HEAD, ERASE_PREFIX] },
     Route { template: routes::STORE_ROOT, operations: &[LIST, LIST_HEAD, ERASE_PREFIX] },
-    Route { template: routes::STORE, operations: &[on!(GET, list::root), on!(HEAD, list::root)] },
-    Route { template: routes::HEALTH, operations: &[on!(GET, service::health), on!(HEAD, service::health)] },
-    Route { template: routes::READY, operations: &[on!(GET, service::ready), on!(HEAD, service::ready)] },
-    Route { template: routes::METRICS, operations: &[on!(GET, service::metrics), on!(HEAD, service::metrics)] },
-    Route { template: routes::OPENAPI, operations: &[on!(GET, service::openapi), on!(HEAD, service::openapi)] },
+    Route { template: routes::STORE, operations: &[on!(GET, Reads, list::root), on!(HEAD, Reads, list::root)] },
+    Route {
+        template: routes::ARRAY_PATH,
+        operations: &[
+            on!(GET, Reads, array_api::get),
+            on!(HEAD, Reads, array_api::head),
+            on!(POST, Reads, array_api::post),
+        ],
+    },
+    Route {
+        template: routes::HEALTH,
+        operations: &[on!(GET, Reads, service::health), on!(HEAD, Reads, service::health)],
+    },
+    Route { template: routes::READY, operations: &[on!(GET, Reads, service::ready), on!(HEAD, Reads, service::ready)] },
+    Route {
+        template: routes::METRICS,
+        operations: &[on!(GET, Reads, service::metrics), on!(HEAD, Reads, service::metrics)],
+    },
+    Route {
+        template: routes::OPENAPI,
+        operations: &[on!(GET, Reads, service::openapi), on!(HEAD, Reads, service::openapi)],
+    },
 ];
 
 /// The surfaces of `app` as a service, without the connections that [`serve`](crate::serve()) adds.
@@ -70,6 +107,7 @@ impl Route {
             Some("") => routes::STORE_ROOT,
             Some(rest) if names_prefix(rest) => routes::STORE_PREFIX,
             Some(_) => routes::STORE_KEY,
+            None if path == routes::ARRAY || path.starts_with(routes::ARRAY_ROOT) => routes::ARRAY_PATH,
             None => path,
         };
         ROUTES.iter().find(|route| route.template == template)
@@ -82,10 +120,12 @@ impl Route {
 
     /// The value of `Allow`.
     pub fn allow(&self) -> String {
-        let mut allow: String =
-            self.operations.iter().flat_map(|operation| [operation.method.as_str(), ", "]).collect();
-        allow.push_str("OPTIONS");
-        allow
+        methods(self.operations.iter())
+    }
+
+    /// As [`allow`](Self::allow), of the operations that change nothing.
+    pub(crate) fn allow_reading(&self) -> String {
+        methods(self.operations.iter().filter(|operation| operation.effect == Effect::Reads))
     }
 }
 
@@ -94,6 +134,12 @@ impl Operation {
     pub(crate) async fn run(&self, request: Request, app: App) -> Response {
         (self.handler)(request, app).await
     }
+}
+
+fn methods<'o>(operations: impl Iterator<Item = &'o Operation>) -> String {
+    let mut methods: String = operations.flat_map(|operation| [operation.method.as_str(), ", "]).collect();
+    methods.push_str("OPTIONS");
+    methods
 }
 
 /// Whether what follows [`routes::STORE_ROOT`] ends in a slash, literal or not.

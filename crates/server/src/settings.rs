@@ -19,6 +19,8 @@ pub struct Settings {
     pub hosts: Hosts,
     /// How much of anything there may be.
     pub limits: Limits,
+    /// How much the reading of arrays may take.
+    pub arrays: array::Options,
 }
 
 /// What is allowed.
@@ -35,6 +37,12 @@ pub enum Access {
 pub struct Limits {
     /// The most bytes that a value has.
     pub value: u64,
+    /// The most bytes of elements that one answer has, where they are sent as they are in memory: `raw` and `npy`.
+    pub selection: u64,
+    /// The most bytes of elements, as they are in memory, that are written as text or shown as an image.
+    pub text_selection: u64,
+    /// The most bytes of a body that says what is to be read.
+    pub read_request: u64,
     /// The most connections at a time. Those beyond are answered 503 and closed.
     pub connections: usize,
     /// How long the head of a request may take, and how long a connection may be idle between two.
@@ -93,6 +101,7 @@ impl Default for Settings {
             origins: Vec::new(),
             hosts: Hosts::Loopback(Vec::new()),
             limits: Limits::default(),
+            arrays: array::Options::default(),
         }
     }
 }
@@ -101,6 +110,9 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             value: 16 << 30,
+            selection: 4 << 30,
+            text_selection: 64 << 20,
+            read_request: 16 << 20,
             connections: 1024,
             head_timeout: Duration::from_secs(60),
             upload_timeout: Duration::from_secs(60),

@@ -3,8 +3,9 @@
 use std::{fmt, sync::Arc};
 
 use ::store::TransactionalStore;
+use array::Arrays;
 
-use crate::{metrics::Metrics, request_id::RequestIds, settings::Settings};
+use crate::{metrics::Metrics, request_id::RequestIds, room::Rooms, settings::Settings};
 
 /// A store with the settings by which it is served. Clones are the same.
 #[derive(Clone)]
@@ -12,20 +13,34 @@ pub struct App(Arc<Shared>);
 
 struct Shared {
     store: Arc<dyn TransactionalStore>,
+    arrays: Arrays,
     settings: Settings,
     metrics: Metrics,
     request_ids: RequestIds,
+    rooms: Rooms,
 }
 
 impl App {
     /// Serves `store` by `settings`.
     pub fn new(store: Arc<dyn TransactionalStore>, settings: Settings) -> Self {
-        Self(Arc::new(Shared { store, settings, metrics: Metrics::new(), request_ids: RequestIds::new() }))
+        Self(Arc::new(Shared {
+            arrays: Arrays::new(store.clone(), settings.arrays),
+            metrics: Metrics::new(),
+            request_ids: RequestIds::new(),
+            rooms: Rooms::new(&settings),
+            store,
+            settings,
+        }))
     }
 
     /// The store.
     pub fn store(&self) -> &Arc<dyn TransactionalStore> {
         &self.0.store
+    }
+
+    /// Its arrays.
+    pub fn arrays(&self) -> &Arrays {
+        &self.0.arrays
     }
 
     /// The settings.
@@ -35,6 +50,10 @@ impl App {
 
     pub(crate) fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    pub(crate) fn rooms(&self) -> &Rooms {
+        &self.0.rooms
     }
 
     pub(crate) fn request_ids(&self) -> &RequestIds {

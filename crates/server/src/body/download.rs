@@ -5,10 +5,10 @@ use std::{
     task::{Context, Poll},
 };
 
-use ::store::{ByteStream, StoreError, Value};
+use ::store::{BoxError, StoreError, Value};
 use axum::body::Body;
 use bytes::Bytes;
-use futures::TryStreamExt;
+use futures::{Stream, TryStreamExt};
 use http_body::{Frame, SizeHint};
 
 /// The body with the bytes of a value.
@@ -18,32 +18,42 @@ use http_body::{Frame, SizeHint};
 pub(crate) async fn value_body(value: Value) -> Result<Body, StoreError> {
     let Value { range, mut stream, .. } = value;
     let length = range.end.saturating_sub(range.start);
-    let first = stream.try_next().await?;
-    match first {
-        Some(first) if first.len() as u64 != length => Ok(Body::new(ValueBody { first: Some(first), stream, length })),
-        Some(all) => Ok(Body::from(all)),
+    match stream.try_next().await? {
+        Some(first) => Ok(sized_body(length, Some(first), stream)),
         None => Ok(Body::empty()),
     }
 }
 
-struct ValueBody {
+/// The body of `length` bytes that begins with `first`, where that is at hand, and goes on with `rest`.
+pub(crate) fn sized_body<S, E>(length: u64, first: Option<Bytes>, rest: S) -> Body
+where
+    S: Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
+    E: Into<BoxError> + 'static,
+{
+    match first {
+        Some(all) if all.len() as u64 == length => Body::from(all),
+        first => Body::new(SizedBody { first, rest, length }),
+    }
+}
+
+struct SizedBody<S> {
     first: Option<Bytes>,
-    stream: ByteStream,
+    rest: S,
     /// How many bytes are still to come.
     length: u64,
 }
 
-impl http_body::Body for ValueBody {
+impl<S, E> http_body::Body for SizedBody<S>
+where
+    S: Stream<Item = Result<Bytes, E>> + Unpin,
+{
     type Data = Bytes;
-    type Error = StoreError;
+    type Error = E;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, E>>> {
         let next = match self.first.take() {
             Some(first) => Poll::Ready(Some(Ok(first))),
-            None => self.stream.as_mut().poll_next(context),
+            None => Pin::new(&mut self.rest).poll_next(context),
         };
         next.map_ok(|piece| {
             self.length = self.length.saturating_sub(piece.len() as u64);

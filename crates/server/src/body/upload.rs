@@ -9,7 +9,10 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use http::header::{CONTENT_ENCODING, CONTENT_RANGE};
+use http::{
+    HeaderMap,
+    header::{CONTENT_ENCODING, CONTENT_RANGE},
+};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use sha2::{Digest as _, Sha256, Sha512};
@@ -37,10 +40,7 @@ impl FromRequest<App> for Upload {
         if headers.contains_key(CONTENT_RANGE) {
             return Err(Refusal::header("Content-Range", "a part of a value cannot be set"));
         }
-        if headers.get_all(CONTENT_ENCODING).iter().any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-            let members = Members { header: Some("Content-Encoding".to_owned()), ..Members::default() };
-            return Err(Refusal::new(Problem::new(ProblemType::EncodedBody).with_members(members)));
-        }
+        refuse_coded(headers)?;
         let mut digests = Vec::new();
         for line in headers.get_all(CONTENT_DIGEST) {
             digests.extend(digest::parse(line.to_str().map_err(|_| digest::DigestError::Malformed)?)?);
@@ -57,22 +57,28 @@ impl FromRequest<App> for Upload {
 /// The content of a value that comes by `upload`: it fails where more or less comes than was announced, where it stops
 /// coming, where it is too large, and at its end where it does not match its digests.
 pub(crate) fn content(app: &App, upload: Upload) -> Content {
-    let receiving = Receiving {
-        app: app.clone(),
-        body: Box::pin(TimeoutBody::new(app.settings().limits.upload_timeout, upload.body)),
-        announced: upload.size,
-        received: 0,
-        hashes: upload.digests.into_iter().map(|digest| (Hasher::new(digest.algorithm), digest.hash)).collect(),
-    };
+    let size = upload.size;
+    let receiving = Receiving::new(app, upload, app.settings().limits.value);
     let stream = stream::try_unfold(receiving, |mut receiving| async move {
         Ok(receiving.next().await?.map(|piece| (piece, receiving)))
     });
-    Content { size: upload.size, stream: stream.map(|piece| piece.map_err(StoreError::Upload)).boxed() }
+    Content { size, stream: stream.map(|piece| piece.map_err(StoreError::Upload)).boxed() }
 }
 
-struct Receiving {
+/// Refuses a body that is compressed for transport.
+pub(super) fn refuse_coded(headers: &HeaderMap) -> Result<(), Refusal> {
+    if headers.get_all(CONTENT_ENCODING).iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Ok(());
+    }
+    let members = Members { header: Some("Content-Encoding".to_owned()), ..Members::default() };
+    Err(Refusal::new(Problem::new(ProblemType::EncodedBody).with_members(members)))
+}
+
+/// A body that is being received.
+pub(super) struct Receiving {
     app: App,
     body: Pin<Box<TimeoutBody<Body>>>,
+    limit: u64,
     announced: Option<u64>,
     received: u64,
     hashes: Vec<(Hasher, Vec<u8>)>,
@@ -85,9 +91,33 @@ enum Hasher {
     Sha512(Sha512),
 }
 
+impl Upload {
+    /// A body that is no value.
+    pub(super) fn plain(body: Body) -> Self {
+        Self { size: body.size_hint().exact(), body, digests: Vec::new() }
+    }
+
+    /// How long it is, where that was announced.
+    pub(super) fn size(&self) -> Option<u64> {
+        self.size
+    }
+}
+
 impl Receiving {
+    /// Receives at most `limit` bytes.
+    pub(super) fn new(app: &App, upload: Upload, limit: u64) -> Self {
+        Self {
+            app: app.clone(),
+            body: Box::pin(TimeoutBody::new(app.settings().limits.upload_timeout, upload.body)),
+            limit,
+            announced: upload.size,
+            received: 0,
+            hashes: upload.digests.into_iter().map(|digest| (Hasher::new(digest.algorithm), digest.hash)).collect(),
+        }
+    }
+
     /// The next piece, or `None` at the end if all is well.
-    async fn next(&mut self) -> Result<Option<Bytes>, UploadError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, UploadError> {
         while let Some(frame) = self.body.frame().await {
             // Trailers are no part of the value.
             let Ok(piece) = frame.map_err(|error| self.broken(error))?.into_data() else { continue };
@@ -103,7 +133,7 @@ impl Receiving {
     fn count(&mut self, bytes: u64) -> Result<(), UploadError> {
         self.app.metrics().received(bytes);
         self.received = self.received.saturating_add(bytes);
-        let limit = self.app.settings().limits.value;
+        let limit = self.limit;
         if self.received > limit { Err(UploadError::TooLarge { limit }) } else { Ok(()) }
     }
 

@@ -9,6 +9,7 @@ use http::{
     request::Parts,
 };
 
+use super::weighted::Weighted;
 use crate::state::App;
 
 /// A form that a listing can have.
@@ -24,12 +25,9 @@ pub(crate) enum Media {
 
 /// What the client wants.
 pub(crate) struct Wanted {
-    ranges: Vec<(String, u16)>,
+    accepted: Weighted,
     reads_links: bool,
 }
-
-/// The most media ranges of an `Accept` that are looked at.
-const MAX_RANGES: usize = 32;
 
 impl Wanted {
     /// The best of `offered`, which is in the server's order of preference.
@@ -42,7 +40,7 @@ impl Wanted {
         }
         let mut best = (offered.first().copied().unwrap_or(Media::Json), 0);
         for &media in offered {
-            let quality = self.quality(media);
+            let quality = self.accepted.media_quality(media.media_type());
             if quality > best.1 {
                 best = (media, quality);
             }
@@ -51,18 +49,17 @@ impl Wanted {
     }
 
     fn names_nothing(&self) -> bool {
-        self.ranges.iter().all(|(range, _)| range == "*/*")
+        self.accepted.names().all(|range| range == "*/*")
     }
+}
 
-    /// The quality in thousandths; the most specific media range decides.
-    fn quality(&self, media: Media) -> u16 {
-        let (all, full) = match media {
-            Media::Json => ("application/*", "application/json"),
-            Media::Ndjson => ("application/*", "application/x-ndjson"),
-            Media::Html => ("text/*", "text/html"),
-        };
-        let of = |name: &str| self.ranges.iter().find(|(range, _)| range == name).map(|(_, quality)| *quality);
-        of(full).or_else(|| of(all)).or_else(|| of("*/*")).unwrap_or(0)
+impl Media {
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Ndjson => "application/x-ndjson",
+            Self::Html => "text/html",
+        }
     }
 }
 
@@ -75,25 +72,9 @@ impl FromRequestParts<App> for Wanted {
 }
 
 fn wanted(headers: &HeaderMap) -> Wanted {
-    let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
-    let ranges = lines.flat_map(|line| line.split(',')).take(MAX_RANGES).filter_map(media_range).collect();
     let agent = headers.get(USER_AGENT).map_or(&[][..], |agent| agent.as_bytes());
     let reads_links = agent.starts_with(b"GDAL/") || agent.windows(8).any(|part| part == b"aiohttp/");
-    Wanted { ranges, reads_links }
-}
-
-fn media_range(text: &str) -> Option<(String, u16)> {
-    let mut parts = text.split(';').map(str::trim);
-    let range = parts.next().filter(|range| !range.is_empty())?.to_ascii_lowercase();
-    let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-    Some((range, quality.map_or(1000, thousandths)))
-}
-
-/// A quality such as `0.8`; what is none counts as the least.
-fn thousandths(text: &str) -> u16 {
-    let quality: f32 = text.parse().unwrap_or(0.0);
-    // The cast of a number within 0..=1000 is exact enough, and that of NaN is 0.
-    (quality.clamp(0.0, 1.0) * 1000.0) as u16
+    Wanted { accepted: Weighted::of(headers, ACCEPT), reads_links }
 }
 
 #[cfg(test)]

@@ -28,6 +28,13 @@ pub(crate) struct ReadConditions {
     plain: bool,
 }
 
+/// Under which conditions something is read that has an entity tag but no time.
+pub(crate) struct TagConditions {
+    precondition: Precondition,
+    /// What it means that the client has it already.
+    known: Condition,
+}
+
 /// Under which conditions something is changed.
 pub(crate) struct WriteConditions {
     /// `If-Match` and `If-None-Match`.
@@ -97,6 +104,17 @@ impl ReadConditions {
     }
 }
 
+impl TagConditions {
+    /// Judges the conditions; `None` where there is no tag, which only `*` matches.
+    pub(crate) fn judge(&self, current: Option<Version>) -> Condition {
+        let meets = |wanted: &VersionMatch| *wanted == VersionMatch::Any || wanted.matches(current);
+        if !self.precondition.matches.as_ref().is_none_or(meets) {
+            return Condition::Fails;
+        }
+        if self.precondition.none_matches.as_ref().is_some_and(meets) { self.known } else { Condition::Holds }
+    }
+}
+
 impl WriteConditions {
     /// Whether there are any.
     pub(crate) fn are_there(&self) -> bool {
@@ -124,6 +142,16 @@ impl FromRequestParts<App> for ReadConditions {
             if_range: headers.get(IF_RANGE).map(|_| only(headers, IF_RANGE).map_or(IfRange::Nothing, if_range)),
             plain,
         })
+    }
+}
+
+impl FromRequestParts<App> for TagConditions {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+        // Only these two methods have an answer for what did not change (RFC 9110, section 13.1.2).
+        let known = if parts.method.is_safe() { Condition::NotModified } else { Condition::Fails };
+        Ok(Self { precondition: etag::precondition(&parts.headers)?, known })
     }
 }
 

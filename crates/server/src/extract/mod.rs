@@ -2,10 +2,13 @@
 
 mod accept;
 mod conditions;
+mod forms;
 mod query;
 mod target;
+mod weighted;
 
 pub(crate) use accept::{Media, Wanted};
-pub(crate) use conditions::{Condition, ReadConditions, WriteConditions};
-pub(crate) use query::{ConfirmQuery, KeyWriteQuery, ListingQuery};
-pub(crate) use target::{AtKey, AtPrefix};
+pub(crate) use conditions::{Condition, ReadConditions, TagConditions, WriteConditions};
+pub(crate) use forms::{Coding, Forms};
+pub(crate) use query::{ConfirmQuery, GetElements, KeyWriteQuery, ListingQuery, PostElements};
+pub(crate) use target::{AtKey, AtNode, AtPrefix};

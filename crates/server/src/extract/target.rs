@@ -1,9 +1,10 @@
-//! The key or prefix that a path names.
+//! The key, prefix or node that a path names.
 
 use ::store::{Key, KeyError, Prefix};
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use wire::routes::{PathError, STORE_ROOT, Slashes, StoreTarget, parse_store};
+use meta::NodePath;
+use wire::routes::{PathError, STORE_ROOT, Slashes, StoreTarget, parse_array, parse_store};
 
 use crate::{refusal::Refusal, state::App};
 
@@ -12,6 +13,9 @@ pub(crate) struct AtKey(pub(crate) Key);
 
 /// The prefix that the path names.
 pub(crate) struct AtPrefix(pub(crate) Prefix);
+
+/// The node whose elements the path names.
+pub(crate) struct AtNode(pub(crate) NodePath);
 
 impl FromRequestParts<App> for AtKey {
     type Rejection = Refusal;
@@ -36,9 +40,20 @@ impl FromRequestParts<App> for AtPrefix {
     }
 }
 
+impl FromRequestParts<App> for AtNode {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+        parse_array(parts.uri.path(), slashes(parts)).map(Self).map_err(Refusal::path)
+    }
+}
+
 fn target(parts: &Parts) -> Result<StoreTarget, PathError> {
-    let slashes = if parts.method.is_safe() { Slashes::Collapse } else { Slashes::Refuse };
-    parse_store(parts.uri.path().strip_prefix(STORE_ROOT).unwrap_or_default(), slashes)
+    parse_store(parts.uri.path().strip_prefix(STORE_ROOT).unwrap_or_default(), slashes(parts))
+}
+
+fn slashes(parts: &Parts) -> Slashes {
+    if parts.method.is_safe() { Slashes::Collapse } else { Slashes::Refuse }
 }
 
 fn no_key(prefix: &Prefix) -> PathError {

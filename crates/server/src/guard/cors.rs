@@ -18,13 +18,13 @@ const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
     "accept, authorization, content-digest, content-type, if-match, if-modified-since, if-none-match, if-range, \
      if-unmodified-since, range, x-request-id",
 );
-const READING: HeaderValue = HeaderValue::from_static("GET, HEAD, OPTIONS");
 /// A day, which is more than any browser remembers.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
 /// What pages of any origin may see, by name: `*` would not cover requests with credentials, nor older browsers.
 const ANSWER_HEADERS: HeaderValue = HeaderValue::from_static(
-    "accept-ranges, allow, content-length, content-range, date, etag, last-modified, location, retry-after, vary, \
-     x-request-id, zarrd-existed, zarrd-modified",
+    "accept-ranges, allow, content-encoding, content-length, content-range, date, etag, last-modified, location, \
+     retry-after, server-timing, vary, x-request-id, zarr-data-type, zarr-dialect, zarr-dimension-names, zarr-shape, \
+     zarrd-existed, zarrd-modified",
 );
 const ANY: HeaderValue = HeaderValue::from_static("*");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
@@ -43,9 +43,11 @@ pub(crate) fn preflight(app: &App, route: &Route, asked: &HeaderMap) -> Response
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
-    let all = HeaderValue::from_str(&route.allow()).unwrap_or(READING);
+    // Methods and commas are always a header value.
+    let value = |methods: String| HeaderValue::try_from(methods).unwrap_or(HeaderValue::from_static("OPTIONS"));
+    let all = value(route.allow());
     if let Some(origin) = asked.get(ORIGIN).filter(|_| asked.contains_key(ACCESS_CONTROL_REQUEST_METHOD)) {
-        let methods = if allowed(app, origin.as_bytes()) { all.clone() } else { READING };
+        let methods = if allowed(app, origin.as_bytes()) { all.clone() } else { value(route.allow_reading()) };
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS);
         headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);

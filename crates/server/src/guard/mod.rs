@@ -6,17 +6,17 @@ mod host;
 pub(crate) use cors::{mark, preflight};
 pub(crate) use host::host;
 
-use http::{HeaderMap, HeaderValue, Method, header::ORIGIN};
+use http::{HeaderMap, HeaderValue, header::ORIGIN};
 use wire::problem::{Members, Problem, ProblemType};
 
-use crate::{refusal::Refusal, settings::Access, state::App};
+use crate::{refusal::Refusal, routes::Effect, settings::Access, state::App};
 
 /// Whether a request may change anything, if it would.
 ///
 /// An `Origin` says that a web page asks, without the knowledge of whoever visits it. Only pages of allowed origins may
 /// change the store; `null`, and the server's own address, are origins like any other.
-pub(crate) fn change(app: &App, method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
-    if method.is_safe() {
+pub(crate) fn change(app: &App, effect: Effect, headers: &HeaderMap) -> Result<(), Refusal> {
+    if effect == Effect::Reads {
         return Ok(());
     }
     let foreign = headers.get_all(ORIGIN).iter().find(|origin| !allowed(app, origin.as_bytes()));

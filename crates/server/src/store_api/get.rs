@@ -13,10 +13,11 @@ use wire::{
     time,
 };
 
-use super::{REVALIDATE, media, redirect};
+use super::{media, redirect};
 use crate::{
     body::value_body,
     extract::{AtKey, Condition, ReadConditions},
+    headers::REVALIDATE,
     refusal::Refusal,
     state::App,
 };

@@ -20,9 +20,10 @@ use wire::{
     query::{DEFAULT_LIMIT, ListKind, ListQuery},
 };
 
-use super::{REVALIDATE, html, redirect, walk};
+use super::{html, redirect, walk};
 use crate::{
     extract::{AtPrefix, ListingQuery, Media, Wanted},
+    headers::REVALIDATE,
     refusal::Refusal,
     state::App,
 };

@@ -8,8 +8,7 @@ use http::{
 };
 use wire::routes::{decode, encode};
 
-use super::REVALIDATE;
-use crate::{refusal::Refusal, state::App};
+use crate::{headers::REVALIDATE, refusal::Refusal, state::App};
 
 /// Sends on to the prefix that `key` would be with a `/`, if anything lies below it.
 pub(super) async fn to_prefix(app: &App, key: &Key, uri: &Uri) -> Result<Response, Refusal> {

@@ -1,0 +1,305 @@
+//! The answer to a reading: its headers, and which way its bytes go.
+
+use ::array::{Meter, Reading};
+use ::store::Version;
+use axum::{body::Body, response::Response};
+use bytes::Bytes;
+use futures::{StreamExt, TryStreamExt, stream};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, StatusCode,
+    header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, VARY},
+};
+use wire::{
+    array::{self, Format},
+    etag,
+    headers::{DATA_TYPE, DIALECT, DIMENSION_NAMES, SERVER_TIMING, SHAPE},
+    problem::{Members, Problem, ProblemType},
+    query::{ElementsQuery, MAX, MIN, QueryError},
+};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{
+    blocking,
+    blocks::{BlockError, Counted, Gathered, Source, coded, coded_whole, encoded, gather, verbatim},
+    coding::WORTH,
+    format::{self, Answer, Contrast, Whole, WholeError, Writing},
+};
+use crate::{
+    body::sized_body,
+    extract::{Coding, Condition, Forms, TagConditions},
+    headers::REVALIDATE,
+    refusal::Refusal,
+    room::Room,
+    state::App,
+};
+
+/// What an element of variable length counts at the least.
+const NOMINAL: u64 = 16;
+/// Answers up to this size are compressed in one go.
+const AT_ONCE: usize = 128 << 10;
+const VARIES: HeaderValue = HeaderValue::from_static("accept, accept-encoding");
+
+/// How an answer is wanted.
+pub(super) struct Asked {
+    format: Format,
+    contrast: Contrast,
+    coding: Coding,
+    conditions: TagConditions,
+}
+
+/// What is known of an answer before any of it is made.
+struct Made {
+    answer: Answer,
+    /// How many bytes it has without a coding, where that is known.
+    length: Option<u64>,
+    /// What its entity tag shows.
+    version: Option<Version>,
+    /// The headers that say what the elements are.
+    headers: HeaderMap,
+}
+
+impl Asked {
+    /// The format is that of the query, or the one that is accepted best.
+    pub(super) fn new(query: &ElementsQuery, forms: &Forms, conditions: TagConditions) -> Result<Self, Refusal> {
+        let format = query.format.or_else(|| forms.format()).ok_or_else(Refusal::not_acceptable)?;
+        let contrast = Contrast { min: query.min, max: query.max };
+        if format != Format::Png && contrast != Contrast::default() {
+            let name = if query.min.is_some() { MIN } else { MAX };
+            return Err(QueryError::Invalid { name, expected: "is for the format png alone" }.into());
+        }
+        // An image is compressed already.
+        let coding = if format == Format::Png { Coding::Identity } else { forms.coding() };
+        Ok(Self { format, contrast, coding, conditions })
+    }
+
+    /// How many bytes of elements may be selected.
+    pub(super) fn limit(&self, app: &App) -> u64 {
+        let limits = &app.settings().limits;
+        match self.format {
+            Format::Raw | Format::Npy => limits.selection,
+            Format::Json | Format::Csv | Format::Png => limits.text_selection,
+        }
+    }
+
+    /// What is said of the elements, without them.
+    pub(super) fn describe(&self, app: &App, reading: &Reading) -> Result<Response, Refusal> {
+        let made = self.make(app, reading)?;
+        if let Some(response) = self.settled(&made)? {
+            return Ok(response);
+        }
+        // A length that is not known must not be told as 0.
+        let length = made.length;
+        let mut response = made.response(Body::from_stream(stream::empty::<Result<Bytes, BlockError>>()));
+        let headers = response.headers_mut();
+        match length {
+            Some(length) if self.coding == Coding::Identity || length < WORTH => {
+                headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+            }
+            Some(_) => headers.extend(self.coding.header().map(|coding| (CONTENT_ENCODING, coding))),
+            None => {}
+        }
+        headers.extend(timing(&reading.meter()));
+        Ok(response)
+    }
+
+    /// The elements, or that the client has them.
+    pub(super) async fn answer(&self, app: &App, reading: Reading) -> Result<Response, Refusal> {
+        let made = self.make(app, &reading)?;
+        if let Some(response) = self.settled(&made)? {
+            return Ok(response);
+        }
+        let meter = reading.meter();
+        let counted = Counted::new(app, meter.clone());
+        let gathered = match format::writing(self.format, &made.answer, self.contrast) {
+            Writing::Whole(how) => Gathered::All(whole(app, how, made.answer.clone(), reading, counted).await?),
+            Writing::Verbatim(head) => gather(verbatim(head, reading.pieces().boxed(), counted)).await?,
+            Writing::Each(encoder) => {
+                let source = match self.empties(&made.answer) {
+                    Some(count) => Source::Empties(count),
+                    None => Source::Pieces(reading.pieces().boxed()),
+                };
+                gather(encoded(encoder, made.answer.data_type.fixed_size(), source, counted)).await?
+            }
+        };
+        let (body, length, coding) = self.body(gathered, made.length)?;
+        let mut response = made.response(body);
+        let headers = response.headers_mut();
+        headers.extend(length.map(|length| (CONTENT_LENGTH, HeaderValue::from(length))));
+        headers.extend(coding.header().map(|coding| (CONTENT_ENCODING, coding)));
+        headers.extend(timing(&meter));
+        Ok(response)
+    }
+
+    /// Judges what can be judged before anything is decoded.
+    fn make(&self, app: &App, reading: &Reading) -> Result<Made, Refusal> {
+        let answer = Answer { shape: reading.shape().to_vec(), data_type: reading.model().data_type.clone() };
+        if let Some(reason) = format::obstacle(self.format, &answer) {
+            return Err(Refusal::cannot_hold(self.format, &reason, &format::able(&answer)));
+        }
+        self.check(app.settings().limits.text_selection, &answer)?;
+        let length = match format::writing(self.format, &answer, self.contrast) {
+            Writing::Verbatim(head) => reading.byte_len().and_then(|len| len.checked_add(head.len() as u64)),
+            Writing::Each(_) | Writing::Whole(_) => None,
+        };
+        let version = reading.fingerprint().map(|fingerprint| self.version(fingerprint));
+        let mut headers = HeaderMap::with_capacity(16);
+        headers.insert(CONTENT_TYPE, self.format.content_type());
+        headers.insert(DIALECT, HeaderValue::from_static(reading.model().dialect.name()));
+        headers.extend(array::data_type(&answer.data_type.name()).map(|name| (DATA_TYPE, name)));
+        headers.extend(array::shape(&answer.shape).map(|shape| (SHAPE, shape)));
+        headers.extend(array::dimension_names(&reading.dimension_names()).map(|names| (DIMENSION_NAMES, names)));
+        Ok(Made { answer, length, version, headers })
+    }
+
+    /// Refuses what has few bytes in memory, and many as text.
+    fn check(&self, limit: u64, answer: &Answer) -> Result<(), Refusal> {
+        if let Some(count) = self.empties(answer).filter(|&count| count > limit) {
+            let detail = format!("there are {count} elements or lists without any bytes, and the limit is {limit}");
+            return Err(Refusal::too_much(None, limit, detail));
+        }
+        // Strings of NumPy's are made whole, so the limit is that of text.
+        let strings = self.format == Format::Npy && answer.is_variable();
+        let least = answer.elements().unwrap_or(u64::MAX).saturating_mul(NOMINAL);
+        if strings && least > limit {
+            let detail = format!("the selection has {least} bytes, and the limit for strings in npy is {limit}");
+            return Err(Refusal::too_much(Some(least), limit, detail));
+        }
+        Ok(())
+    }
+
+    /// See [`Answer::empties`]; they matter only where elements are written one by one.
+    fn empties(&self, answer: &Answer) -> Option<u64> {
+        answer.empties().filter(|_| matches!(self.format, Format::Json | Format::Csv))
+    }
+
+    /// What the entity tag shows: all that the bytes depend on.
+    fn version(&self, fingerprint: u128) -> Version {
+        let mut hash = Xxh3::new();
+        hash.update(&fingerprint.to_le_bytes());
+        hash.update(env!("CARGO_PKG_VERSION").as_bytes());
+        let codings: &[u8] = match self.coding {
+            Coding::Identity => b";",
+            Coding::Zstd => b";zstd",
+            Coding::Gzip => b";gzip",
+        };
+        hash.update(self.format.name().as_bytes());
+        hash.update(codings);
+        for limit in [self.contrast.min, self.contrast.max] {
+            // No limit is a NaN.
+            hash.update(&limit.unwrap_or(f64::NAN).to_bits().to_le_bytes());
+        }
+        Version::from_u128(hash.digest128())
+    }
+
+    /// The answer where the conditions settle it.
+    fn settled(&self, made: &Made) -> Result<Option<Response>, Refusal> {
+        match self.conditions.judge(made.version) {
+            Condition::Holds => Ok(None),
+            Condition::NotModified => {
+                let mut response = Response::new(Body::empty());
+                *response.status_mut() = StatusCode::NOT_MODIFIED;
+                made.validators(response.headers_mut());
+                Ok(Some(response))
+            }
+            Condition::Fails => {
+                let members = Members { current: made.version.map(etag::text), ..Members::default() };
+                Err(Refusal::new(Problem::new(ProblemType::PreconditionFailed).with_members(members)))
+            }
+        }
+    }
+
+    /// The body, how many bytes it has where that is known, and its coding.
+    fn body(&self, gathered: Gathered, length: Option<u64>) -> Result<(Body, Option<u64>, Coding), Refusal> {
+        let blocks = match gathered {
+            Gathered::All(all) if self.coding == Coding::Identity || all.len() <= AT_ONCE => {
+                let (all, coding) = coded_whole(all, self.coding)?;
+                let length = all.len() as u64;
+                return Ok((Body::from(all), Some(length), coding));
+            }
+            Gathered::All(all) => stream::iter([Ok(all)]).boxed(),
+            Gathered::Begun(blocks) => blocks,
+        };
+        match (self.coding, length) {
+            (Coding::Identity, Some(length)) => Ok((sized_body(length, None, blocks), Some(length), Coding::Identity)),
+            (coding, _) => Ok((Body::from_stream(coded(blocks, coding)?), None, coding)),
+        }
+    }
+}
+
+impl Made {
+    fn response(self, body: Body) -> Response {
+        let mut response = Response::new(body);
+        self.validators(response.headers_mut());
+        response.headers_mut().extend(self.headers);
+        response
+    }
+
+    /// What is said also where the client has the answer already.
+    fn validators(&self, headers: &mut HeaderMap) {
+        headers.extend(self.version.map(|version| (ETAG, etag::render(version))));
+        headers.insert(CACHE_CONTROL, REVALIDATE);
+        headers.insert(VARY, VARIES);
+    }
+}
+
+impl From<BlockError> for Refusal {
+    fn from(error: BlockError) -> Self {
+        match error {
+            BlockError::Array(error) => error.into(),
+            BlockError::Coding(_) => Self::because(ProblemType::Internal, error),
+        }
+    }
+}
+
+/// The bytes of an answer that is made of all elements at once.
+async fn whole(app: &App, how: Whole, answer: Answer, reading: Reading, counted: Counted) -> Result<Bytes, Refusal> {
+    let limit = app.settings().limits.text_selection;
+    // The elements, and the answer: two bytes for a pixel, and for strings at most the limit.
+    let made = match reading.byte_len() {
+        Some(len) => len.saturating_add(reading.elements().saturating_mul(2)),
+        None => limit.saturating_mul(2),
+    };
+    let room = app.rooms().take(made).await?;
+    let (mut pieces, mut stream, mut memory) = (Vec::new(), reading.pieces().boxed(), 0_u64);
+    while let Some(piece) = stream.try_next().await? {
+        memory = memory.saturating_add(piece.memory());
+        pieces.push(piece);
+        if answer.is_variable() && memory > limit {
+            let detail = format!("the elements take more than the limit of {limit} bytes");
+            return Err(Refusal::too_much(None, limit, detail));
+        }
+    }
+    drop((stream, counted));
+    let able = format::able(&answer);
+    match blocking(move || format::whole(how, &answer, &pieces, limit)).await? {
+        Ok(bytes) => Ok(Bytes::from_owner(Held { bytes, _room: room })),
+        Err(error @ WholeError::TooLong { size }) => Err(Refusal::too_much(Some(size), limit, error.to_string())),
+        Err(error @ WholeError::TrailingNul) => {
+            let others: Vec<_> = able.into_iter().filter(|&format| format != Format::Npy).collect();
+            Err(Refusal::cannot_hold(Format::Npy, &error.to_string(), &others))
+        }
+        Err(error @ (WholeError::Count { .. } | WholeError::Png(_))) => {
+            Err(Refusal::because(ProblemType::Internal, error))
+        }
+    }
+}
+
+/// An answer with the memory that it is allowed to take, until it is sent.
+struct Held {
+    bytes: Vec<u8>,
+    _room: Room,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// How long it took so far, in milliseconds.
+fn timing(meter: &Meter) -> Option<(HeaderName, HeaderValue)> {
+    let work = meter.work();
+    let [plan, fetch, decode] = [work.plan, work.fetch, work.decode].map(|time| time.as_secs_f64() * 1000.0);
+    let text = format!("plan;dur={plan:.3}, fetch;dur={fetch:.3}, decode;dur={decode:.3}");
+    Some((SERVER_TIMING, HeaderValue::try_from(text).ok()?))
+}

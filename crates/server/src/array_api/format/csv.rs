@@ -1,0 +1,126 @@
+//! `format=csv`: RFC 4180 without a header line. Two dimensions are rows and columns; of one dimension, or none, each element has a
+//! line of its own.
+//!
+//! Elements are written as in JSON, strings without their quotes; what JSON writes as a list is one field with the list's text.
+
+use meta::data_type::DataType;
+
+use super::{Answer, Encoder};
+
+/// Writes rows.
+pub(super) struct Csv {
+    /// `None` where rows have no fields, and there is a line for each.
+    data_type: Option<DataType>,
+    columns: u64,
+    /// How many fields the row has so far.
+    fields: u64,
+    /// The JSON of an element, kept for its memory.
+    json: Vec<u8>,
+}
+
+pub(super) fn obstacle(answer: &Answer) -> Option<String> {
+    let rank = answer.shape.len();
+    (rank > 2).then(|| format!("has rows and columns, and the selection has {rank} dimensions"))
+}
+
+impl Csv {
+    pub(super) fn new(answer: &Answer) -> Self {
+        let columns = match answer.shape.as_slice() {
+            [_, columns] if *columns > 0 => *columns,
+            _ => 1,
+        };
+        let data_type = answer.outer().is_none().then(|| answer.data_type.clone());
+        // No line stands for a first dimension that is empty.
+        let columns = if answer.shape.first() == Some(&0) { 0 } else { columns };
+        Self { data_type, columns, fields: 0, json: Vec::new() }
+    }
+}
+
+impl Encoder for Csv {
+    fn element(&mut self, element: &[u8], out: &mut Vec<u8>) {
+        if self.columns == 0 {
+            return;
+        }
+        if self.fields > 0 {
+            out.push(b',');
+        }
+        if let Some(data_type) = &self.data_type {
+            self.json.clear();
+            data_type.write_json(element, &mut self.json);
+            field(&self.json, out);
+        }
+        self.fields += 1;
+        if self.fields == self.columns {
+            self.fields = 0;
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+/// Writes the JSON of an element as a field.
+fn field(json: &[u8], out: &mut Vec<u8>) {
+    match json.first() {
+        Some(b'"') => match json.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) {
+            Some(text) if !text.contains(&b'\\') => text_field(text, out),
+            // What a type writes as a string is one.
+            _ => text_field(&serde_json::from_slice::<String>(json).unwrap_or_default().into_bytes(), out),
+        },
+        _ => text_field(json, out),
+    }
+}
+
+fn text_field(text: &[u8], out: &mut Vec<u8>) {
+    // An empty text without quotes would be an empty line, which many readers skip.
+    let special = |byte: &u8| matches!(byte, b'"' | b',' | b'\r' | b'\n');
+    if !text.is_empty() && !text.iter().any(special) {
+        out.extend_from_slice(text);
+        return;
+    }
+    out.push(b'"');
+    for &byte in text {
+        if byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{answer, encoded};
+    use super::*;
+
+    #[test]
+    fn rows_and_columns() {
+        let csv = |shape: &[u64], elements: &[u8]| {
+            let elements: Vec<&[u8]> = elements.chunks(1).collect();
+            encoded(Csv::new(&answer("int8", shape)), &elements)
+        };
+        assert_eq!(csv(&[], &[7]), "7\r\n");
+        assert_eq!(csv(&[2], &[7, 255]), "7\r\n-1\r\n");
+        assert_eq!(csv(&[2, 2], &[1, 2, 3, 4]), "1,2\r\n3,4\r\n");
+        assert_eq!(csv(&[2, 1], &[1, 2]), "1\r\n2\r\n");
+    }
+
+    #[test]
+    fn empty_dimensions() {
+        for (shape, text) in [(&[0][..], ""), (&[0, 3], ""), (&[2, 0], "\r\n\r\n")] {
+            let answer = answer("int8", shape);
+            let empties = vec![&b""[..]; answer.empties().unwrap() as usize];
+            assert_eq!(encoded(Csv::new(&answer), &empties), text, "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn quotes() {
+        let strings = ["a", "", "x,y", "say \"hi\"", "two\nlines", "é\\"].map(str::as_bytes);
+        let text = encoded(Csv::new(&answer("string", &[2, 3])), &strings);
+        assert_eq!(text, "a,\"\",\"x,y\"\r\n\"say \"\"hi\"\"\",\"two\nlines\",é\\\r\n");
+        let complex = [1.0_f32, -2.5].map(f32::to_le_bytes).concat();
+        let text = encoded(Csv::new(&answer("complex64", &[])), &[&complex]);
+        assert!(text.starts_with("\"[1") && text.ends_with("-2.5]\"\r\n"), "{text}");
+        let nan = encoded(Csv::new(&answer("float32", &[])), &[&f32::NAN.to_le_bytes()]);
+        assert_eq!(nan, "NaN\r\n");
+    }
+}

@@ -1,0 +1,89 @@
+//! `/array`: the elements of arrays.
+
+mod answer;
+mod blocks;
+mod coding;
+mod format;
+
+use ::array::Reading;
+use axum::{extract::State, response::Response};
+use meta::selection::{ReadRequest, Selection};
+use wire::query::ElementsQuery;
+
+use self::answer::Asked;
+use crate::{
+    body::Document,
+    extract::{AtNode, Forms, GetElements, PostElements, TagConditions},
+    refusal::Refusal,
+    state::App,
+};
+
+/// Bodies beyond this size are parsed where they do not keep other requests waiting.
+const QUICK: usize = 64 << 10;
+
+/// `GET`: the elements that the query selects.
+pub(crate) async fn get(
+    State(app): State<App>,
+    AtNode(path): AtNode,
+    GetElements(query): GetElements,
+    forms: Forms,
+    conditions: TagConditions,
+) -> Result<Response, Refusal> {
+    let (request, asked) = (selected(&query)?, Asked::new(&query, &forms, conditions)?);
+    let reading = read(&app, &path, &query, &request, &asked).await?;
+    asked.answer(&app, reading).await
+}
+
+/// `HEAD`: what `GET` would say of them. Nothing is decoded.
+pub(crate) async fn head(
+    State(app): State<App>,
+    AtNode(path): AtNode,
+    GetElements(query): GetElements,
+    forms: Forms,
+    conditions: TagConditions,
+) -> Result<Response, Refusal> {
+    let (request, asked) = (selected(&query)?, Asked::new(&query, &forms, conditions)?);
+    let reading = read(&app, &path, &query, &request, &asked).await?;
+    asked.describe(&app, &reading)
+}
+
+/// `POST` that reads: the elements that the body selects.
+pub(crate) async fn post(
+    State(app): State<App>,
+    AtNode(path): AtNode,
+    PostElements(query): PostElements,
+    forms: Forms,
+    conditions: TagConditions,
+    Document { bytes, room }: Document,
+) -> Result<Response, Refusal> {
+    let asked = Asked::new(&query, &forms, conditions)?;
+    let request = match bytes.len() {
+        ..=QUICK => ReadRequest::from_json(&bytes)?,
+        _ => blocking(move || ReadRequest::from_json(&bytes)).await??,
+    };
+    let reading = read(&app, &path, &query, &request, &asked).await?;
+    drop((request, room));
+    asked.answer(&app, reading).await
+}
+
+async fn read(
+    app: &App,
+    path: &meta::NodePath,
+    query: &ElementsQuery,
+    request: &ReadRequest,
+    asked: &Asked,
+) -> Result<Reading, Refusal> {
+    Ok(app.arrays().read(path, query.dialect, request, asked.limit(app)).await?)
+}
+
+/// All elements, where nothing is selected.
+fn selected(query: &ElementsQuery) -> Result<ReadRequest, Refusal> {
+    let text = query.select.as_deref().unwrap_or_default();
+    Ok(ReadRequest::Select(Selection::parse(text)?))
+}
+
+/// Runs what takes a while on a thread that may be kept.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Refusal::because(wire::problem::ProblemType::Internal, error))
+}

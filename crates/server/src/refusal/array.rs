@@ -1,0 +1,183 @@
+//! What can go wrong with arrays.
+
+use array::ArrayError;
+use codec::{ChainError, CodecError};
+use meta::{
+    data_type::TypeError,
+    documents::DocumentError,
+    limits::MAX_CHUNK_SIZE,
+    selection::{ParseError, RequestError, RequestErrorKind, SelectionError},
+};
+use wire::{
+    array::Format,
+    problem::{Members, Problem, ProblemType},
+};
+
+use super::Refusal;
+
+impl Refusal {
+    /// None of the formats is acceptable.
+    pub(crate) fn not_acceptable() -> Self {
+        let known = Format::ALL.iter().map(|format| format.media_type().to_owned()).collect();
+        let members = Members { header: Some("Accept".to_owned()), known: Some(known), ..Members::default() };
+        Self::new(Problem::new(ProblemType::NotAcceptable).with_members(members))
+    }
+
+    /// The format cannot hold the selection, and others can.
+    pub(crate) fn cannot_hold(format: Format, reason: &str, able: &[Format]) -> Self {
+        let known = able.iter().map(|format| format.name().to_owned()).collect();
+        let members = Members { known: Some(known), ..Members::default() };
+        let detail = format!("{format} {reason}");
+        Self::new(Problem::new(ProblemType::FormatCannotHold).with_detail(detail).with_members(members))
+    }
+
+    /// The answer would have too many bytes, of which `size` are known.
+    pub(crate) fn too_much(size: Option<u64>, limit: u64, detail: String) -> Self {
+        let members = Members { size, limit: Some(limit), ..Members::default() };
+        Self::new(Problem::new(ProblemType::SelectionTooLarge).with_detail(detail).with_members(members))
+    }
+}
+
+impl From<ArrayError> for Refusal {
+    fn from(error: ArrayError) -> Self {
+        let detail = error.to_string();
+        let (kind, members) = match error {
+            ArrayError::Selection(error) => return error.into(),
+            ArrayError::Document { key, source } => return document(key.to_string(), &source),
+            ArrayError::Chain { path, source } => return chain(path.to_string(), source),
+            ArrayError::Chunk { key, source } => return chunk(key.to_string(), source),
+            ArrayError::Store(error) => return error.into(),
+            ArrayError::Busy | ArrayError::Unsettled { .. } => return Self::busy(None),
+            ArrayError::Misplaced { .. } => return Self::because(ProblemType::Internal, error),
+            ArrayError::Stopped => return Self::because(ProblemType::Stopping, error),
+            ArrayError::NoSuchNode { path } => (ProblemType::NoSuchNode, at(path)),
+            ArrayError::NotAnArray { path } => (ProblemType::NotAnArray, at(path)),
+            ArrayError::SelectionTooLarge { size, limit, smaller } => {
+                let members = Members {
+                    size: Some(u64::try_from(size).unwrap_or(u64::MAX)),
+                    limit: Some(limit),
+                    smaller: smaller.map(|selection| selection.to_string()),
+                    ..Members::default()
+                };
+                (ProblemType::SelectionTooLarge, members)
+            }
+            ArrayError::TooManyChunks { chunks, limit } => {
+                let chunks = Some(u64::try_from(chunks).unwrap_or(u64::MAX));
+                (ProblemType::TooManyChunks, Members { chunks, limit: Some(limit), ..Members::default() })
+            }
+            ArrayError::ChunkTooLarge { path, size, limit } => {
+                (ProblemType::ChunkTooLarge, Members { size: Some(size), limit: Some(limit), ..at(path) })
+            }
+            ArrayError::OverBudget { budget } => {
+                (ProblemType::SelectionTooLarge, Members { limit: Some(budget), ..Members::default() })
+            }
+        };
+        Self::new(Problem::new(kind).with_detail(detail).with_members(members))
+    }
+}
+
+impl From<SelectionError> for Refusal {
+    fn from(error: SelectionError) -> Self {
+        let detail = error.to_string();
+        let (kind, members) = match innermost(error) {
+            SelectionError::OutOfBounds { dimension, index, extent } => {
+                let dimension = Some(dimension as u64);
+                let members = Members { dimension, index: Some(index), extent: Some(extent), ..Members::default() };
+                (ProblemType::IndexOutOfBounds, members)
+            }
+            SelectionError::ZeroStep { dimension } => {
+                (ProblemType::UnfitSelection, Members { dimension: Some(dimension as u64), ..Members::default() })
+            }
+            SelectionError::TooManyItems { .. }
+            | SelectionError::SecondEllipsis
+            | SelectionError::PointRank { .. }
+            | SelectionError::Point { .. }
+            | SelectionError::EmptyStack
+            | SelectionError::LargeStack { .. }
+            | SelectionError::Stacked { .. }
+            | SelectionError::ShapesDiffer { .. } => (ProblemType::UnfitSelection, Members::default()),
+        };
+        Self::new(Problem::new(kind).with_detail(detail).with_members(members))
+    }
+}
+
+impl From<ParseError> for Refusal {
+    fn from(error: ParseError) -> Self {
+        let members = Members {
+            parameter: Some(wire::query::SELECT.to_owned()),
+            position: Some(error.at as u64),
+            ..Members::default()
+        };
+        Self::new(Problem::new(ProblemType::InvalidSelection).with_detail(error.to_string()).with_members(members))
+    }
+}
+
+impl From<RequestError> for Refusal {
+    fn from(error: RequestError) -> Self {
+        let detail = error.to_string();
+        let position = match &error.kind {
+            RequestErrorKind::Text(error) => Some(error.at as u64),
+            _ => None,
+        };
+        let members = Members { pointer: Some(error.pointer), position, ..Members::default() };
+        Self::new(Problem::new(ProblemType::InvalidSelection).with_detail(detail).with_members(members))
+    }
+}
+
+/// What is wrong with the point, or with the selection of a stack, that is wrong.
+fn innermost(mut error: SelectionError) -> SelectionError {
+    while let SelectionError::Point { source, .. } | SelectionError::Stacked { source, .. } = error {
+        error = *source;
+    }
+    error
+}
+
+fn at(path: meta::NodePath) -> Members {
+    Members { path: Some(path.to_string()), ..Members::default() }
+}
+
+/// A document that is not understood: because of what it needs, or because it is wrong.
+///
+/// Its bytes are those that somebody set, so neither is a failure of the server.
+fn document(key: String, error: &DocumentError) -> Refusal {
+    let unsupported = match error {
+        DocumentError::Extension { name, .. } => Some(format!("the extension {name}")),
+        DocumentError::Unsupported { feature, name, .. } => Some(format!("the {feature} {name}")),
+        DocumentError::DataType { source: TypeError::Unknown { name }, .. } => Some(format!("the data type {name}")),
+        _ => None,
+    };
+    let kind = if unsupported.is_some() { ProblemType::UnsupportedNode } else { ProblemType::InvalidMetadata };
+    let members = Members { key: Some(key), unsupported, ..Members::default() };
+    Refusal::new(Problem::new(kind).with_detail(error.to_string()).with_members(members))
+}
+
+fn chain(path: String, error: ChainError) -> Refusal {
+    let detail = error.to_string();
+    let members = Members { path: Some(path), ..Members::default() };
+    let (kind, members) = match error {
+        ChainError::UnknownCodec { codec } => {
+            let unsupported = Some(format!("the codec {codec}"));
+            (ProblemType::UnsupportedNode, Members { unsupported, codec: Some(codec), ..members })
+        }
+        ChainError::TooManyCodecs { .. } | ChainError::TooDeep => {
+            (ProblemType::UnsupportedNode, Members { unsupported: Some(detail.clone()), ..members })
+        }
+        ChainError::Configuration { codec, .. }
+        | ChainError::Malformed { codec, .. }
+        | ChainError::Inner { codec, .. }
+        | ChainError::Place { codec, .. } => (ProblemType::InvalidMetadata, Members { codec: Some(codec), ..members }),
+        ChainError::NoArrayToBytes => (ProblemType::InvalidMetadata, members),
+        ChainError::ChunkTooLarge => (ProblemType::ChunkTooLarge, Members { limit: Some(MAX_CHUNK_SIZE), ..members }),
+    };
+    Refusal::new(Problem::new(kind).with_detail(detail).with_members(members))
+}
+
+fn chunk(key: String, error: CodecError) -> Refusal {
+    let members = Members { key: Some(key), codec: Some(error.codec().to_owned()), ..Members::default() };
+    if let CodecError::OverBudget { budget, .. } = error {
+        let problem = Problem::new(ProblemType::ChunkTooLarge).with_detail(error.to_string());
+        return Refusal::new(problem.with_members(Members { limit: Some(budget), ..members }));
+    }
+    let problem = Problem::new(ProblemType::UndecodableChunk).with_detail(error.to_string()).with_members(members);
+    Refusal::with(problem, Vec::new(), Some(error.into()))
+}

@@ -1,0 +1,42 @@
+//! Memory for what cannot be streamed.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+use crate::{refusal::Refusal, settings::Settings};
+
+/// In what memory is given out.
+const UNIT: u64 = 1 << 20;
+
+/// The memory that all requests together may take for large bodies that are read whole and for answers that are made whole.
+pub(crate) struct Rooms {
+    free: Arc<Semaphore>,
+    units: u32,
+    patience: Duration,
+}
+
+/// Some of the memory; dropping it gives it back.
+pub(crate) struct Room(#[allow(dead_code, reason = "it is held, not looked at")] OwnedSemaphorePermit);
+
+impl Rooms {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        // The largest image, its elements beside it, and as much again for others.
+        let units = settings.limits.text_selection.saturating_mul(4).max(256 * UNIT).div_ceil(UNIT);
+        let units =
+            u32::try_from(units).unwrap_or(u32::MAX).min(u32::try_from(Semaphore::MAX_PERMITS).unwrap_or(u32::MAX));
+        Self { free: Arc::new(Semaphore::new(units as usize)), units, patience: settings.arrays.patience }
+    }
+
+    /// Takes memory for `bytes`, or all that there is where it is less; waits as long as readings wait.
+    pub(crate) async fn take(&self, bytes: u64) -> Result<Room, Refusal> {
+        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(self.units);
+        match timeout(self.patience, self.free.clone().acquire_many_owned(units)).await {
+            Ok(Ok(permit)) => Ok(Room(permit)),
+            Ok(Err(_)) | Err(_) => Err(Refusal::busy(None)),
+        }
+    }
+}
