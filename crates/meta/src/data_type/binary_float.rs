@@ -77,11 +77,16 @@ impl BinaryFloat {
 
     /// The `f64` whose decimal form is the shortest that reads back as this element of 16 bits.
     fn shortest(self, element: &[u8], value: f64) -> f64 {
-        // Five digits tell any two values of 16 bits apart; the exact value stands in for a sixth that is never needed.
-        (0..5)
-            .filter_map(|digits| format!("{value:.digits$e}").parse::<f64>().ok())
+        if value == 0.0 {
+            return value;
+        }
+        // Five digits tell any two values of 16 bits apart. The logarithm may be off by one, and a power of ten may be shorter still.
+        let exponent = value.abs().log10().floor() as i32;
+        let mut back = Vec::with_capacity(element.len());
+        (-1..5)
+            .map(|digits| rounded(value, digits - exponent))
             .find(|candidate| {
-                let mut back = Vec::with_capacity(2);
+                back.clear();
                 self.push_nearest(*candidate, &mut back);
                 back == element
             })
@@ -151,6 +156,18 @@ impl BinaryFloat {
         self.write_json(element, &mut text);
         serde_json::from_slice(&text).ok()
     }
+}
+
+/// A value of 16 bits rounded to so many decimal places, or if negative, to that power of ten: the `f64` nearest to the decimal number.
+fn rounded(value: f64, places: i32) -> f64 {
+    // Up to here the power, and the product of a value of 16 bits with it, are exact.
+    const EXACT: i32 = 16;
+    if places.abs() > EXACT {
+        let digits = usize::try_from(places.saturating_add(value.abs().log10().floor() as i32)).unwrap_or_default();
+        return format!("{value:.digits$e}").parse().unwrap_or(value);
+    }
+    let power = 10_f64.powi(places.abs());
+    if places >= 0 { (value * power).round_ties_even() / power } else { (value / power).round_ties_even() * power }
 }
 
 /// Rounds to the nearer odd `f32` what is none, so that rounding once more to 16 bits is as if it had been done in one step.
