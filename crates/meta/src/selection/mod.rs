@@ -1,7 +1,8 @@
 //! Selections: which elements of an array, with NumPy's meaning.
 //!
 //! A [`Selection`] is what somebody asks for; applied to a shape it becomes a [`Region`], which is known to lie within.
-//! [`ReadRequest`] adds what a text cannot say well: single points, and many selections at once.
+//! [`ReadRequest`] adds what a text cannot say well: single points, and many selections at once. In Rust code,
+//! [`select!`](crate::select) writes a selection.
 //!
 //! ```
 //! use meta::selection::Selection;
@@ -19,9 +20,11 @@ use std::sync::Arc;
 
 use crate::limits::MAX_RANK;
 
+mod build;
 mod json;
 mod points;
 mod region;
+mod render;
 mod request;
 mod resolve;
 mod text;
@@ -29,6 +32,7 @@ mod text;
 #[cfg(test)]
 mod tests;
 
+pub use build::ToIndex;
 pub use points::Points;
 pub use request::{ReadRequest, RequestError, RequestErrorKind, Resolved};
 pub use resolve::SelectionError;

@@ -159,8 +159,22 @@ fn fitting() -> impl Strategy<Value = (Selection, Vec<u64>)> {
     })
 }
 
+/// A request that is within all limits.
+fn request() -> impl Strategy<Value = ReadRequest> {
+    prop_oneof![
+        selection().prop_map(ReadRequest::Select),
+        vec(vec(number(), 0..4), 0..5).prop_map(ReadRequest::Points),
+        vec(selection(), 1..4).prop_map(ReadRequest::Stack),
+    ]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn a_requests_json_is_read_as_the_same(request in request()) {
+        prop_assert_eq!(ReadRequest::from_json(&request.to_json()).unwrap(), request);
+    }
 
     #[test]
     fn a_slice_takes_what_walking_takes(slice in slice(), extent in 0..9_u64) {

@@ -1,0 +1,45 @@
+//! Requests as JSON.
+
+use serde_json::{Map, Value, json};
+
+use super::{Item, ReadRequest, Selection, Slice};
+
+impl ReadRequest {
+    /// The JSON that [`from_json`](Self::from_json) reads as the same request, if it is within the limits that there are.
+    ///
+    /// ```
+    /// use meta::select;
+    /// use meta::selection::ReadRequest;
+    ///
+    /// let request = ReadRequest::from(select![0..10; 2, [1, 5, 9]]);
+    /// assert_eq!(request.to_json(), br#"{"select":[{"start":0,"step":2,"stop":10},[1,5,9]]}"#);
+    /// ```
+    pub fn to_json(&self) -> Vec<u8> {
+        let (name, value) = match self {
+            Self::Select(selection) => ("select", items(selection)),
+            Self::Points(points) => ("points", json!(points)),
+            Self::Stack(selections) => ("stack", selections.iter().map(items).collect()),
+        };
+        json!({ name: value }).to_string().into_bytes()
+    }
+}
+
+fn items(selection: &Selection) -> Value {
+    selection.items.iter().map(item).collect()
+}
+
+fn item(item: &Item) -> Value {
+    match item {
+        Item::Index(index) => Value::from(*index),
+        Item::Slice(slice) => bounds(*slice),
+        Item::Ellipsis => Value::from("..."),
+        Item::List(indices) => json!(indices),
+    }
+}
+
+/// What is said of a slice; what is not said is left out.
+fn bounds(slice: Slice) -> Value {
+    let bounds = [("start", slice.start), ("stop", slice.stop), ("step", slice.step)];
+    let said = bounds.into_iter().filter_map(|(name, bound)| Some((name.to_owned(), Value::from(bound?))));
+    Value::Object(said.collect::<Map<_, _>>())
+}
