@@ -4,7 +4,7 @@ use std::{fs, net::SocketAddr, time::Duration};
 
 use store_local::IndexKind;
 
-use crate::{
+use crate::common::{
     Pairs,
     http::{Connection, load},
     peers::{Nginx, Zarrd},

@@ -5,7 +5,7 @@ use std::{path::Path, time::Instant};
 use store::{Change, Content, Key, Precondition, TransactionalStore};
 use store_local::{IndexKind, LocalStore, Options};
 
-use crate::{http::Connection, peers::Zarrd, spread};
+use crate::common::{http::Connection, peers::Zarrd, spread};
 
 pub(crate) fn run(index: IndexKind, keys: u64) {
     let scratch = tempfile::tempdir().expect("a directory");

@@ -17,10 +17,10 @@
 )]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command of its own")]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod get;
-mod http;
 mod list;
-mod peers;
 mod put;
 mod start;
 
@@ -51,42 +51,4 @@ fn main() {
             other => panic!("no section {other}"),
         }
     }
-}
-
-/// Figures of runs that took turns: ours and the peer's.
-#[derive(Default)]
-struct Pairs {
-    ours: Vec<f64>,
-    peers: Vec<f64>,
-}
-
-impl Pairs {
-    /// Takes `runs` turns, the peer first in every other one.
-    fn measure(runs: usize, mut ours: impl FnMut() -> f64, mut peer: impl FnMut() -> f64) -> Self {
-        let mut pairs = Self::default();
-        for run in 0..runs {
-            if run % 2 == 0 {
-                pairs.peers.push(peer());
-                pairs.ours.push(ours());
-            } else {
-                pairs.ours.push(ours());
-                pairs.peers.push(peer());
-            }
-        }
-        pairs
-    }
-
-    fn report(&self, what: &str, unit: &str) {
-        let ratios: Vec<f64> = self.ours.iter().zip(&self.peers).map(|(ours, peer)| ours / peer).collect();
-        let (ours, peers, ratios) = (spread(&self.ours), spread(&self.peers), spread(&ratios));
-        println!("{what:<44} zarrd {ours} {unit}   peer {peers} {unit}   ratio {ratios}");
-    }
-}
-
-/// The median, with the least and the most.
-fn spread(figures: &[f64]) -> String {
-    let mut sorted = figures.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let show = |figure: f64| if figure < 10.0 { format!("{figure:.2}") } else { format!("{figure:.0}") };
-    format!("{} ({}–{})", show(sorted[sorted.len() / 2]), show(sorted[0]), show(sorted[sorted.len() - 1]))
 }

@@ -10,7 +10,7 @@ use std::{
 
 use store_local::IndexKind;
 
-use crate::{
+use crate::common::{
     Pairs,
     http::{Connection, load},
     peers::Zarrd,

@@ -2,7 +2,10 @@
 
 use store_local::IndexKind;
 
-use crate::{list::fill, peers::Zarrd, spread};
+use crate::{
+    common::{peers::Zarrd, spread},
+    list::fill,
+};
 
 pub(crate) fn run(index: IndexKind, keys: u64) {
     let scratch = tempfile::tempdir().expect("a directory");

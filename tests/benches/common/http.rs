@@ -22,6 +22,13 @@ impl Connection {
 
     /// Sends a request and reads the whole answer; gives the status and the body's length.
     pub(crate) fn ask(&mut self, head: &[u8], body: &[u8]) -> (u16, usize) {
+        let (status, len, _) = self.ask_timed(head, body);
+        (status, len)
+    }
+
+    /// As [`ask`](Self::ask), and tells how long the body's first byte took.
+    pub(crate) fn ask_timed(&mut self, head: &[u8], body: &[u8]) -> (u16, usize, Duration) {
+        let begin = Instant::now();
         self.stream.write_all(head).expect("send");
         self.stream.write_all(body).expect("send");
         let mut filled = 0;
@@ -39,12 +46,14 @@ impl Connection {
                 break (status, len.unwrap_or(0), filled - end - 4);
             }
         };
+        let mut first = (got > 0).then(|| begin.elapsed());
         while got < len {
             let read = self.stream.read(&mut self.buffer).expect("receive");
             assert!(read > 0, "the server closed the connection");
+            first.get_or_insert_with(|| begin.elapsed());
             got += read;
         }
-        (status, len)
+        (status, len, first.unwrap_or_else(|| begin.elapsed()))
     }
 }
 

@@ -25,6 +25,14 @@ pub(crate) struct Nginx {
 }
 
 impl Zarrd {
+    /// Copies a directory into a store that no server has.
+    pub(crate) fn import(index: IndexKind, dir: &Path, store: &Path) {
+        let store = format!("{index}:{}", store.display());
+        let done = Command::new(binary()).args(["import", &dir.display().to_string(), "--store", &store]).output();
+        let done = done.expect("start zarrd");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+
     /// Starts the release build on a store.
     pub(crate) fn start(index: IndexKind, dir: &Path) -> Self {
         let begin = Instant::now();
