@@ -2,7 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{DataType, Family, StoredOrder, TypeError, V2Context, binary_float::BinaryFloat, float::Float};
+use super::{
+    DataType, Family, StoredOrder, TypeError, V2Context, binary_float::BinaryFloat, float::Float, text::unconfigured,
+};
 
 /// `bfloat16` (v3). NumPy has no such type, and so neither have v2 and the draft.
 pub(super) struct BFloat16Family;
@@ -12,8 +14,8 @@ impl Family for BFloat16Family {
         None
     }
 
-    fn read_v3(&self, name: &str, _configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
+    fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
         let bfloat16 = Float { format: BinaryFloat::BFloat16, name: "bfloat16", numpy: None };
-        (name == bfloat16.name).then(|| Ok(DataType::new(bfloat16)))
+        (name == bfloat16.name).then(|| unconfigured(name, configuration, bfloat16))
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{
     DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, Number, StoredOrder, TypeError, V2Context,
     ValueError,
-    text::{NumpyText, draft_bit_pattern, is_null_fill, refuse},
+    text::{NumpyText, draft_bit_pattern, is_null_fill, refuse, unconfigured},
 };
 use crate::Dialect;
 
@@ -21,8 +21,8 @@ impl Family for BoolFamily {
         (text.kind == 'b' && text.rest == "1").then(|| Ok((DataType::new(Bool), StoredOrder::Little)))
     }
 
-    fn read_v3(&self, name: &str, _configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
-        (name == "bool").then(|| Ok(DataType::new(Bool)))
+    fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
+        (name == "bool").then(|| unconfigured(name, configuration, Bool))
     }
 
     fn read_draft(&self, name: &str) -> Option<Result<(DataType, StoredOrder), TypeError>> {

@@ -6,7 +6,7 @@ use super::{
     DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, Number, StoredOrder, TypeError, V2Context,
     ValueError,
     binary_float::BinaryFloat,
-    text::{NumpyText, draft_bit_pattern, is_null_fill, order_sign, refuse, words},
+    text::{NumpyText, draft_bit_pattern, is_null_fill, order_sign, refuse, unconfigured, words},
 };
 use crate::Dialect;
 
@@ -49,11 +49,11 @@ impl Family for ComplexFamily {
         Some(text.order().map(|order| (DataType::new(complex), order)))
     }
 
-    fn read_v3(&self, name: &str, _configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
+    fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
         COMPLEX
             .into_iter()
             .find(|complex| complex.name == name || complex.alias == name)
-            .map(|complex| Ok(DataType::new(complex)))
+            .map(|complex| unconfigured(name, configuration, complex))
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
     DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, Number, StoredOrder, TypeError, V2Context,
     ValueError,
     binary_float::BinaryFloat,
-    text::{NumpyText, is_null_fill, order_sign, refuse, words},
+    text::{NumpyText, is_null_fill, order_sign, refuse, unconfigured, words},
 };
 use crate::Dialect;
 
@@ -37,8 +37,8 @@ impl Family for FloatFamily {
         Some(text.order().map(|order| (DataType::new(float), order)))
     }
 
-    fn read_v3(&self, name: &str, _configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
-        FLOATS.into_iter().find(|float| float.name == name).map(|float| Ok(DataType::new(float)))
+    fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
+        FLOATS.into_iter().find(|float| float.name == name).map(|float| unconfigured(name, configuration, float))
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{
     DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, Number, StoredOrder, TypeError, V2Context,
     ValueError,
-    text::{NumpyText, append, draft_bit_pattern, is_null_fill, order_sign, refuse, words},
+    text::{NumpyText, append, draft_bit_pattern, is_null_fill, order_sign, refuse, unconfigured, words},
 };
 use crate::Dialect;
 
@@ -45,8 +45,11 @@ impl Family for IntegerFamily {
         Some(text.order().map(|order| (DataType::new(integer), order)))
     }
 
-    fn read_v3(&self, name: &str, _configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
-        INTEGERS.into_iter().find(|integer| integer.name == name).map(|integer| Ok(DataType::new(integer)))
+    fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
+        INTEGERS
+            .into_iter()
+            .find(|integer| integer.name == name)
+            .map(|integer| unconfigured(name, configuration, integer))
     }
 }
 

@@ -5,7 +5,9 @@ use serde_json::{Map, Value};
 use super::{
     DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
     base64::{bytes_of, encode_base64},
-    text::{NumpyText, append, bit_pattern, invalid, is_null_fill, is_zero_fill, length_bytes, refuse, shown},
+    text::{
+        NumpyText, append, bit_pattern, invalid, is_null_fill, is_zero_fill, length_bytes, refuse, shown, unconfigured,
+    },
 };
 use crate::{Dialect, limits::MAX_ELEMENT_SIZE};
 
@@ -30,7 +32,7 @@ impl Family for RawFamily {
         if name == "raw_bytes" {
             return Some(length_bytes(name, configuration).map(|size| DataType::new(Raw { size })));
         }
-        bits(name).map(|size| size.map(|size| DataType::new(Raw { size })))
+        bits(name).map(|size| size.and_then(|size| unconfigured(name, configuration, Raw { size })))
     }
 
     fn read_draft(&self, name: &str) -> Option<Result<(DataType, StoredOrder), TypeError>> {

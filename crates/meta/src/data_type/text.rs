@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{ElementType, StoredOrder, TypeError, ValueError, WordRun};
+use super::{DataType, ElementType, StoredOrder, TypeError, ValueError, WordRun};
 pub(super) use crate::text::shown;
 use crate::{Dialect, limits::MAX_ELEMENT_SIZE};
 
@@ -144,8 +144,32 @@ pub(super) fn words(width: usize, count: usize) -> Vec<WordRun> {
     if width < 2 || count == 0 { Vec::new() } else { vec![WordRun { offset: 0, width, count }] }
 }
 
+/// Refuses a configuration with other members than these. A type may have more of them one day, and mean something else by it.
+pub(super) fn only_members(
+    name: &str,
+    configuration: Option<&Map<String, Value>>,
+    known: &[&str],
+) -> Result<(), TypeError> {
+    let unknown = configuration.and_then(|members| members.keys().find(|key| !known.contains(&key.as_str())));
+    match unknown {
+        Some(key) => Err(invalid(name, format!("is configured with \"{}\", which is not known", shown(key)))),
+        None => Ok(()),
+    }
+}
+
+/// A type that has no configuration in v3.
+pub(super) fn unconfigured(
+    name: &str,
+    configuration: Option<&Map<String, Value>>,
+    data_type: impl ElementType + 'static,
+) -> Result<DataType, TypeError> {
+    only_members(name, configuration, &[])?;
+    Ok(DataType::new(data_type))
+}
+
 /// The `length_bytes` of a type's configuration: at least 1.
 pub(super) fn length_bytes(name: &str, configuration: Option<&Map<String, Value>>) -> Result<usize, TypeError> {
+    only_members(name, configuration, &["length_bytes"])?;
     let length = configuration
         .and_then(|configuration| configuration.get("length_bytes"))
         .and_then(Value::as_u64)

@@ -7,7 +7,7 @@ use super::{
     DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
     calendar::{Unit, exact_quotient},
     int::exact_integer,
-    text::{NumpyText, append, draft_bit_pattern, invalid, is_null_fill, order_sign, refuse, words},
+    text::{NumpyText, append, draft_bit_pattern, invalid, is_null_fill, only_members, order_sign, refuse, words},
 };
 use crate::Dialect;
 
@@ -50,6 +50,9 @@ impl Family for TimeFamily {
 
     fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
         let kind = [Kind::Moment, Kind::Duration].into_iter().find(|kind| kind.name() == name)?;
+        if let Err(error) = only_members(name, configuration, &["unit", "scale_factor"]) {
+            return Some(Err(error));
+        }
         let member = |key| configuration.and_then(|configuration| configuration.get(key));
         let Some(unit) = member("unit").and_then(Value::as_str).and_then(Unit::from_name) else {
             return Some(Err(invalid(name, "has no \"unit\" that is known")));

@@ -8,7 +8,7 @@ use super::{
     parse_v2,
     text::{invalid, is_null_fill, is_zero_fill, refuse},
 };
-use crate::{Dialect, codecs::CodecSpec};
+use crate::{Dialect, codecs::CodecSpec, limits::MAX_ELEMENT_SIZE};
 
 const NAME: &str = "vlen_array";
 const CODEC: &str = "vlen-array";
@@ -45,7 +45,8 @@ impl VariableArray {
         }
     }
 
-    /// Appends the inner elements of a JSON array, each read in the same way.
+    /// Appends the inner elements of a JSON array, each read in the same way. A short text may stand for a large inner element,
+    /// and so they are bounded.
     fn push(
         &self,
         json: &Value,
@@ -55,7 +56,11 @@ impl VariableArray {
         let items = json.as_array().ok_or_else(|| refuse(self, json, "it is an array"))?;
         let start = out.len();
         for item in items {
-            read(item, out).inspect_err(|_| out.truncate(start))?;
+            let read = read(item, out).and_then(|()| match out.len().saturating_sub(start) {
+                ..=MAX_ELEMENT_SIZE => Ok(()),
+                _ => Err(refuse(self, json, format!("it has more than {MAX_ELEMENT_SIZE} bytes"))),
+            });
+            read.inspect_err(|_| out.truncate(start))?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::{
     DataType, ElementType, Family, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
     base64::{append_base64, bytes_of, encode_base64},
     object::{OBJECT, object_codec},
-    text::{is_null_fill, is_zero_fill, refuse},
+    text::{is_null_fill, is_zero_fill, refuse, unconfigured},
 };
 use crate::{Dialect, limits::MAX_ELEMENT_SIZE};
 
@@ -25,8 +25,8 @@ impl Family for VariableBytesFamily {
         (codec.name == "vlen-bytes").then(|| Ok((DataType::new(VariableBytes), StoredOrder::Little)))
     }
 
-    fn read_v3(&self, name: &str, _configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
-        [NAME, "variable_length_bytes"].contains(&name).then(|| Ok(DataType::new(VariableBytes)))
+    fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
+        [NAME, "variable_length_bytes"].contains(&name).then(|| unconfigured(name, configuration, VariableBytes))
     }
 }
 

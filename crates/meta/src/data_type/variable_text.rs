@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{
     DataType, ElementType, Family, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
     object::{OBJECT, object_codec},
-    text::{append, is_null_fill, is_zero_fill, refuse},
+    text::{append, is_null_fill, is_zero_fill, refuse, unconfigured},
 };
 use crate::Dialect;
 
@@ -25,8 +25,8 @@ impl Family for VariableTextFamily {
             .then(|| Ok((DataType::new(VariableText), StoredOrder::Little)))
     }
 
-    fn read_v3(&self, name: &str, _configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
-        [NAME, "variable_length_utf8"].contains(&name).then(|| Ok(DataType::new(VariableText)))
+    fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
+        [NAME, "variable_length_utf8"].contains(&name).then(|| unconfigured(name, configuration, VariableText))
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Field, NAMES, Struct, words};
 use crate::{
     data_type::{
         DataType, Layout, StoredOrder, TypeError, V2Context, WordRun, parse_v2, parse_v3,
-        text::{invalid, shown},
+        text::{invalid, only_members, shown},
     },
     limits::{MAX_ELEMENT_SIZE, MAX_FIELDS, MAX_RANK},
 };
@@ -50,6 +50,7 @@ pub(super) fn fields_v3(
     depth: usize,
 ) -> Result<Struct, TypeError> {
     let mut builder = Builder::new(name, depth)?;
+    only_members(name, configuration, &["fields"])?;
     let fields = configuration
         .and_then(|configuration| configuration.get("fields"))
         .and_then(Value::as_array)

@@ -70,6 +70,11 @@ fn no_such_type() {
         assert!(parse_v3(&json).is_err(), "{json}");
         assert!(parse_draft(&json).is_err(), "{json}");
     }
+    for name in ["bool", "int8", "float16", "bfloat16", "complex64", "r8", "string", "bytes"] {
+        assert_eq!(v3(json!({"name": name, "configuration": {}})), v3(json!(name)));
+        let configured = json!({"name": name, "configuration": {"endian": "little"}});
+        assert!(matches!(parse_v3(&configured), Err(TypeError::Invalid { .. })), "{name}");
+    }
     let long = "x".repeat(100_000);
     assert!(parse_v3(&json!(long)).unwrap_err().to_string().len() < 200);
 }

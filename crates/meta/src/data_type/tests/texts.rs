@@ -125,6 +125,10 @@ fn arrays_of_any_length() {
     assert_eq!(data_type.fill_value(&json!(null), Dialect::V2).unwrap(), b"");
     assert_eq!(parsed(&data_type, &json!([1, 65536])), None);
     assert_eq!(parsed(&data_type, &json!(1)), None);
+    let large = object(json!({"id": "vlen-array", "dtype": "|S16777216"}));
+    assert!(parsed(&large, &json!([""])).is_some());
+    assert_eq!(parsed(&large, &Value::from(vec![""; 100_000])), None);
+    assert!(large.fill_value(&Value::from(vec![""; 100_000]), Dialect::V2).is_err());
     for codec in [
         json!({"id": "vlen-array"}),
         json!({"id": "vlen-array", "dtype": "|O"}),

@@ -199,6 +199,8 @@ fn names_of_times() {
         assert!(matches!(parse_v3(&bad), Err(TypeError::Invalid { .. })), "{bad}");
     }
     assert!(parse_v3(&json!("numpy.datetime64")).is_err());
+    let more = json!({"unit": "s", "scale_factor": 1, "calendar": "julian"});
+    assert!(parse_v3(&json!({"name": "numpy.datetime64", "configuration": more})).is_err());
 }
 
 #[test]
