@@ -15,6 +15,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use memchr::memmem;
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
@@ -79,7 +80,8 @@ impl BytesToBytes for Gzip {
 fn decode_member(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
     let (rest, declared) = encoded.split_last_chunk::<4>()?;
     let (rest, sum) = rest.split_last_chunk::<4>()?;
-    if u64::from(u32::from_le_bytes(*declared)) != len || rest.get(1..)?.windows(3).any(|bytes| bytes == MEMBER) {
+    let (_, rest) = rest.split_first()?;
+    if u64::from(u32::from_le_bytes(*declared)) != len || memmem::find(rest, MEMBER).is_some() {
         return None;
     }
     let decoded = inflate::expect(Wrapper::Gzip, encoded, len)?;

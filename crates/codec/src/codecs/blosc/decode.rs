@@ -1,5 +1,7 @@
 //! From a frame to bytes.
 
+use std::cell::RefCell;
+
 use bytes::Bytes;
 use snap::raw::decompress_len;
 
@@ -17,11 +19,18 @@ use crate::{
     },
 };
 
+/// So much of each buffer is kept for the next chunk: the largest block that writers choose by themselves.
+const KEPT: usize = 1 << 20;
+
 /// What blocks are in before they are elements again.
-#[derive(Default)]
 struct Scratch {
     shuffled: Vec<u8>,
     planes: Vec<u8>,
+}
+
+thread_local! {
+    /// New memory for each chunk costs more than decoding does: of 1 MiB in one block, 435 instead of 5800 MB/s.
+    static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch { shuffled: Vec::new(), planes: Vec::new() }) };
 }
 
 /// Decodes a frame of at most `limit` bytes.
@@ -38,20 +47,30 @@ pub(super) fn decode(encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
     if frame.len == 0 {
         return Ok(Bytes::new());
     }
+    SCRATCH.with_borrow_mut(|scratch| {
+        let decoded = decode_blocks(&frame, &encoded, scratch);
+        for buffer in [&mut scratch.shuffled, &mut scratch.planes] {
+            buffer.truncate(KEPT);
+            buffer.shrink_to(KEPT);
+        }
+        decoded
+    })
+}
+
+fn decode_blocks(frame: &Frame, encoded: &[u8], scratch: &mut Scratch) -> Result<Bytes, CodecError> {
     let blocks = frame.len.div_ceil(frame.block_size);
     let starts = encoded.get(HEADER..).unwrap_or_default().as_chunks::<4>().0;
     let starts = starts.get(..blocks).ok_or_else(|| malformed("there are fewer blocks than declared"))?;
     let mut decoded = Vec::with_capacity(justified(encoded.len(), frame.len as u64));
-    let mut scratch = Scratch::default();
     for start in starts {
         let done = decoded.len();
         let block = frame.block_size.min(frame.len - done);
         let start = usize::try_from(i32::from_le_bytes(*start)).ok().and_then(|start| encoded.get(start..));
         let start = start.ok_or_else(|| malformed("a block lies outside the frame"))?;
-        let streams = streams(&frame, start, block)?;
+        let streams = streams(frame, start, block)?;
         // Only now is it known that the streams could be as long as is claimed.
         decoded.resize(done + block, 0);
-        decode_block(&frame, &streams, decoded.get_mut(done..).unwrap_or_default(), &mut scratch)?;
+        decode_block(frame, &streams, decoded.get_mut(done..).unwrap_or_default(), scratch)?;
     }
     Ok(finish(decoded))
 }
@@ -59,7 +78,7 @@ pub(super) fn decode(encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
 /// Finds the streams of a block of so many bytes, each of which could become its part of the block.
 fn streams<'a>(frame: &Frame, mut encoded: &'a [u8], block: usize) -> Result<Vec<&'a [u8]>, CodecError> {
     let count = frame.streams(block);
-    if block % count != 0 {
+    if !block.is_multiple_of(count) {
         return Err(malformed("a block cannot be split into its streams"));
     }
     let part = block / count;

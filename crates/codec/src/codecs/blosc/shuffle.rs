@@ -95,7 +95,7 @@ pub(super) fn shuffle_bits(size: usize, elements: &[u8], planes: &mut [u8], bits
 /// How many bytes of a block have their bits shuffled: all whole elements, where they are a multiple of eight, and none otherwise.
 fn shuffled_bits(size: usize, len: usize) -> Option<usize> {
     let count = len.checked_div(size)?;
-    (count > 0 && count % 8 == 0).then(|| count.saturating_mul(size))
+    (count > 0 && count.is_multiple_of(8)).then(|| count.saturating_mul(size))
 }
 
 /// Makes each eight bytes, of which each has one bit of eight elements, eight bytes of one element each; and back.
