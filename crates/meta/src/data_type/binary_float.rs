@@ -19,6 +19,10 @@ pub(super) enum BinaryFloat {
 pub(super) const NO_NUMBER: &str = "it is a number, \"NaN\", \"Infinity\", \"-Infinity\", or all its bits as \"0x…\"";
 pub(super) const TOO_BIG: &str = "it is too big";
 
+/// The bits of the only `float32`, beside its negative, whose shortest decimal form becomes another one when it is read as an `f64` first:
+/// that lies just between the two.
+const BETWEEN: u32 = 0x15ae_43fd;
+
 impl BinaryFloat {
     pub(super) fn size(self) -> usize {
         match self {
@@ -70,6 +74,7 @@ impl BinaryFloat {
         }
         match self {
             Self::Float64 => append(out, &value),
+            Self::Float32 if value.abs() == f64::from(f32::from_bits(BETWEEN)) => append(out, &value),
             Self::Float32 => append(out, &(value as f32)),
             Self::Float16 | Self::BFloat16 => append(out, &self.shortest(element, value)),
         }

@@ -161,6 +161,8 @@ fn the_json_of_numbers() {
         ("int64", i64::MIN.to_le_bytes().to_vec(), "-9223372036854775808"),
         ("uint64", u64::MAX.to_le_bytes().to_vec(), "18446744073709551615"),
         ("float32", 0.1_f32.to_le_bytes().to_vec(), "0.1"),
+        ("float32", 0x15ae_43fd_u32.to_le_bytes().to_vec(), "7.038530691851209e-26"),
+        ("float32", 0x95ae_43fd_u32.to_le_bytes().to_vec(), "-7.038530691851209e-26"),
         ("float64", (-0.0_f64).to_le_bytes().to_vec(), "-0.0"),
         ("float64", 0.1_f64.to_le_bytes().to_vec(), "0.1"),
         ("float16", f16(0x2e66), "0.1"),
