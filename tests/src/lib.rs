@@ -6,6 +6,7 @@
 //! - [`content`] makes values of any size that can be checked without being kept.
 //! - [`kill_loop`] and [`memory`] are long measurements, each a short test and a command of its own.
 //! - [`readme`] runs what the README says.
+//! - [`slices`] keeps what another library wrote, and compares it with what `/array` answers.
 //!
 //! A test whose needs the machine does not meet says so on stderr and passes; in CI it fails, see [`skip`].
 
@@ -29,3 +30,4 @@ pub mod python;
 pub mod readme;
 pub mod server;
 pub mod skip;
+pub mod slices;

@@ -2,6 +2,7 @@
 
 use std::{
     fs, io,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -12,27 +13,54 @@ use crate::{
     skip::skip,
 };
 
-/// The oldest version that the newest zarr-python runs on.
-const LEAST: (u32, u32) = (3, 12);
+type Version = (u32, u32);
 
-/// An interpreter with the packages of `tests/clients/requirements.txt`.
+/// Packages that are installed together.
+struct Packages {
+    /// Their list in `tests/clients`.
+    requirements: &'static str,
+    /// How the names of their environments begin.
+    name: &'static str,
+    /// The versions of Python that they run on.
+    runs_on: RangeInclusive<Version>,
+}
+
+/// The newest release of everything.
+const NEWEST: Packages = Packages { requirements: "requirements.txt", name: "venv", runs_on: (3, 12)..=(3, u32::MAX) };
+
+/// zarr-python 2, which cannot be installed beside the newest. Its numcodecs has no wheels for Python 3.14.
+const ZARR_2: Packages =
+    Packages { requirements: "requirements-2.txt", name: "venv-zarr2", runs_on: (3, 11)..=(3, 13) };
+
+/// An interpreter with some packages.
 #[derive(Clone, Debug)]
 pub struct Python {
     interpreter: PathBuf,
 }
 
-/// The interpreter and its packages; says that the test was skipped where there is none.
+/// An interpreter with the newest packages; says that the test was skipped where there is none.
 pub fn python() -> Option<Python> {
-    let Some((base, version)) = candidates().into_iter().find_map(|path| usable(&path).map(|version| (path, version)))
-    else {
-        skip("Python 3.12 or newer with venv; install it, or name it in ZARRD_PYTHON");
+    with(&NEWEST)
+}
+
+/// An interpreter with zarr-python 2; says that the test was skipped where there is none.
+pub fn python_with_zarr_2() -> Option<Python> {
+    with(&ZARR_2)
+}
+
+fn with(packages: &Packages) -> Option<Python> {
+    let suitable = |path: PathBuf| usable(&path, &packages.runs_on).map(|version| (path, version));
+    let Some((base, version)) = candidates().into_iter().find_map(suitable) else {
+        let ((major, least), (_, most)) = (packages.runs_on.start(), packages.runs_on.end());
+        let most = if *most == u32::MAX { "any newer".to_owned() } else { format!("{major}.{most}") };
+        skip(&format!("Python {major}.{least} to {most} with venv; install it, or name it in ZARRD_PYTHON"));
         return None;
     };
-    let dir = target_dir().join(format!("venv-py{}.{}", version.0, version.1));
-    match install(&base, &dir) {
+    let dir = target_dir().join(format!("{}-py{}.{}", packages.name, version.0, version.1));
+    match install(packages, &base, &dir) {
         Ok(interpreter) => Some(Python { interpreter }),
         Err(error) => {
-            skip(&format!("the packages of tests/clients/requirements.txt, from PyPI: {error}"));
+            skip(&format!("the packages of tests/clients/{}, from PyPI: {error}", packages.requirements));
             None
         }
     }
@@ -60,8 +88,8 @@ impl Python {
     }
 }
 
-fn install(base: &Path, dir: &Path) -> io::Result<PathBuf> {
-    let requirements = clients().join("requirements.txt");
+fn install(packages: &Packages, base: &Path, dir: &Path) -> io::Result<PathBuf> {
+    let requirements = clients().join(packages.requirements);
     let interpreter = dir.join("bin/python");
     let recipe = format!("{}\n{}", base.display(), fs::read_to_string(&requirements)?);
     made(dir, &recipe, || {
@@ -76,7 +104,7 @@ fn install(base: &Path, dir: &Path) -> io::Result<PathBuf> {
 /// Where interpreters are looked for, the preferred ones first.
 fn candidates() -> Vec<PathBuf> {
     let named = std::env::var_os("ZARRD_PYTHON").map(PathBuf::from);
-    let usual = ["python3.13", "python3.12", "python3.14", "python3"].map(PathBuf::from);
+    let usual = ["python3.13", "python3.12", "python3.14", "python3", "python3.11"].map(PathBuf::from);
     named.into_iter().chain(usual).chain(of_pyenv()).collect()
 }
 
@@ -85,15 +113,15 @@ fn of_pyenv() -> Vec<PathBuf> {
     let Some(home) = std::env::var_os("HOME") else { return Vec::new() };
     let Ok(entries) = fs::read_dir(Path::new(&home).join(".pyenv/versions")) else { return Vec::new() };
     let mut found: Vec<_> = entries.flatten().map(|entry| entry.path().join("bin/python3")).collect();
-    found.sort_by_key(|path| std::cmp::Reverse(usable(path)));
+    found.sort_by_key(|path| std::cmp::Reverse(usable(path, &((0, 0)..=(u32::MAX, 0)))));
     found
 }
 
-/// The version of an interpreter that is there, new enough, and able to make environments.
-fn usable(path: &Path) -> Option<(u32, u32)> {
+/// The version of an interpreter that is there, among those wanted, and able to make environments.
+fn usable(path: &Path, wanted: &RangeInclusive<Version>) -> Option<Version> {
     let script = "import sys, ensurepip, venv; print(*sys.version_info[:2])";
     let said = succeeds(Command::new(path).args(["-c", script])).ok()?;
     let (major, minor) = said.trim().split_once(' ')?;
     let version = (major.parse().ok()?, minor.parse().ok()?);
-    (version >= LEAST).then_some(version)
+    wanted.contains(&version).then_some(version)
 }

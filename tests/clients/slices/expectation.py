@@ -4,6 +4,7 @@ The notes are a directory of one file per array and `manifest.json`, a list of
 `{name, file, kind, dtype, shape, data_type, region}`. `kind` says how the elements are kept:
 
 - `fixed`: a `.npy`, little-endian and in C order, as the writer itself reads them back;
+- `bfloat16`: likewise, its bits as `uint16`;
 - `string`, `bytes`, `arrays`, `objects`: variable length, as JSON (bytes as base64; inner arrays as `[dtype, base64]`).
 
 `region` is the part to compare, where the writer leaves the rest undefined. `data_type` is the name that the
@@ -42,7 +43,8 @@ class Notes:
             (self.directory / entry["file"]).write_text(json.dumps(items))
         else:
             found = normal(found)
-            entry |= {"file": f"{stem}.npy", "dtype": str(found.dtype), "data_type": data_type_name(found.dtype)}
+            name = kind if kind == "bfloat16" else data_type_name(found.dtype)
+            entry |= {"file": f"{stem}.npy", "dtype": str(found.dtype), "data_type": name}
             np.save(self.directory / entry["file"], found, allow_pickle=False)
         self.entries.append(entry)
 

@@ -20,20 +20,24 @@ def forms(kind):
     return {"fixed": ["raw", "npy", "json"], "string": ["raw", "npy", "json"]}.get(kind, ["raw", "json"])
 
 
+def is_fixed(kind):
+    return kind in ("fixed", "bfloat16")
+
+
 def check_raw(body, wanted, kind):
     expected = raw(wanted, kind)
     if body == expected:
         return None
     if len(body) != len(expected):
         return f"{len(body)} bytes instead of {len(expected)}"
-    size = wanted.dtype.itemsize if kind == "fixed" else 1
+    size = wanted.dtype.itemsize if is_fixed(kind) else 1
     at = next(index for index, pair in enumerate(zip(body, expected)) if pair[0] != pair[1]) // max(size, 1) * size
     return f"at byte {at} {body[at : at + max(size, 8)].hex()} instead of {expected[at : at + max(size, 8)].hex()}"
 
 
 def raw(wanted, kind):
     """The bytes in C order; of variable length as numcodecs writes them: how many, and each with its length before it."""
-    if kind == "fixed":
+    if is_fixed(kind):
         return wanted.tobytes()
     parts = [struct.pack("<I", wanted.size)]
     for item in wanted.ravel().tolist():
@@ -86,7 +90,7 @@ def refuse_constant(name):
 def nested(found, wanted, kind):
     """Compares nested lists."""
     if wanted.ndim == 0:
-        item = wanted[()] if kind == "fixed" else wanted.item()
+        item = wanted[()]
         same = same_element(found, item, wanted.dtype) if kind == "fixed" else same_object(found, item, kind)
         return None if same else f"{json.dumps(found)[:80]} instead of {item!r:.120}"
     if not isinstance(found, list) or len(found) != wanted.shape[0]:
@@ -97,6 +101,8 @@ def nested(found, wanted, kind):
 
 def same_object(found, item, kind):
     match kind:
+        case "bfloat16":
+            return same_bfloat16(found, int(item))
         case "bytes":
             return isinstance(found, str) and base64.b64decode(found, validate=True) == item
         case "arrays":
@@ -148,6 +154,17 @@ def same_float(found, item):
         return False
     with np.errstate(over="ignore"):
         return int(item.dtype.type(found).view(f"u{size}")) == bits
+
+
+def same_bfloat16(found, bits):
+    """The upper half of a float32, to which numbers are rounded, half to even."""
+    if isinstance(found, str) and found.startswith("0x"):
+        return len(found) == 6 and int(found, 16) == bits
+    item = np.array(bits << 16, "u4").view("f4")[()]
+    if isinstance(found, str):
+        return same_float(found, item)
+    near = int(np.float32(found).view("u4"))
+    return type(found) in (int, float) and (near + 0x7FFF + (near >> 16 & 1)) >> 16 == bits
 
 
 def same_time(found, item, dtype):

@@ -48,9 +48,10 @@ def write(name, data, driver, metadata, region=...):
         array[region] = data[region]
         found = array.read().result()
         if found.dtype == ml_dtypes.bfloat16:
-            # NumPy alone has no such type; as the float32 that holds the same values.
-            found = found.astype("f4")
-        notes.note(name, found)
+            # NumPy alone has no such type, but its bits.
+            notes.note(name, found.view("u2"), "bfloat16")
+        else:
+            notes.note(name, found)
 
     notes.attempt(name, attempt)
 
@@ -90,8 +91,6 @@ def all_of_v3():
     for codec in ("bare", "blosc_zstd_bitshuffle"):
         v3(f"types/bfloat16/{codec}", half, [bytes_codec(), *CODECS[codec]])
     v3("types/bfloat16/big", half, [bytes_codec("big")])
-    for dtype in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
-        v3(f"types/{np.dtype(dtype).name}", np.arange(35).reshape(SHAPE).astype(dtype), [bytes_codec()])
     cube = expectation.elements("u2", (5, 6, 7))
     for order in ([2, 1, 0], [1, 2, 0], [0, 2, 1]):
         name = "".join(map(str, order))
