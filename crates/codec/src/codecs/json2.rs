@@ -28,6 +28,12 @@ use crate::{
 
 const NAME: &str = "json2";
 
+/// How deep an element is nested, at the most: what `serde_json` reads.
+const MAX_DEPTH: usize = 127;
+
+/// What Python writes for floats that JSON does not have.
+const CONSTANTS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+
 pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
 
 #[derive(Debug)]
@@ -143,31 +149,41 @@ fn end_of_item(text: &str) -> Option<usize> {
     None
 }
 
-/// The JSON text of an element as Python wrote it, in which floats need not be JSON.
-fn standard(item: &str) -> String {
+/// The JSON text of an element as Python wrote it, in which floats need not be JSON. `None` where it is nested too deep.
+fn standard(item: &str) -> Option<String> {
     let mut text = String::with_capacity(item.len());
-    // Within quotes are the odd ones of the parts, once escaped quotes are taken out of account.
     let mut quoted = false;
+    let mut depth = 0_usize;
     let mut rest = item;
-    while let Some(end) = rest.find(['"', '\\', 'N', 'I', '-']) {
-        let (before, found) = rest.split_at_checked(end).unwrap_or((rest, ""));
+    while let Some(end) = rest.find(['"', '\\', 'N', 'I', '-', '[', ']', '{', '}']) {
+        let (before, found) = rest.split_at_checked(end)?;
         text.push_str(before);
-        let constant = ["NaN", "Infinity", "-Infinity"].into_iter().find(|constant| found.starts_with(constant));
-        let (part, taken) = match constant {
-            Some(constant) if !quoted => (format!("\"{constant}\""), constant.len()),
-            _ => {
-                let escape = quoted && found.starts_with('\\');
-                quoted ^= found.starts_with('"');
-                let mut characters = found.chars();
-                let taken = characters.by_ref().take(if escape { 2 } else { 1 }).map(char::len_utf8).sum();
-                (found.get(..taken).unwrap_or(found).to_owned(), taken)
+        if !quoted {
+            if let Some(constant) = CONSTANTS.into_iter().find(|constant| found.starts_with(constant)) {
+                text.extend(["\"", constant, "\""]);
+                rest = found.strip_prefix(constant)?;
+                continue;
             }
-        };
-        text.push_str(&part);
-        rest = found.get(taken..).unwrap_or_default();
+            match found.as_bytes().first() {
+                Some(b'[' | b'{') => depth += 1,
+                Some(b']' | b'}') => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth > MAX_DEPTH {
+                return None;
+            }
+        }
+        let mut characters = found.chars();
+        match characters.next()? {
+            '\\' if quoted => _ = characters.next(),
+            '"' => quoted = !quoted,
+            _ => {}
+        }
+        rest = characters.as_str();
+        text.push_str(found.strip_suffix(rest)?);
     }
     text.push_str(rest);
-    text
+    Some(text)
 }
 
 impl Json {
@@ -216,7 +232,8 @@ fn trailer(text: &str) -> Result<(&str, &str, u64), CodecError> {
 }
 
 fn push(text: &str, out: &mut VariableBuilder, budget: u64) -> Result<(), CodecError> {
-    let text = standard(text);
+    let too_deep = CodecError::Malformed { codec: NAME, reason: "an element is nested too deep" };
+    let text = standard(text).ok_or(too_deep)?;
     serde_json::from_str::<IgnoredAny>(&text)
         .map_err(|source| CodecError::Library { codec: NAME, source: source.into() })?;
     out.push(text.as_bytes()).map_err(|_| CodecError::OverBudget { codec: NAME, budget })

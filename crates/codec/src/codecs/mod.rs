@@ -12,6 +12,8 @@ mod checksum;
 pub(crate) mod crc32;
 pub(crate) mod crc32c;
 pub(crate) mod delta;
+#[cfg(test)]
+mod examples;
 mod filter;
 pub(crate) mod fixedscaleoffset;
 pub(crate) mod fletcher32;

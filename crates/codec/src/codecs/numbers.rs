@@ -706,3 +706,75 @@ impl<P: Float> Num for Complex<P> {
         Self(self.0.diff(other.0), self.1.diff(other.1))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn float64_becomes_float16_in_one_step() {
+        let tiny = 2_f64.powi(-24);
+        let values = [
+            (1.0 + 2_f64.powi(-11) + 2_f64.powi(-40), 15361),
+            (1.0 + 2_f64.powi(-11), 15360),
+            (1.0 + 2_f64.powi(-11) - 2_f64.powi(-40), 15360),
+            (65519.99999, 31743),
+            (65520.0, 31744),
+            (1e300, 31744),
+            (tiny / 2.0, 0),
+            (tiny / 2.0 * (1.0 + 2_f64.powi(-40)), 1),
+            (tiny * 1.5, 2),
+            (-5e-324, 0x8000),
+        ];
+        for (value, bits) in values {
+            assert_eq!(double_to_half(value).to_bits(), bits, "{value}");
+        }
+    }
+
+    /// `np.result_type` of each two, in one order.
+    #[test]
+    fn types_meet_as_in_numpy() {
+        let names = "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16";
+        let table = [
+            "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16",
+            "i1 i1 i2 i4 i8 i2 i4 i8 f8 f2 f4 f8 c8 c16",
+            "i2 i2 i2 i4 i8 i2 i4 i8 f8 f4 f4 f8 c8 c16",
+            "i4 i4 i4 i4 i8 i4 i4 i8 f8 f8 f8 f8 c16 c16",
+            "i8 i8 i8 i8 i8 i8 i8 i8 f8 f8 f8 f8 c16 c16",
+            "u1 i2 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16",
+            "u2 i4 i4 i4 i8 u2 u2 u4 u8 f4 f4 f8 c8 c16",
+            "u4 i8 i8 i8 i8 u4 u4 u4 u8 f8 f8 f8 c16 c16",
+            "u8 f8 f8 f8 f8 u8 u8 u8 u8 f8 f8 f8 c16 c16",
+            "f2 f2 f4 f8 f8 f2 f4 f8 f8 f2 f4 f8 c8 c16",
+            "f4 f4 f4 f8 f8 f4 f4 f8 f8 f4 f4 f8 c8 c16",
+            "f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 c16 c16",
+            "c8 c8 c8 c16 c16 c8 c8 c16 c16 c8 c8 c16 c8 c16",
+            "c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16",
+        ];
+        let numbers =
+            |names: &str| -> Vec<Number> { names.split(' ').map(|name| Dtype::parse(name).unwrap().number).collect() };
+        for (a, row) in numbers(names).into_iter().zip(table) {
+            for (b, expected) in numbers(names).into_iter().zip(numbers(row)) {
+                assert_eq!(result_type(a, b), expected, "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_dtypes() {
+        assert_eq!(
+            Dtype::parse(">f8").map(|dtype| (dtype.number, dtype.order())),
+            Some((Number::Float64, StoredOrder::Big))
+        );
+        for text in ["<i4", "|i4", "=i4", "i4", "int32"] {
+            assert_eq!(Dtype::parse(text), Some(Dtype::little(Number::Int32)), "{text}");
+        }
+        for text in ["", "<", "<<i4", "i3", "int33", "<U4", "|O", "é", "<M8[s]", ">>"] {
+            assert_eq!(Dtype::parse(text), None, "{text}");
+        }
+        let all = "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split(' ').map(|name| Dtype::parse(name).unwrap());
+        for dtype in all {
+            assert_eq!(dtype.data_type().unwrap().number(), Some(dtype.number));
+        }
+    }
+}

@@ -94,3 +94,31 @@ fn repr(number: &Number) -> String {
         exponent => format!("{digits}e-{:02}", exponent.unsigned_abs()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn python(ensure_ascii: bool) -> PythonJson {
+        PythonJson { ensure_ascii, sort_keys: true, separators: [",".to_owned(), ":".to_owned()] }
+    }
+
+    #[test]
+    fn what_python_writes() {
+        let known = [
+            (json!({"b": 1, "a": [1.5, null, true]}), r#"{"a":[1.5,null,true],"b":1}"#),
+            (json!("hé😀"), r#""h\u00e9\ud83d\ude00""#),
+            (json!("\"\\/\u{8}\u{c}\n\r\t\u{1}\u{7f}"), r#""\"\\/\b\f\n\r\t\u0001\u007f""#),
+            (
+                json!([1e16, 1e-5, 0.0001, 1e22, 123456789.125, 1e15, -0.0, 1.5e-300, 5e-324, u64::MAX, i64::MIN]),
+                "[1e+16,1e-05,0.0001,1e+22,123456789.125,1000000000000000.0,-0.0,1.5e-300,5e-324,18446744073709551615,-9223372036854775808]",
+            ),
+        ];
+        for (value, text) in known {
+            assert_eq!(python(true).write(&value), text);
+        }
+        assert_eq!(python(false).write(&json!("é\u{1}\u{7f}")), "\"é\\u0001\u{7f}\"");
+    }
+}

@@ -1,0 +1,223 @@
+//! Chains of codecs: what zarr-python writes with them, and what strangers might.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a failed test is a panic")]
+
+use bytes::Bytes;
+use codec::{Access, Chain, ChainError, CodecError, Elements, Representation, VariableBuilder};
+use meta::{
+    codecs::{CodecSpec, Namespace},
+    data_type::{DataType, StoredOrder, V2Context, parse_v2, parse_v3},
+};
+use serde_json::{Value, json};
+
+use Known::{Fixed, Variable};
+use Writer::Exact;
+use rows::ROWS;
+
+mod lies;
+mod properties;
+mod rows;
+mod shards;
+
+/// A chunk that zarr-python wrote.
+struct Row {
+    name: &'static str,
+    /// The `data_type` of a v3 document, or the `dtype` of a v2 one.
+    data_type: &'static str,
+    shape: &'static [u64],
+    /// The `codecs` of a v3 document, or the model's of a v2 one: triples of namespace, name and configuration.
+    codecs: &'static str,
+    chunk: &'static str,
+    elements: Known,
+    writer: Writer,
+}
+
+/// The elements in C order, each word little-endian, as hexadecimal digits.
+enum Known {
+    Fixed(&'static str),
+    Variable(&'static [&'static str]),
+}
+
+/// Whether our chunk is byte for byte that of zarr-python, or our own.
+#[derive(PartialEq)]
+enum Writer {
+    Exact,
+    Own,
+}
+
+const BUDGET: u64 = 1 << 20;
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.chars().map(|digit| digit.to_digit(16).unwrap() as u8).collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+fn variable(elements: &[Vec<u8>]) -> Elements {
+    let mut builder = VariableBuilder::new(u64::MAX);
+    elements.iter().for_each(|element| builder.push(element).unwrap());
+    Elements::Variable(builder.finish())
+}
+
+impl Known {
+    fn elements(&self) -> Elements {
+        match self {
+            Fixed(text) => Elements::Fixed(hex(text).into()),
+            Variable(texts) => variable(&texts.iter().map(|text| hex(text)).collect::<Vec<_>>()),
+        }
+    }
+}
+
+fn chain(data_type: &DataType, shape: &[u64], specs: &[CodecSpec]) -> Result<Chain, ChainError> {
+    let fill = data_type.zero();
+    Chain::resolve(specs, Representation::new(data_type.clone(), shape.to_vec(), fill)?)
+}
+
+fn v3(codecs: &Value) -> Vec<CodecSpec> {
+    codecs.as_array().unwrap().iter().map(|codec| CodecSpec::parse_v3(codec).unwrap()).collect()
+}
+
+fn v3_chain(data_type: &Value, shape: &[u64], codecs: &Value) -> Result<Chain, ChainError> {
+    chain(&parse_v3(data_type).unwrap(), shape, &v3(codecs))
+}
+
+fn model(codecs: &Value) -> Vec<CodecSpec> {
+    let spec = |triple: &Value| CodecSpec {
+        namespace: match triple[0].as_str().unwrap() {
+            "v3" => Namespace::V3,
+            "numcodecs" => Namespace::Numcodecs,
+            _ => Namespace::Model,
+        },
+        name: triple[1].as_str().unwrap().to_owned(),
+        configuration: triple[2].as_object().unwrap().clone(),
+    };
+    codecs.as_array().unwrap().iter().map(spec).collect()
+}
+
+impl Row {
+    fn chain(&self) -> Chain {
+        let [data_type, codecs] =
+            [self.data_type, self.codecs].map(|text| serde_json::from_str::<Value>(text).unwrap());
+        let (data_type, specs) = match codecs[0].is_array() {
+            true => {
+                let specs = model(&codecs);
+                let object_codec = specs.iter().find(|spec| spec.namespace == Namespace::Numcodecs);
+                (parse_v2(&data_type, V2Context { object_codec }).unwrap().0, specs)
+            }
+            false => (parse_v3(&data_type).unwrap(), v3(&codecs)),
+        };
+        chain(&data_type, self.shape, &specs).unwrap_or_else(|error| panic!("{}: {error:?}", self.name))
+    }
+}
+
+#[test]
+fn what_zarr_python_writes_is_read_and_written() {
+    for row in ROWS {
+        let chain = row.chain();
+        let elements = row.elements.elements();
+        let decoded =
+            chain.decode(hex(row.chunk).into(), BUDGET).unwrap_or_else(|error| panic!("{}: {error:?}", row.name));
+        assert_eq!(decoded, elements, "{}", row.name);
+        let encoded = chain.encode(elements.clone()).unwrap_or_else(|error| panic!("{}: {error:?}", row.name));
+        if row.writer == Exact {
+            assert_eq!(encoded, hex(row.chunk), "{}", row.name);
+        }
+        if let Some(len) = chain.encoded_len() {
+            assert!(encoded.len() as u64 <= len.max(), "{}", row.name);
+            assert!(len.exact().is_none_or(|len| len == encoded.len() as u64), "{}", row.name);
+        }
+        assert_eq!(chain.decode(encoded, BUDGET).unwrap(), elements, "{}", row.name);
+    }
+}
+
+#[test]
+fn what_is_cut_off_or_too_long_is_an_error() {
+    for row in ROWS {
+        let chain = row.chain();
+        let chunk = Bytes::from(hex(row.chunk));
+        for end in 0..chunk.len() {
+            assert!(chain.decode(chunk.slice(..end), BUDGET).is_err(), "{} {end}", row.name);
+        }
+        // A shard may have gaps, and then its index is where it is expected again.
+        if !row.codecs.contains("sharding_indexed") {
+            let longer = [&chunk, &chunk[..1]].concat();
+            assert!(chain.decode(longer.into(), BUDGET).is_err(), "{}", row.name);
+        }
+    }
+}
+
+#[test]
+fn variable_elements_stay_within_the_budget() {
+    for row in ROWS {
+        let Variable(elements) = row.elements else { continue };
+        let least = elements.iter().map(|element| 8 + element.len() as u64 / 2).sum::<u64>();
+        let error = row.chain().decode(hex(row.chunk).into(), least - 1).unwrap_err();
+        assert!(matches!(error, CodecError::OverBudget { .. }), "{} {error:?}", row.name);
+    }
+}
+
+#[test]
+fn flipped_bits_never_panic() {
+    for row in ROWS {
+        let (chain, chunk) = (row.chain(), hex(row.chunk));
+        for bit in 0..8 * chunk.len() {
+            let mut flipped = chunk.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(Elements::Fixed(bytes)) = chain.decode(flipped.into(), BUDGET) {
+                assert_eq!(Some(bytes.len() as u64), chain.array().fixed_len(), "{} {bit}", row.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn structs_of_both_byte_orders() {
+    let dtype = json!([["a", "<i4"], ["b", ">f8"], ["c", "|S3"]]);
+    let (data_type, order) = parse_v2(&dtype, V2Context::default()).unwrap();
+    let StoredOrder::Mixed(runs) = order else { panic!("{order:?}") };
+    let big: Vec<_> = runs.iter().map(|run| [run.offset, run.width, run.count]).collect();
+    assert_eq!(big, [[4, 8, 1]]);
+    let specs = model(&json!([["model", "mixed_endian", {"big": big}]]));
+    let chain = chain(&data_type, &[2], &specs).unwrap();
+    assert!(matches!(chain.access(), Access::Elements(StoredOrder::Mixed(_))));
+    let stored = hex("010000004004000000000000616200f9ffffff4202a05f2000000078797a");
+    let elements = Elements::Fixed(hex("010000000000000000000440616200f9ffffff000000205fa0024278797a").into());
+    assert_eq!(chain.decode(stored.clone().into(), 0).unwrap(), elements);
+    assert_eq!(chain.encode(elements).unwrap(), stored);
+}
+
+#[test]
+fn codecs_that_do_not_fit_their_place() {
+    let little = json!({"name": "bytes", "configuration": {"endian": "little"}});
+    let numcodecs =
+        |id: &str, configuration: Value| json!({"name": format!("numcodecs.{id}"), "configuration": configuration});
+    let cases = [
+        ("int16", json!([])),
+        ("int16", json!(["bytes"])),
+        ("int16", json!([{"name": "bytes", "configuration": {"endian": "middle"}}])),
+        ("int16", json!([little, little])),
+        ("int16", json!(["crc32c", little])),
+        ("int16", json!(["vlen-utf8"])),
+        ("string", json!([little])),
+        ("string", json!([numcodecs("delta", json!({"dtype": "<i2"})), "vlen-utf8"])),
+        ("int16", json!([{"name": "transpose", "configuration": {"order": [0, 0]}}, little])),
+        ("int16", json!([{"name": "transpose", "configuration": {"order": [0]}}, little])),
+        ("int16", json!([{"name": "transpose", "configuration": {"order": [0, 2]}}, little])),
+        ("int16", json!([{"name": "transpose", "configuration": {"order": [0, -1]}}, little])),
+        ("int16", json!([{"name": "transpose", "configuration": {"order": "K"}}, little])),
+        ("int16", json!([numcodecs("delta", json!({"dtype": "<i4"})), little])),
+        ("int16", json!([numcodecs("delta", json!({"dtype": "|O"})), little])),
+        ("int16", json!([numcodecs("packbits", json!({})), little])),
+        ("int16", json!([numcodecs("bitround", json!({"keepbits": 3})), little])),
+        ("float32", json!([numcodecs("bitround", json!({"keepbits": 24})), little])),
+        ("float32", json!([numcodecs("bitround", json!({"keepbits": -1})), little])),
+        ("int16", json!([numcodecs("quantize", json!({"digits": 3})), little])),
+        ("complex64", json!([numcodecs("fixedscaleoffset", json!({"offset": 0, "scale": 1})), little])),
+        ("uint8", json!(["bytes", numcodecs("delta", json!({}))])),
+        ("uint8", json!(["bytes", numcodecs("vlen-utf8", json!({}))])),
+        ("uint8", json!(["bytes", {"name": "transpose", "configuration": {"order": [0, 1]}}])),
+    ];
+    for (data_type, codecs) in cases {
+        let error = v3_chain(&json!(data_type), &[2, 3], &codecs).unwrap_err();
+        assert!(!matches!(error, ChainError::UnknownCodec { .. }), "{codecs} {error:?}");
+    }
+}
