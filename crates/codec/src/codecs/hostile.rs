@@ -5,7 +5,10 @@ use meta::codecs::{CodecSpec, Namespace};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::known::{Content, KNOWN};
+use super::{
+    examples::example,
+    known::{Content, KNOWN},
+};
 use crate::{BytesToBytes, CodecError, EncodedLen, Input, Resolved, Serialized, registry};
 use std::{iter, sync::Arc};
 
@@ -137,9 +140,9 @@ fn bombs_are_not_set_off() {
         ("blosc", r#"{"cname": "blosclz"}"#),
     ] {
         let codec = numcodec(name, json);
-        let len = 6 << 20;
+        let len = (4 << 20) + 1;
         let bomb = codec.encode(vec![0; len].into()).unwrap();
-        for limit in [0, 16, 1 << 20, len as u64 - 1] {
+        for limit in [0, 16, len as u64 - 1] {
             let error = codec.decode(bomb.clone(), limit).unwrap_err();
             assert!(matches!(error, CodecError::TooLong { .. }), "{name} {error:?}");
         }
@@ -198,7 +201,7 @@ fn declarations_are_not_believed() {
 #[test]
 fn frames_may_leave_their_length_open() {
     let codec = numcodec("zstd", "{}");
-    let raw: Vec<u8> = (0..20_000_000_u32).map(|at| (at / 1000) as u8).collect();
+    let raw: Vec<u8> = (0..5_000_000_u32).map(|at| (at / 1000) as u8).collect();
     let open = zstd::stream::encode_all(&raw[..], 1).unwrap();
     let known = zstd::bulk::compress(&raw, 1).unwrap();
     let skippable = [0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
@@ -235,13 +238,7 @@ fn examples_in_the_documentation_are_configurations() {
         ("zstd", include_str!("zstd.rs")),
     ];
     for (name, source) in files {
-        let example: String = source
-            .lines()
-            .skip_while(|line| *line != "//! ```json")
-            .skip(1)
-            .take_while(|line| *line != "//! ```")
-            .map(|line| line.trim_start_matches("//!"))
-            .collect();
+        let example = example(source);
         let _: Value = serde_json::from_str(&example).unwrap();
         let namespace = if ["blosc", "zstd", "gzip"].contains(&name) { Namespace::V3 } else { Namespace::Numcodecs };
         codec(namespace, name, &example).unwrap();
