@@ -386,7 +386,7 @@ fn single_to_half(value: f32) -> f16 {
     half_nan((bits >> 31) as u16, (bits >> 13) as u16)
 }
 
-/// Rounds once. [`f16::from_f64`] goes through `f32` on some processors, which rounds twice.
+/// Rounds once. `f16::from_f64` goes through `f32` on some processors, which rounds twice.
 fn double_to_half(value: f64) -> f16 {
     if value.is_nan() {
         return half_nan((value.to_bits() >> 63) as u16, (value.to_bits() >> 42) as u16);

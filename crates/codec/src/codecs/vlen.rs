@@ -61,7 +61,7 @@ impl Vlen {
     fn check(&self, element: &[u8]) -> Option<&'static str> {
         match self.content {
             Content::Text if std::str::from_utf8(element).is_err() => Some("a text is not UTF-8"),
-            Content::Array { size, .. } if element.len() % size != 0 => {
+            Content::Array { size, .. } if !element.len().is_multiple_of(size) => {
                 Some("an inner array is no whole number of elements")
             }
             _ => None,
