@@ -7,7 +7,8 @@ use axum::{
     extract::Request,
     response::{IntoResponse, Response},
 };
-use futures::FutureExt;
+use bytes::Bytes;
+use futures::{FutureExt, stream};
 use http::{
     HeaderValue, Method,
     header::{CONTENT_LENGTH, CONTENT_TYPE},
@@ -115,10 +116,14 @@ impl Exchange {
 fn without_body(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let described = parts.headers.contains_key(CONTENT_TYPE) && !parts.headers.contains_key(CONTENT_LENGTH);
-    if let Some(size) = body.size_hint().exact().filter(|_| described) {
+    let size = body.size_hint().exact();
+    if let Some(size) = size.filter(|_| described) {
         parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(size));
     }
-    Response::from_parts(parts, Body::empty())
+    // An empty body of a known length would be told as a length of 0.
+    let none = stream::empty::<Result<Bytes, std::convert::Infallible>>();
+    let body = if size.is_some() { Body::empty() } else { Body::from_stream(none) };
+    Response::from_parts(parts, body)
 }
 
 /// What a panic said.

@@ -56,7 +56,7 @@ fn every_route_is_described_and_everything_described_is_routed() {
 async fn what_the_table_has_is_there() {
     let site = Site::new();
     for (path, method, _) in operations(&document()) {
-        let path = path.replace("{key}", "a/b").replace("{prefix}", "a/b");
+        let path = path.replace("{key}", "a/b").replace("{prefix}", "a/b").replace("{path}", "a/b");
         let method = method.to_uppercase().parse().unwrap();
         let answer = site.ask(method, &path, &[], "").await;
         let problem = Problem::from_json(&answer.body).map(|problem| problem.kind);

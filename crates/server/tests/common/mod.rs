@@ -2,6 +2,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of this module")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "clippy exempts test functions only")]
 
+pub mod arrays;
+
 use std::{sync::Arc, time::Duration};
 
 use axum::{Router, body::Body, response::Response};

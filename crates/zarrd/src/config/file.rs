@@ -101,6 +101,11 @@ mod tests {
             allow-host = ["zarr.example.org"]
             cors-origin = ["https://viewer.example.org"]
             max-body = "64MiB"
+            max-selection = "1GiB"
+            max-text-selection = "1MiB"
+            max-chunks = 1000
+            array-memory = "256MiB"
+            chunk-cache = "0"
             max-connections = 10
             head-timeout = "10s"
             upload-timeout = "20s"
@@ -114,6 +119,8 @@ mod tests {
         assert_eq!(file.store.store, Some(Location::Redb("/data".into())));
         assert_eq!(file.serve.allow_host, ["zarr.example.org".parse().unwrap()]);
         assert_eq!(file.serve.max_body, Some(bytesize::ByteSize::mib(64)));
+        assert_eq!(file.serve.chunk_cache, Some(bytesize::ByteSize(0)));
+        assert_eq!(file.serve.max_chunks.map(|chunks| chunks.get()), Some(1000));
         assert_eq!(file.serve.shutdown_timeout.map(|time| time.as_secs()), Some(120));
         assert_eq!(file.transfer.jobs.map(|jobs| jobs.get()), Some(4));
     }
@@ -126,6 +133,7 @@ mod tests {
             ("max-body = \"12 parsecs\"", "max-body"),
             ("listen = \"nowhere\"", "IP:PORT"),
             ("jobs = 0", "jobs"),
+            ("max-chunks = 0", "max-chunks"),
             ("cors-origin = [\"*\"]", "cors-origin"),
             ("store = ", "line 1"),
             ("[serve]\nlisten = \"127.0.0.1:1\"", "`serve`"),

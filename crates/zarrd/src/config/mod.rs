@@ -64,6 +64,14 @@ pub(crate) enum ConfigError {
         /// The command.
         command: &'static str,
     },
+    /// There would be too little memory to read arrays with.
+    #[error("--array-memory is {memory}, and at least {least} are needed")]
+    LittleMemory {
+        /// What was given.
+        memory: bytesize::ByteSize,
+        /// What is needed.
+        least: bytesize::ByteSize,
+    },
     /// The log filter is not one.
     #[error("`{filter}` is not a log filter, such as info or server=debug,warn")]
     LogFilter {

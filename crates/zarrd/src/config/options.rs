@@ -1,6 +1,10 @@
 //! The settings: each group is one struct that is read both from flags and `ZARRD_*` variables and from `zarrd.toml`.
 
-use std::{fmt::Display, num::NonZeroUsize, str::FromStr};
+use std::{
+    fmt::Display,
+    num::{NonZeroU64, NonZeroUsize},
+    str::FromStr,
+};
 
 use bytesize::ByteSize;
 use serde::{Deserialize, Deserializer, de::Error as _};
@@ -54,6 +58,25 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_MAX_BODY", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) max_body: Option<ByteSize>,
+    /// The most bytes of elements that one answer of `/array` has as raw or npy [default: 4GiB]
+    #[arg(long, env = "ZARRD_MAX_SELECTION", value_name = "SIZE")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) max_selection: Option<ByteSize>,
+    /// The same as JSON, CSV or PNG, counted as the elements are in memory [default: 64MiB]
+    #[arg(long, env = "ZARRD_MAX_TEXT_SELECTION", value_name = "SIZE")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) max_text_selection: Option<ByteSize>,
+    /// How many chunks one answer of `/array` may concern [default: 1048576]
+    #[arg(long, env = "ZARRD_MAX_CHUNKS", value_name = "NUMBER")]
+    pub(crate) max_chunks: Option<NonZeroU64>,
+    /// The memory for chunks being decoded and elements being assembled, of all answers together [default: 1GiB]
+    #[arg(long, env = "ZARRD_ARRAY_MEMORY", value_name = "SIZE")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) array_memory: Option<ByteSize>,
+    /// The memory for decoded chunks that are kept for the next who asks; 0 keeps none [default: 256MiB]
+    #[arg(long, env = "ZARRD_CHUNK_CACHE", value_name = "SIZE")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) chunk_cache: Option<ByteSize>,
     /// How many connections there may be at the same time; more are answered 503 [default: 1024]
     #[arg(long, env = "ZARRD_MAX_CONNECTIONS", value_name = "NUMBER")]
     pub(crate) max_connections: Option<NonZeroUsize>,

@@ -1,9 +1,14 @@
 //! What each command runs with.
 
-use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
+use std::{
+    num::{NonZeroU64, NonZeroUsize},
+    path::PathBuf,
+    time::Duration,
+};
 
+use bytesize::ByteSize;
 use client::BaseUrl;
-use server::{Access, Hosts, Limits, Settings};
+use server::{Access, ArrayOptions, Hosts, Limits, Settings};
 use store::Prefix;
 use tracing_subscriber::EnvFilter;
 
@@ -16,6 +21,8 @@ use crate::cli::{CopyArgs, ExportArgs, HealthArgs, ImportArgs, ThroughArgs};
 const DEFAULT_LISTEN: Listen =
     Listen(std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8000));
 const DEFAULT_DIRECTORY: &str = "./zarrd-data";
+/// With less, hardly any chunk could be decoded.
+const LEAST_MEMORY: u64 = 16 << 20;
 const DEFAULT_JOBS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
 /// How to log.
@@ -140,9 +147,10 @@ impl ServeConfig {
             None => return Err(ConfigError::AnonymousUnsaid { listen }),
         };
         let limits = limits(&serve, &file.serve);
+        let arrays = arrays(&serve, &file.serve)?;
         let origins = first_given(serve.cors_origin, &file.serve.cors_origin);
         let hosts = Hosts::for_address(listen.0, first_given(serve.allow_host, &file.serve.allow_host));
-        Ok(Self { store: location(store, file), listen, settings: Settings { access, origins, hosts, limits } })
+        Ok(Self { store: location(store, file), listen, settings: Settings { access, origins, hosts, limits, arrays } })
     }
 }
 
@@ -208,13 +216,36 @@ fn limits(flags: &ServeOptions, file: &ServeOptions) -> Limits {
     let default = Limits::default();
     let time = |flag: Option<humantime::Duration>, file, default| flag.or(file).map_or(default, Duration::from);
     Limits {
-        value: flags.max_body.or(file.max_body).map_or(default.value, |size| size.as_u64()),
+        value: size(flags.max_body, file.max_body, default.value),
+        selection: size(flags.max_selection, file.max_selection, default.selection),
+        text_selection: size(flags.max_text_selection, file.max_text_selection, default.text_selection),
+        read_request: default.read_request,
         connections: flags.max_connections.or(file.max_connections).map_or(default.connections, NonZeroUsize::get),
         head_timeout: time(flags.head_timeout, file.head_timeout, default.head_timeout),
         upload_timeout: time(flags.upload_timeout, file.upload_timeout, default.upload_timeout),
         download_timeout: time(flags.download_timeout, file.download_timeout, default.download_timeout),
         stop_timeout: time(flags.shutdown_timeout, file.shutdown_timeout, default.stop_timeout),
     }
+}
+
+/// One answer is assembled in an eighth of the memory of all, and in no more than the default, so that several go on beside each other.
+fn arrays(flags: &ServeOptions, file: &ServeOptions) -> Result<ArrayOptions, ConfigError> {
+    let default = ArrayOptions::default();
+    let memory = size(flags.array_memory, file.array_memory, default.memory);
+    if memory < LEAST_MEMORY {
+        return Err(ConfigError::LittleMemory { memory: ByteSize(memory), least: ByteSize(LEAST_MEMORY) });
+    }
+    Ok(ArrayOptions {
+        memory,
+        cache: size(flags.chunk_cache, file.chunk_cache, default.cache),
+        chunks: flags.max_chunks.or(file.max_chunks).map_or(default.chunks, NonZeroU64::get),
+        assembly: default.assembly.min(memory / 8),
+        ..default
+    })
+}
+
+fn size(flag: Option<ByteSize>, file: Option<ByteSize>, default: u64) -> u64 {
+    flag.or(file).map_or(default, |size| size.as_u64())
 }
 
 fn listen(flag: Option<Listen>, file: &File) -> Listen {

@@ -35,6 +35,8 @@ fn a_wrong_command_line_is_exit_code_2() {
     place.fails(&["serve", "--listen", "8000"], 2, &["127.0.0.1:8000"]);
     place.fails(&["serve", "--store", "s3://bucket"], 2, &["sled:DIR"]);
     place.fails(&["serve", "--max-body", "much"], 2, &["--max-body"]);
+    place.fails(&["serve", "--max-selection", "much"], 2, &["--max-selection"]);
+    place.fails(&["serve", "--array-memory", "1MiB"], 2, &["--array-memory", "16.0 MiB"]);
     place.fails(&["import", ".", "a//b"], 2, &["empty"]);
     place.fails(&["import", "http://lab/other/"], 2, &["/store/"]);
     place.fails(&["import", ".", "--store", "redb:a", "--server", "http://lab"], 2, &["--server"]);

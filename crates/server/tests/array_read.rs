@@ -1,0 +1,352 @@
+//! Reading elements: formats, headers, conditions, codings.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "clippy exempts test functions only, and these have helpers"
+)]
+
+mod common;
+
+use std::io::Read;
+
+use common::{
+    Running, Site,
+    arrays::{floats, matrix, put, site, v3, v3_with},
+};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use wire::problem::ProblemType;
+
+const ZSTD: (&str, &str) = ("accept-encoding", "zstd");
+const JSON_BODY: (&str, &str) = ("content-type", "application/json");
+
+#[tokio::test]
+async fn json_where_nothing_else_is_asked_for() {
+    let site = site().await;
+    for (path, elements) in [
+        (
+            "/array/m",
+            json!([
+                [0.0, 1.0, 2.0, 3.0, 4.0, 5.0],
+                [6.0, 7.0, 8.0, 9.0, 10.0, 11.0],
+                [12.0, 13.0, 14.0, 15.0, 16.0, 17.0],
+                [18.0, 19.0, 20.0, 21.0, 22.0, 23.0]
+            ]),
+        ),
+        ("/array/m/?select=1", json!([6.0, 7.0, 8.0, 9.0, 10.0, 11.0])),
+        ("/array/m?select=-1,-1", json!(23.0)),
+        ("/array/m?select=::-2,1:5:3", json!([[19.0, 22.0], [7.0, 10.0]])),
+        ("/array/m?select=(3,0),[5,5]", json!([[23.0, 23.0], [5.0, 5.0]])),
+        ("/array/m?select=1:1", json!([])),
+        ("/array/m?select=...,2:2", json!([[], [], [], []])),
+        ("/array//g//old", json!([5, 6, 7])),
+        ("/array/g%2Fold?select=1:&dialect=v2", json!([6, 7])),
+    ] {
+        let got = site.get(path, &[]).await;
+        assert_eq!((got.status, got.json()), (StatusCode::OK, elements), "{path}");
+        assert_eq!(got.header("content-type"), "application/json");
+        assert_eq!(got.header("content-length"), got.body.len().to_string(), "small answers are one buffer");
+    }
+}
+
+#[tokio::test]
+async fn what_the_headers_say() {
+    let site = site().await;
+    let got = site.get("/array/m?select=1:3&format=raw", &[("origin", "https://viewer.example")]).await;
+    assert_eq!(got.body, floats(18)[24..]);
+    for (name, value) in [
+        ("content-type", "application/octet-stream"),
+        ("content-length", "48"),
+        ("zarr-data-type", "float32"),
+        ("zarr-shape", "2,6"),
+        ("zarr-dimension-names", r#"["y",null]"#),
+        ("zarr-dialect", "v3"),
+        ("vary", "accept, accept-encoding"),
+        ("cache-control", "no-cache"),
+        ("access-control-allow-origin", "*"),
+    ] {
+        assert_eq!(got.header(name), value, "{name}");
+    }
+    assert!(got.header("server-timing").starts_with("plan;dur="), "{}", got.header("server-timing"));
+    let exposed = got.header("access-control-expose-headers");
+    for name in ["zarr-data-type", "zarr-shape", "zarr-dimension-names", "zarr-dialect", "server-timing"] {
+        assert!(exposed.split(", ").any(|exposed| exposed == name), "{name} in {exposed}");
+    }
+    let old = site.get("/array/g/old?select=1&format=raw", &[]).await;
+    assert_eq!(old.body, &[6, 0][..], "little-endian, whatever is stored");
+    assert_eq!((old.header("zarr-shape"), old.header("zarr-dialect")), ("", "v2"));
+    assert!(!old.headers.contains_key("zarr-dimension-names"));
+}
+
+#[tokio::test]
+async fn each_format() {
+    let site = site().await;
+    for (format, accept, kind, body) in [
+        ("raw", "application/octet-stream", "application/octet-stream", floats(2)),
+        ("csv", "text/csv", "text/csv; charset=utf-8; header=absent", b"0.0\r\n1.0\r\n".to_vec()),
+        ("json", "application/json", "application/json", b"[0.0,1.0]".to_vec()),
+    ] {
+        let asked = site.get(&format!("/array/m?select=0,:2&format={format}"), &[("accept", "text/html")]).await;
+        assert_eq!((asked.status, asked.header("content-type"), &asked.body[..]), (StatusCode::OK, kind, &body[..]));
+        let accepted = site.get("/array/m?select=0,:2", &[("accept", accept)]).await;
+        assert_eq!((accepted.header("content-type"), &accepted.body[..]), (kind, &body[..]));
+        assert_eq!(accepted.header("etag"), asked.header("etag"));
+    }
+    let npy = site.get("/array/m?select=0,:2", &[("accept", "application/x-npy, */*;q=0.1")]).await;
+    assert_eq!((npy.header("content-type"), npy.header("content-length")), ("application/x-npy", "136"));
+    assert!(
+        npy.body.starts_with(b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }")
+    );
+    assert_eq!(npy.body[128..], floats(2)[..]);
+    let rows = site.get("/array/m?select=:2,::5&format=csv", &[]).await;
+    assert_eq!(rows.text(), "0.0,5.0\r\n6.0,11.0\r\n");
+}
+
+fn pixels(file: &[u8]) -> (u32, u32, Vec<u8>) {
+    let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
+    let mut samples = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut samples).unwrap();
+    (info.height, info.width, samples)
+}
+
+#[tokio::test]
+async fn images() {
+    let site = site().await;
+    let own = site.get("/array/m?select=0:2,0:2", &[("accept", "image/avif,image/*,*/*;q=0.8"), ZSTD]).await;
+    assert_eq!(own.header("content-type"), "image/png");
+    assert!(!own.headers.contains_key("content-encoding"), "an image is compressed already");
+    assert_eq!(pixels(&own.body), (2, 2, vec![0, 36, 219, 255]));
+    let given = site.get("/array/m?select=0:2,0:2&format=png&min=0.5&max=6.5", &[]).await;
+    assert_eq!(pixels(&given.body), (2, 2, vec![0, 21, 234, 255]));
+    assert_ne!(own.header("etag"), given.header("etag"));
+    assert_eq!(given.header("content-length"), given.body.len().to_string());
+    let problem = site.get("/array/m?min=1", &[]).await.problem(ProblemType::InvalidParameter);
+    assert_eq!(problem.members.parameter.as_deref(), Some("min"));
+}
+
+#[tokio::test]
+async fn strings_of_variable_length() {
+    let site = Site::new();
+    v3_with(&site, "s", json!("string"), &[3], &[3], json!(""), json!([{"name": "vlen-utf8"}])).await;
+    put(&site, "s/c/0", b"\x03\0\0\0\x01\0\0\0a\x03\0\0\0b,\"\0\0\0\0".to_vec()).await;
+    assert_eq!(site.get("/array/s", &[]).await.json(), json!(["a", "b,\"", ""]));
+    assert_eq!(site.get("/array/s?format=csv", &[]).await.text(), "a\r\n\"b,\"\"\"\r\n\"\"\r\n");
+    let raw = site.get("/array/s?format=raw&select=1:", &[]).await;
+    assert_eq!(raw.body, &b"\x02\0\0\0\x03\0\0\0b,\"\0\0\0\0"[..]);
+    let npy = site.get("/array/s?format=npy", &[]).await;
+    assert!(
+        npy.body.starts_with(b"\x93NUMPY\x01\x00\x76\x00{'descr': '<U3', 'fortran_order': False, 'shape': (3,), }")
+    );
+    assert_eq!(npy.body.len(), 128 + 3 * 12);
+    assert_eq!(npy.header("content-length"), "164");
+    assert!(!site.head("/array/s?format=npy", &[]).await.headers.contains_key("content-length"));
+}
+
+#[tokio::test]
+async fn heads_decode_nothing() {
+    let site = site().await;
+    for query in ["select=1&format=raw", "select=1:3&format=npy", "format=raw"] {
+        let path = format!("/array/m?{query}");
+        let (head, get) = (site.head(&path, &[]).await, site.get(&path, &[]).await);
+        assert_eq!((head.status, head.body.len()), (StatusCode::OK, 0));
+        assert_eq!(head.header("content-length"), get.body.len().to_string(), "{query}");
+        for name in ["content-type", "etag", "vary", "zarr-shape", "zarr-data-type", "zarr-dialect"] {
+            assert_eq!(head.header(name), get.header(name), "{query} {name}");
+        }
+    }
+    let json = site.head("/array/m", &[]).await;
+    assert!(!json.headers.contains_key("content-length"), "its length is not known");
+    put(&site, "m/c/0/0", b"junk".to_vec()).await;
+    assert_eq!(site.head("/array/m", &[]).await.status, StatusCode::OK);
+    assert_eq!(site.get("/array/m", &[]).await.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(site.head("/array/none", &[]).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn entity_tags() {
+    let site = site().await;
+    let tag = async |path: &str, headers: &[(&str, &str)]| {
+        let got = site.get(path, headers).await;
+        assert_eq!(got.status, StatusCode::OK, "{path}");
+        let tag = got.header("etag").to_owned();
+        assert!(wire::etag::parse(&tag).is_some(), "{tag}");
+        tag
+    };
+    let first = tag("/array/m?select=0", &[]).await;
+    assert_eq!(first, tag("/array/m?select=%200%20,%20:", &[]).await, "another text of the same selection");
+    for other in ["/array/m?select=1", "/array/m?select=0&format=raw", "/array/m"] {
+        assert_ne!(first, tag(other, &[]).await, "{other}");
+    }
+    assert_ne!(first, tag("/array/m?select=0", &[ZSTD]).await);
+
+    let known = site.get("/array/m?select=0", &[("if-none-match", &first)]).await;
+    assert_eq!((known.status, known.body.len(), known.header("etag")), (StatusCode::NOT_MODIFIED, 0, &first[..]));
+    assert_eq!(known.header("vary"), "accept, accept-encoding");
+    assert_eq!(site.head("/array/m?select=0", &[("if-none-match", "*")]).await.status, StatusCode::NOT_MODIFIED);
+    assert_eq!(site.get("/array/m?select=0", &[("if-match", &first)]).await.status, StatusCode::OK);
+    let failed = site.get("/array/m?select=0", &[("if-match", "\"other\"")]).await;
+    assert_eq!(failed.problem(ProblemType::PreconditionFailed).members.current.as_deref(), Some(&first[..]));
+    site.get("/array/m", &[("if-match", "other")]).await.problem(ProblemType::InvalidHeader);
+
+    // A chunk that is not concerned leaves it, one that is changes it, even into what cannot be read.
+    put(&site, "m/c/1/0", vec![0; 24]).await;
+    assert_eq!(first, tag("/array/m?select=0", &[]).await);
+    put(&site, "m/c/0/0", b"junk".to_vec()).await;
+    let changed = site.get("/array/m?select=0", &[("if-none-match", &first)]).await;
+    changed.problem(ProblemType::UndecodableChunk);
+    matrix(&site).await;
+    assert_ne!(first, tag("/array/m?select=0", &[]).await);
+}
+
+/// A site with `long`: 100,000 times the byte 7, more than one buffer.
+async fn long() -> Site {
+    let site = Site::new();
+    v3(&site, "long", json!("uint8"), &[100_000], &[30_000], json!(7)).await;
+    put(&site, "long/c/1", vec![8; 30_000]).await;
+    site
+}
+
+#[tokio::test]
+async fn content_codings() {
+    let site = long().await;
+    let plain = site.get("/array/long?format=raw", &[]).await;
+    assert_eq!((plain.body.len(), plain.header("content-length")), (100_000, "100000"));
+    for path in ["/array/long?format=raw", "/array/long?format=npy", "/array/long", "/array/long?select=:2000"] {
+        let plain = site.get(path, &[]).await;
+        let zstd = site.get(path, &[ZSTD]).await;
+        assert_eq!(zstd.header("content-encoding"), "zstd", "{path}");
+        assert!(zstd.body.len() < plain.body.len() / 10);
+        assert_eq!(zstd::stream::decode_all(&zstd.body[..]).unwrap(), plain.body);
+        let gzip = site.get(path, &[("accept-encoding", "gzip, deflate")]).await;
+        assert_eq!(gzip.header("content-encoding"), "gzip", "{path}");
+        let mut back = Vec::new();
+        flate2::read::GzDecoder::new(&gzip.body[..]).read_to_end(&mut back).unwrap();
+        assert_eq!(back, plain.body);
+    }
+    let small = site.get("/array/long?select=:200&format=raw", &[ZSTD]).await;
+    assert!(!small.headers.contains_key("content-encoding"));
+    assert_eq!(small.header("content-length"), "200");
+    let (coded, identity) =
+        (site.head("/array/long?format=raw", &[ZSTD]).await, site.head("/array/long?format=raw", &[]).await);
+    assert_eq!((coded.header("content-encoding"), coded.header("content-length")), ("zstd", ""));
+    assert_eq!((identity.header("content-encoding"), identity.header("content-length")), ("", "100000"));
+}
+
+#[tokio::test]
+async fn long_text_is_streamed() {
+    let site = long().await;
+    let got = site.get("/array/long", &[]).await;
+    assert!(!got.headers.contains_key("content-length"));
+    let elements: Vec<u8> = serde_json::from_slice(&got.body).unwrap();
+    assert_eq!(elements.len(), 100_000);
+    assert_eq!((elements[29_999], elements[30_000], elements[60_000]), (7, 8, 7));
+    let lines = site.get("/array/long?format=csv", &[]).await;
+    assert_eq!(lines.text().lines().count(), 100_000);
+}
+
+#[tokio::test]
+async fn posts_that_read() {
+    let site = site().await;
+    let post = async |query: &str, body: Value| {
+        site.ask(Method::POST, &format!("/array/m?{query}"), &[JSON_BODY], body.to_string()).await
+    };
+    for (body, shape, elements) in [
+        (json!({"select": [[0, 3], {"start": 4}]}), "2,2", json!([[4.0, 5.0], [22.0, 23.0]])),
+        (json!({"points": [[0, 1], [-1, -1], [0, 1]]}), "3", json!([1.0, 23.0, 1.0])),
+        (json!({"stack": ["0,:2", "3,4:"]}), "2,2", json!([[0.0, 1.0], [22.0, 23.0]])),
+        (json!({"points": []}), "0", json!([])),
+    ] {
+        let got = post("read", body.clone()).await;
+        assert_eq!((got.status, got.json()), (StatusCode::OK, elements), "{body}");
+        assert_eq!(got.header("zarr-shape"), shape);
+        let raw = post("read&format=raw", body).await;
+        assert_eq!(raw.body.len() as u64, 4 * wire::array::parse_shape(shape).unwrap().iter().product::<u64>());
+    }
+    let many: Vec<_> = (0..20_000).map(|at| json!([at % 4, at % 6])).collect();
+    let got = post("read", json!({"points": many})).await;
+    assert_eq!(got.json().as_array().map(Vec::len), Some(20_000));
+    let tag = got.header("etag").to_owned();
+    let known = [JSON_BODY, ("if-none-match", &tag[..])];
+    let body = json!({"points": many}).to_string();
+    let again = site.ask(Method::POST, "/array/m?read", &known, body).await;
+    again.problem(ProblemType::PreconditionFailed);
+}
+
+#[tokio::test]
+async fn pages_of_any_origin_may_read_by_post() {
+    let settings = server::Settings { access: server::Access::Read, ..server::Settings::default() };
+    let site = Site::with(settings);
+    matrix(&site).await;
+    let headers = [JSON_BODY, ("origin", "https://other.example")];
+    let got = site.ask(Method::POST, "/array/m?read", &headers, r#"{"select": "0,0"}"#).await;
+    assert_eq!((got.status, got.json()), (StatusCode::OK, json!(0.0)));
+    assert_eq!(got.header("access-control-allow-origin"), "*");
+    let asked = [("origin", "https://other.example"), ("access-control-request-method", "POST")];
+    let preflight = site.ask(Method::OPTIONS, "/array/m?read", &asked, "").await;
+    assert_eq!(preflight.header("access-control-allow-methods"), "GET, HEAD, POST, OPTIONS");
+    assert!(preflight.header("access-control-allow-headers").contains("content-type"));
+}
+
+#[tokio::test]
+async fn the_root_is_a_node_too() {
+    let site = Site::new();
+    v3(&site, "sub", json!("uint8"), &[2], &[2], json!(1)).await;
+    let document = site.value("sub/zarr.json").await.unwrap();
+    put(&site, "zarr.json", document.to_vec()).await;
+    for root in ["/array", "/array/", "/array//"] {
+        assert_eq!(site.get(root, &[]).await.json(), json!([1, 1]), "{root}");
+    }
+}
+
+#[tokio::test]
+async fn heads_without_a_length_leave_the_connection_usable() {
+    let server = Running::start(server::Settings::default()).await;
+    let site = Site { router: axum::Router::new(), store: server.store.clone() };
+    matrix(&site).await;
+    let mut raw = server.connect().await;
+    raw.send("HEAD /array/m HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let head = raw.until("\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && !head.contains("\r\ncontent-length"), "{head}");
+    raw.send("GET /array/m?select=0,:2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await;
+    let answer = raw.rest().await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\n[0.0,1.0]"), "{answer}");
+}
+
+#[tokio::test]
+async fn what_fails_later_breaks_the_answer_off() {
+    let server = Running::start(small_slabs()).await;
+    let site = Site { router: axum::Router::new(), store: server.store.clone() };
+    v3(&site, "tall", json!("uint8"), &[64, 16_384], &[1, 16_384], json!(7)).await;
+    put(&site, "tall/c/60/0", b"junk".to_vec()).await;
+    for format in ["raw", "json"] {
+        let request =
+            format!("GET /array/tall?format={format} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let answer = server.exchange(&request).await;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        match format {
+            "raw" => assert!(head.contains("content-length: 1048576") && body.len() < 1_048_576, "{}", body.len()),
+            _ => assert!(head.contains("chunked") && !body.ends_with("0\r\n\r\n")),
+        }
+    }
+}
+
+/// Answers of more than 128 KiB come in several slabs.
+fn small_slabs() -> server::Settings {
+    let arrays = server::ArrayOptions { assembly: 1 << 18, ..server::ArrayOptions::default() };
+    server::Settings { arrays, ..server::Settings::default() }
+}
+
+#[tokio::test]
+async fn chunks_are_counted() {
+    let site = site().await;
+    site.get("/array/m", &[]).await;
+    site.get("/array/m", &[]).await;
+    let metrics = site.get("/metrics", &[]).await;
+    let count = |name: &str| {
+        let line = metrics.text().lines().find(|line| line.starts_with(name)).unwrap();
+        line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    assert_eq!(count("zarrd_array_chunks_decoded_total") + count("zarrd_array_chunks_cached_total"), 8);
+}
