@@ -17,7 +17,7 @@ use wire::{
 };
 
 use crate::{
-    failure::{Failure, Knowledge, TransportError},
+    failure::{Failure, Fault, Knowledge, TransportError},
     problem,
     transport::Clock,
 };
@@ -55,34 +55,39 @@ impl Answer {
     }
 
     /// The length of the body.
-    pub(crate) fn length(&self) -> Result<u64, Failure> {
+    pub(crate) fn length(&self) -> Result<u64, Fault> {
         if self.header(CONTENT_ENCODING).is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
-            return Err(Failure::protocol("a value came with a content coding"));
+            return Err(Fault::protocol("a value came with a content coding"));
         }
-        let length = self.header(CONTENT_LENGTH).and_then(|length| length.parse().ok());
-        length.ok_or_else(|| Failure::protocol("a value came without its length"))
+        self.stated_length()?.ok_or_else(|| Fault::protocol("a value came without its length"))
+    }
+
+    /// The length of the body, with its content coding, where it is stated.
+    pub(crate) fn stated_length(&self) -> Result<Option<u64>, Fault> {
+        let length = self.header(CONTENT_LENGTH).map(str::parse).transpose();
+        length.map_err(|_| Fault::protocol("an answer came with a length that is none"))
     }
 
     /// The part of the value that the body is, according to the header.
-    pub(crate) fn content_range(&self) -> Result<ContentRange, Failure> {
+    pub(crate) fn content_range(&self) -> Result<ContentRange, Fault> {
         let range = self.header(CONTENT_RANGE).and_then(ContentRange::parse);
-        range.ok_or_else(|| Failure::protocol("a partial answer came without a Content-Range"))
+        range.ok_or_else(|| Fault::protocol("a partial answer came without a Content-Range"))
     }
 
     /// What is known of the value, whose size is stated in different headers.
-    pub(crate) fn info(&self, size: u64) -> Result<Info, Failure> {
+    pub(crate) fn info(&self, size: u64) -> Result<Info, Fault> {
         let version = self.header(ETAG).and_then(etag::parse);
-        let version = version.ok_or_else(|| Failure::protocol("a value came without an ETag of a version"))?;
-        let modified = self.modified().ok_or_else(|| Failure::protocol("a value came without its time"))?;
+        let version = version.ok_or_else(|| Fault::protocol("a value came without an ETag of a version"))?;
+        let modified = self.modified().ok_or_else(|| Fault::protocol("a value came without its time"))?;
         Ok(Info { size, version, modified })
     }
 
     /// Reads the whole body, which has at most `limit` bytes.
-    pub(crate) async fn bytes(mut self, limit: usize) -> Result<Bytes, Failure> {
+    pub(crate) async fn bytes(mut self, limit: usize) -> Result<Bytes, Fault> {
         let mut all = BytesMut::new();
         while let Some(piece) = self.piece().await? {
             if piece.len() > limit.saturating_sub(all.len()) {
-                return Err(Failure::protocol(format!("the answer is longer than {limit} bytes")));
+                return Err(Fault::protocol(format!("the answer is longer than {limit} bytes")));
             }
             all.extend_from_slice(&piece);
         }
@@ -90,10 +95,9 @@ impl Answer {
     }
 
     /// Reads the whole body as JSON.
-    pub(crate) async fn json<T: DeserializeOwned>(self, limit: usize) -> Result<T, Failure> {
+    pub(crate) async fn json<T: DeserializeOwned>(self, limit: usize) -> Result<T, Fault> {
         let bytes = self.bytes(limit).await?;
-        serde_json::from_slice(&bytes)
-            .map_err(|error| Failure::protocol(format!("the answer is not as agreed: {error}")))
+        serde_json::from_slice(&bytes).map_err(|error| Fault::protocol(format!("the answer is not as agreed: {error}")))
     }
 
     /// The next bytes of the body, or `None` at its end.
@@ -108,7 +112,7 @@ impl Answer {
     }
 
     /// What an answer means that is none of those hoped for.
-    pub(crate) async fn into_failure(self, key: Option<&Key>) -> Failure {
+    pub(crate) async fn into_failure(self, key: Option<&Key>) -> Failure<StoreError> {
         self.into_problem().await.into_failure(key)
     }
 
@@ -156,9 +160,9 @@ impl Refusal {
         self.problem.as_ref().map(|problem| problem.kind)
     }
 
-    /// The error, for a request that concerned `key`.
-    pub(crate) fn into_failure(self, key: Option<&Key>) -> Failure {
-        let knowledge = match (self.kind(), self.status) {
+    /// What is known of the request that was refused.
+    pub(crate) fn knowledge(&self) -> Knowledge {
+        match (self.kind(), self.status) {
             (Some(ProblemType::Busy), _) => Knowledge::NotDone,
             // Its store may have been closed with the change under way.
             (Some(ProblemType::Stopping), _) => Knowledge::Unknown,
@@ -167,8 +171,13 @@ impl Refusal {
                 Knowledge::Unknown
             }
             _ => Knowledge::Answered,
-        };
-        Failure { error: problem::into_error(self, key), knowledge }
+        }
+    }
+
+    /// The error, for a request that concerned `key`.
+    pub(crate) fn into_failure(self, key: Option<&Key>) -> Failure<StoreError> {
+        let (knowledge, retry_after) = (self.knowledge(), self.retry_after);
+        Failure { error: problem::into_error(self, key), knowledge, retry_after }
     }
 }
 

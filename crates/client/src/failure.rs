@@ -1,6 +1,6 @@
 //! What becomes of requests that fail.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use backon::ExponentialBackoff;
 use store::StoreError;
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::options::Retries;
 
-/// How a connection failed: the source of [`StoreError::Transport`].
+/// How a connection failed: the source of [`StoreError::Transport`] and of [`ArrayError::Transport`](crate::ArrayError::Transport).
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
     /// No connection came about, or it broke.
@@ -33,11 +33,25 @@ pub enum TransportError {
     Replaced,
 }
 
+/// What is wrong with an answer, or with getting one, whatever was asked for.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The connection failed.
+    Transport(TransportError),
+    /// The answer is not one that the contract allows.
+    Protocol {
+        /// What is wrong with it.
+        detail: String,
+    },
+}
+
 /// Why one try failed, and what is known of what it did.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) error: StoreError,
+pub(crate) struct Failure<E> {
+    pub(crate) error: E,
     pub(crate) knowledge: Knowledge,
+    /// How long the server wants to be left alone.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 /// What is known of a request that failed.
@@ -67,31 +81,62 @@ pub(crate) struct Schedule {
     until: Option<Instant>,
 }
 
-impl Failure {
-    pub(crate) fn answered(error: StoreError) -> Self {
-        Self { error, knowledge: Knowledge::Answered }
-    }
-
+impl Fault {
     pub(crate) fn protocol(detail: impl Into<String>) -> Self {
-        Self::answered(StoreError::Protocol { detail: detail.into() })
+        Self::Protocol { detail: detail.into() }
     }
-}
 
-impl From<TransportError> for Failure {
-    fn from(error: TransportError) -> Self {
-        let knowledge = match &error {
+    fn knowledge(&self) -> Knowledge {
+        let error = match self {
+            Self::Transport(error) => error,
+            Self::Protocol { .. } => return Knowledge::Answered,
+        };
+        match error {
             TransportError::Http(http) if http.is_connect() => Knowledge::NotDone,
             TransportError::Http(http) if http.is_builder() => Knowledge::Answered,
             TransportError::Http(_) | TransportError::Idle(_) | TransportError::Short { .. } => Knowledge::Unknown,
             TransportError::Total(_) | TransportError::Replaced => Knowledge::Answered,
-        };
-        Self { error: StoreError::Transport(Box::new(error)), knowledge }
+        }
     }
 }
 
-impl From<reqwest::Error> for Failure {
+impl<E> Failure<E> {
+    /// The server has answered, and would answer the same again.
+    pub(crate) fn answered(error: E) -> Self {
+        Self { error, knowledge: Knowledge::Answered, retry_after: None }
+    }
+}
+
+impl<E: From<Fault>> From<Fault> for Failure<E> {
+    fn from(fault: Fault) -> Self {
+        Self { knowledge: fault.knowledge(), error: fault.into(), retry_after: None }
+    }
+}
+
+impl<E: From<Fault>> From<TransportError> for Failure<E> {
+    fn from(error: TransportError) -> Self {
+        Fault::Transport(error).into()
+    }
+}
+
+impl From<TransportError> for Fault {
+    fn from(error: TransportError) -> Self {
+        Self::Transport(error)
+    }
+}
+
+impl From<reqwest::Error> for Fault {
     fn from(error: reqwest::Error) -> Self {
-        TransportError::Http(error).into()
+        Self::Transport(error.into())
+    }
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Transport(error) => Self::Transport(Box::new(error)),
+            Fault::Protocol { detail } => Self::Protocol { detail },
+        }
     }
 }
 
@@ -101,8 +146,8 @@ impl Schedule {
     }
 
     /// Waits until the request may be made again, or gives back the error where it may not.
-    pub(crate) async fn wait(&mut self, failure: Failure, repeat: Repeat) -> Result<(), StoreError> {
-        let Failure { error, knowledge } = failure;
+    pub(crate) async fn wait<E: fmt::Display>(&mut self, failure: Failure<E>, repeat: Repeat) -> Result<(), E> {
+        let Failure { error, knowledge, retry_after } = failure;
         let may_repeat = match repeat {
             Repeat::Freely => knowledge != Knowledge::Answered,
             Repeat::IfNotDone => knowledge == Knowledge::NotDone,
@@ -110,18 +155,14 @@ impl Schedule {
         if !may_repeat {
             return Err(error);
         }
-        let Some(delay) = self.next_delay(&error) else { return Err(error) };
+        let Some(delay) = self.next_delay(retry_after.unwrap_or_default()) else { return Err(error) };
         tracing::debug!(%error, ?delay, "a request is made again");
         sleep(delay).await;
         Ok(())
     }
 
-    fn next_delay(&mut self, error: &StoreError) -> Option<Duration> {
+    fn next_delay(&mut self, asked: Duration) -> Option<Duration> {
         let ours = self.delays.next()?;
-        let asked = match error {
-            StoreError::Busy { retry_after: Some(asked) } => *asked,
-            _ => Duration::ZERO,
-        };
         // Never sooner than asked for; the random part of ours spreads those who were all asked for the same.
         let delay = if asked.is_zero() { ours } else { asked.saturating_add(ours.min(asked)) };
         let in_time = self.until.is_none_or(|until| Instant::now().checked_add(delay).is_some_and(|then| then < until));

@@ -38,6 +38,7 @@
 //! With the feature `zarrs`, [`zarrs::ZarrsStore`] lends any such store to the `zarrs` crate.
 
 mod answer;
+mod array;
 mod base_url;
 mod failure;
 mod list;
@@ -52,8 +53,13 @@ mod write;
 #[cfg(feature = "zarrs")]
 pub mod zarrs;
 
+pub use array::{ArrayClient, ArrayError, Description, Element, ElementStream, Elements};
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use failure::TransportError;
-pub use options::{BuildError, HttpStoreBuilder, Retries, Timeouts};
+pub use meta::{
+    Dialect, NodePath, PathError, select,
+    selection::{Item, ReadRequest, Selection, Slice},
+};
+pub use options::{BuildError, ClientBuilder, Connection, Retries, Timeouts};
 pub use store::HttpStore;
 pub use token::{Token, TokenError};

@@ -16,7 +16,7 @@ use wire::{
 
 use crate::{
     HttpStore,
-    failure::{Failure, Repeat},
+    failure::{Failure, Fault, Repeat},
     transport::{Clock, Transport},
 };
 
@@ -60,7 +60,7 @@ impl HttpStore {
         loop {
             let tried = async {
                 let listing = try_list::<J>(&self.transport, kind, prefix, page, clock).await?;
-                let found = parse(listing).map_err(|error| Failure::protocol(error.to_string()))?;
+                let found = parse(listing).map_err(|error| Fault::protocol(error.to_string()))?;
                 check(&found, prefix, page)?;
                 Ok(found)
             };
@@ -78,7 +78,7 @@ async fn try_list<J: DeserializeOwned>(
     prefix: &Prefix,
     page: &Page,
     clock: Clock,
-) -> Result<J, Failure> {
+) -> Result<J, Failure<StoreError>> {
     let query = ListQuery { kind, limit: Some(page.limit()), cursor: page.cursor.clone() };
     let target = format!("{}?{}", routes::prefix_path(prefix), query.render());
     let request = transport.request(Method::GET, &target).header::<_, HeaderValue>(ACCEPT, headers::JSON);
@@ -87,25 +87,25 @@ async fn try_list<J: DeserializeOwned>(
         return Err(answer.into_failure(None).await);
     }
     let limit = page.limit().saturating_mul(MAX_ENTRY).saturating_add(MAX_FRAME);
-    answer.json(limit).await
+    Ok(answer.json(limit).await?)
 }
 
 /// Whether the page is one that the contract allows. Whoever walks a listing relies on it to come to an end.
-fn check(found: &impl Listed, prefix: &Prefix, page: &Page) -> Result<(), Failure> {
+fn check(found: &impl Listed, prefix: &Prefix, page: &Page) -> Result<(), Fault> {
     let names = found.names();
     if names.iter().map(Vec::len).sum::<usize>() > page.limit() {
-        return Err(Failure::protocol("a page has more entries than were asked for"));
+        return Err(Fault::protocol("a page has more entries than were asked for"));
     }
     for names in &names {
         if let Some(stranger) = names.iter().find(|name| !name.starts_with(prefix.as_str())) {
-            return Err(Failure::protocol(format!("{stranger:?} does not lie below the prefix that was asked for")));
+            return Err(Fault::protocol(format!("{stranger:?} does not lie below the prefix that was asked for")));
         }
         if !names.is_sorted_by(|one, next| one < next) {
-            return Err(Failure::protocol("a listing is not sorted"));
+            return Err(Fault::protocol("a listing is not sorted"));
         }
     }
     if found.cursor().is_some() && (found.cursor() == page.cursor.as_ref() || names.iter().all(Vec::is_empty)) {
-        return Err(Failure::protocol("a listing does not move on"));
+        return Err(Fault::protocol("a listing does not move on"));
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! How a store is asked: by whom, how patiently, how often.
+//! How a server is asked: by whom, how patiently, how often.
 
-use std::{fmt, time::Duration};
+use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use reqwest::{Certificate, Client, redirect};
 
-use crate::{BaseUrl, HttpStore, Token, transport::Transport};
+use crate::{BaseUrl, Token, transport::Transport};
 
 /// How long is waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,17 +46,25 @@ pub struct Retries {
     pub longest_wait: Duration,
 }
 
-/// What a store over HTTP is made with.
-#[derive(Clone)]
-pub struct HttpStoreBuilder {
+/// What a client of a server is made with: an [`HttpStore`](crate::HttpStore), an [`ArrayClient`](crate::ArrayClient), or the
+/// [`Connection`] of which both can be made.
+pub struct ClientBuilder<C> {
     base: BaseUrl,
     token: Option<Token>,
     certificates: Vec<Certificate>,
     timeouts: Timeouts,
     retries: Retries,
+    made: PhantomData<fn() -> C>,
 }
 
-/// Why no store could be made.
+/// The connections to a server, which are kept and used again. An [`HttpStore`](crate::HttpStore) and an
+/// [`ArrayClient`](crate::ArrayClient) that are made of one share them.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    pub(crate) transport: Arc<Transport>,
+}
+
+/// Why no client could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// What was given as certificates is not PEM.
@@ -70,10 +78,10 @@ pub enum BuildError {
     Client(#[source] reqwest::Error),
 }
 
-impl HttpStoreBuilder {
+impl<C: From<Connection>> ClientBuilder<C> {
     pub(crate) fn new(base: BaseUrl) -> Self {
         let (timeouts, retries) = (Timeouts::default(), Retries::default());
-        Self { base, token: None, certificates: Vec::new(), timeouts, retries }
+        Self { base, token: None, certificates: Vec::new(), timeouts, retries, made: PhantomData }
     }
 
     /// Sends this token with every request.
@@ -107,8 +115,8 @@ impl HttpStoreBuilder {
         self
     }
 
-    /// Makes the store. Nothing is asked of the server yet.
-    pub fn build(self) -> Result<HttpStore, BuildError> {
+    /// Makes the client. Nothing is asked of the server yet.
+    pub fn build(self) -> Result<C, BuildError> {
         let client = Client::builder()
             .user_agent(concat!("zarrd-client/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(self.timeouts.connect)
@@ -128,7 +136,15 @@ impl HttpStoreBuilder {
             client.tls_certs_only([])
         };
         let client = client.build().map_err(BuildError::Client)?;
-        Ok(HttpStore::over(Transport::new(client, self.base, self.token, self.timeouts, self.retries)))
+        let transport = Transport::new(client, self.base, self.token, self.timeouts, self.retries);
+        Ok(Connection { transport: Arc::new(transport) }.into())
+    }
+}
+
+impl Connection {
+    /// Begins connections to the server at `base`.
+    pub fn builder(base: BaseUrl) -> ClientBuilder<Self> {
+        ClientBuilder::new(base)
     }
 }
 
@@ -165,14 +181,27 @@ impl Default for Retries {
     }
 }
 
-impl fmt::Debug for HttpStoreBuilder {
+impl<C> Clone for ClientBuilder<C> {
+    fn clone(&self) -> Self {
+        Self {
+            base: self.base.clone(),
+            token: self.token.clone(),
+            certificates: self.certificates.clone(),
+            timeouts: self.timeouts,
+            retries: self.retries,
+            made: PhantomData,
+        }
+    }
+}
+
+impl<C> fmt::Debug for ClientBuilder<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpStoreBuilder")
+        f.debug_struct("ClientBuilder")
             .field("base", &self.base)
             .field("token", &self.token)
             .field("certificates", &self.certificates.len())
             .field("timeouts", &self.timeouts)
             .field("retries", &self.retries)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -38,10 +38,10 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         ProblemType::InvalidCursor => StoreError::InvalidCursor,
         ProblemType::LengthMismatch => match (problem.members.announced, problem.members.received) {
             (Some(announced), Some(received)) => UploadError::Length { announced, received }.into(),
-            _ => UploadError::Aborted(Box::new(Said(said(problem)))).into(),
+            _ => UploadError::Aborted(Box::new(Said(problem.said().to_owned()))).into(),
         },
         ProblemType::DigestMismatch => UploadError::Digest.into(),
-        ProblemType::BodyAborted => UploadError::Aborted(Box::new(Said(said(problem)))).into(),
+        ProblemType::BodyAborted => UploadError::Aborted(Box::new(Said(problem.said().to_owned()))).into(),
         ProblemType::BodyTimeout => UploadError::TimedOut.into(),
         ProblemType::ValueTooLarge => match problem.members.limit {
             Some(limit) => UploadError::TooLarge { limit }.into(),
@@ -51,7 +51,7 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         ProblemType::StoreReadOnly => StoreError::ReadOnly,
         ProblemType::Busy | ProblemType::Stopping => StoreError::Busy { retry_after: refusal.retry_after },
         ProblemType::ForbiddenHost | ProblemType::ForbiddenOrigin | ProblemType::ReadOnlyAccess => {
-            StoreError::Forbidden { detail: said(problem) }
+            StoreError::Forbidden { detail: problem.said().to_owned() }
         }
         // The reading of a value knows these by itself, and elsewhere they make no sense.
         ProblemType::NoSuchKey | ProblemType::RangeNotSatisfiable => remote(refusal),
@@ -113,10 +113,6 @@ fn remote(refusal: Refusal) -> StoreError {
 
 fn current(problem: &Problem) -> Option<store::Version> {
     problem.members.current.as_deref().and_then(etag::parse)
-}
-
-fn said(problem: Problem) -> String {
-    if problem.detail.is_empty() { problem.title } else { problem.detail }
 }
 
 #[cfg(test)]

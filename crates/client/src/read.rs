@@ -15,7 +15,7 @@ use wire::{etag, headers, problem::ProblemType, range, routes};
 use crate::{
     HttpStore,
     answer::Answer,
-    failure::{Failure, Repeat, Schedule, TransportError},
+    failure::{Failure, Fault, Repeat, Schedule, TransportError},
     transport::{Clock, Transport},
 };
 
@@ -76,11 +76,11 @@ struct Download {
     schedule: Schedule,
 }
 
-async fn try_head(transport: &Transport, key: &Key, clock: Clock) -> Result<Option<Info>, Failure> {
+async fn try_head(transport: &Transport, key: &Key, clock: Clock) -> Result<Option<Info>, Failure<StoreError>> {
     let request = transport.request(Method::HEAD, &routes::key_path(key));
     let answer = transport.send(request, clock).await?;
     match answer.status() {
-        StatusCode::OK => answer.info(answer.length()?).map(Some),
+        StatusCode::OK => Ok(Some(answer.info(answer.length()?)?)),
         // There is no document that says who answers, but our server gives each request an id. What does not may be
         // another server, and then nothing is known of the key.
         StatusCode::NOT_FOUND if answer.header(headers::REQUEST_ID).is_some() => Ok(None),
@@ -93,7 +93,7 @@ async fn try_get(
     key: &Key,
     range: Option<ByteRange>,
     clock: Clock,
-) -> Result<Option<Found>, Failure> {
+) -> Result<Option<Found>, Failure<StoreError>> {
     let path = routes::key_path(key);
     let mut request = transport.request(Method::GET, &path);
     if let Some(range) = range {
@@ -101,8 +101,8 @@ async fn try_get(
     }
     let answer = transport.send(request, clock).await?;
     match answer.status() {
-        StatusCode::OK => whole(answer, range).map(Some),
-        StatusCode::PARTIAL_CONTENT => part(answer, range).map(Some),
+        StatusCode::OK => Ok(Some(whole(answer, range)?)),
+        StatusCode::PARTIAL_CONTENT => Ok(Some(part(answer, range)?)),
         StatusCode::MOVED_PERMANENTLY if is_prefix(transport, &answer, &path) => {
             answer.discard().await;
             Ok(None)
@@ -121,16 +121,16 @@ async fn try_get(
     }
 }
 
-fn whole(answer: Answer, range: Option<ByteRange>) -> Result<Found, Failure> {
+fn whole(answer: Answer, range: Option<ByteRange>) -> Result<Found, Fault> {
     let info = answer.info(answer.length()?)?;
     let whole = 0..info.size;
     if range.is_some_and(|range| range.resolve(info.size) != Some(whole.clone())) {
-        return Err(Failure::protocol("a range was asked for, and the whole value came"));
+        return Err(Fault::protocol("a range was asked for, and the whole value came"));
     }
     Ok(Found { info, range: whole, answer })
 }
 
-fn part(answer: Answer, range: Option<ByteRange>) -> Result<Found, Failure> {
+fn part(answer: Answer, range: Option<ByteRange>) -> Result<Found, Fault> {
     let stated = answer.content_range()?;
     let info = answer.info(stated.size)?;
     let asked = range.and_then(|range| range.resolve(info.size));
@@ -138,7 +138,7 @@ fn part(answer: Answer, range: Option<ByteRange>) -> Result<Found, Failure> {
         (Some(asked), Some(came)) if asked == came && answer.length()? == came.end - came.start => {
             Ok(Found { info, range: came, answer })
         }
-        _ => Err(Failure::protocol("another range came than was asked for")),
+        _ => Err(Fault::protocol("another range came than was asked for")),
     }
 }
 
@@ -169,7 +169,7 @@ impl Download {
         Ok(None)
     }
 
-    async fn try_piece(&mut self) -> Result<Bytes, Failure> {
+    async fn try_piece(&mut self) -> Result<Bytes, Failure<StoreError>> {
         let answer = match &mut self.answer {
             Some(answer) => answer,
             broken => broken.insert(reopen(&self.transport, &self.key, &self.info, &self.rest, self.clock).await?),
@@ -177,7 +177,7 @@ impl Download {
         let Range { start: at, end } = self.rest;
         let piece = answer.piece().await?.ok_or(TransportError::Short { at, end })?;
         let next = at.checked_add(piece.len() as u64).filter(|&next| next <= end);
-        self.rest.start = next.ok_or_else(|| Failure::protocol("more bytes came than were announced"))?;
+        self.rest.start = next.ok_or_else(|| Fault::protocol("more bytes came than were announced"))?;
         Ok(piece)
     }
 }
@@ -189,7 +189,7 @@ async fn reopen(
     info: &Info,
     rest: &Range<u64>,
     clock: Clock,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, Failure<StoreError>> {
     let range = ByteRange::Bounded { start: rest.start, end: rest.end };
     let request = transport
         .request(Method::GET, &routes::key_path(key))
@@ -200,7 +200,7 @@ async fn reopen(
         StatusCode::PARTIAL_CONTENT => {
             let found = part(answer, Some(range))?;
             if (found.info.version, found.info.size) != (info.version, info.size) {
-                return Err(Failure::protocol("If-Match was disregarded"));
+                return Err(Fault::protocol("If-Match was disregarded").into());
             }
             Ok(found.answer)
         }

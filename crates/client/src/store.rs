@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{BaseUrl, BuildError, HttpStoreBuilder, transport::Transport};
+use crate::{BaseUrl, BuildError, ClientBuilder, Connection, transport::Transport};
 
 /// The store of a zarrd server.
 ///
@@ -26,8 +26,8 @@ impl HttpStore {
     }
 
     /// Begins a store with other options.
-    pub fn builder(base: BaseUrl) -> HttpStoreBuilder {
-        HttpStoreBuilder::new(base)
+    pub fn builder(base: BaseUrl) -> ClientBuilder<Self> {
+        ClientBuilder::new(base)
     }
 
     /// Where the server is.
@@ -35,8 +35,15 @@ impl HttpStore {
         self.transport.base()
     }
 
-    pub(crate) fn over(transport: Transport) -> Self {
-        Self { transport: Arc::new(transport) }
+    /// The connections that it uses.
+    pub fn connection(&self) -> Connection {
+        Connection { transport: Arc::clone(&self.transport) }
+    }
+}
+
+impl From<Connection> for HttpStore {
+    fn from(connection: Connection) -> Self {
+        Self { transport: connection.transport }
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     BaseUrl, Retries, Timeouts, Token,
     answer::Answer,
-    failure::{Failure, Schedule, TransportError},
+    failure::{Fault, Schedule, TransportError},
 };
 
 /// How much longer is waited where a server has much to do before it answers.
@@ -68,7 +68,7 @@ impl Transport {
     }
 
     /// Sends a request whose body is in memory.
-    pub(crate) async fn send(&self, request: RequestBuilder, clock: Clock) -> Result<Answer, Failure> {
+    pub(crate) async fn send(&self, request: RequestBuilder, clock: Clock) -> Result<Answer, Fault> {
         Ok(Answer::new(clock.wait(request.send()).await??, clock))
     }
 

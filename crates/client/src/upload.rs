@@ -14,7 +14,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::{
     answer::Answer,
-    failure::{Failure, TransportError},
+    failure::{Failure, Fault, TransportError},
     transport::Clock,
 };
 
@@ -62,7 +62,7 @@ impl Upload {
         let Content { size: announced, mut stream } = content;
         let (mut pieces, mut received): (Vec<Bytes>, usize) = (Vec::new(), 0);
         while pieces.len() < 2 || received <= REPLAY_LIMIT {
-            let next = clock.wait_for_caller(stream.try_next()).await.map_err(|error| Failure::from(error).error)?;
+            let next = clock.wait_for_caller(stream.try_next()).await.map_err(Fault::from)?;
             let Some(piece) = next? else {
                 check_length(announced, received as u64)?;
                 return Ok(Self::Replayable(joined(pieces)));
@@ -79,7 +79,7 @@ impl Upload {
 
 impl Streamed {
     /// Sends the content as the body of a request.
-    pub(crate) async fn send(self, request: RequestBuilder, clock: Clock) -> Result<Answer, Failure> {
+    pub(crate) async fn send(self, request: RequestBuilder, clock: Clock) -> Result<Answer, Failure<StoreError>> {
         let (progress, fares) = watch::channel(Progress::Caller);
         let (failed, failure) = oneshot::channel();
         let request = match self.announced {
@@ -132,11 +132,11 @@ fn answer_or_cause(
     answer: Result<reqwest::Result<reqwest::Response>, TransportError>,
     mut failure: oneshot::Receiver<StoreError>,
     clock: Clock,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, Failure<StoreError>> {
     if let Ok(cause) = failure.try_recv() {
         return Err(Failure::answered(cause));
     }
-    Ok(Answer::new(answer??, clock))
+    Ok(Answer::new(answer?.map_err(Fault::from)?, clock))
 }
 
 impl Body {

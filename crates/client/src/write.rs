@@ -12,7 +12,7 @@ use wire::{etag, headers, health::Readiness, listing::Erased, problem::Problem, 
 use crate::{
     HttpStore,
     answer::{Answer, Refusal},
-    failure::{Failure, Repeat},
+    failure::{Failure, Fault, Repeat},
     transport::{Clock, Transport},
     upload::Upload,
 };
@@ -86,7 +86,7 @@ async fn try_set(
     bytes: Bytes,
     precondition: &Precondition,
     clock: Clock,
-) -> Result<Written, Failure> {
+) -> Result<Written, Failure<StoreError>> {
     let answer = transport.send(put(transport, key, precondition).body(bytes), clock).await?;
     written(answer, key).await
 }
@@ -106,14 +106,14 @@ fn conditional(mut request: RequestBuilder, precondition: &Precondition) -> Requ
     request
 }
 
-async fn written(answer: Answer, key: &Key) -> Result<Written, Failure> {
+async fn written(answer: Answer, key: &Key) -> Result<Written, Failure<StoreError>> {
     let replaced = match answer.status() {
         StatusCode::CREATED => false,
         StatusCode::NO_CONTENT => true,
         _ => return Err(answer.into_failure(Some(key)).await),
     };
     let version = answer.header(ETAG).and_then(etag::parse);
-    let version = version.ok_or_else(|| Failure::protocol("a value was set, and its ETag did not come"))?;
+    let version = version.ok_or_else(|| Fault::protocol("a value was set, and its ETag did not come"))?;
     answer.discard().await;
     Ok(Written { version, replaced })
 }
@@ -123,7 +123,7 @@ async fn try_erase(
     key: &Key,
     precondition: &Precondition,
     clock: Clock,
-) -> Result<bool, Failure> {
+) -> Result<bool, Failure<StoreError>> {
     let request = transport.request(Method::DELETE, &routes::key_path(key));
     let answer = transport.send(conditional(request, precondition), clock).await?;
     if answer.status() != StatusCode::NO_CONTENT {
@@ -132,11 +132,11 @@ async fn try_erase(
     match answer.header(headers::EXISTED) {
         Some("true") => Ok(true),
         Some("false") => Ok(false),
-        _ => Err(Failure::protocol("a key was erased, and it was not said whether it had a value")),
+        _ => Err(Fault::protocol("a key was erased, and it was not said whether it had a value").into()),
     }
 }
 
-async fn try_erase_prefix(transport: &Transport, prefix: &Prefix, clock: Clock) -> Result<u64, Failure> {
+async fn try_erase_prefix(transport: &Transport, prefix: &Prefix, clock: Clock) -> Result<u64, Failure<StoreError>> {
     let path = routes::prefix_path(prefix);
     let target = if prefix.is_root() { format!("{path}?{}", Confirm::All.render()) } else { path };
     let answer = transport.send(transport.request(Method::DELETE, &target), clock).await?;
@@ -146,7 +146,7 @@ async fn try_erase_prefix(transport: &Transport, prefix: &Prefix, clock: Clock) 
     Ok(answer.json::<Erased>(MAX_SMALL).await?.erased)
 }
 
-async fn try_writable(transport: &Transport, clock: Clock) -> Result<(), Failure> {
+async fn try_writable(transport: &Transport, clock: Clock) -> Result<(), Failure<StoreError>> {
     let answer = transport.send(transport.request(Method::GET, routes::READY), clock).await?;
     if answer.status() != StatusCode::OK {
         return Err(answer.into_failure(None).await);

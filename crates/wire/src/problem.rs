@@ -264,6 +264,11 @@ impl Problem {
         self
     }
 
+    /// What it says of this very request, or else of all of its type.
+    pub fn said(&self) -> &str {
+        if self.detail.is_empty() { &self.title } else { &self.detail }
+    }
+
     /// Parses a problem document; `None` where it is not one, or of a type that is not known here.
     pub fn from_json(json: &[u8]) -> Option<Self> {
         serde_json::from_slice(json).ok()

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use client::{BaseUrl, HttpStore, HttpStoreBuilder, Retries, Timeouts, TransportError};
+use client::{ArrayClient, BaseUrl, ClientBuilder, HttpStore, Retries, Timeouts, TransportError};
 use store::{Key, StoreError};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -77,7 +77,12 @@ impl Server {
         self.builder().build().unwrap()
     }
 
-    pub(crate) fn builder(&self) -> HttpStoreBuilder {
+    /// The arrays over this server, as impatient as the store.
+    pub(crate) fn arrays(&self) -> ArrayClient {
+        self.store().connection().into()
+    }
+
+    pub(crate) fn builder(&self) -> ClientBuilder<HttpStore> {
         let timeouts = Timeouts { idle: Duration::from_secs(5), ..Timeouts::default() };
         let retries = Retries { times: 2, first_delay: Duration::from_millis(1), ..Retries::default() };
         HttpStore::builder(self.base.clone()).timeouts(timeouts).retries(retries)

@@ -1,0 +1,83 @@
+//! The plain numbers.
+
+use half::{bf16, f16};
+
+/// A plain number, as it is in Rust: `bool`, the integers of 8 to 64 bits, `f32`, `f64`, `half`'s `f16` and `bf16`, and complex numbers as
+/// `[f32; 2]` or `[f64; 2]`, real part first.
+pub trait Element: sealed::Decode {}
+
+impl<T: sealed::Decode> Element for T {}
+
+pub(super) mod sealed {
+    /// How numbers are made of bytes.
+    pub trait Decode: Copy + Send + Sync + 'static {
+        /// The name of the data type that this is.
+        const NAME: &'static str;
+        /// How many bytes one has.
+        const SIZE: usize;
+
+        /// Appends those that the bytes are, little-endian. What is left at the end and is no whole one is disregarded.
+        fn decode(bytes: &[u8], into: &mut Vec<Self>);
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty = $name:literal;)*) => {
+        $(
+            impl sealed::Decode for $number {
+                const NAME: &'static str = $name;
+                const SIZE: usize = size_of::<Self>();
+
+                fn decode(bytes: &[u8], into: &mut Vec<Self>) {
+                    let (words, _) = bytes.as_chunks();
+                    into.extend(words.iter().map(|word| Self::from_le_bytes(*word)));
+                }
+            }
+        )*
+    };
+}
+
+numbers! {
+    i8 = "int8";
+    i16 = "int16";
+    i32 = "int32";
+    i64 = "int64";
+    u8 = "uint8";
+    u16 = "uint16";
+    u32 = "uint32";
+    u64 = "uint64";
+    f16 = "float16";
+    bf16 = "bfloat16";
+    f32 = "float32";
+    f64 = "float64";
+}
+
+macro_rules! complex_numbers {
+    ($($part:ty = $name:literal;)*) => {
+        $(
+            impl sealed::Decode for [$part; 2] {
+                const NAME: &'static str = $name;
+                const SIZE: usize = size_of::<Self>();
+
+                fn decode(bytes: &[u8], into: &mut Vec<Self>) {
+                    let (pairs, _) = bytes.as_chunks::<{ size_of::<$part>() }>().0.as_chunks::<2>();
+                    into.extend(pairs.iter().map(|pair| pair.map(<$part>::from_le_bytes)));
+                }
+            }
+        )*
+    };
+}
+
+complex_numbers! {
+    f32 = "complex64";
+    f64 = "complex128";
+}
+
+impl sealed::Decode for bool {
+    const NAME: &'static str = "bool";
+    const SIZE: usize = 1;
+
+    fn decode(bytes: &[u8], into: &mut Vec<Self>) {
+        into.extend(bytes.iter().map(|byte| *byte != 0));
+    }
+}

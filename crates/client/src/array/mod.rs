@@ -1,0 +1,184 @@
+//! The arrays of a server.
+
+mod describe;
+mod element;
+mod error;
+mod gather;
+mod incoming;
+mod problem;
+mod request;
+
+use std::{fmt, sync::Arc};
+
+use meta::{
+    Dialect, NodePath,
+    selection::{ReadRequest, Selection},
+};
+use store::Version;
+
+pub use self::{
+    describe::{Description, Elements},
+    element::Element,
+    error::ArrayError,
+    incoming::ElementStream,
+};
+use self::{
+    gather::{Gather, Numbers, Pieces},
+    incoming::Incoming,
+    request::{Ask, Found},
+};
+use crate::{
+    BaseUrl, BuildError, ClientBuilder, Connection,
+    failure::{Failure, Repeat},
+    transport::Transport,
+};
+
+/// The arrays of a zarrd server: their elements, whatever wrote them, without a Zarr library.
+///
+/// What is read is a [`Selection`], best written with [`select!`](crate::select); or a [`ReadRequest`] of single points or of
+/// selections that are stacked. Elements come in C order with every word little-endian.
+///
+/// A clone shares the connections, which are kept and used again. Nothing here changes anything, so all requests may be made
+/// again, and are, as told at [`Retries`](crate::Retries); an answer that breaks off is read anew, since a server cannot go on in
+/// the middle of one. Each answer shows the array as of one commit, two answers perhaps as of two.
+///
+/// Redirections are not followed, and no content coding is asked for.
+#[derive(Clone)]
+pub struct ArrayClient {
+    transport: Arc<Transport>,
+    dialect: Option<Dialect>,
+}
+
+impl ArrayClient {
+    /// The arrays of the server at `base`, with the options as they are without being asked for.
+    pub fn new(base: BaseUrl) -> Result<Self, BuildError> {
+        Self::builder(base).build()
+    }
+
+    /// Begins a client with other options.
+    pub fn builder(base: BaseUrl) -> ClientBuilder<Self> {
+        ClientBuilder::new(base)
+    }
+
+    /// The same arrays, as nodes of one dialect: for paths that answer in several. Otherwise v3 goes before v2, and v2 before
+    /// the draft.
+    #[must_use]
+    pub fn of_dialect(&self, dialect: Dialect) -> Self {
+        Self { transport: Arc::clone(&self.transport), dialect: Some(dialect) }
+    }
+
+    /// Where the server is.
+    pub fn base(&self) -> &BaseUrl {
+        self.transport.base()
+    }
+
+    /// What [`read`](Self::read) would give, without its elements. Nothing is decoded for it.
+    pub async fn describe(&self, path: &NodePath, selection: Selection) -> Result<Description, ArrayError> {
+        let ask = Ask::of(path, &selection.into(), self.dialect);
+        let clock = self.transport.clock();
+        let mut schedule = self.transport.schedule(clock);
+        loop {
+            match ask.describe(&self.transport, clock).await {
+                Ok(description) => return Ok(description),
+                Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
+            }
+        }
+    }
+
+    /// Reads elements as bytes: in C order, every word little-endian. What they are tells the description.
+    ///
+    /// Elements of variable length (strings, byte strings) are preceded by their number as a `u32`, and each by its length in
+    /// bytes as a `u32`; all of these numbers are little-endian. [`Elements::texts`] takes strings apart.
+    pub async fn read(&self, path: &NodePath, what: impl Into<ReadRequest>) -> Result<Elements, ArrayError> {
+        let found = self.gathered::<Pieces>(path, what.into(), None).await?;
+        found.ok_or_else(ArrayError::unasked)
+    }
+
+    /// As [`read`](Self::read), or `None` where the answer's version is `known` still: that of the description which came with the
+    /// same request earlier. A server decodes nothing to find that out.
+    pub async fn read_unless(
+        &self,
+        path: &NodePath,
+        what: impl Into<ReadRequest>,
+        known: Version,
+    ) -> Result<Option<Elements>, ArrayError> {
+        self.gathered::<Pieces>(path, what.into(), Some(known)).await
+    }
+
+    /// Reads elements that are plain numbers as such.
+    ///
+    /// Fails with [`ArrayError::DataType`] where the array has others: nothing is converted.
+    pub async fn read_as<T: Element>(
+        &self,
+        path: &NodePath,
+        what: impl Into<ReadRequest>,
+    ) -> Result<Elements<Vec<T>>, ArrayError> {
+        let found = self.gathered::<Numbers<T>>(path, what.into(), None).await?;
+        found.ok_or_else(ArrayError::unasked)
+    }
+
+    /// Reads elements piece by piece, as the bytes of [`read`](Self::read), in memory that does not grow with their number.
+    ///
+    /// The pieces are cut anywhere, also within an element. A stream that breaks off is not begun again, and fails with
+    /// [`ArrayError::Broken`].
+    pub async fn stream(&self, path: &NodePath, what: impl Into<ReadRequest>) -> Result<ElementStream, ArrayError> {
+        let ask = Ask::of(path, &what.into(), self.dialect);
+        let clock = self.transport.clock();
+        let mut schedule = self.transport.schedule(clock);
+        loop {
+            match ask.elements(&self.transport, None, clock).await {
+                Ok(Found::Elements(incoming)) => return Ok(incoming.into_stream()),
+                Ok(Found::Unchanged) => return Err(ArrayError::unasked()),
+                Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
+            }
+        }
+    }
+
+    /// Reads all elements; `None` where they are those of the version `known`.
+    async fn gathered<G: Gather>(
+        &self,
+        path: &NodePath,
+        what: ReadRequest,
+        known: Option<Version>,
+    ) -> Result<Option<Elements<G::Content>>, ArrayError> {
+        let ask = Ask::of(path, &what, self.dialect);
+        drop(what);
+        let clock = self.transport.clock();
+        let mut schedule = self.transport.schedule(clock);
+        loop {
+            let tried = async {
+                match ask.elements(&self.transport, known, clock).await? {
+                    Found::Elements(incoming) => whole::<G>(incoming).await.map(Some),
+                    Found::Unchanged => Ok(None),
+                }
+            };
+            match tried.await {
+                Ok(found) => return Ok(found),
+                Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
+            }
+        }
+    }
+}
+
+/// Reads an answer to its end.
+async fn whole<G: Gather>(mut incoming: Box<Incoming>) -> Result<Elements<G::Content>, Failure<ArrayError>> {
+    let mut gather = G::begin(&incoming.description).map_err(Failure::answered)?;
+    while let Some(piece) = incoming.piece().await? {
+        gather.take(&piece).map_err(Failure::answered)?;
+    }
+    let content = gather.finish().map_err(Failure::answered)?;
+    Ok(Elements { description: incoming.description, content })
+}
+
+impl From<Connection> for ArrayClient {
+    fn from(connection: Connection) -> Self {
+        Self { transport: connection.transport, dialect: None }
+    }
+}
+
+impl fmt::Debug for ArrayClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ArrayClient");
+        shown.field("base", self.base()).field("dialect", &self.dialect).finish_non_exhaustive()
+    }
+}

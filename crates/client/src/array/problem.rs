@@ -1,0 +1,277 @@
+//! Problem documents as errors, the reverse of what the server does.
+
+use meta::NodePath;
+use reqwest::StatusCode;
+use wire::problem::{Problem, ProblemType};
+
+use super::ArrayError;
+use crate::{answer::Refusal, failure::Failure};
+
+/// The failure that a refusal of a request for elements of the array at `path` stands for.
+pub(super) fn into_failure(mut refusal: Refusal, path: &NodePath) -> Failure<ArrayError> {
+    let (knowledge, retry_after) = (refusal.knowledge(), refusal.retry_after);
+    let error = match refusal.problem.take() {
+        Some(problem) => of_problem(&refusal, problem, path),
+        None => of_status(&refusal),
+    };
+    Failure { error, knowledge, retry_after }
+}
+
+/// Every type is named, so that a new one has to be thought of here.
+fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayError {
+    let Problem { kind, members, .. } = &problem;
+    let path = || members.path.as_deref().and_then(|path| NodePath::parse(path).ok()).unwrap_or_else(|| asked.clone());
+    let detail = || problem.said().to_owned();
+    let request = || refusal.request.clone();
+    match (kind, members.limit) {
+        (ProblemType::NoSuchNode, _) => ArrayError::NoSuchNode { path: path() },
+        (ProblemType::NotAnArray, _) => ArrayError::NotAnArray { path: path() },
+        (ProblemType::UnsupportedNode, _) => {
+            ArrayError::Unsupported { path: path(), needs: members.unsupported.clone().unwrap_or_else(detail) }
+        }
+        (ProblemType::InvalidMetadata, _) => {
+            ArrayError::Metadata { path: path(), key: members.key.clone(), detail: detail() }
+        }
+        (ProblemType::InvalidSelection, _) => ArrayError::InvalidSelection {
+            detail: detail(),
+            position: members.position,
+            pointer: members.pointer.clone(),
+        },
+        (ProblemType::UnfitSelection, _) => unfit(&problem),
+        (ProblemType::IndexOutOfBounds, _) => match (members.dimension, members.index, members.extent) {
+            (Some(dimension), Some(index), Some(extent)) => ArrayError::OutOfBounds { dimension, index, extent },
+            _ => unfit(&problem),
+        },
+        (ProblemType::SelectionTooLarge, limit) => ArrayError::SelectionTooLarge {
+            size: members.size,
+            limit,
+            smaller: members.smaller.as_deref().and_then(|text| text.parse().ok()),
+        },
+        (ProblemType::TooManyChunks, Some(limit)) => match members.chunks {
+            Some(chunks) => ArrayError::TooManyChunks { chunks, limit },
+            None => remote(refusal, &problem),
+        },
+        (ProblemType::ChunkTooLarge, _) => ArrayError::ChunkTooLarge { path: path(), detail: detail() },
+        (ProblemType::BodyTooLarge, Some(limit)) => ArrayError::RequestTooLarge { limit },
+        (ProblemType::FormatCannotHold, _) => ArrayError::CannotHold { detail: detail() },
+        (ProblemType::UndecodableChunk, _) => match (&members.key, &members.codec) {
+            (Some(key), Some(codec)) => {
+                let (key, codec) = (key.clone(), codec.clone());
+                ArrayError::UndecodableChunk { key, codec, detail: detail(), request: request() }
+            }
+            _ => remote(refusal, &problem),
+        },
+        (ProblemType::DamagedValue, _) => match &members.key {
+            Some(key) => ArrayError::Damaged { key: key.clone(), request: request() },
+            None => remote(refusal, &problem),
+        },
+        (ProblemType::Busy | ProblemType::Stopping, _) => ArrayError::Busy { retry_after: refusal.retry_after },
+        (ProblemType::ForbiddenHost | ProblemType::ForbiddenOrigin | ProblemType::ReadOnlyAccess, _) => {
+            ArrayError::Forbidden { detail: detail() }
+        }
+        // This client does not make such requests, or they are about keys and changes.
+        (
+            ProblemType::InvalidKey
+            | ProblemType::InvalidPath
+            | ProblemType::InvalidHeader
+            | ProblemType::UnknownParameter
+            | ProblemType::RepeatedParameter
+            | ProblemType::MissingParameter
+            | ProblemType::InvalidParameter
+            | ProblemType::UnknownListing
+            | ProblemType::InvalidCursor
+            | ProblemType::ConfirmationNeeded
+            | ProblemType::LengthMismatch
+            | ProblemType::DigestMismatch
+            | ProblemType::BodyAborted
+            | ProblemType::MissingHost
+            | ProblemType::NotFound
+            | ProblemType::NoSuchKey
+            | ProblemType::MethodNotAllowed
+            | ProblemType::NotAcceptable
+            | ProblemType::BodyTimeout
+            | ProblemType::PreconditionFailed
+            | ProblemType::ValueTooLarge
+            | ProblemType::TooManyChunks
+            | ProblemType::BodyTooLarge
+            | ProblemType::UnsupportedMediaType
+            | ProblemType::EncodedBody
+            | ProblemType::RangeNotSatisfiable
+            | ProblemType::StoreReadOnly
+            | ProblemType::OutOfSpace
+            | ProblemType::Internal,
+            _,
+        ) => remote(refusal, &problem),
+    }
+}
+
+fn unfit(problem: &Problem) -> ArrayError {
+    ArrayError::UnfitSelection { detail: problem.said().to_owned(), dimension: problem.members.dimension }
+}
+
+/// The answer of a server that has other types, or of something that stands before it.
+fn of_status(refusal: &Refusal) -> ArrayError {
+    let status = refusal.status;
+    match status {
+        _ if status.is_success() || status == StatusCode::NOT_MODIFIED => {
+            ArrayError::Protocol { detail: format!("the status {status} is no answer to this request") }
+        }
+        StatusCode::UNAUTHORIZED => ArrayError::Unauthorized,
+        StatusCode::FORBIDDEN => ArrayError::Forbidden { detail: "it gave no reason".into() },
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+            ArrayError::Busy { retry_after: refusal.retry_after }
+        }
+        _ => ArrayError::Remote { status: status.as_u16(), request: refusal.request.clone(), detail: String::new() },
+    }
+}
+
+fn remote(refusal: &Refusal, problem: &Problem) -> ArrayError {
+    let (status, request) = (refusal.status.as_u16(), refusal.request.clone());
+    ArrayError::Remote { status, request, detail: problem.said().to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use meta::select;
+    use wire::problem::Members;
+
+    use super::*;
+    use crate::failure::Knowledge;
+
+    fn asked() -> NodePath {
+        NodePath::parse("/asked").unwrap()
+    }
+
+    fn refused(problem: Problem) -> Failure<ArrayError> {
+        let (status, retry_after) = (problem.kind.status(), Some(Duration::from_secs(9)));
+        let refusal = Refusal { status, request: "r".into(), retry_after, problem: Some(problem) };
+        into_failure(refusal, &asked())
+    }
+
+    /// What a refusal with every member that there is means.
+    fn full(kind: ProblemType) -> Failure<ArrayError> {
+        let members = Members {
+            key: Some("a/c/0".into()),
+            path: Some("/named".into()),
+            limit: Some(7),
+            size: Some(8),
+            position: Some(3),
+            pointer: Some("/select/1".into()),
+            dimension: Some(1),
+            index: Some(-5),
+            extent: Some(4),
+            chunks: Some(9),
+            smaller: Some("0:2,...".into()),
+            codec: Some("zstd".into()),
+            unsupported: Some("the codec x".into()),
+            ..Members::default()
+        };
+        refused(Problem::new(kind).with_detail("why").with_members(members))
+    }
+
+    #[test]
+    fn every_type_means_an_error() {
+        let named = NodePath::parse("/named").unwrap();
+        for &kind in ProblemType::ALL {
+            let Failure { error, .. } = full(kind);
+            let as_meant = match (&error, kind) {
+                (ArrayError::NoSuchNode { path }, ProblemType::NoSuchNode) => *path == named,
+                (ArrayError::NotAnArray { path }, ProblemType::NotAnArray) => *path == named,
+                (ArrayError::Unsupported { path, needs }, ProblemType::UnsupportedNode) => {
+                    *path == named && needs == "the codec x"
+                }
+                (ArrayError::Metadata { path, key, detail }, ProblemType::InvalidMetadata) => {
+                    *path == named && key.as_deref() == Some("a/c/0") && detail == "why"
+                }
+                (ArrayError::InvalidSelection { detail, position, pointer }, ProblemType::InvalidSelection) => {
+                    detail == "why" && *position == Some(3) && pointer.as_deref() == Some("/select/1")
+                }
+                (ArrayError::UnfitSelection { dimension, .. }, ProblemType::UnfitSelection) => *dimension == Some(1),
+                (ArrayError::OutOfBounds { dimension, index, extent }, ProblemType::IndexOutOfBounds) => {
+                    (*dimension, *index, *extent) == (1, -5, 4)
+                }
+                (ArrayError::SelectionTooLarge { size, limit, smaller }, ProblemType::SelectionTooLarge) => {
+                    (*size, *limit, smaller) == (Some(8), Some(7), &Some(select![0..2, ...]))
+                }
+                (ArrayError::TooManyChunks { chunks, limit }, ProblemType::TooManyChunks) => {
+                    (*chunks, *limit) == (9, 7)
+                }
+                (ArrayError::ChunkTooLarge { path, .. }, ProblemType::ChunkTooLarge) => *path == named,
+                (ArrayError::RequestTooLarge { limit }, ProblemType::BodyTooLarge) => *limit == 7,
+                (ArrayError::CannotHold { detail }, ProblemType::FormatCannotHold) => detail == "why",
+                (ArrayError::UndecodableChunk { key, codec, request, .. }, ProblemType::UndecodableChunk) => {
+                    (key.as_str(), codec.as_str(), request.as_str()) == ("a/c/0", "zstd", "r")
+                }
+                (ArrayError::Damaged { key, request }, ProblemType::DamagedValue) => key == "a/c/0" && request == "r",
+                (ArrayError::Busy { retry_after }, ProblemType::Busy | ProblemType::Stopping) => {
+                    *retry_after == Some(Duration::from_secs(9))
+                }
+                (
+                    ArrayError::Forbidden { detail },
+                    ProblemType::ForbiddenHost | ProblemType::ForbiddenOrigin | ProblemType::ReadOnlyAccess,
+                ) => detail == "why",
+                (ArrayError::Remote { status, request, detail }, other) => {
+                    (*status, request.as_str(), detail.as_str()) == (other.status().as_u16(), "r", "why")
+                        && !is_about_elements(other)
+                }
+                _ => false,
+            };
+            assert!(as_meant, "{kind:?}: {error:?}");
+        }
+    }
+
+    /// Whether a type is one of those that only elements have.
+    fn is_about_elements(kind: ProblemType) -> bool {
+        use ProblemType as P;
+        let theirs = [P::NoSuchNode, P::NotAnArray, P::UnsupportedNode, P::InvalidMetadata, P::InvalidSelection];
+        let sizes = [P::SelectionTooLarge, P::TooManyChunks, P::ChunkTooLarge, P::BodyTooLarge];
+        let others =
+            [P::UnfitSelection, P::IndexOutOfBounds, P::UndecodableChunk, P::DamagedValue, P::FormatCannotHold];
+        [&theirs[..], &sizes, &others].concat().contains(&kind)
+    }
+
+    #[test]
+    fn documents_that_say_too_little() {
+        for kind in [
+            ProblemType::TooManyChunks,
+            ProblemType::BodyTooLarge,
+            ProblemType::UndecodableChunk,
+            ProblemType::DamagedValue,
+        ] {
+            let Failure { error, .. } = refused(Problem::new(kind));
+            let title = kind.title();
+            assert!(matches!(&error, ArrayError::Remote { detail, .. } if detail == title), "{kind:?}: {error:?}");
+        }
+        let Failure { error, .. } = refused(Problem::new(ProblemType::IndexOutOfBounds));
+        assert!(matches!(error, ArrayError::UnfitSelection { dimension: None, .. }), "{error:?}");
+        for kind in [ProblemType::NoSuchNode, ProblemType::NotAnArray] {
+            let Failure { error, .. } = refused(Problem::new(kind));
+            let (ArrayError::NoSuchNode { path } | ArrayError::NotAnArray { path }) = error else {
+                panic!("{error:?}")
+            };
+            assert_eq!(path, asked());
+        }
+    }
+
+    #[test]
+    fn only_what_may_change_is_asked_again() {
+        for &kind in ProblemType::ALL {
+            let expected = match kind {
+                ProblemType::Busy => Knowledge::NotDone,
+                ProblemType::Stopping => Knowledge::Unknown,
+                _ => Knowledge::Answered,
+            };
+            assert_eq!(full(kind).knowledge, expected, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn errors_say_what_they_know() {
+        let too_large = full(ProblemType::SelectionTooLarge).error;
+        assert_eq!(too_large.to_string(), "the selection is too large: it has 8 bytes, the limit is 7; 0:2,... fits");
+        let bounds = full(ProblemType::IndexOutOfBounds).error;
+        assert_eq!(bounds.to_string(), "index -5 is out of bounds for dimension 1, whose extent is 4");
+    }
+}

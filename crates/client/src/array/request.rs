@@ -1,0 +1,124 @@
+//! Requests for elements.
+
+use bytes::Bytes;
+use meta::{Dialect, NodePath, selection::ReadRequest};
+use reqwest::{
+    Method, RequestBuilder, StatusCode,
+    header::{CONTENT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH},
+};
+use store::Version;
+use wire::{array::Format, etag, headers, problem::ProblemType, query::ElementsQuery, routes};
+
+use super::{ArrayError, Description, incoming::Incoming, problem};
+use crate::{
+    answer::Answer,
+    failure::{Failure, Fault},
+    transport::{Clock, Transport},
+};
+
+/// The longest query that goes into a URL. A server's own limit is a multiple of it, that of a proxy in between often twice as much.
+const MAX_QUERY: usize = 4096;
+
+/// A request, as it is made once or many times.
+pub(super) struct Ask {
+    path: NodePath,
+    target: String,
+    /// What is to be read, where that is not in the target.
+    body: Option<Bytes>,
+}
+
+/// What a server has for a request.
+pub(super) enum Found {
+    /// Elements.
+    Elements(Box<Incoming>),
+    /// Those that are known.
+    Unchanged,
+}
+
+impl Ask {
+    /// A short selection goes into the URL, so that caches understand it, and anything else into a body.
+    pub(super) fn of(path: &NodePath, what: &ReadRequest, dialect: Option<Dialect>) -> Self {
+        let query = ElementsQuery { format: Some(Format::Raw), dialect, ..ElementsQuery::default() };
+        let (at, path) = (routes::array_path(path), path.clone());
+        if let Some(query) = in_url(what, &query) {
+            return Self { path, target: format!("{at}?{query}"), body: None };
+        }
+        Self { path, target: format!("{at}?{}", query.render_post()), body: Some(what.to_json().into()) }
+    }
+
+    /// Asks for elements, or whether they are still those of the version `known`.
+    pub(super) async fn elements(
+        &self,
+        transport: &Transport,
+        known: Option<Version>,
+        clock: Clock,
+    ) -> Result<Found, Failure<ArrayError>> {
+        let mut request = self.request(transport);
+        if let Some(version) = known {
+            request = request.header(IF_NONE_MATCH, etag::render(version));
+        }
+        let answer = transport.send(request, clock).await?;
+        match answer.status() {
+            StatusCode::OK => {
+                let description = described(&answer)?;
+                Ok(Found::Elements(Box::new(Incoming::new(description, answer))))
+            }
+            StatusCode::NOT_MODIFIED if known.is_some() => {
+                answer.discard().await;
+                Ok(Found::Unchanged)
+            }
+            _ => {
+                let refusal = answer.into_problem().await;
+                // What a `GET` answers with 304 is to a `POST` a condition that fails, and no other one was made.
+                if known.is_some() && refusal.kind() == Some(ProblemType::PreconditionFailed) {
+                    return Ok(Found::Unchanged);
+                }
+                Err(problem::into_failure(refusal, &self.path))
+            }
+        }
+    }
+
+    /// Asks what elements there are.
+    pub(super) async fn describe(
+        &self,
+        transport: &Transport,
+        clock: Clock,
+    ) -> Result<Description, Failure<ArrayError>> {
+        if self.body.is_none() {
+            let answer = transport.send(transport.request(Method::HEAD, &self.target), clock).await?;
+            if answer.status() == StatusCode::OK {
+                return Ok(described(&answer)?);
+            }
+        }
+        // A `HEAD` does not say what is wrong, and has no body that would say what is asked for.
+        match self.elements(transport, None, clock).await? {
+            Found::Elements(incoming) => Ok(incoming.description),
+            Found::Unchanged => Err(Failure::answered(ArrayError::unasked())),
+        }
+    }
+
+    fn request(&self, transport: &Transport) -> RequestBuilder {
+        match &self.body {
+            None => transport.request(Method::GET, &self.target),
+            Some(body) => {
+                let request = transport.request(Method::POST, &self.target);
+                request.header(CONTENT_TYPE, headers::JSON).body(body.clone())
+            }
+        }
+    }
+}
+
+/// The query of a request that is short enough for a URL.
+fn in_url(what: &ReadRequest, query: &ElementsQuery) -> Option<String> {
+    let ReadRequest::Select(selection) = what else { return None };
+    let select = Some(selection.to_string()).filter(|text| !text.is_empty());
+    let query = ElementsQuery { select, ..query.clone() }.render();
+    (query.len() <= MAX_QUERY).then_some(query)
+}
+
+fn described(answer: &Answer) -> Result<Description, Fault> {
+    if answer.header(CONTENT_ENCODING).is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
+        return Err(Fault::protocol("elements came with a content coding"));
+    }
+    Description::of(answer)
+}
