@@ -22,8 +22,19 @@ pub(crate) struct CacheKey {
     pub(crate) version: Version,
     /// Where in it the chunk or the index begins.
     pub(crate) start: u64,
+    /// Which of the two it is.
+    pub(crate) kind: Kind,
     /// Which metadata says how it is decoded.
     pub(crate) metadata: u128,
+}
+
+/// What is kept of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// A chunk.
+    Chunk,
+    /// The index of a shard.
+    Index,
 }
 
 /// What is kept.
@@ -61,7 +72,8 @@ impl ChunkCache {
         self.entries.get(key)
     }
 
-    /// What is kept, or what `make` makes, which is kept. Whoever asks for the same at the same time waits for the one.
+    /// What is kept, or what `make` makes, which is kept. Whoever asks for the same at the same time waits for the one; so whoever calls this
+    /// has to go on polling it, whatever becomes of their own reader.
     pub(crate) async fn get_or_make<E>(
         &self,
         key: &CacheKey,

@@ -119,7 +119,7 @@ impl Running {
                 Some(done) = self.jobs.next(), if !self.jobs.is_empty() => done?,
                 fed = self.fed.next(), if self.feeding && self.jobs.len() < self.parallel => match fed {
                     Some(Fed::Slab(slab)) => self.open.push_back(slab),
-                    Some(Fed::Job(job, slab)) => self.start(job, slab),
+                    Some(Fed::Job(job, slab)) => self.start(job, slab)?,
                     None => self.feeding = false,
                 },
             }
@@ -141,17 +141,20 @@ impl Running {
         Ok(None)
     }
 
-    fn start(&mut self, job: Job, slab: Arc<Painting>) {
-        let large = job.is_large(&self.source);
+    fn start(&mut self, job: Job, slab: Arc<Painting>) -> Result<(), ArrayError> {
+        if let Some(done) = job.now(&self.source, &slab) {
+            return done;
+        }
+        let light = job.is_light();
         let run = job.run(self.source.clone(), slab);
-        self.jobs.push(match large {
-            // A task of its own goes on while this answer's reader is not ready for more.
-            true => {
+        self.jobs.push(match light {
+            true => run.boxed(),
+            false => {
                 let task = AbortOnDropHandle::new(tokio::spawn(run));
                 async move { task.await.unwrap_or(Err(ArrayError::Stopped)) }.boxed()
             }
-            false => run.boxed(),
         });
+        Ok(())
     }
 }
 

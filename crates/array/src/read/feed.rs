@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     ArrayError,
-    cache::Cached,
+    cache::{Cached, Kind},
     plan::{Cut, Edge, Picks, Piece},
 };
 
@@ -121,7 +121,7 @@ impl Feed {
     ) -> Result<Step, ArrayError> {
         let Access::Shard(sharding) = chain.access() else { return Ok(Step::Done) };
         let mut window = Window::default();
-        while !window.is_full() {
+        while !window.is_full() && self.found.len() < WINDOW {
             let Some(piece) = cut.next() else {
                 self.found.extend(window.jobs(part));
                 return Ok(Step::Done);
@@ -174,7 +174,7 @@ impl Feed {
         let len = part.range.end - part.range.start;
         match chain.access() {
             Access::Shard(sharding) => {
-                let index = self.index(part, sharding).await?;
+                let index = self.index(part, chain).await?;
                 let grid = sharding.inner_grid().ok_or_else(|| self.source.undecodable(part, no_grid()))?;
                 let cut = piece.picks.cut(&grid, Edge::Whole);
                 let whole = Whole::Shard { part: part.clone(), chain: chain.clone(), index };
@@ -221,21 +221,25 @@ impl Feed {
         Ok(range.map(|range| part.range.start + range.start..part.range.start + range.end))
     }
 
-    async fn index(&self, part: &Part, sharding: &Sharding) -> Result<Arc<ShardIndex>, ArrayError> {
-        let undecodable = |error| self.source.undecodable(part, error);
+    async fn index(&self, part: &Part, chain: &Arc<Chain>) -> Result<Arc<ShardIndex>, ArrayError> {
+        let Access::Shard(sharding) = chain.access() else { return Err(self.source.undecodable(part, no_grid())) };
         let len = part.range.end - part.range.start;
-        let range = sharding.index_range(len).map_err(undecodable)?;
+        let range = sharding.index_range(len).map_err(|error| self.source.undecodable(part, error))?;
         self.source.index_fits(sharding)?;
         let range = part.range.start + range.start..part.range.start + range.end;
-        let key = self.source.cache_key(part, range.start);
-        let made = self.source.cache().get_or_make(&key, async {
-            let encoded = self.source.fetch(&part.key, range).await?;
-            let index = sharding.read_index(encoded, len).map_err(undecodable)?;
-            Ok::<_, ArrayError>(Cached::Index(Arc::new(index)))
-        });
-        match made.await? {
+        let key = self.source.cache_key(part, range.start, Kind::Index);
+        let (source, part, chain) = (self.source.clone(), part.clone(), chain.clone());
+        let read = async move {
+            let encoded = source.fetch(&part.key, range).await?;
+            let index = match chain.access() {
+                Access::Shard(sharding) => sharding.read_index(encoded, len),
+                Access::Whole | Access::Elements(_) => Err(no_grid()),
+            };
+            index.map(|index| Cached::Index(Arc::new(index))).map_err(|error| source.undecodable(&part, error))
+        };
+        match self.source.cached(key, read).await? {
             Cached::Index(index) => Ok(index),
-            Cached::Chunk(_) => Err(undecodable(no_grid())),
+            Cached::Chunk(_) => Err(ArrayError::Stopped),
         }
     }
 }

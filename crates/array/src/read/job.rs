@@ -11,7 +11,11 @@ use super::{
     lanes::{Canvas, PlaceError},
     place::{self, Strides},
 };
-use crate::{ArrayError, cache::Cached, plan::Picks};
+use crate::{
+    ArrayError,
+    cache::{Cached, Kind},
+    plan::Picks,
+};
 
 /// How many bytes are put into place on the async thread: what takes less time than the way to another thread.
 const INLINE: u64 = 64 << 10;
@@ -65,6 +69,20 @@ impl Leaf {
         }
     }
 
+    fn chain(&self) -> &Arc<Chain> {
+        match &self.kind {
+            LeafKind::Chunk(chain) | LeafKind::Elements(chain) => chain,
+        }
+    }
+
+    /// What is kept of it.
+    fn cached(&self, source: &Source, part: &Part) -> Option<Elements> {
+        match (&self.kind, source.cache().get(&source.cache_key(part, self.range.start, Kind::Chunk))?) {
+            (LeafKind::Chunk(_), Cached::Chunk(elements)) => Some(elements),
+            _ => None,
+        }
+    }
+
     fn is_kept(&self, source: &Source) -> bool {
         source.caching && matches!(&self.kind, LeafKind::Chunk(chain) if matches!(chain.access(), codec::Access::Whole))
     }
@@ -78,64 +96,68 @@ impl Leaf {
 }
 
 impl Job {
-    /// Whether it is worth a task of its own.
-    pub(super) fn is_large(&self, source: &Source) -> bool {
+    /// Does it at once, where it is small and nothing has to be waited for.
+    pub(super) fn now(&self, source: &Source, painting: &Painting) -> Option<Result<(), ArrayError>> {
         match self {
-            Self::Fill(picks) => source.bytes_of(picks) > INLINE,
-            Self::Decode { leaves, .. } => leaves.iter().map(Leaf::decoded_len).sum::<u64>() > INLINE,
+            Self::Fill(picks) => (source.bytes_of(picks) <= INLINE).then(|| painting.fill(source, picks)),
+            Self::Decode { part, leaves } => {
+                let [leaf] = leaves.as_slice() else { return None };
+                if source.bytes_of(&leaf.picks) > INLINE {
+                    return None;
+                }
+                let elements = leaf.cached(source, part)?;
+                source.meter.cached();
+                Some(painting.place(source, leaf, &elements))
+            }
+        }
+    }
+
+    /// Whether it waits for nothing that others wait for too, and takes little. Anything else needs a task of its own: while this answer's reader
+    /// is slow, it would keep a thread's permit or a place in the cache from those who are not.
+    pub(super) fn is_light(&self) -> bool {
+        match self {
+            Self::Fill(_) => false,
+            Self::Decode { leaves, .. } => is_light(leaves),
         }
     }
 
     /// Does it.
     pub(super) async fn run(self, source: Arc<Source>, painting: Arc<Painting>) -> Result<(), ArrayError> {
         match self {
-            Self::Fill(picks) => fill(source, painting, picks).await,
-            Self::Decode { part, mut leaves }
-                if leaves.len() == 1 && leaves.iter().all(|leaf| leaf.is_kept(&source)) =>
-            {
-                match leaves.pop() {
-                    Some(leaf) => decode_kept(source, painting, part, leaf).await,
-                    None => Ok(()),
-                }
+            Self::Fill(picks) => {
+                let work = source.clone();
+                source.on_blocking_pool(move || painting.fill(&work, &picks)).await
             }
-            Self::Decode { part, leaves } => decode_all(source, painting, part, leaves).await,
+            Self::Decode { part, leaves } => match <[Leaf; 1]>::try_from(leaves) {
+                Ok([leaf]) if leaf.is_kept(&source) => decode_kept(source, painting, part, leaf).await,
+                Ok(one) => decode_all(source, painting, part, one.into()).await,
+                Err(leaves) => decode_all(source, painting, part, leaves).await,
+            },
         }
     }
 }
 
-async fn fill(source: Arc<Source>, painting: Arc<Painting>, picks: Picks) -> Result<(), ArrayError> {
-    if source.bytes_of(&picks) <= INLINE {
-        return painting.fill(&source, &picks);
-    }
-    let work = source.clone();
-    source.on_blocking_pool(move || painting.fill(&work, &picks)).await
+/// Whether all are short runs of elements, which only have to be copied.
+fn is_light(leaves: &[Leaf]) -> bool {
+    let bytes: u64 = leaves.iter().map(Leaf::decoded_len).sum();
+    bytes <= INLINE * 2 && leaves.iter().all(|leaf| matches!(leaf.kind, LeafKind::Elements(_)))
 }
 
-/// Decodes one chunk, or finds it decoded, and keeps it.
+/// Decodes one chunk and keeps it; where somebody else is doing that, waits for it.
 async fn decode_kept(source: Arc<Source>, painting: Arc<Painting>, part: Part, leaf: Leaf) -> Result<(), ArrayError> {
-    let key = source.cache_key(&part, part.range.start);
-    let mut made = false;
-    let decoded = source.cache().get_or_make(&key, async {
-        made = true;
-        let encoded = source.fetch(&part.key, part.range.clone()).await?;
-        let (work, key) = (source.clone(), part.clone());
-        let LeafKind::Chunk(chain) = &leaf.kind else { return Err(ArrayError::Stopped) };
-        let chain = chain.clone();
+    let key = source.cache_key(&part, leaf.range.start, Kind::Chunk);
+    let chain = leaf.chain().clone();
+    let work = source.clone();
+    let decoded = source.cached(key, async move {
+        let encoded = work.fetch(&part.key, part.range.clone()).await?;
+        let decoder = work.clone();
         let decode = move || {
-            let elements = work.metered(|| chain.decode(encoded, work.budget()));
-            elements.map(Cached::Chunk).map_err(|error| work.undecodable(&key, error))
+            let elements = decoder.metered(|| chain.decode(encoded, decoder.budget()));
+            elements.map(Cached::Chunk).map_err(|error| decoder.undecodable(&part, error))
         };
-        source.on_blocking_pool(decode).await
+        work.on_blocking_pool(decode).await
     });
-    let Cached::Chunk(elements) = decoded.await? else {
-        return Err(source.undecodable(
-            &part,
-            CodecError::Malformed { codec: "sharding_indexed", reason: "a chunk lies within an index" },
-        ));
-    };
-    if !made {
-        source.meter.cached();
-    }
+    let Cached::Chunk(elements) = decoded.await? else { return Err(ArrayError::Stopped) };
     if source.bytes_of(&leaf.picks) <= INLINE {
         return painting.place(&source, &leaf, &elements);
     }
@@ -153,8 +175,7 @@ async fn decode_all(
     let leaves = place_cached(&source, &painting, &part, leaves)?;
     let Some(range) = span(&leaves) else { return Ok(()) };
     let encoded = source.fetch(&part.key, range.clone()).await?;
-    let small =
-        encoded.len() as u64 <= INLINE * 2 && leaves.iter().all(|leaf| matches!(leaf.kind, LeafKind::Elements(_)));
+    let light = is_light(&leaves);
     let work = source.clone();
     let all = move || {
         leaves.iter().try_for_each(|leaf| {
@@ -162,28 +183,27 @@ async fn decode_all(
             let stored = sliced(&encoded, &range, &leaf.range).ok_or_else(|| undecodable(outside()))?;
             let elements = work.metered(|| leaf.decode(stored, work.budget())).map_err(undecodable)?;
             if leaf.is_kept(&work) {
-                work.cache().insert(work.cache_key(&part, leaf.range.start), Cached::Chunk(alone(&elements, &encoded)));
+                work.cache().insert(
+                    work.cache_key(&part, leaf.range.start, Kind::Chunk),
+                    Cached::Chunk(alone(&elements, &encoded)),
+                );
             }
             painting.place(&work, leaf, &elements)
         })
     };
-    if small { all() } else { source.on_blocking_pool(all).await }
+    if light { all() } else { source.on_blocking_pool(all).await }
 }
 
 /// Puts into place what is in the cache; the rest is left.
 fn place_cached(source: &Source, painting: &Painting, part: &Part, leaves: Vec<Leaf>) -> Result<Vec<Leaf>, ArrayError> {
     let mut left = Vec::with_capacity(leaves.len());
     for leaf in leaves {
-        let cached = match &leaf.kind {
-            LeafKind::Chunk(_) => source.cache().get(&source.cache_key(part, leaf.range.start)),
-            LeafKind::Elements(_) => None,
-        };
-        match cached {
-            Some(Cached::Chunk(elements)) => {
+        match leaf.cached(source, part) {
+            Some(elements) => {
                 source.meter.cached();
                 painting.place(source, &leaf, &elements)?;
             }
-            _ => left.push(leaf),
+            None => left.push(leaf),
         }
     }
     Ok(left)

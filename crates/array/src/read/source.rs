@@ -5,11 +5,12 @@ use std::{ops::Range, sync::Arc, time::Instant};
 use bytes::Bytes;
 use codec::{Chain, CodecError, Sharding};
 use store::{ByteRange, Key, Snapshot};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{feed::Part, job::timed, lanes::SLOT, meter::Meter};
 use crate::{
     Array, ArrayError,
-    cache::{CacheKey, ChunkCache},
+    cache::{CacheKey, Cached, ChunkCache, Kind},
     plan::Picks,
     shared::Shared,
 };
@@ -82,8 +83,22 @@ impl Source {
         &self.shared.cache
     }
 
-    pub(super) fn cache_key(&self, part: &Part, start: u64) -> CacheKey {
-        CacheKey { key: part.key.clone(), version: part.version, start, metadata: self.array.stamp() }
+    pub(super) fn cache_key(&self, part: &Part, start: u64, kind: Kind) -> CacheKey {
+        CacheKey { key: part.key.clone(), version: part.version, start, kind, metadata: self.array.stamp() }
+    }
+
+    /// What is in the cache, or is made and kept there; made in a task of its own, since others may wait for it whose readers are quicker than ours.
+    pub(super) async fn cached(
+        &self,
+        key: CacheKey,
+        make: impl Future<Output = Result<Cached, ArrayError>> + Send + 'static,
+    ) -> Result<Cached, ArrayError> {
+        if let Some(cached) = self.cache().get(&key) {
+            return Ok(cached);
+        }
+        let shared = self.shared.clone();
+        let task = tokio::spawn(async move { shared.cache.get_or_make(&key, make).await });
+        AbortOnDropHandle::new(task).await.unwrap_or(Err(ArrayError::Stopped))
     }
 
     /// How many bytes elements of variable length may take.
