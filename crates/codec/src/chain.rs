@@ -114,7 +114,10 @@ impl Chain {
     /// stored.
     pub fn decode_elements(&self, stored: Bytes) -> Result<Bytes, CodecError> {
         let Some(order) = self.to_bytes.stored_order() else {
-            return Err(CodecError::Malformed { codec: "bytes", reason: "the elements are not stored one after the other" });
+            return Err(CodecError::Malformed {
+                codec: "bytes",
+                reason: "the elements are not stored one after the other",
+            });
         };
         Ok(Swap::new(self.array.data_type(), order).apply(stored))
     }
