@@ -1,9 +1,11 @@
 //! Whatever a stranger sends, the server answers, and keeps its store in order.
 
+#![allow(clippy::unwrap_used, reason = "clippy exempts test functions only, and these have helpers")]
+
 mod common;
 
 use axum::body::Body;
-use common::{Site, read};
+use common::{Site, arrays, read};
 use http::{HeaderValue, Request, Uri};
 use proptest::prelude::*;
 use store::{Page, Precondition};
@@ -60,6 +62,7 @@ fn header() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
         "content-digest",
         "content-range",
         "content-encoding",
+        "accept-encoding",
         "x-request-id",
         "user-agent",
         "host",
@@ -78,6 +81,10 @@ fn header() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
         "x",
         " ",
         "text/html",
+        "text/csv",
+        "image/*",
+        "zstd",
+        "gzip",
         ";q=",
         "0.5",
         "sha-256=:",
@@ -93,6 +100,111 @@ fn header() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
     (name, prop::collection::vec(text, 0..6).prop_map(|texts| texts.concat().into_bytes()))
 }
 
+/// The same for elements.
+fn elements_target() -> impl Strategy<Value = String> {
+    let path = prop::sample::select(vec![
+        "/array/m",
+        "/array/m/",
+        "/array",
+        "/array/",
+        "/array//m",
+        "/array/%6d",
+        "/array/g",
+        "/array/m/c",
+    ]);
+    let parameter =
+        prop::sample::select(vec!["select=", "format=", "dialect=", "min=", "max=", "read", "read=", "", "x="]);
+    let value = prop::sample::select(vec![
+        "0",
+        "-1",
+        "99999999999999999999",
+        ":",
+        "::",
+        ",",
+        "...",
+        "(",
+        ")",
+        "[",
+        "]",
+        "%20",
+        "%",
+        "+",
+        "raw",
+        "npy",
+        "json",
+        "csv",
+        "png",
+        "v2",
+        "v3",
+        "draft",
+        "nan",
+        "1e999",
+        "0.5",
+        "\u{fc}",
+    ]);
+    let parameter =
+        (parameter, prop::collection::vec(value, 0..5)).prop_map(|(name, values)| name.to_owned() + &values.concat());
+    (path, prop::collection::vec(parameter, 0..3))
+        .prop_map(|(path, parameters)| format!("{path}?{}", parameters.join("&")))
+}
+
+/// A body that is nearly a request.
+fn elements_body() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop::sample::select(vec![
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\"select\":",
+        "\"points\":",
+        "\"stack\":",
+        "\"start\":",
+        "\"0:2\"",
+        "0",
+        "-1",
+        "[0,1]",
+        "[[0,1],[3,5]]",
+        "null",
+        "1e9",
+        "\"",
+        "\\u0000",
+    ]);
+    prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat().into_bytes())
+}
+
+/// Sends what can be sent, and looks at what every answer has.
+fn answered(method: &str, target: &str, headers: Vec<(&'static str, Vec<u8>)>, body: Vec<u8>) {
+    let Ok(uri) = target.parse::<Uri>() else { return };
+    let mut request = Request::builder().method(method).uri(uri).header("host", "localhost");
+    for (name, value) in headers {
+        if let Ok(value) = HeaderValue::from_bytes(&value) {
+            request = request.header(name, value);
+        }
+    }
+    let request = request.body(Body::from(body)).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let site = Site::new();
+        site.set("a", b"value").await;
+        site.set("b/a", b"").await;
+        if target.starts_with("/array") {
+            arrays::matrix(&site).await;
+        }
+        let answer = read(site.send(request).await).await;
+        assert!(!answer.status.is_server_error(), "{answer:?}");
+        assert!(!answer.header("x-request-id").is_empty());
+        if answer.status.is_client_error() && method != "HEAD" {
+            assert_eq!(answer.header("content-type"), "application/problem+json");
+        }
+        // The store works as before, whatever is in it now.
+        let page = site.store.list(Page::first(10)).await.unwrap();
+        let key = page.keys.first().map_or_else(|| "a".parse().unwrap(), |entry| entry.key.clone());
+        site.store.erase(&key, Precondition::none()).await.unwrap();
+    });
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
@@ -103,29 +215,17 @@ proptest! {
         headers in prop::collection::vec(header(), 0..4),
         body in prop::collection::vec(any::<u8>(), 0..64),
     ) {
-        let Ok(uri) = target.parse::<Uri>() else { return Ok(()) };
-        let mut request = Request::builder().method(method).uri(uri).header("host", "localhost");
-        for (name, value) in headers {
-            if let Ok(value) = HeaderValue::from_bytes(&value) {
-                request = request.header(name, value);
-            }
-        }
-        let request = request.body(Body::from(body)).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(async {
-            let site = Site::new();
-            site.set("a", b"value").await;
-            site.set("b/a", b"").await;
-            let answer = read(site.send(request).await).await;
-            assert!(!answer.status.is_server_error(), "{answer:?}");
-            assert!(!answer.header("x-request-id").is_empty());
-            if answer.status.is_client_error() && method != "HEAD" {
-                assert_eq!(answer.header("content-type"), "application/problem+json");
-            }
-            // The store works as before, whatever is in it now.
-            let page = site.store.list(Page::first(10)).await.unwrap();
-            let key = page.keys.first().map_or_else(|| "a".parse().unwrap(), |entry| entry.key.clone());
-            site.store.erase(&key, Precondition::none()).await.unwrap();
-        });
+        answered(method, &target, headers, body);
+    }
+
+    #[test]
+    fn every_request_for_elements_has_a_good_answer(
+        method in prop::sample::select(vec!["GET", "HEAD", "POST", "OPTIONS", "PUT"]),
+        target in elements_target(),
+        headers in prop::collection::vec(header(), 0..3),
+        body in elements_body(),
+    ) {
+        let json = ("content-type", b"application/json".to_vec());
+        answered(method, &target, headers.into_iter().chain([json]).collect(), body);
     }
 }

@@ -104,6 +104,9 @@ async fn everything(site: &Site) -> Vec<Answer> {
         site.get("/store/a/", &html).await,
         site.get("/store/a/?list=keys", &[]).await,
         site.get("/store/a/?list=keys", &lines).await,
+        site.get("/array/a", &[]).await,
+        site.ask(http::Method::POST, "/array/a?read", &[("content-type", "application/json")], r#"{"points": []}"#)
+            .await,
     ]
 }
 
