@@ -8,28 +8,39 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use meta::{
     Dialect, NodePath,
     documents::{DocumentError, draft, v2, v3},
     limits::MAX_DOCUMENT,
 };
-use quick_cache::sync::Cache;
+use quick_cache::{Weighter, sync::Cache};
 use store::{Key, Prefix, Snapshot, StoreError, TransactionalStore, Version};
+use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::{Array, ArrayError};
+use crate::{Array, ArrayError, shared::Shared};
 
-/// How many nodes are remembered.
-const REMEMBERED: usize = 4096;
+/// How many bytes of memory the nodes may take that are remembered.
+const REMEMBERED: u64 = 64 << 20;
 
-/// Documents longer than this are not remembered with what was found in them.
-const REMEMBERED_DOCUMENT: u64 = 1 << 20;
+/// What a node takes beside its documents.
+const PER_NODE: u64 = 4 << 10;
+
+/// How many times as much memory as its text a document that was parsed takes, roughly.
+const PARSED: u64 = 8;
+
+/// Documents up to this length are parsed where the request is, without a reservation of memory.
+const LIGHT: u64 = 64 << 10;
 
 /// The arrays that were found.
 #[derive(Debug)]
 pub(crate) struct Found {
-    arrays: Cache<(NodePath, Option<Dialect>), Arc<Sighting>>,
+    arrays: Cache<(NodePath, Option<Dialect>), Arc<Sighting>, ByMemory>,
 }
+
+#[derive(Clone, Debug)]
+struct ByMemory;
 
 /// An array, and the documents that say that it is there.
 #[derive(Clone, Debug)]
@@ -47,7 +58,15 @@ pub(crate) struct Documents {
 
 impl Default for Found {
     fn default() -> Self {
-        Self { arrays: Cache::new(REMEMBERED) }
+        Self { arrays: Cache::with_weighter(1024, REMEMBERED, ByMemory) }
+    }
+}
+
+impl Weighter<(NodePath, Option<Dialect>), Arc<Sighting>> for ByMemory {
+    fn weight(&self, (path, _): &(NodePath, Option<Dialect>), sighting: &Arc<Sighting>) -> u64 {
+        let fill = sighting.array.model().fill_value.len() as u64;
+        let documents = sighting.documents.bytes.saturating_mul(PARSED);
+        documents.saturating_add(fill.saturating_mul(2)).saturating_add(PER_NODE + path.relative().len() as u64)
     }
 }
 
@@ -88,24 +107,26 @@ impl Found {
     /// Looks at what the store has at a path.
     pub(crate) async fn look(
         &self,
-        store: &dyn TransactionalStore,
+        shared: &Shared,
         path: &NodePath,
         dialect: Option<Dialect>,
     ) -> Result<Arc<Sighting>, ArrayError> {
-        let mut search = Search { store, path, documents: Documents::default() };
+        let mut search =
+            Search { shared, store: &*shared.store, path, documents: Documents::default(), memory: Vec::new() };
         let array = search.run(dialect).await?;
         let sighting = Arc::new(Sighting { array, documents: search.documents });
-        if sighting.documents.bytes <= REMEMBERED_DOCUMENT {
-            self.arrays.insert((path.clone(), dialect), sighting.clone());
-        }
+        self.arrays.insert((path.clone(), dialect), sighting.clone());
         Ok(sighting)
     }
 }
 
 struct Search<'a> {
+    shared: &'a Shared,
     store: &'a dyn TransactionalStore,
     path: &'a NodePath,
     documents: Documents,
+    /// For large documents.
+    memory: Vec<OwnedSemaphorePermit>,
 }
 
 /// What one dialect has at a path.
@@ -148,12 +169,14 @@ impl Search<'_> {
     async fn v3(&mut self, snapshot: &dyn Snapshot, key: Option<&Key>, own: &Prefix) -> Result<Answer, ArrayError> {
         let Some(key) = key else { return Ok(Answer::Nothing) };
         let Some(document) = self.document(snapshot, key).await? else { return Ok(Answer::Nothing) };
-        if draft::is_entry_point(&document) {
-            return Ok(Answer::Nothing);
-        }
-        match v3::node(&document).map_err(|source| wrong(key, source))? {
-            v3::Node::Array(model) => self.array(*model, own),
-            v3::Node::Group(_) => Ok(Answer::Group),
+        let parse = |document: &[u8]| match draft::is_entry_point(document) {
+            true => Ok(None),
+            false => v3::node(document).map(Some),
+        };
+        match parsed(key, document, parse).await? {
+            Some(v3::Node::Array(model)) => self.array(*model, own),
+            Some(v3::Node::Group(_)) => Ok(Answer::Group),
+            None => Ok(Answer::Nothing),
         }
     }
 
@@ -168,8 +191,8 @@ impl Search<'_> {
         };
         if let Some(document) = self.document(snapshot, array).await? {
             let attributes = self.document(snapshot, attributes).await?;
-            let model = v2::array(&document, attributes.as_deref()).map_err(|source| wrong(array, source))?;
-            return self.array(model, own);
+            let parse = move |document: &[u8]| v2::array(document, attributes.as_deref());
+            return self.array(parsed(array, document, parse).await?, own);
         }
         self.note(snapshot, group)?;
         Ok(if snapshot.head(group)?.is_some() { Answer::Group } else { Answer::Nothing })
@@ -180,10 +203,11 @@ impl Search<'_> {
             let hierarchy = prefix(root)?;
             let Some(key) = key_below(&hierarchy, "zarr.json") else { continue };
             let Some(document) = self.document(snapshot, &key).await? else { continue };
-            if !draft::is_entry_point(&document) {
-                continue;
-            }
-            let entry = draft::entry_point(&document).map_err(|source| wrong(&key, source))?;
+            let parse = |document: &[u8]| match draft::is_entry_point(document) {
+                true => draft::entry_point(document).map(Some),
+                false => Ok(None),
+            };
+            let Some(entry) = parsed(&key, document, parse).await? else { continue };
             return self.draft_node(&entry, &hierarchy, self.path.below(root).unwrap_or_default()).await;
         }
         Ok(Answer::Nothing)
@@ -200,8 +224,9 @@ impl Search<'_> {
         let [Some(array), Some(group)] = keys else { return Ok(Answer::Nothing) };
         let snapshot = self.store.snapshot(&[array.clone(), group.clone()]).await?;
         if let Some(document) = self.document(&*snapshot, &array).await? {
-            let model = draft::array(&document, below).map_err(|source| wrong(&array, source))?;
-            return self.array(model, hierarchy);
+            let below = below.to_owned();
+            let parse = move |document: &[u8]| draft::array(document, &below);
+            return self.array(parsed(&array, document, parse).await?, hierarchy);
         }
         if snapshot.head(&group)?.is_some() {
             return Ok(Answer::Group);
@@ -218,12 +243,15 @@ impl Search<'_> {
     }
 
     /// A document, if it is there. It is one that what is found depends on, whether it is there or not.
-    async fn document(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<bytes::Bytes>, ArrayError> {
+    async fn document(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, ArrayError> {
         let size = self.note(snapshot, key)?;
         let Some(size) = size else { return Ok(None) };
         if size > MAX_DOCUMENT as u64 {
             let size = usize::try_from(size).unwrap_or(usize::MAX);
             return Err(wrong(key, DocumentError::TooLarge { size }));
+        }
+        if size > LIGHT {
+            self.memory.push(self.shared.admit(size.saturating_mul(PARSED)).await?);
         }
         let Some(value) = snapshot.get(key, None).await? else { return Ok(None) };
         Ok(Some(value.bytes().await?))
@@ -237,6 +265,19 @@ impl Search<'_> {
         }
         Ok(info.map(|info| info.size))
     }
+}
+
+/// What is in a document; a long one is parsed where it keeps no request waiting.
+async fn parsed<T: Send + 'static>(
+    key: &Key,
+    document: Bytes,
+    parse: impl FnOnce(&[u8]) -> Result<T, DocumentError> + Send + 'static,
+) -> Result<T, ArrayError> {
+    let parsed = match document.len() as u64 {
+        ..=LIGHT => parse(&document),
+        _ => spawn_blocking(move || parse(&document)).await.map_err(|_| ArrayError::Stopped)?,
+    };
+    parsed.map_err(|source| wrong(key, source))
 }
 
 fn wrong(key: &Key, source: DocumentError) -> ArrayError {

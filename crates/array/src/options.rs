@@ -24,7 +24,7 @@ impl Default for Options {
         Self {
             memory: 1 << 30,
             cache: 256 << 20,
-            chunks: 1 << 20,
+            chunks: 1 << 18,
             assembly: 128 << 20,
             parallelism: cores.saturating_mul(2),
             patience: std::time::Duration::from_secs(10),

@@ -2,10 +2,21 @@
 
 use std::sync::Arc;
 
+use meta::{Dialect, NodePath};
 use store::TransactionalStore;
-use tokio::sync::Semaphore;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 
-use crate::{Options, cache::ChunkCache, find::Found};
+use crate::{
+    ArrayError, Options,
+    cache::ChunkCache,
+    find::{Found, Sighting},
+};
+
+/// In what memory is counted, so that a semaphore can count it.
+pub(crate) const UNIT: u64 = 1 << 10;
 
 /// A store with what is kept and bounded for all who read from it.
 pub(crate) struct Shared {
@@ -14,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) cache: ChunkCache,
     /// The arrays that were found, so that documents are parsed once for each version.
     pub(crate) found: Found,
-    /// Permits for memory, in KiB.
+    /// Permits for memory, in [`UNIT`]s.
     pub(crate) memory: Arc<Semaphore>,
     /// One permit for each thread that decodes.
     pub(crate) decoders: Arc<Semaphore>,
@@ -23,7 +34,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(store: Arc<dyn TransactionalStore>, options: Options) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-        let units = usize::try_from(options.memory / 1024).unwrap_or(usize::MAX).min(u32::MAX as usize);
+        let units = usize::try_from(options.memory / UNIT).unwrap_or(usize::MAX).min(u32::MAX as usize);
         Self {
             store,
             options,
@@ -31,6 +42,25 @@ impl Shared {
             found: Found::default(),
             memory: Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS))),
             decoders: Arc::new(Semaphore::new(cores)),
+        }
+    }
+}
+
+impl Shared {
+    /// Looks at what is at a path.
+    pub(crate) async fn look(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<Arc<Sighting>, ArrayError> {
+        self.found.look(self, path, dialect).await
+    }
+
+    /// A reservation of memory, waited for with patience.
+    pub(crate) async fn admit(&self, bytes: u64) -> Result<OwnedSemaphorePermit, ArrayError> {
+        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
+        if let Ok(permit) = self.memory.clone().try_acquire_many_owned(units) {
+            return Ok(permit);
+        }
+        match timeout(self.options.patience, self.memory.clone().acquire_many_owned(units)).await {
+            Ok(permit) => permit.map_err(|_| ArrayError::Stopped),
+            Err(_) => Err(ArrayError::Busy),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What a chunk is when it is decoded.
 
+use bytes::Bytes;
 use meta::{data_type::DataType, limits::MAX_CHUNK_SIZE};
 
 use crate::ChainError;
@@ -9,13 +10,14 @@ use crate::ChainError;
 pub struct Representation {
     data_type: DataType,
     shape: Vec<u64>,
-    fill_value: Vec<u8>,
+    fill_value: Bytes,
     elements: u64,
 }
 
 impl Representation {
     /// A chunk of this type and shape. Fails where it has more than [`MAX_CHUNK_SIZE`] bytes, or as many elements.
-    pub fn new(data_type: DataType, shape: Vec<u64>, fill_value: Vec<u8>) -> Result<Self, ChainError> {
+    pub fn new(data_type: DataType, shape: Vec<u64>, fill_value: impl Into<Bytes>) -> Result<Self, ChainError> {
+        let fill_value = fill_value.into();
         let elements = match shape.contains(&0) {
             true => Some(0),
             false => shape.iter().try_fold(1_u64, |product, &extent| product.checked_mul(extent)),
@@ -37,7 +39,7 @@ impl Representation {
     }
 
     /// The element that stands for what is not stored, as it is in memory.
-    pub fn fill_value(&self) -> &[u8] {
+    pub fn fill_value(&self) -> &Bytes {
         &self.fill_value
     }
 

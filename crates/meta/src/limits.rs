@@ -7,7 +7,7 @@ pub const MAX_RANK: usize = 64;
 pub const MAX_EXTENT: u64 = i64::MAX as u64;
 
 /// The most bytes that an element of a fixed size has, and that a fill value has.
-pub const MAX_ELEMENT_SIZE: usize = 1 << 24;
+pub const MAX_ELEMENT_SIZE: usize = 1 << 20;
 
 /// The most bytes that one decoded chunk (or shard) is allowed to have, declared or not.
 pub const MAX_CHUNK_SIZE: u64 = 1 << 40;

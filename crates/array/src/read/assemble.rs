@@ -1,6 +1,6 @@
 //! The slabs of an answer, one after the other, as they become ready.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc};
 
 use codec::{Chain, Elements};
 use futures::{
@@ -10,10 +10,7 @@ use futures::{
     stream::{self, FuturesUnordered},
 };
 use meta::grid::DimensionGrid;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
@@ -21,12 +18,13 @@ use super::{
     buffers::{Buffers, Retained},
     feed::Feed,
     job::{Job, Painting},
-    lanes::{Canvas, Layout, PlaceError, SLOT, UNIT},
+    lanes::{Canvas, Layout, PlaceError, SLOT},
     place::Strides,
 };
 use crate::{
     ArrayError,
     plan::{Slab, Slabs},
+    shared::UNIT,
 };
 
 /// How many bytes of encoded and decoded chunks a job takes that is made of small ones.
@@ -84,7 +82,7 @@ impl Running {
     /// Waits for memory.
     async fn begin(source: Arc<Source>, slabs: Slabs) -> Result<Self, ArrayError> {
         let Share { assembly, parallel, total } = Share::of(&source, &slabs)?;
-        let memory = admitted(&source, total).await?;
+        let memory = source.shared.admit(total).await?;
         let (sender, fed) = mpsc::channel(parallel);
         let feeder = feed(source.clone(), slabs, assembly, sender).boxed();
         Ok(Self {
@@ -197,19 +195,6 @@ fn job_memory(source: &Source, chain: &Chain) -> u64 {
             let encoded = chain.encoded_len().map_or(decoded, codec::EncodedLen::max).min(decoded);
             decoded.saturating_add(encoded)
         }
-    }
-}
-
-async fn admitted(source: &Source, bytes: u64) -> Result<OwnedSemaphorePermit, ArrayError> {
-    let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
-    let memory = &source.shared.memory;
-    if let Ok(permit) = memory.clone().try_acquire_many_owned(units) {
-        return Ok(permit);
-    }
-    let patience: Duration = source.shared.options.patience;
-    match timeout(patience, memory.clone().acquire_many_owned(units)).await {
-        Ok(permit) => permit.map_err(|_| ArrayError::Stopped),
-        Err(_) => Err(ArrayError::Busy),
     }
 }
 

@@ -10,12 +10,10 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::buffers::{Buffers, Retained};
+use crate::shared::UNIT;
 
 /// How many bytes a lane should have. Small enough that the first is full early, large enough that it is worth a write to a socket.
 const LANE: u64 = 128 << 10;
-
-/// In what memory is counted, so that a semaphore can count it.
-pub(super) const UNIT: u64 = 1 << 10;
 
 /// What an element of variable length costs in a lane beside its own bytes.
 pub(super) const SLOT: u64 = size_of::<Box<[u8]>>() as u64;

@@ -21,13 +21,13 @@ use meta::{ArrayModel, selection::Resolved};
 pub use meter::{Meter, Work};
 pub(crate) use source::Source;
 
-use crate::{ArrayError, plan::Slabs};
+use crate::{ArrayError, plan::Slabs, prepare::Prepared};
 
 /// A selection that is ready to be read: one commit's metadata and chunk versions. Nothing is decoded.
 #[derive(Debug)]
 pub struct Reading {
     pub(crate) source: Arc<Source>,
-    pub(crate) resolved: Arc<Resolved>,
+    pub(crate) prepared: Prepared,
     pub(crate) shape: Vec<u64>,
     pub(crate) fingerprint: Option<u128>,
 }
@@ -45,7 +45,7 @@ impl Reading {
 
     /// What is read.
     pub fn resolved(&self) -> &Resolved {
-        &self.resolved
+        &self.prepared.resolved
     }
 
     /// The names of the result's dimensions. Those that the array does not have, of points and of a stack, have none.
@@ -55,7 +55,7 @@ impl Reading {
             let kept = region.dimensions.iter().zip(names).filter(|(dimension, _)| dimension.extent().is_some());
             kept.map(|(_, name)| name.clone()).collect::<Vec<_>>()
         };
-        match &*self.resolved {
+        match self.resolved() {
             Resolved::Region(region) => kept(region),
             Resolved::Points(_) => vec![None],
             Resolved::Stack(regions) => {
@@ -92,7 +92,7 @@ impl Reading {
         let options = &self.source.shared.options;
         let size = self.source.array.model().data_type.fixed_size().map_or(lanes::SLOT, |size| size as u64);
         let most = options.assembly / 2 / size.max(1);
-        let slabs = Slabs::new(self.resolved, self.source.array.grid().clone(), most);
+        let slabs = Slabs::new(self.prepared.resolved, self.source.array.grid().clone(), most);
         assemble::pieces(self.source, slabs)
     }
 }

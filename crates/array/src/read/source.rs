@@ -5,6 +5,7 @@ use std::{ops::Range, sync::Arc, time::Instant};
 use bytes::Bytes;
 use codec::{Chain, CodecError, Sharding};
 use store::{ByteRange, Key, Snapshot};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{feed::Part, job::timed, lanes::SLOT, meter::Meter};
@@ -12,6 +13,7 @@ use crate::{
     Array, ArrayError,
     cache::{CacheKey, Cached, ChunkCache, Kind},
     plan::Picks,
+    prepare::Prepared,
     shared::Shared,
 };
 
@@ -20,22 +22,27 @@ pub(crate) struct Source {
     pub(super) array: Array,
     pub(super) snapshot: Box<dyn Snapshot>,
     pub(super) shared: Arc<Shared>,
-    pub(super) meter: Meter,
+    pub(crate) meter: Meter,
     /// At most how many chunks there are to read.
     pub(super) chunks: u64,
     /// Whether what is decoded is kept for others: not where one reading would push out everything else.
     pub(super) caching: bool,
+    /// For what the plan takes.
+    _memory: Option<OwnedSemaphorePermit>,
 }
 
 impl Source {
-    /// An array, its chunks in a snapshot that has at most `chunks` of them, and whether what is decoded is kept.
+    /// An array whose chunks, those that `prepared` concerns, are in a snapshot.
     pub(crate) fn new(
         array: Array,
         snapshot: Box<dyn Snapshot>,
         shared: Arc<Shared>,
-        (chunks, caching): (u64, bool),
-    ) -> Self {
-        Self { array, snapshot, shared, meter: Meter::default(), chunks, caching }
+        prepared: &mut Prepared,
+    ) -> Result<Self, ArrayError> {
+        let chunks = prepared.keys.len() as u64;
+        let decoded = array.largest_chain()?.and_then(|chain| chain.array().fixed_len()).unwrap_or(0);
+        let caching = decoded.saturating_mul(chunks) <= shared.cache.capacity() / 4;
+        Ok(Self { array, snapshot, shared, meter: Meter::default(), chunks, caching, _memory: prepared.memory.take() })
     }
 
     /// The value of a chunk; `None` where it is not there.

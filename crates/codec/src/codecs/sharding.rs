@@ -249,7 +249,7 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, depth: usize) -> Result<Resolved,
         .iter()
         .try_fold(1_u64, |product, &count| product.checked_mul(count))
         .ok_or(ChainError::ChunkTooLarge)?;
-    let inner = Representation::new(shard.data_type().clone(), chunk_shape, shard.fill_value().to_vec())?;
+    let inner = Representation::new(shard.data_type().clone(), chunk_shape, shard.fill_value().clone())?;
     let inner = Arc::new(Chain::resolve_within(&parse(spec, &codecs)?, inner, depth + 1)?);
     let index = index_representation(&inner_grid)?;
     let index = Chain::resolve_within(&parse(spec, &index_codecs)?, index, depth + 1)?;

@@ -64,7 +64,7 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
     let (encode, decode) = Permutation::new(array.shape(), &order)
         .zip(Permutation::new(&shape, &inverse))
         .ok_or(ChainError::ChunkTooLarge)?;
-    let encoded = Representation::new(array.data_type().clone(), shape, array.fill_value().to_vec())?;
+    let encoded = Representation::new(array.data_type().clone(), shape, array.fill_value().clone())?;
     let size = array.data_type().fixed_size();
     let (encode, decode) = (encode.of_size(size), decode.of_size(size));
     Ok(Resolved::ArrayToArray(Arc::new(Transpose { encode, decode }), encoded))
