@@ -138,8 +138,13 @@ impl Refusal {
         Self(Arc::new(Parts { problem, headers, cause }))
     }
 
+    /// What kind of problem this is.
+    pub(crate) fn kind(&self) -> ProblemType {
+        self.0.problem.kind
+    }
+
     fn status(&self) -> StatusCode {
-        self.0.problem.kind.status()
+        self.kind().status()
     }
 }
 

@@ -40,3 +40,21 @@ impl Rooms {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::problem::ProblemType;
+
+    #[tokio::test]
+    async fn what_is_taken_comes_back() {
+        let mut settings = Settings::default();
+        settings.arrays.patience = Duration::from_millis(20);
+        let rooms = Rooms::new(&settings);
+        let all = rooms.take(u64::MAX).await.unwrap();
+        assert_eq!(rooms.take(1).await.err().map(|refusal| refusal.kind()), Some(ProblemType::Busy));
+        drop(all);
+        let (_half, _other) = (rooms.take(100 << 20).await.unwrap(), rooms.take(100 << 20).await.unwrap());
+        assert!(rooms.take(100 << 20).await.is_err());
+    }
+}

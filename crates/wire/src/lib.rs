@@ -1,7 +1,7 @@
 //! What the server and the client share: the words of the HTTP contract, without any input or output.
 //!
 //! Each module renders and parses one kind of text, so that both sides mean the same by it: [`routes`] the paths,
-//! [`query`] the query parameters, [`array`] formats and what is said of elements, [`headers`] the names of headers and media types, [`etag`] and [`range`] the
+//! [`query`] the query parameters, [`array`](mod@array) formats and what is said of elements, [`headers`] the names of headers and media types, [`etag`] and [`range`] the
 //! conditional and partial requests, [`digest`] the digests of bodies, [`time`] the times, [`listing`] and [`health`]
 //! the JSON of answers, and [`problem`] everything that can be wrong with a request.
 
