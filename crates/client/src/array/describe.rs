@@ -24,7 +24,8 @@ pub struct Description {
     /// Which answer this is: the same for the same request until the array changes. `None` where the array has so many chunks
     /// that the server would not look at all of them.
     pub version: Option<Version>,
-    /// How many bytes the elements have, where that is known beforehand: it is not where each has its own length.
+    /// How many bytes the answer has, where the server states it beforehand. Where each element has its own length, it does so
+    /// only for short answers, and not in a mere description.
     pub bytes: Option<u64>,
 }
 
