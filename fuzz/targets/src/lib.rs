@@ -2,8 +2,15 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a finding is a panic")]
 
+mod chunk;
+mod decode;
+mod metadata;
 mod request;
 mod selection;
+mod shard_index;
 
+pub use decode::decode;
+pub use metadata::metadata;
 pub use request::request;
 pub use selection::selection;
+pub use shard_index::shard_index;

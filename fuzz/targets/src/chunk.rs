@@ -1,0 +1,72 @@
+//! Chunks of what a fuzzer makes.
+
+use codec::{Chain, Elements, Representation, VariableBuilder};
+use meta::{
+    codecs::CodecSpec,
+    data_type::{DataType, V2Context, parse_v2, parse_v3},
+};
+use serde_json::Value;
+
+/// A data type by its name in v3, or by its `dtype` in v2 where there is no such name.
+pub(crate) fn data_type(name: &str) -> DataType {
+    let json = serde_json::from_str(name).unwrap_or_else(|_| Value::from(name));
+    let read_v2 =
+        |filter: Option<&CodecSpec>| parse_v2(&json, V2Context { object_codec: filter }).map(|(found, _)| found);
+    parse_v3(&json)
+        .or_else(|_| read_v2(None))
+        .or_else(|_| {
+            let (id, configuration) = name.split_once(' ').expect("objects with a filter");
+            let configuration = serde_json::from_str(configuration).expect("the configuration of a filter");
+            parse_v2(&Value::from("|O"), V2Context { object_codec: Some(&CodecSpec::numcodecs(id, configuration)) })
+                .map(|(found, _)| found)
+        })
+        .expect("a data type")
+}
+
+/// The codecs of a JSON list.
+pub(crate) fn codecs(json: &str) -> Vec<CodecSpec> {
+    let list: Vec<Value> = serde_json::from_str(json).expect("a list of codecs");
+    list.iter().map(|codec| CodecSpec::parse_v3(codec).expect("a codec")).collect()
+}
+
+/// The elements of a chunk, made of bytes: as they come, and zeros behind them. Elements of variable length end with a zero.
+pub(crate) fn elements(chunk: &Representation, bytes: &[u8]) -> Elements {
+    if let Some(len) = chunk.fixed_len() {
+        let mut bytes = bytes.to_vec();
+        bytes.resize(len as usize, 0);
+        return Elements::Fixed(bytes.into());
+    }
+    let mut pieces = bytes.split(|&byte| byte == 0);
+    let mut elements = VariableBuilder::new(u64::MAX);
+    for _ in 0..chunk.elements() {
+        elements.push(pieces.next().unwrap_or_default()).expect("there is no limit");
+    }
+    Elements::Variable(elements.finish())
+}
+
+/// Checks that elements are a whole chunk, within the budget where they are of variable length.
+pub(crate) fn is_whole(elements: &Elements, chunk: &Representation, budget: u64) {
+    match elements {
+        Elements::Fixed(bytes) => assert_eq!(Some(bytes.len() as u64), chunk.fixed_len()),
+        Elements::Variable(found) => {
+            assert_eq!((None, found.len() as u64), (chunk.fixed_len(), chunk.elements()));
+            assert!(elements.memory() <= budget);
+        }
+    }
+}
+
+/// Encodes a chunk, and checks that it is as long as the chain says. `None` where that fails, as it may with elements of variable length.
+pub(crate) fn encode(chain: &Chain, elements: Elements) -> Option<bytes::Bytes> {
+    let encoded = match chain.encode(elements) {
+        Ok(encoded) => encoded,
+        Err(error) => {
+            assert!(chain.array().fixed_len().is_none(), "{error:?}");
+            return None;
+        }
+    };
+    if let Some(len) = chain.encoded_len() {
+        let found = encoded.len() as u64;
+        assert!(found <= len.max() && len.exact().is_none_or(|exact| exact == found), "{found} is not {len:?}");
+    }
+    Some(encoded)
+}

@@ -1,0 +1,220 @@
+//! Chunks as they are stored.
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+use codec::{Chain, Representation};
+use meta::{codecs::CodecSpec, data_type::DataType};
+use serde_json::json;
+
+use crate::chunk;
+
+/// What elements of variable length may take.
+const BUDGET: u64 = 1 << 18;
+
+/// What is left of a chunk that was encoded and decoded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeps {
+    /// Every bit.
+    All,
+    /// Every bit of a chunk that was decoded once: there are several texts, or bytes, for one element.
+    Decoded,
+    /// The number of elements.
+    Number,
+}
+
+use Keeps::{All, Decoded, Number};
+
+/// Where codecs stand.
+enum Place {
+    /// Before the elements become bytes.
+    Before,
+    /// Behind.
+    After,
+    /// As they are.
+    Alone,
+}
+
+use Place::{After, Alone, Before};
+
+struct Case {
+    data_types: Vec<DataType>,
+    codecs: Vec<CodecSpec>,
+    keeps: Keeps,
+}
+
+const WORDS: &[&str] = &[
+    "uint16",
+    "float64",
+    "complex64",
+    r#"{"name":"struct","configuration":{"fields":[["a","uint8"],["b","int32"]]}}"#,
+];
+const BYTES: &[&str] = &["uint8", "|S3", "r24", "bool"];
+const NUMBERS: &[&str] = &["int32", "uint8", "float64", "complex64", "float16", "bool", "|S3"];
+const TEXTS: &[&str] = &["string", "vlen-utf8 {}"];
+const BIG_STRUCT: &str = r#"[["a", "|u1"], ["b", ">i4"], ["c", "<f8", [2]]]"#;
+
+/// Every codec, with several configurations and at several places.
+#[rustfmt::skip]
+static CASES: &[(Keeps, Place, &[&str], &str)] = &[
+    (All, Alone, BYTES, r#"["bytes"]"#),
+    (All, Alone, WORDS, r#"[{"name":"bytes","configuration":{"endian":"big"}}]"#),
+    (All, Alone, WORDS, r#"[{"name":"endian","configuration":{"endian":"little"}}]"#),
+    (All, Alone, &[BIG_STRUCT], r#"[{"name":"model:mixed_endian","configuration":{"big":[[1,4,1]]}}]"#),
+    (All, Before, NUMBERS, r#"[{"name":"transpose","configuration":{"order":[2,0,1]}}]"#),
+    (All, Before, NUMBERS, r#"[{"name":"transpose","configuration":{"order":"F"}}, {"name":"transpose","configuration":{"order":"C"}}]"#),
+    (All, Alone, TEXTS, r#"[{"name":"transpose","configuration":{"order":"F"}}, "vlen-utf8"]"#),
+
+    (All, After, NUMBERS, r#"["gzip"]"#),
+    (All, After, NUMBERS, r#"[{"name":"gzip","configuration":{"level":0}}]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.gzip","configuration":{"level":9}}]"#),
+    (All, After, NUMBERS, r#"["numcodecs.zlib"]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.zlib","configuration":{"level":-1}}]"#),
+    (All, After, NUMBERS, r#"[{"name":"zstd","configuration":{"level":3,"checksum":true}}]"#),
+    (All, After, NUMBERS, r#"[{"name":"zstd","configuration":{"level":-5,"checksum":false}}]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.zstd","configuration":{"level":1}}]"#),
+    (All, After, NUMBERS, r#"["numcodecs.lz4"]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.lz4","configuration":{"acceleration":50}}]"#),
+    (All, After, NUMBERS, r#"["numcodecs.bz2"]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.bz2","configuration":{"level":9}}]"#),
+    (All, After, NUMBERS, r#"["numcodecs.lzma"]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.lzma","configuration":{"format":1,"check":0,"preset":0}}]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.lzma","configuration":{"format":1,"check":10,"filters":[{"id":4},{"id":33,"preset":1}]}}]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.lzma","configuration":{"format":2,"preset":1}}]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.lzma","configuration":{"format":3,"filters":[{"id":3,"dist":4},{"id":33,"preset":1}]}}]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.lzma","configuration":{"format":3,"filters":[{"id":4611686018427387905,"lc":1,"lp":1,"pb":0}]}}]"#),
+    (All, After, NUMBERS, r#"[{"name":"blosc","configuration":{"cname":"blosclz","clevel":9,"shuffle":"shuffle","typesize":4,"blocksize":0}}]"#),
+    (All, After, NUMBERS, r#"[{"name":"blosc","configuration":{"cname":"lz4","clevel":5,"shuffle":"bitshuffle","typesize":8,"blocksize":128}}]"#),
+    (All, After, NUMBERS, r#"[{"name":"blosc","configuration":{"cname":"zstd","clevel":1,"shuffle":"noshuffle","blocksize":256}}]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.blosc","configuration":{"cname":"lz4hc","clevel":3,"shuffle":-1}}]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.blosc","configuration":{"cname":"snappy","clevel":5,"shuffle":1}}]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.blosc","configuration":{"cname":"zlib","clevel":5,"shuffle":2,"blocksize":512}}]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.blosc","configuration":{"cname":"blosclz","clevel":0,"shuffle":0}}]"#),
+
+    (All, After, NUMBERS, r#"["crc32c"]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.crc32c","configuration":{"location":"start"}}]"#),
+    (All, After, NUMBERS, r#"["numcodecs.crc32"]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.adler32","configuration":{"location":"end"}}]"#),
+    (All, After, NUMBERS, r#"["numcodecs.fletcher32"]"#),
+    (All, After, NUMBERS, r#"[{"name":"numcodecs.jenkins_lookup3","configuration":{"initval":7,"prefix":[1,2]}}]"#),
+    (All, After, NUMBERS, r#"["numcodecs.shuffle"]"#),
+    (All, After, &["|S3", "r24"], r#"[{"name":"numcodecs.shuffle","configuration":{"elementsize":3}}, "crc32c", "gzip"]"#),
+
+    (All, Before, &["int32"], r#"["numcodecs.delta"]"#),
+    (All, After, &["uint16", "|S4"], r#"[{"name":"numcodecs.delta","configuration":{"dtype":">u2"}}, "numcodecs.zlib"]"#),
+    (Number, After, &["int32"], r#"[{"name":"numcodecs.delta","configuration":{"dtype":"<i4","astype":"|i1"}}, "gzip"]"#),
+    (Number, Before, &["float32"], r#"["numcodecs.delta"]"#),
+    (Number, Before, &["float64", "float16"], r#"[{"name":"numcodecs.fixedscaleoffset","configuration":{"offset":10,"scale":2.5,"astype":"<u2"}}]"#),
+    (Number, After, &["uint16", "int16"], r#"[{"name":"numcodecs.fixedscaleoffset","configuration":{"offset":-3,"scale":0,"dtype":"<i2"}}]"#),
+    (Number, Before, &["float64"], r#"[{"name":"numcodecs.quantize","configuration":{"digits":2,"astype":"<f4"}}]"#),
+    (Number, After, &["float32"], r#"[{"name":"numcodecs.quantize","configuration":{"digits":-400,"dtype":"<f4"}}]"#),
+    (Number, Before, &["float32", "float64", "float16"], r#"[{"name":"bitround","configuration":{"keepbits":3}}]"#),
+    (Number, After, &["float32"], r#"[{"name":"numcodecs.bitround","configuration":{"keepbits":23}}]"#),
+    (Number, Before, &["float64", "int64"], r#"[{"name":"numcodecs.astype","configuration":{"encode_dtype":"<f2"}}]"#),
+    (Number, After, &["complex64", "int64"], r#"[{"name":"numcodecs.astype","configuration":{"encode_dtype":">i2","decode_dtype":"<i8"}}, "gzip"]"#),
+    (Number, After, &["uint8"], r#"[{"name":"numcodecs.astype","configuration":{"encode_dtype":"<c16","decode_dtype":"|b1"}}]"#),
+    (Decoded, Before, &["bool"], r#"["numcodecs.packbits"]"#),
+    (Decoded, After, &["bool"], r#"["numcodecs.packbits"]"#),
+    (Decoded, After, &["<U3"], r#"[{"name":"numcodecs.categorize","configuration":{"labels":["a","bcdef",""],"dtype":"<U3","astype":"|u1"}}]"#),
+    (Decoded, Before, &["<U2"], r#"[{"name":"numcodecs.categorize","configuration":{"labels":["a","b"],"dtype":"<U2","astype":"<f4"}}]"#),
+    (Decoded, Alone, TEXTS, r#"[{"name":"numcodecs.categorize","configuration":{"labels":["a","bc"],"dtype":"|O","astype":">u2"}}]"#),
+
+    (All, Alone, TEXTS, r#"["vlen-utf8"]"#),
+    (All, Alone, TEXTS, r#"["numcodecs.vlen-utf8", "gzip"]"#),
+    (All, Alone, &["bytes", "vlen-bytes {}"], r#"["vlen-bytes"]"#),
+    (All, Alone, &["vlen-bytes {}"], r#"["numcodecs.vlen-bytes", {"name":"numcodecs.blosc","configuration":{}}]"#),
+    (All, Alone, &[r#"vlen-array {"dtype":"<i4"}"#], r#"[{"name":"numcodecs.vlen-array","configuration":{"dtype":"<i4"}}]"#),
+    (All, Alone, &[r#"vlen-array {"dtype":">i2"}"#], r#"[{"name":"numcodecs.vlen-array","configuration":{"dtype":">i2"}}, "numcodecs.lz4"]"#),
+    (Decoded, Alone, &["json2 {}"], r#"["numcodecs.json2"]"#),
+    (Decoded, Alone, &["json2 {}"], r#"[{"name":"numcodecs.json2","configuration":{"encoding":"ascii","ensure_ascii":false,"separators":[", ",": "],"sort_keys":false}}, "numcodecs.bz2"]"#),
+
+    (All, Alone, NUMBERS, r#"[{"name":"sharding_indexed","configuration":{"chunk_shape":[1,2],"codecs":[{"name":"bytes","configuration":{"endian":"little"}},"gzip"]}}, "crc32c"]"#),
+    (All, Alone, TEXTS, r#"[{"name":"sharding_indexed","configuration":{"chunk_shape":[2],"codecs":["vlen-utf8"],"index_codecs":[{"name":"bytes","configuration":{"endian":"big"}}],"index_location":"start"}}, "zstd"]"#),
+];
+
+static READY: LazyLock<Vec<Case>> = LazyLock::new(|| CASES.iter().map(Case::new).collect());
+
+impl Case {
+    fn new((keeps, place, data_types, json): &(Keeps, Place, &[&str], &str)) -> Self {
+        let mut codecs = chunk::codecs(json);
+        let endian = json!({"name": "bytes", "configuration": {"endian": "little"}});
+        let bytes = CodecSpec::parse_v3(&endian).expect("a codec");
+        match place {
+            Before => codecs.push(bytes),
+            After => codecs.insert(0, bytes),
+            Alone => {}
+        }
+        Self { keeps: *keeps, data_types: data_types.iter().copied().map(chunk::data_type).collect(), codecs }
+    }
+}
+
+/// Decodes a chunk. The first byte chooses a data type and a chain, the second one among its data types, the third what the rest is and how many dimensions
+/// there are, of which the next ones give the extents.
+pub fn decode(data: &[u8]) {
+    let Some((&[case, data_type, form], rest)) = data.split_first_chunk() else { return };
+    let Some((extents, rest)) = rest.split_at_checked(usize::from(form >> 2) % 4) else { return };
+    let case = READY.iter().cycle().nth(case.into()).expect("they begin again");
+    let data_type = case.data_types.iter().cycle().nth(data_type.into()).expect("they begin again").clone();
+    let shape = extents.iter().map(|extent| u64::from(extent % 17)).collect();
+    let fill_value = data_type.zero();
+    let array = Representation::new(data_type, shape, fill_value).expect("a small chunk");
+    // Some codecs are for another number of dimensions.
+    let Ok(chain) = Chain::resolve(&case.codecs, array) else { return };
+    match form % 4 {
+        0 | 1 => stored(&chain, Bytes::copy_from_slice(rest), case.keeps),
+        2 => elements(&chain, rest, case.keeps),
+        _ => damaged(&chain, rest, case.keeps),
+    }
+}
+
+/// Decodes what somebody stored, and what we make of it again.
+fn stored(chain: &Chain, encoded: Bytes, keeps: Keeps) {
+    let decoded = match chain.decode(encoded, BUDGET) {
+        Ok(decoded) => decoded,
+        Err(error) => return drop(error.to_string()),
+    };
+    chunk::is_whole(&decoded, chain.array(), BUDGET);
+    let encoded = chunk::encode(chain, decoded.clone()).expect("elements that were decoded");
+    let again = chain.decode(encoded, BUDGET).expect("a chunk that was encoded");
+    chunk::is_whole(&again, chain.array(), BUDGET);
+    assert!(keeps == Number || again == decoded);
+}
+
+/// Encodes elements and decodes them again.
+fn elements(chain: &Chain, bytes: &[u8], keeps: Keeps) {
+    let elements = chunk::elements(chain.array(), bytes);
+    let Some(encoded) = chunk::encode(chain, elements.clone()) else { return };
+    let decoded = chain.decode(encoded.clone(), BUDGET).expect("a chunk that was encoded");
+    assert!(keeps != All || decoded == elements);
+    stored(chain, encoded, keeps);
+}
+
+/// Changes one byte of an encoded chunk.
+fn damaged(chain: &Chain, bytes: &[u8], keeps: Keeps) {
+    let Some((&[low, high, mask], bytes)) = bytes.split_first_chunk() else { return };
+    let elements = chunk::elements(chain.array(), bytes);
+    let Some(mut encoded) = chunk::encode(chain, elements).map(Vec::from) else { return };
+    let position = usize::from(u16::from_le_bytes([low, high])) % encoded.len().max(1);
+    if let Some(byte) = encoded.get_mut(position) {
+        *byte ^= mask;
+    }
+    stored(chain, encoded.into(), keeps);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_chain_can_be_made() {
+        for (case, (_, _, _, json)) in READY.iter().zip(CASES) {
+            for data_type in &case.data_types {
+                let made = |rank| {
+                    let array = Representation::new(data_type.clone(), vec![2; rank], data_type.zero()).unwrap();
+                    Chain::resolve(&case.codecs, array).is_ok()
+                };
+                assert!((0..4).any(made), "{json} of {data_type}");
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Shards as they are stored.
+
+use std::{ops::Range, sync::LazyLock};
+
+use bytes::Bytes;
+use codec::{Access, Chain, Elements, Representation, ShardIndex, Sharding};
+use meta::grid::ChunkGrid;
+
+use crate::chunk;
+
+/// What elements of variable length may take.
+const BUDGET: u64 = 1 << 18;
+
+/// Shards: their shape, data type and codec.
+#[rustfmt::skip]
+static CASES: &[(&[u64], &str, &str)] = &[
+    (&[4], "uint8", r#"{"chunk_shape":[2],"codecs":["bytes"]}"#),
+    (&[4], "uint8", r#"{"chunk_shape":[1],"codecs":["bytes"],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"index_location":"start"}"#),
+    (&[4, 6], "uint16", r#"{"chunk_shape":[2,3],"codecs":[{"name":"bytes","configuration":{"endian":"big"}}],"index_codecs":[{"name":"bytes","configuration":{"endian":"big"}}],"index_location":"end"}"#),
+    (&[2, 4, 2], "int32", r#"{"chunk_shape":[1,2,2],"codecs":[{"name":"transpose","configuration":{"order":[2,0,1]}},{"name":"bytes","configuration":{"endian":"little"}},"gzip"],"index_location":"start"}"#),
+    (&[4], "string", r#"{"chunk_shape":[2],"codecs":["vlen-utf8"],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}"#),
+    (&[], "uint8", r#"{"chunk_shape":[],"codecs":["bytes"],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}},"crc32c"]}"#),
+    (&[0, 2], "uint8", r#"{"chunk_shape":[1,2],"codecs":["bytes"]}"#),
+    (&[8], "uint8", r#"{"chunk_shape":[4],"codecs":[{"name":"sharding_indexed","configuration":{"chunk_shape":[2],"codecs":["bytes"],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"index_location":"start"}}],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}}],"index_location":"end"}"#),
+    (&[4, 4], "bytes", r#"{"chunk_shape":[2,4],"codecs":[{"name":"sharding_indexed","configuration":{"chunk_shape":[1,2],"codecs":["vlen-bytes","zstd"]}}],"index_location":"start"}"#),
+    (&[64, 2], "r16", r#"{"chunk_shape":[1,1],"codecs":["bytes"],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}"#),
+    (&[3], "|S0", r#"{"chunk_shape":[1],"codecs":["bytes"],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}"#),
+];
+
+static CHAINS: LazyLock<Vec<Chain>> = LazyLock::new(|| CASES.iter().map(chain).collect());
+
+fn chain(&(shape, data_type, configuration): &(&[u64], &str, &str)) -> Chain {
+    let data_type = chunk::data_type(data_type);
+    let fill_value = match data_type.fixed_size() {
+        Some(size) => vec![7; size],
+        None => b"fill".to_vec(),
+    };
+    let shard = Representation::new(data_type, shape.to_vec(), fill_value).expect("a small shard");
+    let codecs = format!(r#"[{{"name":"sharding_indexed","configuration":{configuration}}}]"#);
+    Chain::resolve(&chunk::codecs(&codecs), shard).expect("a chain")
+}
+
+/// Reads a shard, whole and inner chunk by inner chunk. The first byte chooses its codec, and whether its index is given the checksum that fits.
+pub fn shard_index(data: &[u8]) {
+    let Some((&choice, rest)) = data.split_first() else { return };
+    let chain = CHAINS.iter().cycle().nth(usize::from(choice >> 1)).expect("they begin again");
+    let mut shard = rest.to_vec();
+    if choice & 1 == 1 {
+        seal(chain, &mut shard);
+    }
+    read(chain, shard.into());
+}
+
+fn sharding(chain: &Chain) -> Option<&Sharding> {
+    match chain.access() {
+        Access::Shard(sharding) => Some(sharding),
+        Access::Whole | Access::Elements(_) => None,
+    }
+}
+
+/// Puts the checksum behind the index.
+fn seal(chain: &Chain, shard: &mut [u8]) {
+    let range = sharding(chain).and_then(|sharding| sharding.index_range(shard.len() as u64).ok());
+    let Some(index) = range.and_then(|range| shard.get_mut(bounds(&range))) else { return };
+    if let Some((entries, checksum)) = index.split_last_chunk_mut() {
+        *checksum = crc32c::crc32c(entries).to_le_bytes();
+    }
+}
+
+fn bounds(range: &Range<u64>) -> Range<usize> {
+    range.start as usize..range.end as usize
+}
+
+/// Decodes a chunk; a shard is also read as the one that reads only a part of it does.
+fn read(chain: &Chain, encoded: Bytes) -> Option<Elements> {
+    let parts = sharding(chain).map(|sharding| inner_chunks(sharding, &encoded));
+    let decoded = match chain.decode(encoded, BUDGET) {
+        Ok(decoded) => Some(decoded),
+        Err(error) => {
+            let _ = error.to_string();
+            None
+        }
+    };
+    if let Some(decoded) = &decoded {
+        chunk::is_whole(decoded, chain.array(), BUDGET);
+        let encoded = chunk::encode(chain, decoded.clone()).expect("elements that were decoded");
+        assert_eq!(&chain.decode(encoded, BUDGET).expect("a chunk that was encoded"), decoded);
+    }
+    match (parts, sharding(chain)) {
+        (Some(Some(parts)), Some(sharding)) => compare(sharding, chain.array(), &parts, decoded.as_ref()),
+        // What has no index, or one that cannot be read, is no shard.
+        (Some(None), _) => assert!(decoded.is_none()),
+        _ => {}
+    }
+    decoded
+}
+
+/// An inner chunk, as it was found alone.
+enum Inner {
+    Missing,
+    Wrong,
+    Found(Elements),
+}
+
+/// All inner chunks; `None` where there is no index.
+fn inner_chunks(sharding: &Sharding, shard: &Bytes) -> Option<Vec<Inner>> {
+    let len = shard.len() as u64;
+    let own = sharding.index_range(len).ok()?;
+    assert_eq!(own.end - own.start, sharding.index_len());
+    let index = sharding.read_index(shard.slice(bounds(&own)), len).ok()?;
+    let count = index.memory() / 16;
+    assert!(index.locate(count).is_err() && index.locate(u64::MAX).is_err());
+    Some((0..count).map(|position| inner_chunk(sharding, &index, &own, shard, position)).collect())
+}
+
+fn inner_chunk(sharding: &Sharding, index: &ShardIndex, own: &Range<u64>, shard: &Bytes, position: u64) -> Inner {
+    let range = match index.locate(position) {
+        Ok(Some(range)) => range,
+        Ok(None) => return Inner::Missing,
+        Err(error) => {
+            let _ = error.to_string();
+            return Inner::Wrong;
+        }
+    };
+    assert!(range.start <= range.end && range.end <= shard.len() as u64);
+    assert!(range.is_empty() || range.end <= own.start || range.start >= own.end);
+    read(sharding.inner(), shard.slice(bounds(&range))).map_or(Inner::Wrong, Inner::Found)
+}
+
+/// Compares a shard with its inner chunks, element by element.
+fn compare(sharding: &Sharding, shard: &Representation, parts: &[Inner], decoded: Option<&Elements>) {
+    let Some(decoded) = decoded else {
+        // It may also take more than the budget as a whole.
+        let variable = shard.fixed_len().is_none();
+        return assert!(variable || parts.iter().any(|part| matches!(part, Inner::Wrong)));
+    };
+    let grid: ChunkGrid = sharding.inner_grid().expect("inner chunks have a length");
+    let inner = sharding.inner().array();
+    for element in 0..shard.elements() {
+        let at = coordinates(shard.shape(), element);
+        let pieces = grid.dimensions().iter().zip(&at);
+        let chunk: Vec<u64> = pieces.clone().map(|(dimension, &at)| dimension.piece_of(at).expect("a piece")).collect();
+        let starts =
+            pieces.zip(&chunk).map(|((dimension, &at), &piece)| at - dimension.piece(piece).expect("a piece").start);
+        let within = starts.zip(inner.shape()).fold(0, |offset, (at, extent)| offset * extent + at);
+        let position = sharding.position(&chunk).expect("an inner chunk of the shard");
+        let expected = match parts.get(position as usize) {
+            Some(Inner::Missing) => Some(&shard.fill_value()[..]),
+            Some(Inner::Found(elements)) => get(elements, inner, within),
+            Some(Inner::Wrong) | None => None,
+        };
+        assert_eq!(get(decoded, shard, element), expected);
+    }
+}
+
+/// Where the element with a number is, in C order.
+fn coordinates(shape: &[u64], mut number: u64) -> Vec<u64> {
+    let mut coordinates: Vec<u64> = shape
+        .iter()
+        .rev()
+        .map(|extent| {
+            let at = number % extent;
+            number /= extent;
+            at
+        })
+        .collect();
+    coordinates.reverse();
+    coordinates
+}
+
+fn get<'a>(elements: &'a Elements, chunk: &Representation, number: u64) -> Option<&'a [u8]> {
+    let number = number as usize;
+    match elements {
+        Elements::Fixed(bytes) => {
+            let size = chunk.data_type().fixed_size()?;
+            bytes.get(number * size..(number + 1) * size)
+        }
+        Elements::Variable(elements) => elements.get(number),
+    }
+}
