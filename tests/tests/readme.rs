@@ -4,6 +4,9 @@
 
 use std::{fs, io, process::Command};
 
+use serde_json::json;
+use store::{Key, Precondition, WriteableStore};
+use tempfile::TempDir;
 use zarrd_tests::{
     binary::workspace,
     node::{Node, node},
@@ -32,13 +35,15 @@ struct Reader {
     server: Server,
     python: Option<Python>,
     node: Option<Node>,
+    /// Where the reader is, and where snippets put their files.
+    dir: TempDir,
 }
 
 impl Reader {
     fn run(&self, block: &Block) {
         let program = block.text.replace(ADDRESS, &self.server.url(""));
         let printed = match (block.language.as_str(), &self.python, &self.node) {
-            ("sh", ..) => output(Command::new("sh").args(["-e", "-c", &program])),
+            ("sh", ..) => output(Command::new("sh").args(["-e", "-c", &program]).current_dir(&self.dir)),
             ("python", Some(python), _) => output(python.command().args(["-c", &program])),
             // It reads what a snippet in Python wrote.
             ("javascript", Some(_), Some(node)) => node.run_text(&format!("readme-{}.mjs", block.line), &program, &[]),
@@ -69,7 +74,8 @@ fn every_snippet_prints_what_the_readme_says() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let reader = Reader { server: Launch::sled(dir.path()).start(), python: python(), node: node() };
+    let server = Launch::sled(&dir.path().join("store")).start();
+    let reader = Reader { server, python: python(), node: node(), dir };
     let blocks = cookbook();
     let known = ["sh", "python", "javascript", "rust"];
     for block in &blocks {
@@ -78,11 +84,23 @@ fn every_snippet_prints_what_the_readme_says() {
     }
     assert!(blocks.len() >= 8, "{}", blocks.len());
     // Another one would not be run below.
-    assert_eq!(blocks.iter().filter(|block| block.language == "rust").count(), 1);
+    assert_eq!(blocks.iter().filter(|block| block.language == "rust").count(), 2);
 }
 
 #[tokio::test]
-async fn the_rust_snippet_runs() {
+async fn the_rust_snippets_run() {
     let server = Launch::of("memory:").start();
     rust::snippet_1::notes(&server.url("")).await.unwrap();
+
+    let document = json!({
+        "zarr_format": 3, "node_type": "array", "shape": [3, 4], "data_type": "uint8", "fill_value": 0,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [3, 4]}},
+        "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}],
+    });
+    let store = server.store();
+    for (key, value) in [("lab/letters/zarr.json", document.to_string()), ("lab/letters/c/0/0", "abcdefghijkl".into())]
+    {
+        store.set(&Key::parse(key).unwrap(), value.into_bytes().into(), Precondition::none()).await.unwrap();
+    }
+    rust::snippet_2::slices(&server.url("")).await.unwrap();
 }

@@ -23,7 +23,10 @@ import expectation
 # It looks for the known storage transformers among its own tests too, which need pytest.
 sys.modules["zarr.tests.test_storage_v3"] = types.SimpleNamespace(DummyStorageTransfomer=ShardingStorageTransformer)
 
-store, notes = pathlib.Path(sys.argv[1]), expectation.Notes(sys.argv[2], f"zarr-python {zarr.__version__}")
+# Integers that are scaled as complex numbers; times that go through filters for numbers; texts that are not UTF-8.
+UNSERVED = r"/filters/.._c\d+/fixed|/filters/.._[mM]8.*/(astype|delta)|/json_utf16"
+
+store, notes = pathlib.Path(sys.argv[1]), expectation.Notes(sys.argv[2], f"zarr-python {zarr.__version__}", UNSERVED)
 warnings.simplefilter("ignore")
 old, draft = zarr.NestedDirectoryStore(str(store)), zarr.DirectoryStoreV3(str(store / "draft"))
 flat = zarr.DirectoryStore(str(store))
@@ -105,18 +108,37 @@ def write(name, data, kind=None, region=None, whole=True, chunks=None, shape=Non
         arguments = {"dtype": data.dtype, "fill_value": 0 if data.dtype.kind in "?biufc" else None, **options}
         array = zarr.create(shape=shape or data.shape, chunks=chunks or CHUNKS[: data.ndim], **place, **arguments)
         array[region or ...] = data if region is None else data[region]
-        read_back(name, kind, None if whole else region)
+        found = read_back(name)
+        if data.dtype.kind == "V" and data.dtype.names is None:
+            # The draft's document has it like a struct of one field without a name, and it reads back as one.
+            found = found.view(data.dtype)
+        if data.dtype.kind == "c" and region and whole:
+            # It calculates these of their parts, by which NaN and the sign of zero go from one part to the other.
+            found[outside(region, found.shape)] = told(arguments["fill_value"], data.dtype)
+        bounds = None if whole else [part.indices(extent)[:2] for part, extent in zip(region, found.shape)]
+        notes.note(name, found, kind, bounds)
 
     notes.attempt(name, attempt)
 
 
-def read_back(name, kind=None, region=None):
+def read_back(name):
     if name.startswith("draft/"):
-        array = zarr.open_array(draft, path=name.removeprefix("draft/"), mode="r", zarr_version=3)
-    else:
-        array = zarr.open_array(flat, path=name, mode="r")
-    bounds = region and [part.indices(extent)[:2] for part, extent in zip(region, array.shape)]
-    notes.note(name, array[...], kind, bounds)
+        return zarr.open_array(draft, path=name.removeprefix("draft/"), mode="r", zarr_version=3)[...]
+    return zarr.open_array(flat, path=name, mode="r")[...]
+
+
+def outside(region, shape):
+    """A mask of what was not written."""
+    mask = np.ones(shape, bool)
+    mask[region] = False
+    return mask
+
+
+def told(fill, dtype):
+    """A complex number as documents tell it: NaN is always the usual one."""
+    parts = np.array([fill.real, fill.imag], f"f{dtype.itemsize // 2}")
+    parts[np.isnan(parts)] = np.nan
+    return parts.view(f"c{dtype.itemsize}")[0]
 
 
 def v2_types_and_codecs():
@@ -194,7 +216,7 @@ def v2_objects():
             write(f"v2/objects/array_{name_of(dtype)}/{codec}", arrays, "arrays", object_codec=numcodecs.VLenArray(dtype), **options)
         write(f"v2/objects/json/{codec}", objects, "objects", object_codec=numcodecs.JSON(), **options)
         write(f"v2/objects/json_text/{codec}", strings, "objects", object_codec=numcodecs.JSON(), **options)
-    write("v2/objects/json_latin1", strings, "objects", dtype=object, object_codec=numcodecs.JSON(encoding="utf-16", strict=False))
+    write("v2/objects/json_utf16", strings, "objects", dtype=object, object_codec=numcodecs.JSON(encoding="utf-16"))
     for order in "CF":
         write(f"v2/objects/utf8_{order}", expectation.strings((9, 10)), "string", dtype=object, object_codec=numcodecs.VLenUTF8(), order=order)
     write("v2/objects/utf8_crc32", strings, "string", dtype=object, object_codec=numcodecs.VLenUTF8(), filters=[numcodecs.CRC32()])
@@ -260,7 +282,7 @@ def v2_fills_by_hand():
             array[FIRST] = expectation.elements(dtype, (3, 4))
             path = store / name / ".zarray"
             path.write_text(json.dumps(json.loads(path.read_text()) | {"fill_value": value}))
-            notes.attempt(name, lambda: read_back(name))
+            notes.attempt(name, lambda: notes.note(name, read_back(name)))
 
 
 def draft_types_and_codecs():
