@@ -1,4 +1,4 @@
-//! The store of a zarrd server, over HTTP.
+//! The store of a zarrd server and its arrays, over HTTP.
 //!
 //! [`HttpStore`] implements the traits of the `store` crate, so whatever works on a local store works on a remote one:
 //!
@@ -22,20 +22,47 @@
 //! # }
 //! ```
 //!
-//! A server that asks for a token, or has a certificate of one's own authority:
+//! [`ArrayClient`] reads elements of arrays, whatever wrote them, without a Zarr library:
 //!
 //! ```no_run
-//! # use client::{BaseUrl, HttpStore, Token};
-//! # fn example(pem: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
-//! let store = HttpStore::builder(BaseUrl::parse("https://zarr.lab.example")?)
-//!     .token(Token::parse("s3cret")?)
-//!     .certificates(pem)?
-//!     .build()?;
+//! use client::{ArrayClient, BaseUrl, NodePath, ReadRequest, select};
+//! use futures::TryStreamExt;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let arrays = ArrayClient::new(BaseUrl::parse("http://127.0.0.1:8000")?)?;
+//! let mice = NodePath::parse("lab/exp1/mice")?;
+//!
+//! let frame = arrays.read_as::<f32>(&mice, select![0..10, ..; 2, -1]).await?;
+//! println!("{} elements, {:?}", frame.content.len(), frame.description.shape);
+//!
+//! let points = ReadRequest::Points(vec![vec![0, 0, 0], vec![5, 5, -1]]);
+//! assert_eq!(arrays.read_as::<f32>(&mice, points).await?.content.len(), 2);
+//!
+//! let mut all = arrays.stream(&mice, select![]).await?;
+//! while let Some(piece) = all.try_next().await? {
+//!     println!("{} bytes", piece.len());
+//! }
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! With the feature `zarrs`, [`zarrs::ZarrsStore`] lends any such store to the `zarrs` crate.
+//! Both can share one [`Connection`]. A server that asks for a token, or has a certificate of one's own authority:
+//!
+//! ```no_run
+//! # use client::{ArrayClient, BaseUrl, Connection, HttpStore, Token};
+//! # fn example(pem: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+//! let connection = Connection::builder(BaseUrl::parse("https://zarr.lab.example")?)
+//!     .token(Token::parse("s3cret")?)
+//!     .certificates(pem)?
+//!     .build()?;
+//! let store = HttpStore::from(connection.clone());
+//! let arrays = ArrayClient::from(connection);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! With the feature `zarrs`, [`zarrs::ZarrsStore`] lends any such store to the `zarrs` crate; with the feature `ndarray`, elements become
+//! arrays of that crate.
 
 mod answer;
 mod array;

@@ -186,13 +186,6 @@ pub enum ArrayError {
     Transport(#[source] TransportError),
 }
 
-impl ArrayError {
-    /// The server says that nothing has changed, and was not asked that.
-    pub(super) fn unasked() -> Self {
-        Fault::protocol("the answer is that nothing changed, which was not asked").into()
-    }
-}
-
 impl From<Fault> for ArrayError {
     fn from(fault: Fault) -> Self {
         match fault {

@@ -25,12 +25,12 @@ pub use self::{
 use self::{
     gather::{Gather, Numbers, Pieces},
     incoming::Incoming,
-    request::{Ask, Found},
+    request::Ask,
 };
 use crate::{
     BaseUrl, BuildError, ClientBuilder, Connection,
     failure::{Failure, Repeat},
-    transport::Transport,
+    transport::{Clock, Transport},
 };
 
 /// The arrays of a zarrd server: their elements, whatever wrote them, without a Zarr library.
@@ -74,15 +74,8 @@ impl ArrayClient {
 
     /// What [`read`](Self::read) would give, without its elements. Nothing is decoded for it.
     pub async fn describe(&self, path: &NodePath, selection: Selection) -> Result<Description, ArrayError> {
-        let ask = Ask::of(path, &selection.into(), self.dialect);
-        let clock = self.transport.clock();
-        let mut schedule = self.transport.schedule(clock);
-        loop {
-            match ask.describe(&self.transport, clock).await {
-                Ok(description) => return Ok(description),
-                Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
-            }
-        }
+        let (ask, transport, clock) = self.ask(path, selection.into());
+        patiently(transport, clock, || ask.describe(transport, clock)).await
     }
 
     /// Reads elements as bytes: in C order, every word little-endian. What they are tells the description.
@@ -90,8 +83,7 @@ impl ArrayClient {
     /// Elements of variable length (strings, byte strings) are preceded by their number as a `u32`, and each by its length in
     /// bytes as a `u32`; all of these numbers are little-endian. [`Elements::texts`] takes strings apart.
     pub async fn read(&self, path: &NodePath, what: impl Into<ReadRequest>) -> Result<Elements, ArrayError> {
-        let found = self.gathered::<Pieces>(path, what.into(), None).await?;
-        found.ok_or_else(ArrayError::unasked)
+        self.gathered::<Pieces>(path, what.into()).await
     }
 
     /// As [`read`](Self::read), or `None` where the answer's version is `known` still: that of the description which came with the
@@ -102,7 +94,15 @@ impl ArrayClient {
         what: impl Into<ReadRequest>,
         known: Version,
     ) -> Result<Option<Elements>, ArrayError> {
-        self.gathered::<Pieces>(path, what.into(), Some(known)).await
+        let (ask, transport, clock) = self.ask(path, what.into());
+        let ask = &ask;
+        let attempt = || async move {
+            match ask.elements_unless(transport, known, clock).await? {
+                Some(incoming) => whole::<Pieces>(incoming).await.map(Some),
+                None => Ok(None),
+            }
+        };
+        patiently(transport, clock, attempt).await
     }
 
     /// Reads elements that are plain numbers as such.
@@ -113,8 +113,7 @@ impl ArrayClient {
         path: &NodePath,
         what: impl Into<ReadRequest>,
     ) -> Result<Elements<Vec<T>>, ArrayError> {
-        let found = self.gathered::<Numbers<T>>(path, what.into(), None).await?;
-        found.ok_or_else(ArrayError::unasked)
+        self.gathered::<Numbers<T>>(path, what.into()).await
     }
 
     /// Reads elements piece by piece, as the bytes of [`read`](Self::read), in memory that does not grow with their number.
@@ -122,46 +121,45 @@ impl ArrayClient {
     /// The pieces are cut anywhere, also within an element. A stream that breaks off is not begun again, and fails with
     /// [`ArrayError::Broken`].
     pub async fn stream(&self, path: &NodePath, what: impl Into<ReadRequest>) -> Result<ElementStream, ArrayError> {
-        let ask = Ask::of(path, &what.into(), self.dialect);
-        let clock = self.transport.clock();
-        let mut schedule = self.transport.schedule(clock);
-        loop {
-            match ask.elements(&self.transport, None, clock).await {
-                Ok(Found::Elements(incoming)) => return Ok(incoming.into_stream()),
-                Ok(Found::Unchanged) => return Err(ArrayError::unasked()),
-                Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
-            }
-        }
+        let (ask, transport, clock) = self.ask(path, what.into());
+        let incoming = patiently(transport, clock, || ask.elements(transport, clock)).await?;
+        Ok(incoming.into_stream())
     }
 
-    /// Reads all elements; `None` where they are those of the version `known`.
+    /// Reads all elements.
     async fn gathered<G: Gather>(
         &self,
         path: &NodePath,
         what: ReadRequest,
-        known: Option<Version>,
-    ) -> Result<Option<Elements<G::Content>>, ArrayError> {
-        let ask = Ask::of(path, &what, self.dialect);
-        drop(what);
-        let clock = self.transport.clock();
-        let mut schedule = self.transport.schedule(clock);
-        loop {
-            let tried = async {
-                match ask.elements(&self.transport, known, clock).await? {
-                    Found::Elements(incoming) => whole::<G>(incoming).await.map(Some),
-                    Found::Unchanged => Ok(None),
-                }
-            };
-            match tried.await {
-                Ok(found) => return Ok(found),
-                Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
-            }
+    ) -> Result<Elements<G::Content>, ArrayError> {
+        let (ask, transport, clock) = self.ask(path, what);
+        let ask = &ask;
+        let attempt = || async move { whole::<G>(ask.elements(transport, clock).await?).await };
+        patiently(transport, clock, attempt).await
+    }
+
+    /// What an operation that begins now asks, of whom, and how long that may take.
+    fn ask(&self, path: &NodePath, what: ReadRequest) -> (Ask, &Transport, Clock) {
+        (Ask::of(path, &what, self.dialect), &self.transport, self.transport.clock())
+    }
+}
+
+/// Makes an attempt until it succeeds, or fails for good.
+async fn patiently<T, F>(transport: &Transport, clock: Clock, attempt: impl Fn() -> F) -> Result<T, ArrayError>
+where
+    F: Future<Output = Result<T, Failure<ArrayError>>>,
+{
+    let mut schedule = transport.schedule(clock);
+    loop {
+        match attempt().await {
+            Ok(found) => return Ok(found),
+            Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
         }
     }
 }
 
 /// Reads an answer to its end.
-async fn whole<G: Gather>(mut incoming: Box<Incoming>) -> Result<Elements<G::Content>, Failure<ArrayError>> {
+async fn whole<G: Gather>(mut incoming: Incoming) -> Result<Elements<G::Content>, Failure<ArrayError>> {
     let mut gather = G::begin(&incoming.description).map_err(Failure::answered)?;
     while let Some(piece) = incoming.piece().await? {
         gather.take(&piece).map_err(Failure::answered)?;

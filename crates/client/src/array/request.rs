@@ -7,7 +7,7 @@ use reqwest::{
     header::{CONTENT_ENCODING, CONTENT_TYPE, IF_NONE_MATCH},
 };
 use store::Version;
-use wire::{array::Format, etag, headers, problem::ProblemType, query::ElementsQuery, routes};
+use wire::{array::Format, etag, headers, query::ElementsQuery, routes};
 
 use super::{ArrayError, Description, incoming::Incoming, problem};
 use crate::{
@@ -27,14 +27,6 @@ pub(super) struct Ask {
     body: Option<Bytes>,
 }
 
-/// What a server has for a request.
-pub(super) enum Found {
-    /// Elements.
-    Elements(Box<Incoming>),
-    /// Those that are known.
-    Unchanged,
-}
-
 impl Ask {
     /// A short selection goes into the URL, so that caches understand it, and anything else into a body.
     pub(super) fn of(path: &NodePath, what: &ReadRequest, dialect: Option<Dialect>) -> Self {
@@ -46,35 +38,27 @@ impl Ask {
         Self { path, target: format!("{at}?{}", query.render_post()), body: Some(what.to_json().into()) }
     }
 
-    /// Asks for elements, or whether they are still those of the version `known`.
-    pub(super) async fn elements(
+    /// Asks for elements.
+    pub(super) async fn elements(&self, transport: &Transport, clock: Clock) -> Result<Incoming, Failure<ArrayError>> {
+        self.taken(transport.send(self.request(transport), clock).await?).await
+    }
+
+    /// Asks for elements; `None` where they are still those of the version `known`.
+    pub(super) async fn elements_unless(
         &self,
         transport: &Transport,
-        known: Option<Version>,
+        known: Version,
         clock: Clock,
-    ) -> Result<Found, Failure<ArrayError>> {
-        let mut request = self.request(transport);
-        if let Some(version) = known {
-            request = request.header(IF_NONE_MATCH, etag::render(version));
-        }
+    ) -> Result<Option<Incoming>, Failure<ArrayError>> {
+        let request = self.request(transport).header(IF_NONE_MATCH, etag::render(known));
         let answer = transport.send(request, clock).await?;
         match answer.status() {
-            StatusCode::OK => {
-                let description = described(&answer)?;
-                Ok(Found::Elements(Box::new(Incoming::new(description, answer))))
-            }
-            StatusCode::NOT_MODIFIED if known.is_some() => {
+            // What a `GET` answers with 304 is to a `POST` a condition that fails, and no other one was made.
+            StatusCode::NOT_MODIFIED | StatusCode::PRECONDITION_FAILED => {
                 answer.discard().await;
-                Ok(Found::Unchanged)
+                Ok(None)
             }
-            _ => {
-                let refusal = answer.into_problem().await;
-                // What a `GET` answers with 304 is to a `POST` a condition that fails, and no other one was made.
-                if known.is_some() && refusal.kind() == Some(ProblemType::PreconditionFailed) {
-                    return Ok(Found::Unchanged);
-                }
-                Err(problem::into_failure(refusal, &self.path))
-            }
+            _ => self.taken(answer).await.map(Some),
         }
     }
 
@@ -91,10 +75,16 @@ impl Ask {
             }
         }
         // A `HEAD` does not say what is wrong, and has no body that would say what is asked for.
-        match self.elements(transport, None, clock).await? {
-            Found::Elements(incoming) => Ok(incoming.description),
-            Found::Unchanged => Err(Failure::answered(ArrayError::unasked())),
+        Ok(self.elements(transport, clock).await?.description)
+    }
+
+    /// The elements of an answer that has some.
+    async fn taken(&self, answer: Answer) -> Result<Incoming, Failure<ArrayError>> {
+        if answer.status() != StatusCode::OK {
+            return Err(problem::into_failure(answer.into_problem().await, &self.path));
         }
+        let description = described(&answer)?;
+        Ok(Incoming::new(description, answer))
     }
 
     fn request(&self, transport: &Transport) -> RequestBuilder {

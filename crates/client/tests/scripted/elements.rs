@@ -281,6 +281,20 @@ async fn a_server_that_is_busy_is_left_alone_for_as_long_as_it_asks() {
 }
 
 #[tokio::test]
+async fn reading_goes_on_in_a_task_of_its_own() {
+    let server = Server::play(vec![Step::Say(elements("uint8", "2", "ab")); 4]).await;
+    let arrays = server.arrays();
+    let task = tokio::spawn(async move {
+        let stream = arrays.stream(&path(), select![]).await.unwrap();
+        let known = stream.description().version.unwrap();
+        arrays.read(&path(), select![]).await.unwrap();
+        arrays.read_unless(&path(), select![], known).await.unwrap().unwrap();
+        arrays.read_as::<u8>(&path(), select![]).await.unwrap().content
+    });
+    assert_eq!(task.await.unwrap(), b"ab");
+}
+
+#[tokio::test]
 async fn a_server_that_does_not_answer() {
     let server = Server::play([Step::Hang]).await;
     let timeouts = Timeouts { idle: Duration::from_millis(100), ..Timeouts::default() };
