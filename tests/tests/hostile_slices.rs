@@ -1,12 +1,7 @@
 //! Stored metadata and chunks that were made to hurt: each is answered with a problem document, the server goes on, and its memory stays within
 //! its budget.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::io::Write;
 
@@ -54,7 +49,8 @@ impl Attack {
     }
 
     async fn undecodable(&mut self, path: &str) -> Problem {
-        let problem = self.refused(path, "format=raw", &[ProblemType::UndecodableChunk, ProblemType::ChunkTooLarge]).await;
+        let problem =
+            self.refused(path, "format=raw", &[ProblemType::UndecodableChunk, ProblemType::ChunkTooLarge]).await;
         if problem.kind == ProblemType::UndecodableChunk {
             assert!(problem.members.key.is_some() && problem.members.codec.is_some(), "{path}: {problem:?}");
         }
@@ -81,10 +77,11 @@ fn v3(shape: &[u64], chunk: &[u64], codecs: &Value) -> String {
     .to_string()
 }
 
-fn gzip(zeros: usize) -> Vec<u8> {
+/// Some MiB of zeros.
+fn gzip(mib: usize) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     let piece = vec![0; 1 << 20];
-    (0..zeros >> 20).for_each(|_| encoder.write_all(&piece).unwrap());
+    (0..mib).for_each(|_| encoder.write_all(&piece).unwrap());
     encoder.finish().unwrap()
 }
 
@@ -161,12 +158,12 @@ async fn chunks_that_lie() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bombs() {
     let mut attack = Attack::start();
-    // 4 MB that become 4 GB, for a chunk of 16 bytes; and what fits no memory at all.
-    let bomb = gzip(4 << 30);
+    // 4 MB that become 4 GB in 512 members, for a chunk of 16 bytes.
+    let bomb = gzip(8).repeat(512);
     attack.put("gzip/.zarray", v2(16, &json!({"id": "gzip"}), &Value::Null)).await;
     attack.put("gzip/0", bomb.clone()).await;
     attack.undecodable("gzip").await;
-    attack.put("gzip/0", gzip(8 << 20)).await;
+    attack.put("gzip/0", gzip(8)).await;
     attack.undecodable("gzip").await;
     attack.put("zstd/.zarray", v2(16, &json!({"id": "zstd"}), &Value::Null)).await;
     attack.put("zstd/0", zstd_that_declares_too_much()).await;
@@ -175,7 +172,7 @@ async fn bombs() {
     let strings = json!({"zarr_format": 2, "shape": [2], "chunks": [2], "dtype": "|O", "fill_value": "", "order": "C",
         "filters": [{"id": "vlen-utf8"}], "compressor": {"id": "gzip"}});
     attack.put("strings/.zarray", strings.to_string()).await;
-    for chunk in [bomb, gzip(256 << 20)] {
+    for chunk in [bomb, gzip(16)] {
         attack.put("strings/0", chunk).await;
         attack.undecodable("strings").await;
     }
@@ -199,7 +196,9 @@ async fn shards_that_lie() {
     };
     let entry = |offset: u64, length: u64| [offset.to_le_bytes(), length.to_le_bytes()].concat();
     let gzip_inner = json!([bytes, {"name": "gzip", "configuration": {"level": 1}}]);
-    for (location, inner) in [("start", json!([bytes])), ("end", json!([bytes])), ("start", gzip_inner.clone()), ("end", gzip_inner)] {
+    for (location, inner) in
+        [("start", json!([bytes])), ("end", json!([bytes])), ("start", gzip_inner.clone()), ("end", gzip_inner)]
+    {
         attack.put("s/zarr.json", v3(&[8], &[8], &shard(&[4], &inner, location))).await;
         for (offset, length) in [
             (u64::MAX - 1, 4),
@@ -224,7 +223,18 @@ async fn shards_that_lie() {
     // An index of 2⁴⁰ entries, and more inner chunks than are counted.
     attack.put("s/zarr.json", v3(&[1 << 40], &[1 << 40], &shard(&[1], &json!([bytes]), "end"))).await;
     attack.put("s/c/0", vec![0; 1000]).await;
-    attack.refused("s", "select=5", &[ProblemType::UndecodableChunk, ProblemType::ChunkTooLarge, ProblemType::UnsupportedNode, ProblemType::InvalidMetadata]).await;
+    attack
+        .refused(
+            "s",
+            "select=5",
+            &[
+                ProblemType::UndecodableChunk,
+                ProblemType::ChunkTooLarge,
+                ProblemType::UnsupportedNode,
+                ProblemType::InvalidMetadata,
+            ],
+        )
+        .await;
     // Shards in shards in shards.
     let deep = (0..300).fold(json!([bytes]), |inner, _| shard(&[1], &inner, "end"));
     attack.put("d/zarr.json", v3(&[1], &[1], &deep)).await;
@@ -282,7 +292,13 @@ async fn metadata_that_lies() {
     // More elements than can be counted, of which only as many are read as are asked for.
     let whole = i64::MAX as u64;
     attack.put("m/zarr.json", v3(&[whole, whole], &[whole, whole], &json!([{"name": "bytes"}]))).await;
-    attack.refused("m", "select=5,5", &[ProblemType::InvalidMetadata, ProblemType::UnsupportedNode, ProblemType::ChunkTooLarge]).await;
+    attack
+        .refused(
+            "m",
+            "select=5,5",
+            &[ProblemType::InvalidMetadata, ProblemType::UnsupportedNode, ProblemType::ChunkTooLarge],
+        )
+        .await;
     attack.put("m/zarr.json", v3(&[whole, whole], &[1, 1], &json!([{"name": "bytes"}]))).await;
     let answer = attack.server.get("/array/m?select=-1,-1").await;
     assert_eq!(answer.text().await.unwrap(), "0");
@@ -295,7 +311,7 @@ async fn selections_that_lie() {
     let whole = i64::MAX as u64;
     attack.put("a/zarr.json", v3(&[whole, 1000], &[1, 1], &json!([{"name": "bytes"}]))).await;
     let list = |count: usize| format!("({})", vec!["0"; count].join(","));
-    let lists = vec!["(0)"; 20_000].join(",");
+    let lists = |count: usize| vec!["(0)"; count].join(",");
     let selections = [
         ("9223372036854775807", ProblemType::IndexOutOfBounds),
         ("-9223372036854775808", ProblemType::IndexOutOfBounds),
@@ -313,15 +329,9 @@ async fn selections_that_lie() {
         ("1e3", ProblemType::InvalidSelection),
         ("%F0%9F%A6%80", ProblemType::InvalidSelection),
         ("%FF", ProblemType::InvalidParameter),
-        (&lists, ProblemType::InvalidSelection),
+        (&lists(10_000), ProblemType::InvalidSelection),
     ];
     for (selection, kind) in selections {
-        // A head of such length may be refused before it is looked at.
-        if selection.len() > 30_000 {
-            let answer = attack.server.get(&format!("/array/a?select={selection}")).await;
-            assert!(answer.status().is_client_error(), "{}", answer.status());
-            continue;
-        }
         attack.refused("a", &format!("select={selection}&format=raw"), &[kind]).await;
     }
     let long = list(4000);
@@ -338,6 +348,7 @@ async fn selections_that_lie() {
         "{}".into(),
         "{\"points\": [[0]]}".into(),
         format!("{{\"points\": {deep}"),
+        format!("{{\"select\": \"{}\"}}", lists(20_000)),
         format!("{{\"stack\": [{}\"0\"]}}", "\"0\",".repeat(100_000)),
         format!("{{\"points\": [{}[0,0]]}}", "[0,0],".repeat(1_100_000)),
     ] {

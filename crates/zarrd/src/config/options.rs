@@ -66,7 +66,7 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_MAX_TEXT_SELECTION", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) max_text_selection: Option<ByteSize>,
-    /// How many chunks one answer of `/array` may concern [default: 1048576]
+    /// How many chunks one answer of `/array` may concern [default: 262144]
     #[arg(long, env = "ZARRD_MAX_CHUNKS", value_name = "NUMBER")]
     pub(crate) max_chunks: Option<NonZeroU64>,
     /// The memory for chunks being decoded and elements being assembled, of all answers together [default: 1GiB]
