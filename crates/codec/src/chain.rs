@@ -100,6 +100,11 @@ impl Chain {
         }
     }
 
+    /// Whether its chunks are shards, be it before or after other codecs.
+    pub(crate) fn makes_shards(&self) -> bool {
+        self.to_bytes.as_sharding().is_some()
+    }
+
     /// Decodes a chunk. `budget` bounds what elements of variable length, and the bytes that they are made of, may take.
     pub fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
         let mut bytes = encoded;

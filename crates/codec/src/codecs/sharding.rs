@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A shard is its inner chunks in any order, gaps allowed, with an index of `(offset, length)` pairs before or after them. Limits: an inner chunk
-//! lies within the shard and outside its index, and is no longer than its chain allows; the index's chain has codecs of exact length only; shards
+//! lies within the shard and outside its index, and is no longer than its chain allows; inner chunks may share bytes unless they are shards; the index's chain has codecs of exact length only; shards
 //! are nested at most [`MAX_SHARD_DEPTH`](meta::limits::MAX_SHARD_DEPTH) deep.
 
 use std::{ops::Range, sync::Arc};
@@ -140,7 +140,12 @@ impl Sharding {
             [number(offset), number(length)]
         });
         let max_len = self.inner.encoded_len().map_or(u64::MAX, EncodedLen::max);
-        Ok(ShardIndex { entries: entries.collect(), shard_len, own, max_len })
+        let index = ShardIndex { entries: entries.collect(), shard_len, own, max_len };
+        // Each depth of shards that share their bytes would multiply the work that a few bytes make.
+        if self.inner.makes_shards() && index.inner_len() > shard_len {
+            return Err(CodecError::Malformed { codec: NAME, reason: "inner shards share bytes" });
+        }
+        Ok(index)
     }
 
     /// Cuts a decoded shard into its inner chunks, in the order of the index.
@@ -153,6 +158,12 @@ impl ShardIndex {
     /// How many bytes of memory it takes.
     pub fn memory(&self) -> u64 {
         ENTRY.saturating_mul(self.entries.len() as u64)
+    }
+
+    /// How many bytes all inner chunks have that lie within the shard.
+    fn inner_len(&self) -> u64 {
+        let lengths = (0..self.entries.len() as u64).filter_map(|position| self.locate(position).ok().flatten());
+        lengths.fold(0, |sum, range| sum.saturating_add(range.end.saturating_sub(range.start)))
     }
 
     /// Where an inner chunk is; `None` for one that is not there, which stands for fill values.

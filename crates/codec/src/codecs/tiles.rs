@@ -126,6 +126,8 @@ impl<'a> Assembly<'a> {
     pub(super) fn place(&mut self, tile: &Tile, elements: Elements) -> Result<(), CodecError> {
         let chunk = self.chunk.shape();
         match (&mut self.parts, elements) {
+            // There may be any number of elements that take no room.
+            (Parts::Fixed { size: 0, .. }, Elements::Fixed(_)) => Ok(()),
             (Parts::Fixed { bytes, size }, Elements::Fixed(source)) => {
                 let size = *size;
                 tile.rows(chunk, |to, from, len| {
@@ -200,6 +202,9 @@ pub(super) fn cut(elements: &Elements, chunk: &Representation, tile: &Tile) -> R
     match elements {
         Elements::Fixed(bytes) => {
             let size = chunk.data_type().fixed_size().ok_or_else(mismatch)?;
+            if size == 0 {
+                return Ok(Elements::Fixed(Bytes::new()));
+            }
             let mut cut = Vec::new();
             tile.rows(chunk.shape(), |from, _, len| {
                 cut.extend_from_slice(bytes.get(from * size..(from + len) * size).ok_or_else(mismatch)?);

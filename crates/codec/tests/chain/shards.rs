@@ -112,3 +112,41 @@ fn shards_of_too_many_chunks_and_too_many_shards() {
     }}]);
     assert!(matches!(v3_chain(&json!("uint8"), &[4, 4], &codecs), Err(ChainError::Configuration { .. })));
 }
+
+/// A codec that makes shards of inner chunks of this shape, with an index without a checksum.
+fn sharded(chunk_shape: &[u64], inner: &Value) -> Value {
+    let index = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
+    json!({"name": "sharding_indexed", "configuration": {
+        "chunk_shape": chunk_shape, "codecs": [inner], "index_codecs": index,
+    }})
+}
+
+#[test]
+fn elements_without_bytes_cost_nothing() {
+    let (none, _) = meta::data_type::parse_v2(&json!("|S0"), meta::data_type::V2Context::default()).unwrap();
+    let codecs = json!([sharded(&[1 << 40, 1], &json!("bytes"))]);
+    let chain = chain(&none, &[1 << 40, 1], &v3(&codecs)).unwrap();
+    let nothing = Elements::Fixed(Bytes::new());
+    for entry in [0, u64::MAX] {
+        let shard = [entry.to_le_bytes(), entry.to_le_bytes()].concat();
+        assert_eq!(chain.decode(shard.into(), BUDGET).unwrap(), nothing);
+    }
+    assert_eq!(chain.encode(nothing).unwrap(), vec![255; 16]);
+}
+
+#[test]
+fn inner_shards_do_not_share_bytes() {
+    // Of 32 shards of 32 shards … each has the same bytes in all its places: 4 KiB for 2⁴⁰ inner chunks.
+    let (codecs, _) = (0..8).fold((json!("bytes"), 1), |(inner, len), _| (sharded(&[len], &inner), len * 32));
+    let chain = v3_chain(&json!("uint8"), &[1 << 40], &json!([codecs])).unwrap();
+    let Access::Shard(outer) = chain.access() else { panic!("it is a shard") };
+    let shard = (0..8).fold(vec![7], |inner, _| {
+        let entry = [0_u64.to_le_bytes(), (inner.len() as u64).to_le_bytes()].concat();
+        [inner, entry.repeat(32)].concat()
+    });
+    let len = shard.len() as u64;
+    let index =
+        Bytes::from(shard).slice(outer.index_range(len).map(|range| range.start as usize..range.end as usize).unwrap());
+    let found = outer.read_index(index, len);
+    assert!(matches!(found, Err(CodecError::Malformed { reason: "inner shards share bytes", .. })), "{found:?}");
+}
