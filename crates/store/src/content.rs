@@ -7,6 +7,9 @@ use futures::{Stream, StreamExt, TryStreamExt, stream};
 
 use crate::{Key, StoreError, Version};
 
+/// How many bytes are allocated at once for a value that says how long it is.
+const MOST_TRUSTED: u64 = 64 << 20;
+
 /// The bytes of a value, in order, in pieces of any size. After an error nothing follows.
 pub type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
 
@@ -53,7 +56,8 @@ pub struct Staged {
 impl Value {
     /// Reads the whole stream into memory: `range.end - range.start` bytes.
     pub async fn bytes(self) -> Result<Bytes, StoreError> {
-        collect(self.stream).await
+        let len = self.range.end.saturating_sub(self.range.start);
+        collect(self.stream, len).await
     }
 }
 
@@ -99,11 +103,15 @@ impl Staged {
     }
 }
 
-async fn collect(mut stream: ByteStream) -> Result<Bytes, StoreError> {
+async fn collect(mut stream: ByteStream, len: u64) -> Result<Bytes, StoreError> {
     let Some(first) = stream.try_next().await? else { return Ok(Bytes::new()) };
     let Some(second) = stream.try_next().await? else { return Ok(first) };
-    let mut all = BytesMut::from(first);
+    // What was announced is trusted up to a point, so that a store which announces too much costs no memory.
+    let announced = usize::try_from(len.min(MOST_TRUSTED)).unwrap_or_default();
+    let mut all = BytesMut::with_capacity(announced.max(first.len().saturating_add(second.len())));
+    all.extend_from_slice(&first);
     all.extend_from_slice(&second);
+    drop((first, second));
     while let Some(piece) = stream.try_next().await? {
         all.extend_from_slice(&piece);
     }
