@@ -242,3 +242,36 @@ proptest! {
         })?;
     }
 }
+
+/// Runs that are as long as the pieces in which an answer is assembled, and longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn long_runs_are_read() {
+    let gzip = json!([bytes("little"), {"name": "gzip", "configuration": {"level": 1}}]);
+    for (shape, chunk) in
+        [(vec![700_000], vec![170_000]), (vec![900, 512], vec![130, 512]), (vec![3, 300_000], vec![2, 300_000])]
+    {
+        for codecs in [json!([bytes("little")]), json!([bytes("big")]), gzip.clone()] {
+            let whole: Vec<DimensionSelection> = Region::whole(&shape).dimensions;
+            let mut cases = vec![whole.clone(), whole];
+            // A part that begins and ends within chunks.
+            cases[1][0] = DimensionSelection::Range { start: 1, step: 1, len: shape[0] - 2 };
+            let mut case = Case {
+                shape: shape.clone(),
+                chunk: chunk.clone(),
+                codecs,
+                gaps: 4,
+                request: Vec::new(),
+                assembly: 2 << 20,
+                cache: 0,
+            };
+            let arrays = Arrays::new(case.store().await, options(case.assembly, case.cache));
+            for request in cases {
+                case.request = request;
+                let region = Region { dimensions: case.request.clone() };
+                let (_, elements) = read(&arrays, "/a", &ReadRequest::Select(region.to_selection())).await;
+                let expected: Vec<u8> = case.expected().iter().flat_map(|element| element.to_le_bytes()).collect();
+                assert!(elements == expected, "{shape:?} {chunk:?} {}", region.to_selection());
+            }
+        }
+    }
+}

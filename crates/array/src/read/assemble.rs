@@ -143,7 +143,7 @@ impl Running {
         if let Some(done) = job.now(&self.source, &slab) {
             return done;
         }
-        let light = job.is_light();
+        let light = job.is_light(&self.source);
         let run = job.run(self.source.clone(), slab);
         self.jobs.push(match light {
             true => run.boxed(),

@@ -22,6 +22,12 @@ pub(super) struct Retained {
     limit: u64,
 }
 
+/// Bytes on their way out, with the permission to have them.
+struct Kept {
+    bytes: Bytes,
+    _permit: OwnedSemaphorePermit,
+}
+
 /// A buffer on its way out, with the permission to have it.
 struct Lent {
     buffer: Vec<u8>,
@@ -45,6 +51,20 @@ impl Buffers {
     /// The buffer's bytes, after whose last use it comes back.
     pub(super) fn lend(self: &Arc<Self>, buffer: Vec<u8>, permit: Option<OwnedSemaphorePermit>) -> Bytes {
         Bytes::from_owner(Lent { buffer, owner: Arc::downgrade(self), _permit: permit })
+    }
+}
+
+/// The bytes, with whose last use the permission ends.
+pub(super) fn lent(bytes: Bytes, permit: Option<OwnedSemaphorePermit>) -> Bytes {
+    match permit {
+        Some(permit) => Bytes::from_owner(Kept { bytes, _permit: permit }),
+        None => bytes,
+    }
+}
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

@@ -20,7 +20,10 @@ use crate::{
 const GAP: u64 = 64 << 10;
 
 /// How many bytes of a value are fetched together.
-const TOGETHER: u64 = 2 << 20;
+const TOGETHER: u64 = 1 << 20;
+
+/// How long a part may be that is fetched together with others. A longer one is worth a fetch of its own, and is sooner in place that way.
+const SMALL: u64 = 256 << 10;
 
 /// How many bytes one job decodes, if it does not have to be more.
 const DECODED: u64 = 4 << 20;
@@ -132,7 +135,7 @@ impl Feed {
             };
             let inner = Part { range, ..part.clone() };
             match self.enter(&inner, sharding.inner(), piece).await? {
-                Entered::Leaf(leaf) => window.push(inner.range, leaf),
+                Entered::Leaf(leaf) => window.push(leaf),
                 Entered::Inner(frame) => {
                     self.found.extend(window.jobs(part));
                     return Ok(Step::Into(frame));
@@ -163,7 +166,7 @@ impl Feed {
                 shape: piece.shape,
                 picks: piece.picks,
             };
-            window.push(start..start + len, leaf);
+            window.push(leaf);
         }
         self.found.extend(window.jobs(part));
         Ok(Step::More)
@@ -256,16 +259,24 @@ enum Entered {
     Inner(Frame),
 }
 
-/// Parts of one value that are looked at together, so that those that lie together are fetched together.
+/// Parts of one value that are looked at together, so that small ones that lie together are fetched together.
 #[derive(Default)]
 struct Window {
     leaves: Vec<Leaf>,
     bytes: u64,
 }
 
+/// Some of a window's parts, and which of them comes first in the answer.
+struct Run {
+    first: usize,
+    range: Range<u64>,
+    decoded: u64,
+    leaves: Vec<Leaf>,
+}
+
 impl Window {
-    fn push(&mut self, range: Range<u64>, leaf: Leaf) {
-        self.bytes = self.bytes.saturating_add(range.end - range.start);
+    fn push(&mut self, leaf: Leaf) {
+        self.bytes = self.bytes.saturating_add(leaf.range.end - leaf.range.start);
         self.leaves.push(leaf);
     }
 
@@ -273,26 +284,40 @@ impl Window {
         self.leaves.len() >= WINDOW || self.bytes >= WINDOW_BYTES
     }
 
-    /// One job for each run of parts that lie together.
-    fn jobs(mut self, part: &Part) -> Vec<Job> {
-        self.leaves.sort_by_key(|leaf| leaf.range.start);
-        let mut jobs: Vec<(Range<u64>, u64, Vec<Leaf>)> = Vec::new();
-        for leaf in self.leaves {
-            let decoded = leaf.decoded_len();
-            if let Some((range, sum, leaves)) = jobs.last_mut() {
-                let together = range.start..range.end.max(leaf.range.end);
-                let near = leaf.range.start <= range.end.saturating_add(GAP);
-                if near && together.end - together.start <= TOGETHER && sum.saturating_add(decoded) <= DECODED {
-                    *range = together;
-                    *sum += decoded;
-                    leaves.push(leaf);
-                    continue;
-                }
+    /// One job for each run of parts that lie together, in the order of the answer.
+    fn jobs(self, part: &Part) -> impl Iterator<Item = Job> {
+        let mut leaves: Vec<(usize, Leaf)> = self.leaves.into_iter().enumerate().collect();
+        leaves.sort_by_key(|(_, leaf)| leaf.range.start);
+        let mut runs: Vec<Run> = Vec::new();
+        for (place, leaf) in leaves {
+            match runs.last_mut() {
+                Some(run) if run.takes(&leaf) => run.push(place, leaf),
+                _ => runs.push(Run {
+                    first: place,
+                    range: leaf.range.clone(),
+                    decoded: leaf.decoded_len(),
+                    leaves: vec![leaf],
+                }),
             }
-            jobs.push((leaf.range.clone(), decoded, vec![leaf]));
         }
-        let job = |(range, _, leaves)| Job::Decode { part: Part { range, ..part.clone() }, leaves };
-        jobs.into_iter().map(job).collect()
+        runs.sort_by_key(|run| run.first);
+        runs.into_iter().map(|run| Job::Decode { part: Part { range: run.range, ..part.clone() }, leaves: run.leaves })
+    }
+}
+
+impl Run {
+    fn takes(&self, leaf: &Leaf) -> bool {
+        let small = leaf.range.end - leaf.range.start <= SMALL;
+        let near = leaf.range.start <= self.range.end.saturating_add(GAP);
+        let together = self.range.end.max(leaf.range.end) - self.range.start <= TOGETHER;
+        small && near && together && self.decoded.saturating_add(leaf.decoded_len()) <= DECODED
+    }
+
+    fn push(&mut self, place: usize, leaf: Leaf) {
+        self.first = self.first.min(place);
+        self.range.end = self.range.end.max(leaf.range.end);
+        self.decoded = self.decoded.saturating_add(leaf.decoded_len());
+        self.leaves.push(leaf);
     }
 }
 

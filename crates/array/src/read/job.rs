@@ -3,7 +3,7 @@
 use std::{ops::Range, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use codec::{Chain, CodecError, Elements};
+use codec::{Access, Chain, CodecError, Elements};
 
 use super::{
     Source,
@@ -19,6 +19,9 @@ use crate::{
 
 /// How many bytes are put into place on the async thread: what takes less time than the way to another thread.
 const INLINE: u64 = 64 << 10;
+
+/// How many uncompressed bytes are put into place there, where they are all that is asked for.
+const ALONE: u64 = 2 << 20;
 
 /// One thing to do for a slab.
 #[derive(Debug)]
@@ -84,7 +87,7 @@ impl Leaf {
     }
 
     fn is_kept(&self, source: &Source) -> bool {
-        source.caching && matches!(&self.kind, LeafKind::Chunk(chain) if matches!(chain.access(), codec::Access::Whole))
+        source.caching && matches!(&self.kind, LeafKind::Chunk(chain) if matches!(chain.access(), Access::Whole))
     }
 
     fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
@@ -114,10 +117,10 @@ impl Job {
 
     /// Whether it waits for nothing that others wait for too, and takes little. Anything else needs a task of its own: while this answer's reader
     /// is slow, it would keep a thread's permit or a place in the cache from those who are not.
-    pub(super) fn is_light(&self) -> bool {
+    pub(super) fn is_light(&self, source: &Source) -> bool {
         match self {
             Self::Fill(_) => false,
-            Self::Decode { leaves, .. } => is_light(leaves),
+            Self::Decode { leaves, .. } => is_light(source, leaves),
         }
     }
 
@@ -137,10 +140,11 @@ impl Job {
     }
 }
 
-/// Whether all are short runs of elements, which only have to be copied.
-fn is_light(leaves: &[Leaf]) -> bool {
+/// Whether all are elements that only have to be copied, and few; where there is nothing to do beside, more of them.
+fn is_light(source: &Source, leaves: &[Leaf]) -> bool {
     let bytes: u64 = leaves.iter().map(Leaf::decoded_len).sum();
-    bytes <= INLINE * 2 && leaves.iter().all(|leaf| matches!(leaf.kind, LeafKind::Elements(_)))
+    let few = if source.chunks <= 2 { ALONE } else { INLINE * 2 };
+    bytes <= few && leaves.iter().all(|leaf| matches!(leaf.chain().access(), Access::Elements(_)))
 }
 
 /// Decodes one chunk and keeps it; where somebody else is doing that, waits for it.
@@ -175,7 +179,7 @@ async fn decode_all(
     let leaves = place_cached(&source, &painting, &part, leaves)?;
     let Some(range) = span(&leaves) else { return Ok(()) };
     let encoded = source.fetch(&part.key, range.clone()).await?;
-    let light = is_light(&leaves);
+    let light = is_light(&source, &leaves);
     let work = source.clone();
     let all = move || {
         leaves.iter().try_for_each(|leaf| {

@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use codec::{Elements, VariableBuilder};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::buffers::{Buffers, Retained};
+use super::buffers::{Buffers, Retained, lent};
 use crate::shared::UNIT;
 
 /// How many bytes a lane should have. Small enough that the first is full early, large enough that it is worth a write to a socket.
@@ -60,6 +61,8 @@ enum Lane {
 #[derive(Debug)]
 enum Cells {
     Fixed(Vec<u8>),
+    /// All elements of the lane as they were decoded.
+    Whole(Bytes),
     Variable(Vec<Box<[u8]>>),
 }
 
@@ -180,6 +183,7 @@ impl Canvas {
         }
         Some(match cells {
             Cells::Fixed(buffer) => Ok(Elements::Fixed(self.buffers.lend(buffer, permit))),
+            Cells::Whole(bytes) => Ok(Elements::Fixed(lent(bytes, permit))),
             Cells::Variable(cells) => self.collect(cells),
         })
     }
@@ -225,6 +229,37 @@ impl<'a> Brush<'a> {
             out += elements;
             bytes = later;
         }
+        Ok(())
+    }
+
+    /// As [`write`](Self::write), of bytes that may be kept: a lane of which they are all takes them as they are.
+    pub(super) fn give(&mut self, out: u64, bytes: &Bytes) -> Result<(), PlaceError> {
+        let size = self.canvas.size.filter(|&size| size > 0).ok_or(PlaceError::Misplaced)?;
+        let (mut out, mut start) = (out, 0_usize);
+        while start < bytes.len() {
+            let (number, first) = self.canvas.layout.lane_of(out);
+            let elements = self.canvas.layout.len(number).saturating_sub(first);
+            let room = usize::try_from(elements).ok().and_then(|elements| elements.checked_mul(size));
+            let count = room.ok_or(PlaceError::Misplaced)?.min(bytes.len() - start);
+            if count == 0 {
+                return Err(PlaceError::Misplaced);
+            }
+            let now = bytes.slice(start..start + count);
+            match first == 0 && (count / size) as u64 == elements {
+                true => self.fill_lane(out, now, elements)?,
+                false => self.write(out, &now)?,
+            }
+            out += (count / size) as u64;
+            start += count;
+        }
+        Ok(())
+    }
+
+    fn fill_lane(&mut self, out: u64, bytes: Bytes, elements: u64) -> Result<(), PlaceError> {
+        self.lock(out)?;
+        let (_, lane) = self.held.as_mut().ok_or(PlaceError::Misplaced)?;
+        let Lane::Empty { permit } = &mut **lane else { return Err(PlaceError::Misplaced) };
+        **lane = Lane::Open { permit: permit.take(), cells: Cells::Whole(bytes), written: elements };
         Ok(())
     }
 
@@ -279,8 +314,20 @@ impl<'a> Brush<'a> {
         if size == 0 || room.len() < size { Err(PlaceError::Misplaced) } else { Ok((room, written)) }
     }
 
+    /// The lane that has an element, with its memory, and which of its elements it is.
     #[inline]
     fn hold(&mut self, out: u64) -> Result<(&mut Lane, u64), PlaceError> {
+        let (number, first) = self.lock(out)?;
+        let (_, lane) = self.held.as_mut().ok_or(PlaceError::Misplaced)?;
+        if let Lane::Empty { permit } = &mut **lane {
+            **lane = Lane::Open { permit: permit.take(), cells: self.canvas.cells(number), written: 0 };
+        }
+        Ok((&mut **lane, first))
+    }
+
+    /// Locks the lane that has an element; tells which lane, and which of its elements.
+    #[inline]
+    fn lock(&mut self, out: u64) -> Result<(usize, u64), PlaceError> {
         let (number, first) = self.canvas.layout.lane_of(out);
         let number = usize::try_from(number).map_err(|_| PlaceError::Misplaced)?;
         if self.held.as_ref().is_none_or(|(held, _)| *held != number) {
@@ -289,11 +336,7 @@ impl<'a> Brush<'a> {
             let lane = self.canvas.lanes.get(number).ok_or(PlaceError::Misplaced)?;
             self.held = Some((number, lane.lock()));
         }
-        let (_, lane) = self.held.as_mut().ok_or(PlaceError::Misplaced)?;
-        if let Lane::Empty { permit } = &mut **lane {
-            **lane = Lane::Open { permit: permit.take(), cells: self.canvas.cells(number), written: 0 };
-        }
-        Ok((&mut **lane, first))
+        Ok((number, first))
     }
 }
 

@@ -5,6 +5,9 @@ use codec::Elements;
 use super::lanes::{Brush, Canvas, PlaceError, Strided};
 use crate::plan::{AxisIndices, PickedPoint, Picks};
 
+/// Runs from this length on are not copied if they make up whole lanes.
+const WORTH_KEEPING: usize = 32 << 10;
+
 /// How far apart, in elements, neighbours along each axis are in C order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Strides(Vec<u64>);
@@ -195,8 +198,13 @@ impl Writer<'_> {
                 let start = usize::try_from(from).ok().and_then(|from| from.checked_mul(size));
                 let len = usize::try_from(count).ok().and_then(|count| count.checked_mul(size));
                 let end = start.zip(len).and_then(|(start, len)| start.checked_add(len));
-                let range = start.zip(end).and_then(|(start, end)| bytes.get(start..end));
-                self.brush.write(out, range.ok_or(PlaceError::Misplaced)?)
+                let (start, end) = start.zip(end).ok_or(PlaceError::Misplaced)?;
+                let run = bytes.get(start..end).ok_or(PlaceError::Misplaced)?;
+                // What is most of its chunk may keep the chunk's memory; a small part of it must not.
+                match run.len() >= WORTH_KEEPING && run.len() >= bytes.len() / 2 {
+                    true => self.brush.give(out, &bytes.slice(start..end)),
+                    false => self.brush.write(out, run),
+                }
             }
             (Source::Elements { elements: Elements::Fixed(bytes), .. }, Some(_)) => {
                 self.brush.write_strided(out, Strided { bytes, first: from, step, count })
