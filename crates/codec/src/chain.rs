@@ -49,6 +49,8 @@ impl Chain {
         let to_bytes = loop {
             let spec = specs.next().ok_or(ChainError::NoArrayToBytes)?;
             match registry::resolve(spec, Input::Array(&current), depth)? {
+                // Without it parts of a chunk can be read where they could with no codec before the bytes.
+                Resolved::ArrayToArray(codec, _) if codec.is_identity() => {}
                 Resolved::ArrayToArray(codec, encoded) => {
                     to_array.push(codec);
                     current = encoded;

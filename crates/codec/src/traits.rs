@@ -19,6 +19,11 @@ pub trait ArrayToArray: fmt::Debug + Send + Sync {
 
     /// Encodes the elements of a chunk.
     fn encode(&self, decoded: Elements) -> Result<Elements, CodecError>;
+
+    /// Whether it changes nothing, neither the elements nor what the array is.
+    fn is_identity(&self) -> bool {
+        false
+    }
 }
 
 /// A codec from an array to bytes, for chunks of one [`Representation`].

@@ -6,8 +6,9 @@
 //! {"encode_dtype": "<f4", "decode_dtype": "<f8"}
 //! ```
 //!
-//! `decode_dtype` is the array's where it is left out and the array is known. Deviations: only numbers and booleans are converted, not texts. Limits: nothing
-//! but the number of elements, which stays.
+//! `decode_dtype` is the array's where it is left out and the array is known. Datetimes and timedeltas are converted as
+//! the `int64` that counts their units, as in NumPy: "not a time" is the least of these. Deviations: only numbers, booleans and times are converted, not texts;
+//! and times of one kind not to another unit, since NumPy's answer depends on its version. Limits: nothing but the number of elements, which stays.
 
 use bytes::Bytes;
 use meta::{
@@ -17,10 +18,14 @@ use meta::{
 use serde::Deserialize;
 
 use super::{
-    filter::{self, Kernel, Side, dtype_of},
-    numbers::{Dtype, cast},
+    filter::{self, Kernel},
+    numbers::cast,
+    times::{Countable, is_moment},
 };
-use crate::{ChainError, CodecError, Input, Plugin, Resolved, registry::configuration};
+use crate::{
+    ChainError, CodecError, Input, Plugin, Resolved,
+    registry::{configuration, refused},
+};
 
 pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: AsType::NAME, resolve }];
 
@@ -33,15 +38,21 @@ struct AsType {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configuration {
-    encode_dtype: Dtype,
-    decode_dtype: Option<Dtype>,
+    encode_dtype: Countable,
+    decode_dtype: Option<Countable>,
 }
 
 fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
     let Configuration { encode_dtype, decode_dtype } = configuration(spec)?;
-    let decode_dtype = dtype_of(spec, decode_dtype, input)?;
-    let kernel = AsType { decode: decode_dtype.number, encode: encode_dtype.number };
-    filter::resolve(spec, input, kernel, [Side::of(spec, decode_dtype)?, Side::of(spec, encode_dtype)?])
+    let decode_dtype = Countable::or_of(decode_dtype, spec, input)?;
+    if let Some((from, to)) = decode_dtype.as_time().zip(encode_dtype.as_time())
+        && is_moment(from) == is_moment(to)
+        && from != to
+    {
+        return Err(refused(spec, format!("cannot convert {from} to another unit, {to}")));
+    }
+    let kernel = AsType { decode: decode_dtype.number(), encode: encode_dtype.number() };
+    filter::resolve(spec, input, kernel, [decode_dtype.side(spec)?, encode_dtype.side(spec)?])
 }
 
 impl Kernel for AsType {

@@ -8,7 +8,8 @@
 //!
 //! `astype`, the type of the differences, is `dtype` where it is left out; `dtype` in turn is the array's where the array is known. As in numcodecs
 //! integers wrap around, and sums are made in the type in which NumPy adds the two types. Deviations: chunks of no elements are encoded as such, where
-//! numcodecs fails; datetimes and timedeltas have to be named as the integers that they are. Limits: nothing but the number of elements, which stays.
+//! numcodecs fails. Timedeltas are those of NumPy, in which what is calculated with "not a time" is not one, and differences of them have their type or one of
+//! integers; datetimes are refused, as NumPy does not add them. Limits: nothing but the number of elements, which stays.
 
 use bytes::{Bytes, BytesMut};
 use meta::{
@@ -18,10 +19,14 @@ use meta::{
 use serde::Deserialize;
 
 use super::{
-    filter::{self, Kernel, Side, dtype_of},
-    numbers::{Dtype, Num, cast, result_type, update, with_number},
+    filter::{self, Kernel},
+    numbers::{Duration, Num, cast, result_type, update, with_number},
+    times::{Countable, is_duration},
 };
-use crate::{ChainError, CodecError, Input, Plugin, Resolved, registry::configuration};
+use crate::{
+    ChainError, CodecError, Input, Plugin, Resolved,
+    registry::{configuration, refused},
+};
 
 pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: Delta::NAME, resolve }];
 
@@ -29,36 +34,60 @@ pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodec
 struct Delta {
     dtype: Number,
     astype: Number,
+    /// Whether the elements are timedeltas.
+    durations: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configuration {
-    dtype: Option<Dtype>,
-    astype: Option<Dtype>,
+    dtype: Option<Countable>,
+    astype: Option<Countable>,
 }
 
 fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
     let Configuration { dtype, astype } = configuration(spec)?;
-    let dtype = dtype_of(spec, dtype, input)?;
-    let astype = astype.unwrap_or(dtype);
-    let kernel = Delta { dtype: dtype.number, astype: astype.number };
-    filter::resolve(spec, input, kernel, [Side::of(spec, dtype)?, Side::of(spec, astype)?])
+    let dtype = Countable::or_of(dtype, spec, input)?;
+    let astype = astype.unwrap_or_else(|| dtype.clone());
+    let durations = match (dtype.as_time(), astype.as_time()) {
+        (None, None) => false,
+        (Some(dtype), None) if is_duration(dtype) && is_integer(astype.number()) => true,
+        (Some(dtype), Some(astype)) if is_duration(dtype) && dtype == astype => true,
+        _ => {
+            return Err(refused(
+                spec,
+                "can be used with timedeltas whose differences have their type or one of integers, and with numbers",
+            ));
+        }
+    };
+    let kernel = Delta { dtype: dtype.number(), astype: astype.number(), durations };
+    filter::resolve(spec, input, kernel, [dtype.side(spec)?, astype.side(spec)?])
+}
+
+fn is_integer(number: Number) -> bool {
+    use Number::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+    matches!(number, Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64)
 }
 
 impl Kernel for Delta {
     const NAME: &'static str = "delta";
 
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
-        let sum = result_type(self.dtype, self.astype);
+        let sum = if self.durations { self.dtype } else { result_type(self.dtype, self.astype) };
         let mut sums = in_type(encoded, self.astype, sum);
-        with_number!(sum, T => sum_up::<T>(&mut sums));
+        match self.durations {
+            true => sum_up::<Duration>(&mut sums),
+            false => with_number!(sum, T => sum_up::<T>(&mut sums)),
+        }
         Ok(in_type(sums.freeze(), sum, self.dtype).freeze())
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
         let mut differences = BytesMut::from(decoded);
-        with_number!(self.dtype, T => subtract::<T>(&mut differences));
+        match self.durations {
+            true => subtract::<Duration>(&mut differences),
+            false => with_number!(self.dtype, T => subtract::<T>(&mut differences)),
+        }
         Ok(in_type(differences.freeze(), self.dtype, self.astype).freeze())
     }
 }

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! `astype` is `dtype` where it is left out, and `dtype` the array's where the array is known. As in NumPy 2, an offset or a scale that is written as an
-//! integer leaves integers integers (which wrap around), and one with a decimal point makes `float64` of them; floats keep their type. Decoding
-//! divides, which makes `float64` of integers, and does not round. Deviations: complex numbers are refused. Limits: nothing but the number of elements, which stays.
+//! integer leaves integers integers (which wrap around), and one with a decimal point makes `float64` of them; floats and complex numbers keep their type.
+//! Decoding divides, which makes `float64` of integers, and does not round. Of complex numbers both parts are rounded, and what becomes real loses the imaginary
+//! part. Limits: nothing but the number of elements, which stays.
 
 use bytes::Bytes;
 use meta::{
@@ -19,12 +20,9 @@ use serde::Deserialize;
 
 use super::{
     filter::{self, Kernel, Side, dtype_of},
-    numbers::{Dtype, Float, Num, Real, cast, update, with_float, with_real},
+    numbers::{Arithmetic, Divisible, Dtype, Num, cast, update, with_arithmetic, with_float},
 };
-use crate::{
-    ChainError, CodecError, Input, Plugin, Resolved,
-    registry::{configuration, refused},
-};
+use crate::{ChainError, CodecError, Input, Plugin, Resolved, registry::configuration};
 
 pub(crate) static PLUGINS: &[Plugin] =
     &[Plugin { namespace: Namespace::Numcodecs, name: FixedScaleOffset::NAME, resolve }];
@@ -59,10 +57,6 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
     let Configuration { offset, scale, dtype, astype } = configuration(spec)?;
     let dtype = dtype_of(spec, dtype, input)?;
     let astype = astype.unwrap_or(dtype);
-    let complex = |dtype: Dtype| matches!(dtype.number, Number::Complex64 | Number::Complex128);
-    if complex(dtype) || complex(astype) {
-        return Err(refused(spec, "cannot be used with complex numbers"));
-    }
     let kernel = FixedScaleOffset { offset, scale, dtype: dtype.number, astype: astype.number };
     filter::resolve(spec, input, kernel, [Side::of(spec, dtype)?, Side::of(spec, astype)?])
 }
@@ -79,7 +73,7 @@ impl Scalar {
     /// In which type NumPy calculates with it and elements of a type.
     fn result_type(self, number: Number) -> Number {
         match (number, self) {
-            (Number::Float16 | Number::Float32 | Number::Float64, _) => number,
+            (Number::Float16 | Number::Float32 | Number::Float64 | Number::Complex64 | Number::Complex128, _) => number,
             (_, Self::Float(_)) => Number::Float64,
             (Number::Bool, _) => Number::Int64,
             _ => number,
@@ -107,7 +101,7 @@ fn combine(
 ) -> Result<(Vec<u8>, Number), CodecError> {
     let result = scalar.result_type(number);
     let mut bytes = if result == number { bytes } else { cast(&bytes, number, result) };
-    with_real!(result, T => {
+    with_arithmetic!(result, T => {
         let scalar: T = scalar.to()?;
         match operation {
             Operation::Subtract => update(&mut bytes, |value: T| value.diff(scalar)),
@@ -128,7 +122,7 @@ impl Kernel for FixedScaleOffset {
 
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         let number = match self.astype {
-            float @ (Number::Float16 | Number::Float32) => float,
+            kept @ (Number::Float16 | Number::Float32 | Number::Complex64 | Number::Complex128) => kept,
             _ => Number::Float64,
         };
         let mut decoded = cast(&encoded, self.astype, number);
@@ -146,13 +140,13 @@ impl Kernel for FixedScaleOffset {
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
         let shifted = combine((decoded.to_vec(), self.dtype), self.offset, Operation::Subtract)?;
         let (mut scaled, number) = combine(shifted, self.scale, Operation::Multiply)?;
-        with_real!(number, T => update(&mut scaled, T::around), else return Err(no_number()));
+        with_arithmetic!(number, T => update(&mut scaled, T::around), else return Err(no_number()));
         Ok(cast(&scaled, number, self.astype).into())
     }
 }
 
 fn no_number() -> CodecError {
-    CodecError::Malformed { codec: FixedScaleOffset::NAME, reason: "the elements are no real numbers" }
+    CodecError::Malformed { codec: FixedScaleOffset::NAME, reason: "the elements are no numbers" }
 }
 
 fn out_of_range() -> CodecError {

@@ -266,7 +266,11 @@ impl ArrayToBytes for Json {
         let Elements::Variable(elements) = decoded else {
             return Err(CodecError::Malformed { codec: NAME, reason: "the elements are of a fixed size" });
         };
-        let shape = self.array.shape();
+        let shape = match self.array.elements() {
+            // As long as an extent that is not 0 the lists would be, and one says as much.
+            0 => &[0],
+            _ => self.array.shape(),
+        };
         let mut elements = self.values(&elements)?.into_iter();
         let nested = self.nest(shape, &mut elements).ok_or_else(other_shape)?;
         let mut items = match nested {

@@ -36,6 +36,7 @@ pub(crate) mod quantize;
 pub(crate) mod sharding;
 pub(crate) mod shuffle;
 mod tiles;
+mod times;
 pub(crate) mod transpose;
 mod vlen;
 pub(crate) mod vlen_array;

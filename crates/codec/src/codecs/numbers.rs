@@ -54,19 +54,25 @@ pub(super) trait Num: Copy + 'static {
     fn diff(self, other: Self) -> Self;
 }
 
-/// A real number that is no boolean.
-pub(super) trait Real: Num {
+/// A number that is no boolean.
+pub(super) trait Arithmetic: Num {
     /// `np.multiply`.
     fn multiply(self, other: Self) -> Self;
 
-    /// `np.around` without decimals: halves go to the even neighbour.
+    /// `np.around` without decimals: halves go to the even neighbour, and parts of complex numbers each by itself.
     fn around(self) -> Self;
 }
 
-/// A floating-point number.
-pub(super) trait Float: Real {
+/// A number that can be divided: a floating-point number, or a complex one of two such parts.
+pub(super) trait Divisible: Arithmetic {
     /// `np.divide`.
     fn divide(self, other: Self) -> Self;
+}
+
+/// A floating-point number.
+pub(super) trait Float: Divisible + PartialOrd {
+    /// `np.abs`.
+    fn absolute(self) -> Self;
 }
 
 /// A boolean of one byte.
@@ -76,6 +82,10 @@ pub(super) struct Bool(bool);
 /// A complex number of two parts.
 #[derive(Clone, Copy)]
 pub(super) struct Complex<T>(T, T);
+
+/// A `timedelta64`: an `int64`, of which the least is "not a time", and makes what is calculated with it likewise.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Duration(i64);
 
 /// Runs an expression with the type `$T` that a [`Number`] stands for.
 macro_rules! with_number {
@@ -141,8 +151,8 @@ macro_rules! with_number {
     };
 }
 
-/// Runs an expression with the type `$T` of a real number that is no boolean, or another for what is none.
-macro_rules! with_real {
+/// Runs an expression with the type `$T` of a number that is no boolean, or another for what is one.
+macro_rules! with_arithmetic {
     ($number:expr, $T:ident => $run:expr, else $other:expr) => {
         match $number {
             Number::Int8 => {
@@ -189,12 +199,20 @@ macro_rules! with_real {
                 type $T = f64;
                 $run
             }
-            Number::Bool | Number::Complex64 | Number::Complex128 => $other,
+            Number::Complex64 => {
+                type $T = super::numbers::Complex<f32>;
+                $run
+            }
+            Number::Complex128 => {
+                type $T = super::numbers::Complex<f64>;
+                $run
+            }
+            Number::Bool => $other,
         }
     };
 }
 
-/// Runs an expression with the type `$T` of a floating-point number, or another for what is none.
+/// Runs an expression with the type `$T` of a number that can be divided, or another for what is none.
 macro_rules! with_float {
     ($number:expr, $T:ident => $run:expr, else $other:expr) => {
         match $number {
@@ -210,12 +228,20 @@ macro_rules! with_float {
                 type $T = f64;
                 $run
             }
+            Number::Complex64 => {
+                type $T = super::numbers::Complex<f32>;
+                $run
+            }
+            Number::Complex128 => {
+                type $T = super::numbers::Complex<f64>;
+                $run
+            }
             _ => $other,
         }
     };
 }
 
-pub(super) use {with_float, with_number, with_real};
+pub(super) use {with_arithmetic, with_float, with_number};
 
 impl Dtype {
     pub(super) fn little(number: Number) -> Self {
@@ -463,7 +489,7 @@ macro_rules! integers {
             }
         }
 
-        impl Real for $T {
+        impl Arithmetic for $T {
             fn multiply(self, other: Self) -> Self {
                 self.wrapping_mul(other)
             }
@@ -534,7 +560,7 @@ macro_rules! floats {
             }
         }
 
-        impl Real for $T {
+        impl Arithmetic for $T {
             fn multiply(self, other: Self) -> Self {
                 self * other
             }
@@ -544,9 +570,15 @@ macro_rules! floats {
             }
         }
 
-        impl Float for $T {
+        impl Divisible for $T {
             fn divide(self, other: Self) -> Self {
                 self / other
+            }
+        }
+
+        impl Float for $T {
+            fn absolute(self) -> Self {
+                self.abs()
             }
         }
     )*};
@@ -595,7 +627,7 @@ impl Num for f16 {
     }
 }
 
-impl Real for f16 {
+impl Arithmetic for f16 {
     fn multiply(self, other: Self) -> Self {
         single_to_half(half_to_single(self) * half_to_single(other))
     }
@@ -605,9 +637,15 @@ impl Real for f16 {
     }
 }
 
-impl Float for f16 {
+impl Divisible for f16 {
     fn divide(self, other: Self) -> Self {
         single_to_half(half_to_single(self) / half_to_single(other))
+    }
+}
+
+impl Float for f16 {
+    fn absolute(self) -> Self {
+        Self::from_bits(self.to_bits() & 0x7fff)
     }
 }
 
@@ -648,6 +686,50 @@ impl Num for Bool {
 
     fn diff(self, other: Self) -> Self {
         Self(self.0 != other.0)
+    }
+}
+
+impl Duration {
+    const NOT_A_TIME: Self = Self(i64::MIN);
+}
+
+impl Num for Duration {
+    const SIZE: usize = i64::SIZE;
+
+    fn load(bytes: &[u8]) -> Self {
+        Self(i64::load(bytes))
+    }
+
+    fn store(self, bytes: &mut [u8]) {
+        self.0.store(bytes);
+    }
+
+    fn cast<T: Num>(self) -> T {
+        self.0.cast()
+    }
+
+    fn from_i64(value: i64) -> Self {
+        Self(value)
+    }
+
+    fn from_u64(value: u64) -> Self {
+        Self(i64::from_u64(value))
+    }
+
+    fn from_f64(value: f64) -> Self {
+        Self(i64::from_f64(value))
+    }
+
+    fn add(self, other: Self) -> Self {
+        if self == Self::NOT_A_TIME || other == Self::NOT_A_TIME { Self::NOT_A_TIME } else { Self(self.0.add(other.0)) }
+    }
+
+    fn diff(self, other: Self) -> Self {
+        if self == Self::NOT_A_TIME || other == Self::NOT_A_TIME {
+            Self::NOT_A_TIME
+        } else {
+            Self(self.0.diff(other.0))
+        }
     }
 }
 
@@ -704,6 +786,37 @@ impl<P: Float> Num for Complex<P> {
 
     fn diff(self, other: Self) -> Self {
         Self(self.0.diff(other.0), self.1.diff(other.1))
+    }
+}
+
+impl<P: Float> Arithmetic for Complex<P> {
+    fn multiply(self, other: Self) -> Self {
+        let (Self(a, b), Self(c, d)) = (self, other);
+        Self(a.multiply(c).diff(b.multiply(d)), a.multiply(d).add(b.multiply(c)))
+    }
+
+    fn around(self) -> Self {
+        Self(self.0.around(), self.1.around())
+    }
+}
+
+impl<P: Float> Divisible for Complex<P> {
+    /// Smith's algorithm, with NumPy's operations in their order.
+    fn divide(self, other: Self) -> Self {
+        let (Self(a, b), Self(c, d)) = (self, other);
+        let (real, imaginary) = (c.absolute(), d.absolute());
+        let zero = P::from_i64(0);
+        if real >= imaginary {
+            if real == zero && imaginary == zero {
+                return Self(a.divide(real), b.divide(real));
+            }
+            let ratio = d.divide(c);
+            let scale = P::from_i64(1).divide(c.add(d.multiply(ratio)));
+            return Self(a.add(b.multiply(ratio)).multiply(scale), b.diff(a.multiply(ratio)).multiply(scale));
+        }
+        let ratio = c.divide(d);
+        let scale = P::from_i64(1).divide(c.multiply(ratio).add(d));
+        Self(a.multiply(ratio).add(b).multiply(scale), b.multiply(ratio).diff(a).multiply(scale))
     }
 }
 

@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use super::{
     filter::{self, Kernel, Side, dtype_of},
-    numbers::{Dtype, Float, Num, Real, cast, update, with_float},
+    numbers::{Arithmetic, Divisible, Dtype, Num, cast, update, with_float},
 };
 use crate::{
     ChainError, CodecError, Input, Plugin, Resolved,

@@ -29,6 +29,8 @@ pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::V3, name
 struct Transpose {
     encode: Permutation,
     decode: Permutation,
+    /// Whether the dimensions stay as they are.
+    identity: bool,
 }
 
 #[derive(Deserialize)]
@@ -67,7 +69,8 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
     let encoded = Representation::new(array.data_type().clone(), shape, array.fill_value().clone())?;
     let size = array.data_type().fixed_size();
     let (encode, decode) = (encode.of_size(size), decode.of_size(size));
-    Ok(Resolved::ArrayToArray(Arc::new(Transpose { encode, decode }), encoded))
+    let identity = order.is_sorted();
+    Ok(Resolved::ArrayToArray(Arc::new(Transpose { encode, decode, identity }), encoded))
 }
 
 /// Where each dimension goes; `None` unless `order` names each of them once.
@@ -111,5 +114,9 @@ impl ArrayToArray for Transpose {
 
     fn encode(&self, decoded: Elements) -> Result<Elements, CodecError> {
         permuted(&self.encode, decoded)
+    }
+
+    fn is_identity(&self) -> bool {
+        self.identity
     }
 }

@@ -211,7 +211,8 @@ fn codecs_that_do_not_fit_their_place() {
         ("float32", json!([numcodecs("bitround", json!({"keepbits": 24})), little])),
         ("float32", json!([numcodecs("bitround", json!({"keepbits": -1})), little])),
         ("int16", json!([numcodecs("quantize", json!({"digits": 3})), little])),
-        ("complex64", json!([numcodecs("fixedscaleoffset", json!({"offset": 0, "scale": 1})), little])),
+        ("complex64", json!([numcodecs("quantize", json!({"digits": 3})), little])),
+        ("string", json!([numcodecs("fixedscaleoffset", json!({"offset": 0, "scale": 1})), "vlen-utf8"])),
         ("uint8", json!(["bytes", numcodecs("delta", json!({}))])),
         ("uint8", json!(["bytes", numcodecs("vlen-utf8", json!({}))])),
         ("uint8", json!(["bytes", {"name": "transpose", "configuration": {"order": [0, 1]}}])),
@@ -219,5 +220,49 @@ fn codecs_that_do_not_fit_their_place() {
     for (data_type, codecs) in cases {
         let error = v3_chain(&json!(data_type), &[2, 3], &codecs).unwrap_err();
         assert!(!matches!(error, ChainError::UnknownCodec { .. }), "{codecs} {error:?}");
+    }
+}
+
+#[test]
+fn dimensions_that_stay_as_they_are_hinder_no_reading_of_parts() {
+    let codecs = |order: Value| json!([{"name": "transpose", "configuration": {"order": order}}, {"name": "bytes"}]);
+    for order in [json!([0, 1]), json!("C")] {
+        let chain = v3_chain(&json!("uint8"), &[2, 3], &codecs(order)).unwrap();
+        assert!(matches!(chain.access(), Access::Elements(StoredOrder::Little)));
+    }
+    let chain = v3_chain(&json!("uint8"), &[2, 3], &codecs(json!([1, 0]))).unwrap();
+    assert!(matches!(chain.access(), Access::Whole));
+}
+
+#[test]
+fn lists_of_nothing_are_not_counted_one_by_one() {
+    let json2 = CodecSpec::numcodecs("json2", serde_json::Map::new());
+    let (objects, _) = parse_v2(&json!("|O"), V2Context { object_codec: Some(&json2) }).unwrap();
+    let chain = chain(&objects, &[1 << 60, 0], &[json2]).unwrap();
+    let encoded = chain.encode(variable(&[])).unwrap();
+    assert_eq!(encoded, r#"["|O",[0]]"#);
+    assert_eq!(chain.decode(encoded, BUDGET).unwrap(), variable(&[]));
+}
+
+#[test]
+fn times_that_are_not_converted() {
+    for (id, configuration) in [
+        ("astype", json!({"encode_dtype": "<M8[s]", "decode_dtype": "<M8[ms]"})),
+        ("astype", json!({"encode_dtype": "<m8[s]", "decode_dtype": "<m8[2s]"})),
+        ("astype", json!({"encode_dtype": "<U4", "decode_dtype": "<M8[s]"})),
+        ("delta", json!({"dtype": "<M8[s]"})),
+        ("delta", json!({"dtype": "<m8[s]", "astype": "<f8"})),
+        ("delta", json!({"dtype": "<m8[s]", "astype": "<m8[ms]"})),
+        ("delta", json!({"dtype": "<i8", "astype": "<m8[s]"})),
+        ("quantize", json!({"digits": 1, "dtype": "<m8[s]"})),
+        ("fixedscaleoffset", json!({"offset": 1, "scale": 1, "dtype": "<m8[s]"})),
+    ] {
+        let bytes = CodecSpec::v3("bytes", json!({"endian": "little"}).as_object().unwrap().clone());
+        let filter = CodecSpec::numcodecs(id, configuration.as_object().unwrap().clone());
+        let found = chain(&parse_v3(&json!("int64")).unwrap(), &[2], &[bytes, filter]);
+        assert!(
+            matches!(found, Err(ChainError::Malformed { .. } | ChainError::Configuration { .. })),
+            "{id} {configuration}: {found:?}"
+        );
     }
 }

@@ -345,4 +345,81 @@ pub(crate) const ROWS: &[Row] = &[
         elements: Variable(&["78", "78", "7979", "", "", ""]),
         writer: Own,
     },
+    Row {
+        name: "v2, datetimes as float64",
+        data_type: r#""<M8[ns]""#,
+        shape: &[2, 3],
+        codecs: r#"[["v3","bytes",{"endian":"little"}],["numcodecs","astype",{"encode_dtype":"<f8","decode_dtype":"<M8[ns]"}]]"#,
+        chunk: "00000000000014400000000000001c40000000000000e0c300000000000022c00030000000007042000000000000f0bf",
+        elements: Fixed(
+            "050000000000000007000000000000000000000000000080f7ffffffffffffff0300000000010000ffffffffffffffff",
+        ),
+        writer: Exact,
+    },
+    Row {
+        name: "v2, big-endian timedeltas as complex numbers",
+        data_type: r#"">m8[25s]""#,
+        shape: &[2, 3],
+        codecs: r#"[["v3","bytes",{"endian":"big"}],["numcodecs","astype",{"encode_dtype":"<c8","decode_dtype":">m8[25s]"}]]"#,
+        chunk: "0000a040000000000000e04000000000000000df00000000000010c1000000000000805300000000000080bf00000000",
+        elements: Fixed(
+            "050000000000000007000000000000000000000000000080f7ffffffffffffff0000000000010000ffffffffffffffff",
+        ),
+        writer: Exact,
+    },
+    Row {
+        name: "v2, datetimes as small integers",
+        data_type: r#""<M8[D]""#,
+        shape: &[2, 3],
+        codecs: r#"[["v3","bytes",{"endian":"little"}],["numcodecs","astype",{"encode_dtype":">i2","decode_dtype":"<M8[D]"}]]"#,
+        chunk: "00050007012cfff70000ffff",
+        elements: Fixed(
+            "050000000000000007000000000000002c01000000000000f7ffffffffffffff0000000000000000ffffffffffffffff",
+        ),
+        writer: Exact,
+    },
+    Row {
+        name: "v2, datetimes as timedeltas of another unit",
+        data_type: r#""<M8[D]""#,
+        shape: &[2, 3],
+        codecs: r#"[["v3","bytes",{"endian":"little"}],["numcodecs","astype",{"encode_dtype":"<m8[s]","decode_dtype":"<M8[D]"}]]"#,
+        chunk: "050000000000000007000000000000000000000000000080f7ffffffffffffff0000000000000000ffffffffffffffff",
+        elements: Fixed(
+            "050000000000000007000000000000000000000000000080f7ffffffffffffff0000000000000000ffffffffffffffff",
+        ),
+        writer: Exact,
+    },
+    Row {
+        name: "v2, delta of timedeltas",
+        data_type: r#"">m8[10us]""#,
+        shape: &[2, 3],
+        codecs: r#"[["v3","bytes",{"endian":"big"}],["numcodecs","delta",{"dtype":">m8[10us]","astype":">m8[10us]"}]]"#,
+        chunk: "00000000000000050000000000000002800000000000000080000000000000000000010000000009fffffeffffffffff",
+        elements: Fixed(
+            "050000000000000007000000000000000000000000000080000000000000008000000000000000800000000000000080",
+        ),
+        writer: Own,
+    },
+    Row {
+        name: "v2, delta of timedeltas without NaT",
+        data_type: r#""<m8[ns]""#,
+        shape: &[2, 3],
+        codecs: r#"[["v3","bytes",{"endian":"little"}],["numcodecs","delta",{"dtype":"<m8[ns]","astype":"<m8[ns]"}]]"#,
+        chunk: "05000000000000000200000000000000f9ffffffffffffeff7ffffffffffff0f0900000000010000fffffffffffeffff",
+        elements: Fixed(
+            "0500000000000000070000000000000000000000000000f0f7ffffffffffffff0000000000010000ffffffffffffffff",
+        ),
+        writer: Exact,
+    },
+    Row {
+        name: "v2, delta of timedeltas as integers",
+        data_type: r#""<m8[ns]""#,
+        shape: &[2, 3],
+        codecs: r#"[["v3","bytes",{"endian":"little"}],["numcodecs","delta",{"dtype":"<m8[ns]","astype":"<i2"}]]"#,
+        chunk: "050002000200eeff1d00ebff",
+        elements: Fixed(
+            "050000000000000007000000000000000900000000000000f7ffffffffffffff1400000000000000ffffffffffffffff",
+        ),
+        writer: Exact,
+    },
 ];

@@ -53,7 +53,7 @@ pub trait ElementType: fmt::Debug + Send + Sync {
     fn layout(&self) -> Layout;
 
     /// The element that the JSON of a fill value stands for in a dialect's document. `null`, where the dialect allows it, is
-    /// zero.
+    /// zero, but of v2's times "not a time".
     fn fill_value(&self, json: &Value, dialect: Dialect) -> Result<Vec<u8>, ValueError>;
 
     /// The same, in the document of an array whose elements are stored in a byte order: it matters only to a struct of v2, whose

@@ -138,7 +138,8 @@ impl ElementType for Time {
 
     fn fill_value(&self, json: &Value, dialect: Dialect) -> Result<Vec<u8>, ValueError> {
         if is_null_fill(json, dialect) {
-            return Ok(self.zero());
+            // In v2 zarr-python takes it as "not a time".
+            return Ok(if dialect == Dialect::V2 { i64::MIN.to_le_bytes().to_vec() } else { self.zero() });
         }
         if let Some(pattern) = draft_bit_pattern(json, dialect, SIZE) {
             return Ok(pattern);

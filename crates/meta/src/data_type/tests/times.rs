@@ -224,3 +224,13 @@ proptest! {
         round_trip(&durations(unit, scale), &element);
     }
 }
+
+#[test]
+fn fill_values_of_nothing() {
+    for data_type in [moments("s", 1), durations("ns", 1)] {
+        let fill = |dialect| data_type.fill_value(&json!(null), dialect);
+        assert_eq!(fill(Dialect::V2), Ok(i64::MIN.to_le_bytes().to_vec()));
+        assert_eq!(fill(Dialect::Draft), Ok(vec![0; 8]));
+        assert!(fill(Dialect::V3).is_err());
+    }
+}
