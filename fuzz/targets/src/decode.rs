@@ -115,7 +115,7 @@ static CASES: &[(Keeps, Place, &[&str], &str)] = &[
     (Number, After, &["uint8"], r#"[{"name":"numcodecs.astype","configuration":{"encode_dtype":"<c16","decode_dtype":"|b1"}}]"#),
     (Decoded, Before, &["bool"], r#"["numcodecs.packbits"]"#),
     (Decoded, After, &["bool"], r#"["numcodecs.packbits"]"#),
-    (Decoded, After, &["<U3"], r#"[{"name":"numcodecs.categorize","configuration":{"labels":["a","bcdef",""],"dtype":"<U3","astype":"|u1"}}]"#),
+    (Number, After, &["<U3"], r#"[{"name":"numcodecs.categorize","configuration":{"labels":["a","bcdef",""],"dtype":"<U3","astype":"|u1"}}]"#),
     (Decoded, Before, &["<U2"], r#"[{"name":"numcodecs.categorize","configuration":{"labels":["a","b"],"dtype":"<U2","astype":"<f4"}}]"#),
     (Decoded, Alone, TEXTS, r#"[{"name":"numcodecs.categorize","configuration":{"labels":["a","bc"],"dtype":"|O","astype":">u2"}}]"#),
 

@@ -12,6 +12,16 @@ fn replay(corpus: &str, target: fn(&[u8])) -> usize {
 }
 
 #[test]
+fn chunks() {
+    assert!(replay("decode", fuzz_targets::decode) >= 50);
+}
+
+#[test]
+fn documents() {
+    assert!(replay("metadata", fuzz_targets::metadata) >= 50);
+}
+
+#[test]
 fn requests() {
     assert!(replay("request", fuzz_targets::request) >= 20);
 }
@@ -19,4 +29,9 @@ fn requests() {
 #[test]
 fn selections() {
     assert!(replay("selection", fuzz_targets::selection) >= 30);
+}
+
+#[test]
+fn shards() {
+    assert!(replay("shard_index", fuzz_targets::shard_index) >= 20);
 }
