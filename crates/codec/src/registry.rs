@@ -28,6 +28,7 @@ static PLUGINS: &[&[Plugin]] = &[
     codecs::mixed_endian::PLUGINS,
     codecs::packbits::PLUGINS,
     codecs::quantize::PLUGINS,
+    codecs::scale_offset::PLUGINS,
     codecs::sharding::PLUGINS,
     codecs::shuffle::PLUGINS,
     codecs::transpose::PLUGINS,

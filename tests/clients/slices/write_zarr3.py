@@ -27,9 +27,7 @@ from zarr.core.dtype import FixedLengthUTF32, VariableLengthBytes, VariableLengt
 import expectation
 
 # Integers that are scaled as complex numbers, and a codec of the registry of extensions.
-UNSERVED = r"/scale_offset/"
-
-store, notes = pathlib.Path(sys.argv[1]), expectation.Notes(sys.argv[2], f"zarr-python {zarr.__version__}", UNSERVED)
+store, notes = pathlib.Path(sys.argv[1]), expectation.Notes(sys.argv[2], f"zarr-python {zarr.__version__}")
 warnings.simplefilter("ignore")
 zarr.config.set({"array.rectilinear_chunks": True})
 

@@ -31,7 +31,7 @@ pub(super) fn example(source: &str) -> String {
 
 #[test]
 fn examples_are_configurations() {
-    let files: [(&str, &[Namespace], Given, &str); 17] = [
+    let files: [(&str, &[Namespace], Given, &str); 18] = [
         ("bytes", &[V3], Array("int32"), include_str!("bytes.rs")),
         ("endian", &[V3], Array("int32"), include_str!("bytes.rs")),
         ("mixed_endian", &[Model], Array("r128"), include_str!("mixed_endian.rs")),
@@ -40,6 +40,7 @@ fn examples_are_configurations() {
         ("shuffle", &[Numcodecs], Bytes, include_str!("shuffle.rs")),
         ("delta", &[Numcodecs], Array("int32"), include_str!("delta.rs")),
         ("fixedscaleoffset", &[Numcodecs], Array("float64"), include_str!("fixedscaleoffset.rs")),
+        ("scale_offset", &[V3], Array("float32"), include_str!("scale_offset.rs")),
         ("quantize", &[Numcodecs], Array("float64"), include_str!("quantize.rs")),
         ("bitround", &[V3, Numcodecs], Array("float32"), include_str!("bitround.rs")),
         ("astype", &[Numcodecs], Array("float64"), include_str!("astype.rs")),

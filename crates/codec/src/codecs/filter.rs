@@ -42,6 +42,12 @@ pub(super) trait Kernel: fmt::Debug + Send + Sync + 'static {
     /// Encodes whole elements.
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError>;
 
+    /// The fill value of what an array is encoded as: the same value in another type, as zarr-python has it for numcodecs' filters, and not what the
+    /// filter would make of it.
+    fn encoded_fill(&self, array: &Representation, encoded: &DataType) -> Result<Bytes, CodecError> {
+        Ok(fill_value(array, encoded))
+    }
+
     /// What an array of this shape becomes.
     fn encoded_shape(&self, shape: &[u64]) -> Vec<u64> {
         shape.to_vec()
@@ -140,19 +146,21 @@ pub(super) fn resolve<K: Kernel>(
         true => array.data_type().clone(),
         false => encoded.data_type.clone(),
     };
-    let fill = fill_value(array, &data_type);
+    let fill = kernel
+        .encoded_fill(array, &data_type)
+        .map_err(|error| refused(spec, format!("cannot be used with the fill value: {error}")))?;
     let encoded_array = Representation::new(data_type, kernel.encoded_shape(array.shape()), fill)?;
     Ok(Resolved::ArrayToArray(Arc::new(Filter { kernel, decoded, encoded }), encoded_array))
 }
 
-/// The fill value of what is encoded: the same value in another type, as zarr-python has it, and not what the filter would make of it.
-fn fill_value(array: &Representation, encoded: &DataType) -> Vec<u8> {
+/// The fill value of an array in another type, or zero where it cannot be converted.
+fn fill_value(array: &Representation, encoded: &DataType) -> Bytes {
     if encoded == array.data_type() {
-        return array.fill_value().to_vec();
+        return array.fill_value().clone();
     }
     match array.data_type().number().zip(encoded.number()) {
-        Some((from, to)) => cast(array.fill_value(), from, to),
-        None => encoded.zero(),
+        Some((from, to)) => cast(array.fill_value(), from, to).into(),
+        None => encoded.zero().into(),
     }
 }
 

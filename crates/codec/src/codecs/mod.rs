@@ -33,6 +33,7 @@ pub(crate) mod packbits;
 mod permute;
 mod python_json;
 pub(crate) mod quantize;
+pub(crate) mod scale_offset;
 pub(crate) mod sharding;
 pub(crate) mod shuffle;
 mod tiles;

@@ -266,3 +266,33 @@ fn times_that_are_not_converted() {
         );
     }
 }
+
+#[test]
+fn scales_and_offsets_that_no_element_has() {
+    let codecs = |configuration: Value| json!([{"name": "scale_offset", "configuration": configuration}, "bytes"]);
+    for (data_type, configuration) in [
+        ("bool", json!({})),
+        ("uint8", json!({"offset": 256})),
+        ("uint8", json!({"offset": 1.5})),
+        ("uint8", json!({"scale": 0})),
+        ("uint8", json!({"scale": 2, "more": 1})),
+        // The fill value is 0, from which nothing can be subtracted.
+        ("uint8", json!({"offset": 1})),
+    ] {
+        let found = v3_chain(&json!(data_type), &[2], &codecs(configuration.clone()));
+        assert!(
+            matches!(found, Err(ChainError::Malformed { .. } | ChainError::Configuration { .. })),
+            "{data_type} {configuration}: {found:?}"
+        );
+    }
+    let chain = v3_chain(&json!("int8"), &[2], &codecs(json!({"offset": -100, "scale": -1}))).unwrap();
+    let refused = |found: Result<_, CodecError>, is: fn(&CodecError) -> bool| found.is_err_and(|error| is(&error));
+    assert!(refused(chain.encode(Elements::Fixed(hex("007f").into())).map(drop), |error| {
+        matches!(error, CodecError::Element { index: 1, .. })
+    }));
+    let decode = |stored: &str, chain: &Chain| chain.decode(hex(stored).into(), BUDGET).map(drop);
+    assert!(decode("009c", &chain).is_ok());
+    assert!(refused(decode("007f", &chain), |error| matches!(error, CodecError::Malformed { .. })));
+    let chain = v3_chain(&json!("int8"), &[2], &codecs(json!({"scale": 2}))).unwrap();
+    assert!(refused(decode("0201", &chain), |error| matches!(error, CodecError::Malformed { .. })));
+}

@@ -1,0 +1,147 @@
+//! `scale_offset`: `(x - offset) * scale`, in the type of the elements.
+//!
+//! Specification: [`scale_offset`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/scale_offset).
+//!
+//! ```json
+//! {"offset": 5, "scale": 3}
+//! ```
+//!
+//! Both are written as fill values of the array's type are. Where they are left out they are 0 and 1, as zarr-python has it. Floats are calculated with in their own
+//! type. Integers are exact: what their type cannot hold is an error, in decoding also where `scale` divides with a remainder.
+//! Limits: the scale is not 0; nothing but the number of elements, which stays.
+
+use bytes::Bytes;
+use meta::{
+    Dialect,
+    codecs::{CodecSpec, Namespace},
+    data_type::{DataType, Number, StoredOrder},
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    filter::{self, Kernel, Side},
+    numbers::{Arithmetic, Divisible, Num, map, update, with_float, with_number},
+};
+use crate::{
+    ChainError, CodecError, Input, Plugin, Representation, Resolved,
+    registry::{configuration, refused},
+};
+
+pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::V3, name: ScaleOffset::NAME, resolve }];
+
+#[derive(Debug)]
+struct ScaleOffset {
+    number: Number,
+    /// An element.
+    offset: Vec<u8>,
+    /// An element other than 0.
+    scale: Vec<u8>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    offset: Option<Value>,
+    scale: Option<Value>,
+}
+
+fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+    let array = input.array(spec)?;
+    let Configuration { offset, scale } = configuration(spec)?;
+    let data_type = array.data_type();
+    let number = data_type
+        .number()
+        .filter(|number| !matches!(number, Number::Bool | Number::Complex64 | Number::Complex128))
+        .ok_or_else(|| refused(spec, format!("can only be used with integers and floats, not with {data_type}")))?;
+    let scalar = |given: Option<Value>, default: i64| {
+        let value = given.unwrap_or_else(|| default.into());
+        let found = data_type.fill_value(&value, Dialect::V3);
+        found.map_err(|error| refused(spec, format!("is configured with what is no element: {error}")))
+    };
+    let kernel = ScaleOffset { number, offset: scalar(offset, 0)?, scale: scalar(scale, 1)? };
+    if data_type.to_f64(&kernel.scale) == Some(0.0) {
+        return Err(refused(spec, "has a scale of 0"));
+    }
+    let side = Side::new(spec, data_type.clone(), StoredOrder::Little)?;
+    filter::resolve(spec, input, kernel, [side.clone(), side])
+}
+
+/// An integer as one that holds every type's.
+fn exact<T: Num>(value: T, unsigned: bool) -> i128 {
+    if unsigned { value.cast::<u64>().into() } else { value.cast::<i64>().into() }
+}
+
+/// The integer of a type; `None` where it has none.
+fn narrow<T: Num>(value: i128, unsigned: bool) -> Option<T> {
+    let narrowed = match unsigned {
+        true => T::from_u64(value.try_into().ok()?),
+        false => T::from_i64(value.try_into().ok()?),
+    };
+    (exact(narrowed, unsigned) == value).then_some(narrowed)
+}
+
+impl ScaleOffset {
+    fn is_float(&self) -> bool {
+        matches!(self.number, Number::Float16 | Number::Float32 | Number::Float64)
+    }
+
+    /// Puts each integer through a function of it, the offset and the scale, which answers `None` where there is no such integer. Then it is
+    /// the index that is answered with.
+    fn integers(&self, bytes: &[u8], each: impl Fn(i128, i128, i128) -> Option<i128>) -> Result<Bytes, u64> {
+        use Number::{UInt8, UInt16, UInt32, UInt64};
+        let unsigned = matches!(self.number, UInt8 | UInt16 | UInt32 | UInt64);
+        let (mut wrong, mut index) = (None, 0);
+        let found = with_number!(self.number, T => {
+            let [offset, scale] = [&self.offset, &self.scale].map(|scalar| exact(T::load(scalar), unsigned));
+            map(bytes, |value: T| {
+                let found = each(exact(value, unsigned), offset, scale).and_then(|found| narrow(found, unsigned));
+                if found.is_none() {
+                    wrong.get_or_insert(index);
+                }
+                index += 1;
+                found.unwrap_or(value)
+            })
+        });
+        wrong.map_or_else(|| Ok(found.into()), Err)
+    }
+}
+
+impl Kernel for ScaleOffset {
+    const NAME: &'static str = "scale_offset";
+
+    fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
+        if self.is_float() {
+            let mut decoded = encoded.to_vec();
+            with_float!(self.number, T => {
+                let (offset, scale) = (T::load(&self.offset), T::load(&self.scale));
+                update(&mut decoded, |value: T| value.divide(scale).add(offset));
+            }, else {});
+            return Ok(decoded.into());
+        }
+        let decoded = self.integers(&encoded, |value, offset, scale| {
+            let quotient = value.checked_div(scale).filter(|quotient| quotient * scale == value)?;
+            quotient.checked_add(offset)
+        });
+        let reason = "an element is none of the type's integers when it is divided";
+        decoded.map_err(|_| CodecError::Malformed { codec: Self::NAME, reason })
+    }
+
+    fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
+        if self.is_float() {
+            let mut encoded = decoded.to_vec();
+            with_float!(self.number, T => {
+                let (offset, scale) = (T::load(&self.offset), T::load(&self.scale));
+                update(&mut encoded, |value: T| value.diff(offset).multiply(scale));
+            }, else {});
+            return Ok(encoded.into());
+        }
+        let encoded = self.integers(&decoded, |value, offset, scale| (value - offset).checked_mul(scale));
+        let reason = "it becomes none of the type's integers";
+        encoded.map_err(|index| CodecError::Element { codec: Self::NAME, index, reason })
+    }
+
+    fn encoded_fill(&self, array: &Representation, _encoded: &DataType) -> Result<Bytes, CodecError> {
+        self.encode(array.fill_value().clone())
+    }
+}
