@@ -1,0 +1,189 @@
+//! Many who read and write at the same time.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what a test prepares has to be there")]
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use array::{ArrayError, Arrays, Options, Reading};
+use codec::{Chain, Elements, Representation};
+use futures::{StreamExt, TryStreamExt};
+use meta::{
+    NodePath,
+    codecs::CodecSpec,
+    data_type::parse_v3,
+    selection::{ReadRequest, Selection},
+};
+use serde_json::{Value, json};
+use store::{Change, Key, MemoryStore, Precondition, TransactionalStore, WriteableStore};
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn document(shape: &[u64], chunk: &[u64], codecs: &Value, fill: u8) -> Vec<u8> {
+    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8", "fill_value": fill, "codecs": codecs,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}}, "chunk_key_encoding": {"name": "default"}})
+    .to_string()
+    .into_bytes()
+}
+
+fn gzip() -> Value {
+    json!([{"name": "bytes"}, {"name": "gzip", "configuration": {"level": 1}}])
+}
+
+fn encoded(codecs: &Value, elements: Vec<u8>) -> Vec<u8> {
+    let specs: Vec<CodecSpec> =
+        codecs.as_array().unwrap().iter().map(|codec| CodecSpec::parse_v3(codec).unwrap()).collect();
+    let array = Representation::new(parse_v3(&json!("uint8")).unwrap(), vec![elements.len() as u64], vec![0]).unwrap();
+    Chain::resolve(&specs, array).unwrap().encode(Elements::Fixed(elements.into())).unwrap().to_vec()
+}
+
+async fn commit(store: &MemoryStore, values: Vec<(&str, Vec<u8>)>) {
+    let mut changes = Vec::new();
+    for (key, value) in values {
+        let staged = store.stage(&Key::parse(key).unwrap(), value.into()).await.unwrap();
+        changes.push(Change::Set { staged, precondition: Precondition::default() });
+    }
+    store.commit(changes).await.unwrap();
+}
+
+async fn reading(arrays: &Arrays, select: &str) -> Result<Reading, ArrayError> {
+    let request = ReadRequest::Select(Selection::parse(select).unwrap());
+    arrays.read(&NodePath::parse("/a").unwrap(), None, &request, 1 << 30).await
+}
+
+async fn elements(reading: Reading) -> Result<Vec<u8>, ArrayError> {
+    let pieces = reading.pieces().map_ok(|piece| match piece {
+        Elements::Fixed(bytes) => bytes.to_vec(),
+        Elements::Variable(_) => panic!("elements of variable length"),
+    });
+    pieces.try_concat().await
+}
+
+/// Every commit sets all chunks and the metadata (the fill value stands for a chunk that is never there) to one number.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_slice_sees_one_commit() {
+    let store = Arc::new(MemoryStore::new());
+    let stop = Arc::new(AtomicBool::new(false));
+    let version = |number: u8| {
+        vec![
+            ("a/zarr.json", document(&[64], &[16], &gzip(), number)),
+            ("a/c/0", encoded(&gzip(), vec![number; 16])),
+            ("a/c/1", encoded(&gzip(), vec![number; 16])),
+            ("a/c/3", encoded(&gzip(), vec![number; 16])),
+        ]
+    };
+    commit(&store, version(0)).await;
+    let writer = tokio::spawn({
+        let (store, stop) = (store.clone(), stop.clone());
+        async move {
+            let mut number = 0_u8;
+            while !stop.load(Ordering::Relaxed) {
+                number = number.wrapping_add(1);
+                commit(&store, version(number)).await;
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let arrays = Arrays::new(store, Options::default());
+    let (mut read, mut seen) = (0, std::collections::HashSet::new());
+    for _ in 0..3000 {
+        // Where the writer is quicker eight times in a row, that is said.
+        let Ok(reading) = reading(&arrays, "").await else { continue };
+        let all = elements(reading).await.unwrap();
+        assert!(all.windows(2).all(|two| two.first() == two.last()), "{all:?}");
+        read += 1;
+        seen.extend(all.first().copied());
+    }
+    stop.store(true, Ordering::Relaxed);
+    writer.await.unwrap();
+    assert!(read > 100 && seen.len() > 10, "{read} readings of {} commits", seen.len());
+}
+
+/// Readers that stop in the middle hold neither chunks nor threads that others wait for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_readers_keep_nobody_waiting() {
+    let store = Arc::new(MemoryStore::new());
+    let chunk = encoded(&gzip(), vec![7; 256 << 10]);
+    store
+        .set(
+            &Key::parse("a/zarr.json").unwrap(),
+            document(&[64 << 18], &[1 << 18], &gzip(), 0).into(),
+            Precondition::default(),
+        )
+        .await
+        .unwrap();
+    for number in 0..64 {
+        store
+            .set(&Key::parse(&format!("a/c/{number}")).unwrap(), chunk.clone().into(), Precondition::default())
+            .await
+            .unwrap();
+    }
+    let arrays = Arrays::new(store, Options { assembly: 4 << 20, ..Options::default() });
+    let mut stopped = Vec::new();
+    for _ in 0..16 {
+        let mut pieces = Box::pin(reading(&arrays, "").await.unwrap().pieces());
+        pieces.next().await.unwrap().unwrap();
+        stopped.push(pieces);
+    }
+    for number in 0..64 {
+        let one = elements(reading(&arrays, &format!("{}", number << 18)).await.unwrap());
+        assert_eq!(timeout(PATIENCE, one).await.unwrap().unwrap(), [7]);
+    }
+    let whole = timeout(PATIENCE, elements(reading(&arrays, "").await.unwrap())).await.unwrap().unwrap();
+    assert!(whole.len() == 64 << 18 && whole.iter().all(|&element| element == 7));
+    drop(stopped);
+}
+
+/// Where others have all the memory, a reading is refused after a while, and not before; when they are gone, it is read.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_is_shared_and_given_back() {
+    let store = Arc::new(MemoryStore::new());
+    let raw = json!([{"name": "bytes"}]);
+    store
+        .set(
+            &Key::parse("a/zarr.json").unwrap(),
+            document(&[32 << 20], &[1 << 20], &raw, 3).into(),
+            Precondition::default(),
+        )
+        .await
+        .unwrap();
+    let patience = Duration::from_millis(200);
+    let arrays = Arrays::new(store, Options { memory: 32 << 20, assembly: 16 << 20, patience, ..Options::default() });
+    let mut held = Vec::new();
+    let error = loop {
+        let mut pieces = Box::pin(reading(&arrays, "").await.unwrap().pieces());
+        match pieces.next().await.unwrap() {
+            Ok(_) => held.push(pieces),
+            Err(error) => break error,
+        }
+        assert!(held.len() < 10, "more readings than there is memory for");
+    };
+    assert!(matches!(error, ArrayError::Busy) && !held.is_empty(), "{error} after {}", held.len());
+    held.clear();
+    assert_eq!(elements(reading(&arrays, "").await.unwrap()).await.unwrap().len(), 32 << 20);
+}
+
+/// What is being read stays readable while it is overwritten.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reading_outlives_what_it_reads() {
+    let store = Arc::new(MemoryStore::new());
+    let values = |number: u8| {
+        vec![
+            ("a/zarr.json", document(&[2 << 20], &[1 << 20], &gzip(), 0)),
+            ("a/c/1", encoded(&gzip(), vec![number; 1 << 20])),
+        ]
+    };
+    commit(&store, values(1)).await;
+    let arrays = Arrays::new(store.clone(), Options::default());
+    let begun = reading(&arrays, "-1").await.unwrap();
+    commit(&store, values(2)).await;
+    store.erase_prefix(&store::Prefix::parse("a/").unwrap()).await.unwrap();
+    assert_eq!(elements(begun).await.unwrap(), [1]);
+    assert!(matches!(reading(&arrays, "-1").await, Err(ArrayError::NoSuchNode { .. })));
+}
