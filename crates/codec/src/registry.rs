@@ -10,6 +10,7 @@ use crate::{ChainError, Input, Plugin, Resolved, codecs};
 static PLUGINS: &[&[Plugin]] = &[
     codecs::adler32::PLUGINS,
     codecs::astype::PLUGINS,
+    codecs::bit_packing::PLUGINS,
     codecs::bitround::PLUGINS,
     codecs::blosc::PLUGINS,
     codecs::bytes::PLUGINS,

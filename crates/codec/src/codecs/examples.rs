@@ -31,7 +31,7 @@ pub(super) fn example(source: &str) -> String {
 
 #[test]
 fn examples_are_configurations() {
-    let files: [(&str, &[Namespace], Given, &str); 18] = [
+    let files: [(&str, &[Namespace], Given, &str); 19] = [
         ("bytes", &[V3], Array("int32"), include_str!("bytes.rs")),
         ("endian", &[V3], Array("int32"), include_str!("bytes.rs")),
         ("mixed_endian", &[Model], Array("r128"), include_str!("mixed_endian.rs")),
@@ -45,6 +45,7 @@ fn examples_are_configurations() {
         ("bitround", &[V3, Numcodecs], Array("float32"), include_str!("bitround.rs")),
         ("astype", &[Numcodecs], Array("float64"), include_str!("astype.rs")),
         ("packbits", &[Numcodecs], Array("bool"), include_str!("packbits.rs")),
+        ("packbits", &[V3], Array("int16"), include_str!("bit_packing.rs")),
         ("vlen-utf8", &[V3, Numcodecs], Array("string"), include_str!("vlen_utf8.rs")),
         ("vlen-bytes", &[V3, Numcodecs], Array("bytes"), include_str!("vlen_bytes.rs")),
         ("vlen-array", &[Numcodecs], Objects, include_str!("vlen_array.rs")),

@@ -10,16 +10,16 @@
 //! One list: the elements as nested lists, the `dtype`, the shape. In memory each element is one JSON text of its own, in which Python's `NaN` and
 //! infinities, which are no JSON, are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`. All that is configured may be left out, and only matters in
 //! writing. Deviations: no `indent` is written, and integers beyond 64 bits are written as floats; control characters within strings are refused, whatever `strict` is.
-//! Limits: as many elements as the chunk has, each nested at most 127 deep; encodings are UTF-8 and its part ASCII.
+//! Limits: as many elements as the chunk has, each nested at most 127 deep; `encoding` is Python's name of UTF-8, UTF-16, UTF-32, ASCII or Latin-1.
 
-use std::{str, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
-use super::python_json::PythonJson;
+use super::{python_json::PythonJson, python_text::TextEncoding};
 use crate::{
     ArrayToBytes, ChainError, CodecError, Elements, EncodedLen, Input, Plugin, Representation, Resolved,
     VariableBuilder, VariableElements,
@@ -40,6 +40,7 @@ pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodec
 struct Json {
     array: Representation,
     writer: PythonJson,
+    encoding: TextEncoding,
 }
 
 #[derive(Deserialize)]
@@ -75,15 +76,14 @@ fn yes() -> bool {
 fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
     let array = input.array(spec)?;
     let Configuration { encoding, ensure_ascii, sort_keys, separators, .. } = configuration(spec)?;
-    if !matches!(encoding.to_ascii_lowercase().as_str(), "utf-8" | "utf8" | "utf_8" | "ascii" | "us-ascii") {
-        return Err(refused(spec, format!("has the encoding {}, which is not known", encoding.escape_debug())));
-    }
+    let encoding = TextEncoding::from_name(&encoding)
+        .ok_or_else(|| refused(spec, format!("has the encoding {}, which is not known", encoding.escape_debug())))?;
     if array.data_type().fixed_size().is_some() {
         return Err(refused(spec, format!("has no form for elements of {}", array.data_type())));
     }
     let separators = separators.unwrap_or_else(|| [",".to_owned(), ":".to_owned()]);
     let writer = PythonJson { ensure_ascii, sort_keys, separators };
-    Ok(Resolved::ArrayToBytes(Arc::new(Json { array: array.clone(), writer })))
+    Ok(Resolved::ArrayToBytes(Arc::new(Json { array: array.clone(), writer, encoding })))
 }
 
 /// The items of a JSON list as the texts that they are, the last of them perhaps no JSON. Nothing is allocated.
@@ -241,9 +241,9 @@ fn push(text: &str, out: &mut VariableBuilder, budget: u64) -> Result<(), CodecE
 
 impl ArrayToBytes for Json {
     fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
-        let text =
-            str::from_utf8(&encoded).map_err(|source| CodecError::Library { codec: NAME, source: source.into() })?;
-        let (dtype, shape, items) = trailer(text)?;
+        let no_text = CodecError::Malformed { codec: NAME, reason: "it is no text of its encoding" };
+        let text = self.encoding.decode(&encoded).ok_or(no_text)?;
+        let (dtype, shape, items) = trailer(&text)?;
         let shape: Vec<u64> = serde_json::from_str(shape).map_err(|_| no_list())?;
         let elements = shape.iter().try_fold(1_u64, |product, &extent| product.checked_mul(extent));
         // The shape may be that of the array before it was transposed: zarr-python, too, only looks at the number of elements.
@@ -254,7 +254,7 @@ impl ArrayToBytes for Json {
             return Err(other_shape());
         }
         let mut out = VariableBuilder::new(budget);
-        let mut list = Items::new(text)?;
+        let mut list = Items::new(&text)?;
         for _ in 0..items {
             let item = list.item()?.ok_or_else(other_shape)?;
             self.read(item, shape.get(1..).unwrap_or_default(), &mut out, budget)?;
@@ -278,7 +278,8 @@ impl ArrayToBytes for Json {
             element => vec![element],
         };
         items.extend([Value::from("|O"), Value::from(shape)]);
-        Ok(self.writer.write(&Value::Array(items)).into())
+        let no_text = CodecError::Malformed { codec: NAME, reason: "its encoding lacks a character of the elements" };
+        self.encoding.encode(self.writer.write(&Value::Array(items))).map(Bytes::from).ok_or(no_text)
     }
 
     fn encoded_len(&self) -> Option<EncodedLen> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod adler32;
 pub(crate) mod astype;
+pub(crate) mod bit_packing;
 pub(crate) mod bitround;
 pub(crate) mod blosc;
 mod bounded;
@@ -32,6 +33,7 @@ mod numbers;
 pub(crate) mod packbits;
 mod permute;
 mod python_json;
+mod python_text;
 pub(crate) mod quantize;
 pub(crate) mod scale_offset;
 pub(crate) mod sharding;

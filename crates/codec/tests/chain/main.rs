@@ -296,3 +296,50 @@ fn scales_and_offsets_that_no_element_has() {
     let chain = v3_chain(&json!("int8"), &[2], &codecs(json!({"scale": 2}))).unwrap();
     assert!(refused(decode("0201", &chain), |error| matches!(error, CodecError::Malformed { .. })));
 }
+
+/// The bits that the specification puts one after the other.
+#[test]
+fn some_bits_of_numbers() {
+    let packed = |configuration: &Value| json!([{"name": "packbits", "configuration": configuration}]);
+    for (data_type, configuration, elements, expected) in [
+        ("bool", json!({}), "010000010101000001", "3901"),
+        ("bool", json!({"padding_encoding": "first_byte"}), "010000010101000001", "073901"),
+        ("bool", json!({"padding_encoding": "last_byte", "last_bit": null}), "0100000101010000", "3900"),
+        ("int16", json!({"last_bit": 11}), "0100ffff00f8ff07", "01f0ff00f87f"),
+        ("int8", json!({"first_bit": 1, "last_bit": 3, "padding_encoding": "first_byte"}), "02f8fe0606", "01e137"),
+        ("uint32", json!({"first_bit": 31}), "0000008000000000", "01"),
+        ("float32", json!({"padding_encoding": "none"}), "0000c03f", "0000c03f"),
+        ("complex64", json!({"first_bit": 16, "padding_encoding": "last_byte"}), "0000c03f000080ff", "c03f80ff00"),
+        ("int64", json!({"first_bit": 3}), "f8ffffffffffffff0800000000000000", "ffffffffffffff3f0000000000000000"),
+    ] {
+        let data_type = json!(data_type);
+        let size = parse_v3(&data_type).unwrap().fixed_size().unwrap();
+        let len = (elements.len() / 2 / size) as u64;
+        let chain = v3_chain(&data_type, &[len], &packed(&configuration)).unwrap();
+        let elements = Elements::Fixed(hex(elements).into());
+        assert_eq!(chain.encode(elements.clone()).unwrap(), hex(expected), "{data_type} {configuration}");
+        assert_eq!(chain.decode(hex(expected).into(), BUDGET).unwrap(), elements, "{data_type} {configuration}");
+        assert_eq!(chain.encoded_len().unwrap().exact(), Some((expected.len() / 2) as u64));
+        assert!(matches!(
+            chain.decode(hex(&format!("{expected}00")).into(), BUDGET),
+            Err(CodecError::Length { codec: "packbits", .. })
+        ));
+    }
+    let padded = v3_chain(&json!("bool"), &[5], &packed(&json!({"padding_encoding": "first_byte"}))).unwrap();
+    assert!(padded.decode(hex("031f").into(), BUDGET).is_ok());
+    assert!(matches!(padded.decode(hex("041f").into(), BUDGET), Err(CodecError::Malformed { .. })));
+    for (data_type, configuration) in [
+        ("string", json!({})),
+        ("bool", json!({"last_bit": 1})),
+        ("int8", json!({"last_bit": 8})),
+        ("int8", json!({"first_bit": 5, "last_bit": 4})),
+        ("int8", json!({"first_bit": -1})),
+        ("int8", json!({"padding_encoding": "both"})),
+    ] {
+        let found = v3_chain(&json!(data_type), &[2], &packed(&configuration));
+        assert!(
+            matches!(found, Err(ChainError::Malformed { .. } | ChainError::Configuration { .. })),
+            "{data_type} {configuration}: {found:?}"
+        );
+    }
+}
