@@ -1,14 +1,14 @@
 """What the writers share: the elements that they write, and the notes beside them of what a reader must find.
 
 The notes are a directory of one file per array and `manifest.json`, a list of
-`{name, file, kind, dtype, shape, data_type, region, served}`. `kind` says how the elements are kept:
+`{name, file, kind, dtype, shape, data_type, region}`. `kind` says how the elements are kept:
 
 - `fixed`: a `.npy`, little-endian and in C order, as the writer itself reads them back;
 - `bfloat16`: likewise, its bits as `uint16`;
 - `string`, `bytes`, `arrays`, `objects`: variable length, as JSON (bytes as base64; inner arrays as `[dtype, base64]`).
 
 `region` is the part to compare, where the writer leaves the rest undefined. `data_type` is the name that the
-server must tell, where it is known. What is not `served` must be refused with a reason.
+server must tell, where it is known.
 """
 
 import base64
@@ -23,11 +23,10 @@ import numpy as np
 class Notes:
     """The notes of one writer."""
 
-    def __init__(self, directory, writer, unserved=r"$^"):
+    def __init__(self, directory, writer):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.writer = writer
-        self.unserved = re.compile(unserved)
         self.entries = []
         self.refusals = []
 
@@ -37,7 +36,6 @@ class Notes:
         if found.dtype.kind == "T":
             found, kind = found.astype(object), "string"
         entry = {"name": name, "kind": kind or "fixed", "shape": list(found.shape), "region": region}
-        entry["served"] = not self.unserved.search(name)
         stem = f"{len(self.entries):05}"
         if found.dtype.hasobject:
             entry |= {"file": f"{stem}.json", "dtype": "object", "data_type": None}
