@@ -53,6 +53,14 @@ impl AxisIndices {
         }
     }
 
+    /// The place of the first.
+    pub(crate) fn first_place(&self) -> u64 {
+        match self {
+            Self::Strided { out, .. } => *out,
+            Self::Listed(pairs) => pairs.first().map_or(0, |pair| pair.1),
+        }
+    }
+
     /// At most how many pieces of a grid they touch. Costs nothing.
     pub(crate) fn most_pieces(&self, grid: &DimensionGrid) -> u64 {
         let Self::Strided { first, step, len, .. } = self else { return self.len() };

@@ -220,7 +220,7 @@ async fn feed(
         if found.send(Fed::Slab(painting.clone())).await.is_err() {
             return Ok(());
         }
-        let mut feed = Feed::new(source.clone(), &slab.picks);
+        let mut feed = Feed::new(source.clone(), &slab.picks, painting.strides.clone());
         while let Some(jobs) = feed.next().await? {
             for job in jobs {
                 if found.send(Fed::Job(job, painting.clone())).await.is_err() {

@@ -9,6 +9,7 @@ use store::{Key, Version};
 use super::{
     Source,
     job::{Job, Leaf, LeafKind},
+    place::Strides,
 };
 use crate::{
     ArrayError,
@@ -38,12 +39,18 @@ const TILE: u64 = 128 << 10;
 /// An uncompressed chunk up to this length is fetched whole if half of it is wanted.
 const WHOLE: u64 = 4 << 20;
 
+/// How many chunks of parts are walked over together, so that neighbours in the answer come together.
+const ABREAST: usize = 4;
+
 /// Finds the jobs of one slab, in the order of the answer as far as the chunks have it.
 #[derive(Debug)]
 pub(super) struct Feed {
     source: Arc<Source>,
-    frames: Vec<Frame>,
-    found: Vec<Job>,
+    strides: Strides,
+    /// What is walked over, the innermost last. Those of one group take turns.
+    groups: Vec<Vec<Frame>>,
+    /// Jobs, each with its first place in the answer.
+    found: Vec<(u64, Job)>,
 }
 
 /// Something that is cut into parts, and how far that got.
@@ -73,46 +80,63 @@ pub(super) struct Part {
 }
 
 impl Feed {
-    /// The jobs for these elements of the array.
-    pub(super) fn new(source: Arc<Source>, picks: &Picks) -> Self {
+    /// The jobs for these elements of the array, which go into a slab with these strides.
+    pub(super) fn new(source: Arc<Source>, picks: &Picks, strides: Strides) -> Self {
         let cut = picks.cut(&source.array.model().grid, Edge::Whole);
-        Self { source, frames: vec![Frame { whole: Whole::Array, cut }], found: Vec::new() }
+        Self { source, strides, groups: vec![vec![Frame { whole: Whole::Array, cut }]], found: Vec::new() }
     }
 
     /// The next jobs; `None` after the last.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<Job>>, ArrayError> {
-        while let Some(mut frame) = self.frames.pop() {
-            let inner = match &frame.whole {
-                Whole::Array => self.next_chunk(&mut frame.cut).await?,
-                Whole::Shard { part, chain, index } => self.next_inner(&mut frame.cut, part, chain, index).await?,
-                Whole::Elements { part, chain } => self.next_runs(&mut frame.cut, part, chain)?,
-            };
-            match inner {
-                Step::Done => {}
-                Step::More => self.frames.push(frame),
-                Step::Into(inner) => self.frames.extend([frame, inner]),
+        while let Some(group) = self.groups.pop() {
+            let (mut left, mut inner) = (Vec::with_capacity(group.len()), Vec::new());
+            for mut frame in group {
+                let step = match &frame.whole {
+                    Whole::Array => self.next_chunks(&mut frame.cut).await?,
+                    Whole::Shard { part, chain, index } => self.next_inner(&mut frame.cut, part, chain, index).await?,
+                    Whole::Elements { part, chain } => self.next_runs(&mut frame.cut, part, chain)?,
+                };
+                match step {
+                    Step::Done => {}
+                    Step::More => left.push(frame),
+                    Step::Into(frames) => {
+                        left.push(frame);
+                        inner.push(frames);
+                    }
+                }
             }
+            self.groups.extend([left].into_iter().chain(inner).filter(|group| !group.is_empty()));
             if !self.found.is_empty() {
-                return Ok(Some(std::mem::take(&mut self.found)));
+                let mut found = std::mem::take(&mut self.found);
+                found.sort_by_key(|(place, _)| *place);
+                return Ok(Some(found.into_iter().map(|(_, job)| job).collect()));
             }
         }
         Ok(None)
     }
 
-    async fn next_chunk(&mut self, cut: &mut Cut) -> Result<Step, ArrayError> {
-        let Some(piece) = cut.next() else { return Ok(Step::Done) };
-        let Some(part) = self.source.chunk(&piece.position)? else {
-            self.found.push(Job::Fill(piece.picks));
-            return Ok(Step::More);
-        };
-        let chain = self.source.array.chain(&piece.shape)?;
-        match self.enter(&part, &chain, piece).await? {
-            Entered::Leaf(leaf) => {
-                self.found.push(Job::Decode { part, leaves: vec![leaf] });
-                Ok(Step::More)
+    /// The next chunk; where it has parts, some of those that follow as well.
+    async fn next_chunks(&mut self, cut: &mut Cut) -> Result<Step, ArrayError> {
+        let mut inner = Vec::new();
+        while inner.len() < ABREAST && self.found.len() < WINDOW {
+            let Some(piece) = cut.next() else {
+                return Ok(if inner.is_empty() { Step::Done } else { Step::Into(inner) });
+            };
+            let place = self.strides.first(&piece.picks);
+            let Some(part) = self.source.chunk(&piece.position)? else {
+                self.found.push((place, Job::Fill(piece.picks)));
+                continue;
+            };
+            let chain = self.source.array.chain(&piece.shape)?;
+            match self.enter(&part, &chain, piece).await? {
+                Entered::Inner(frame) => inner.push(frame),
+                Entered::Leaf(leaf) => {
+                    self.found.push((place, Job::Decode { part, leaves: vec![leaf] }));
+                    break;
+                }
             }
-            Entered::Inner(frame) => Ok(Step::Into(frame)),
         }
+        Ok(if inner.is_empty() { Step::More } else { Step::Into(inner) })
     }
 
     async fn next_inner(
@@ -130,15 +154,16 @@ impl Feed {
                 return Ok(Step::Done);
             };
             let Some(range) = self.locate(part, sharding, index, &piece)? else {
-                self.found.push(Job::Fill(piece.picks));
+                self.found.push((self.strides.first(&piece.picks), Job::Fill(piece.picks)));
                 continue;
             };
+            let place = self.strides.first(&piece.picks);
             let inner = Part { range, ..part.clone() };
             match self.enter(&inner, sharding.inner(), piece).await? {
-                Entered::Leaf(leaf) => window.push(leaf),
+                Entered::Leaf(leaf) => window.push(place, leaf),
                 Entered::Inner(frame) => {
                     self.found.extend(window.jobs(part));
-                    return Ok(Step::Into(frame));
+                    return Ok(Step::Into(vec![frame]));
                 }
             }
         }
@@ -156,6 +181,7 @@ impl Feed {
                 self.found.extend(window.jobs(part));
                 return Ok(Step::Done);
             };
+            let place = self.strides.first(&piece.picks);
             let origin = piece.position.iter().zip(&tile).zip(shape);
             let start = origin.fold(0, |offset, ((&index, &tile), &extent)| offset * extent + index * tile) * size;
             let len = piece.shape.iter().product::<u64>() * size;
@@ -166,7 +192,7 @@ impl Feed {
                 shape: piece.shape,
                 picks: piece.picks,
             };
-            window.push(leaf);
+            window.push(place, leaf);
         }
         self.found.extend(window.jobs(part));
         Ok(Step::More)
@@ -251,7 +277,7 @@ impl Feed {
 enum Step {
     Done,
     More,
-    Into(Frame),
+    Into(Vec<Frame>),
 }
 
 enum Entered {
@@ -262,46 +288,45 @@ enum Entered {
 /// Parts of one value that are looked at together, so that small ones that lie together are fetched together.
 #[derive(Default)]
 struct Window {
-    leaves: Vec<Leaf>,
+    /// Each with its first place in the answer.
+    leaves: Vec<(u64, Leaf)>,
     bytes: u64,
 }
 
-/// Some of a window's parts, and which of them comes first in the answer.
+/// Some of a window's parts, and the first place in the answer of any.
 struct Run {
-    first: usize,
+    place: u64,
     range: Range<u64>,
     decoded: u64,
     leaves: Vec<Leaf>,
 }
 
 impl Window {
-    fn push(&mut self, leaf: Leaf) {
+    fn push(&mut self, place: u64, leaf: Leaf) {
         self.bytes = self.bytes.saturating_add(leaf.range.end - leaf.range.start);
-        self.leaves.push(leaf);
+        self.leaves.push((place, leaf));
     }
 
     fn is_full(&self) -> bool {
         self.leaves.len() >= WINDOW || self.bytes >= WINDOW_BYTES
     }
 
-    /// One job for each run of parts that lie together, in the order of the answer.
-    fn jobs(self, part: &Part) -> impl Iterator<Item = Job> {
-        let mut leaves: Vec<(usize, Leaf)> = self.leaves.into_iter().enumerate().collect();
-        leaves.sort_by_key(|(_, leaf)| leaf.range.start);
+    /// One job for each run of parts that lie together.
+    fn jobs(mut self, part: &Part) -> impl Iterator<Item = (u64, Job)> {
+        self.leaves.sort_by_key(|(_, leaf)| leaf.range.start);
         let mut runs: Vec<Run> = Vec::new();
-        for (place, leaf) in leaves {
+        for (place, leaf) in self.leaves {
             match runs.last_mut() {
                 Some(run) if run.takes(&leaf) => run.push(place, leaf),
-                _ => runs.push(Run {
-                    first: place,
-                    range: leaf.range.clone(),
-                    decoded: leaf.decoded_len(),
-                    leaves: vec![leaf],
-                }),
+                _ => {
+                    let (range, decoded) = (leaf.range.clone(), leaf.decoded_len());
+                    runs.push(Run { place, range, decoded, leaves: vec![leaf] });
+                }
             }
         }
-        runs.sort_by_key(|run| run.first);
-        runs.into_iter().map(|run| Job::Decode { part: Part { range: run.range, ..part.clone() }, leaves: run.leaves })
+        let job =
+            |run: Run| (run.place, Job::Decode { part: Part { range: run.range, ..part.clone() }, leaves: run.leaves });
+        runs.into_iter().map(job)
     }
 }
 
@@ -313,8 +338,8 @@ impl Run {
         small && near && together && self.decoded.saturating_add(leaf.decoded_len()) <= DECODED
     }
 
-    fn push(&mut self, place: usize, leaf: Leaf) {
-        self.first = self.first.min(place);
+    fn push(&mut self, place: u64, leaf: Leaf) {
+        self.place = self.place.min(place);
         self.range.end = self.range.end.max(leaf.range.end);
         self.decoded = self.decoded.saturating_add(leaf.decoded_len());
         self.leaves.push(leaf);

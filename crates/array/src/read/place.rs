@@ -42,6 +42,14 @@ impl Strides {
         Self(strides)
     }
 
+    /// The first place of picks in what has these strides.
+    pub(super) fn first(&self, picks: &Picks) -> u64 {
+        match picks {
+            Picks::Product(axes) => axes.iter().zip(&self.0).map(|(axis, stride)| axis.first_place() * stride).sum(),
+            Picks::Points(points) => points.iter().map(|point| point.out).min().unwrap_or(0),
+        }
+    }
+
     fn offset(&self, position: &[u64]) -> u64 {
         self.0.iter().zip(position).map(|(stride, position)| stride * position).sum()
     }
