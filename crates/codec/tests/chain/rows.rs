@@ -158,6 +158,15 @@ pub(crate) const ROWS: &[Row] = &[
         writer: Exact,
     },
     Row {
+        name: "v2, json2 in UTF-16",
+        data_type: r#""|O""#,
+        shape: &[3],
+        codecs: r#"[["numcodecs","json2",{"encoding":"utf-16","ensure_ascii":false}]]"#,
+        chunk: "fffe5b002200e9003dd800de22002c006e0075006c006c002c0031002e0035002c0022007c004f0022002c005b0033005d005d00",
+        elements: Variable(&["22c3a9f09f988022", "6e756c6c", "312e35"]),
+        writer: Exact,
+    },
+    Row {
         name: "v2, json2",
         data_type: r#""|O""#,
         shape: &[2, 2],
