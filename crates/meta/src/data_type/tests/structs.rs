@@ -164,15 +164,15 @@ fn structs_that_are_too_much() {
     let two = json!([["a", many(2048)], ["b", many(2048)]]);
     assert!(matches!(refused(&two), TypeError::Invalid { .. }));
     for dtype in [
-        json!([["a", "|V16777216"], ["b", "|u1"]]),
-        json!([["a", "<i4", [4_194_305]]]),
+        json!([["a", "|V1048576"], ["b", "|u1"]]),
+        json!([["a", "<i4", [262_145]]]),
         json!([["a", "<i4", [u64::MAX, 2]]]),
         json!([["a", "<i4", [1_u64 << 32, 1_u64 << 32]]]),
     ] {
         assert!(matches!(refused(&dtype), TypeError::TooLarge { .. }), "{dtype}");
     }
     // Each item would have words of its own.
-    assert!(matches!(refused(&json!([["a", [["x", "<i4"], ["y", "|u1"]], [1 << 20]]])), TypeError::Invalid { .. }));
+    assert!(matches!(refused(&json!([["a", [["x", "<i4"], ["y", "|u1"]], [1 << 17]]])), TypeError::Invalid { .. }));
     let mut deep = json!("<i4");
     for _ in 0..60 {
         deep = json!([["a", deep]]);
