@@ -87,7 +87,7 @@ impl Leaf {
     }
 
     fn is_kept(&self, source: &Source) -> bool {
-        source.caching && matches!(&self.kind, LeafKind::Chunk(chain) if matches!(chain.access(), Access::Whole))
+        source.caching && matches!(&self.kind, LeafKind::Chunk(_))
     }
 
     fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
@@ -156,8 +156,10 @@ async fn decode_kept(source: Arc<Source>, painting: Arc<Painting>, part: Part, l
         let encoded = work.fetch(&part.key, part.range.clone()).await?;
         let decoder = work.clone();
         let decode = move || {
-            let elements = decoder.metered(|| chain.decode(encoded, decoder.budget()));
-            elements.map(Cached::Chunk).map_err(|error| decoder.undecodable(&part, error))
+            let elements = decoder.metered(|| chain.decode(encoded.clone(), decoder.budget()));
+            elements
+                .map(|elements| Cached::Chunk(alone(&elements, &encoded)))
+                .map_err(|error| decoder.undecodable(&part, error))
         };
         work.on_blocking_pool(decode).await
     });

@@ -16,6 +16,12 @@ use crate::shared::UNIT;
 /// How many bytes a lane should have. Small enough that the first is full early, large enough that it is worth a write to a socket.
 const LANE: u64 = 128 << 10;
 
+/// How many a lane of a small slab should have, which is soon full anyhow.
+const LANE_OF_SMALL: u64 = 1 << 20;
+
+/// Up to how many bytes a slab is small.
+const SMALL: u64 = 4 << 20;
+
 /// What an element of variable length costs in a lane beside its own bytes.
 pub(super) const SLOT: u64 = size_of::<Box<[u8]>>() as u64;
 
@@ -98,8 +104,9 @@ impl Layout {
     /// Divides a slab of these extents, whose elements have `size` bytes. `chunk` says how far along an axis the answer goes before it meets other
     /// chunks.
     pub(super) fn new(extents: &[u64], size: u64, chunk: impl Fn(usize) -> u64) -> Self {
-        let fit = (LANE / size.max(1)).max(1);
         let elements = extents.iter().fold(1_u64, |product, &extent| product.saturating_mul(extent));
+        let lane = if elements.saturating_mul(size) <= SMALL { LANE_OF_SMALL } else { LANE };
+        let fit = (lane / size.max(1)).max(1);
         let mut after = 1_u64;
         for (axis, &extent) in extents.iter().enumerate().rev() {
             let block = after.saturating_mul(extent);
