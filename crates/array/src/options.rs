@@ -12,7 +12,7 @@ pub struct Options {
     pub chunks: u64,
     /// The bytes of memory in which one reading is assembled. Answers larger than half of it are yielded slab by slab.
     pub assembly: u64,
-    /// How many chunks are fetched and decoded at a time for one reading; for all together, as many as there are cores are decoded.
+    /// How many chunks are fetched and decoded at a time for one reading; for all together, two for each core are decoded.
     pub parallelism: usize,
     /// How long a reading waits for memory.
     pub patience: std::time::Duration,
@@ -26,7 +26,7 @@ impl Default for Options {
             cache: 256 << 20,
             chunks: 1 << 18,
             assembly: 128 << 20,
-            parallelism: cores.saturating_mul(2),
+            parallelism: cores.saturating_mul(4),
             patience: std::time::Duration::from_secs(10),
         }
     }

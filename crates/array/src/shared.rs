@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) found: Found,
     /// Permits for memory, in [`UNIT`]s.
     pub(crate) memory: Arc<Semaphore>,
-    /// One permit for each thread that decodes.
+    /// One permit for each thread that decodes: two for each core, so that none is idle while a permit goes from one to the next.
     pub(crate) decoders: Arc<Semaphore>,
 }
 
@@ -41,7 +41,7 @@ impl Shared {
             cache: ChunkCache::new(options.cache),
             found: Found::default(),
             memory: Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS))),
-            decoders: Arc::new(Semaphore::new(cores)),
+            decoders: Arc::new(Semaphore::new(cores.saturating_mul(2))),
         }
     }
 }

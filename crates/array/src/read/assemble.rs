@@ -1,6 +1,11 @@
 //! The slabs of an answer, one after the other, as they become ready.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use codec::{Chain, Elements};
 use futures::{
@@ -99,27 +104,55 @@ impl Running {
     }
 
     async fn next(&mut self) -> Result<Option<Elements>, ArrayError> {
-        loop {
+        poll_fn(|cx| {
+            // What can go on goes on before a lane is yielded, so that nobody is idle while a slab that is ready is being sent.
+            self.advance(cx)?;
             if let Some(piece) = self.full_lane()? {
-                return Ok(Some(piece));
+                return Poll::Ready(Ok(Some(piece)));
             }
-            if !self.feeding && self.jobs.is_empty() && self.feeder.is_none() {
-                // Every element was placed, or a lane of ours would wait for ever.
-                return if self.open.is_empty() { Ok(None) } else { Err(self.source.misplaced(PlaceError::Misplaced)) };
+            if self.feeding || !self.jobs.is_empty() || self.feeder.is_some() {
+                return Poll::Pending;
             }
-            tokio::select! {
-                found = async { self.feeder.as_mut().map(|feeder| feeder.as_mut())?.await.into() }, if self.feeder.is_some() => {
-                    self.feeder = None;
-                    if let Some(Err(error)) = found {
-                        return Err(error);
+            // Every element was placed, or a lane of ours would wait for ever.
+            Poll::Ready(if self.open.is_empty() { Ok(None) } else { Err(self.source.misplaced(PlaceError::Misplaced)) })
+        })
+        .await
+    }
+
+    /// Takes note of jobs that are done, and starts others until there are enough.
+    fn advance(&mut self, cx: &mut Context<'_>) -> Result<(), ArrayError> {
+        // Jobs that are done at once must not keep a lane from being yielded.
+        let mut starts = self.parallel;
+        loop {
+            let mut moved = false;
+            if let Some(feeder) = &mut self.feeder
+                && let Poll::Ready(done) = feeder.as_mut().poll(cx)
+            {
+                self.feeder = None;
+                done?;
+            }
+            while let Poll::Ready(Some(done)) = self.jobs.poll_next_unpin(cx) {
+                done?;
+                moved = true;
+            }
+            while self.feeding && self.jobs.len() < self.parallel {
+                let Some(left) = starts.checked_sub(1) else {
+                    cx.waker().wake_by_ref();
+                    return Ok(());
+                };
+                match self.fed.poll_next_unpin(cx) {
+                    Poll::Pending => break,
+                    Poll::Ready(None) => self.feeding = false,
+                    Poll::Ready(Some(Fed::Slab(slab))) => self.open.push_back(slab),
+                    Poll::Ready(Some(Fed::Job(job, slab))) => {
+                        starts = left;
+                        self.start(job, slab)?;
                     }
                 }
-                Some(done) = self.jobs.next(), if !self.jobs.is_empty() => done?,
-                fed = self.fed.next(), if self.feeding && self.jobs.len() < self.parallel => match fed {
-                    Some(Fed::Slab(slab)) => self.open.push_back(slab),
-                    Some(Fed::Job(job, slab)) => self.start(job, slab)?,
-                    None => self.feeding = false,
-                },
+                moved = true;
+            }
+            if !moved {
+                return Ok(());
             }
         }
     }

@@ -73,7 +73,7 @@ impl Source {
         result
     }
 
-    /// Runs what takes long where it keeps no request waiting; as many at a time as there are cores.
+    /// Runs what takes long where it keeps no request waiting; a bounded number at a time.
     pub(super) async fn on_blocking_pool<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, ArrayError> + Send + 'static,

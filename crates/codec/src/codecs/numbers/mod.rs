@@ -1,0 +1,373 @@
+//! NumPy's numbers: their names, how they are converted, and in which type two of them meet.
+//!
+//! numcodecs' filters are NumPy expressions, and what they yield is part of what is stored. Conversions are those of
+//! `ndarray.astype` on x86-64: floats become integers by truncation, and what an integer cannot hold becomes what the processor yields. Where NumPy itself
+//! is of two minds (floats beyond the range of `uint32`, which its vector loops and the remainders of these convert differently) it is the vector loop's.
+
+mod conversions;
+mod dtype;
+mod kinds;
+
+use half::f16;
+use meta::data_type::Number;
+
+use self::conversions::half_to_double;
+pub(super) use self::dtype::Dtype;
+
+/// A number as NumPy calculates with it.
+pub(super) trait Num: Copy + 'static {
+    const SIZE: usize;
+
+    /// Reads a little-endian number; `bytes` are as many as it has.
+    fn load(bytes: &[u8]) -> Self;
+
+    /// Writes a little-endian number over as many bytes as it has.
+    fn store(self, bytes: &mut [u8]);
+
+    /// The same value in another type, as `astype` has it.
+    fn cast<T: Num>(self) -> T;
+
+    fn from_i64(value: i64) -> Self;
+    fn from_u64(value: u64) -> Self;
+    fn from_f64(value: f64) -> Self;
+
+    /// From a `float16`: as from a `float64`, unless NumPy has another way for it.
+    fn from_half(value: f16) -> Self {
+        Self::from_f64(half_to_double(value))
+    }
+
+    /// From a `float32`: as from a `float64`, unless NumPy has another way for it.
+    fn from_single(value: f32) -> Self {
+        Self::from_f64(value.into())
+    }
+
+    /// From a complex number: its real part, unless the type is complex too.
+    fn from_complex<P: Float>(real: P, _imaginary: P) -> Self {
+        real.cast()
+    }
+
+    /// `np.add`.
+    fn add(self, other: Self) -> Self;
+
+    /// `np.diff` of two: the second is subtracted.
+    fn diff(self, other: Self) -> Self;
+}
+
+/// A number that is no boolean.
+pub(super) trait Arithmetic: Num {
+    /// `np.multiply`.
+    fn multiply(self, other: Self) -> Self;
+
+    /// `np.around` without decimals: halves go to the even neighbour, and parts of complex numbers each by itself.
+    fn around(self) -> Self;
+}
+
+/// A number that can be divided: a floating-point number, or a complex one of two such parts.
+pub(super) trait Divisible: Arithmetic {
+    /// `np.divide`.
+    fn divide(self, other: Self) -> Self;
+}
+
+/// A floating-point number.
+pub(super) trait Float: Divisible + PartialOrd {
+    /// `np.abs`.
+    fn absolute(self) -> Self;
+}
+
+/// A boolean of one byte.
+#[derive(Clone, Copy)]
+pub(super) struct Bool(bool);
+
+/// A complex number of two parts.
+#[derive(Clone, Copy)]
+pub(super) struct Complex<T>(T, T);
+
+/// A `timedelta64`: an `int64`, of which the least is "not a time", and makes what is calculated with it likewise.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Duration(i64);
+
+/// Runs an expression with the type `$T` that a [`Number`] stands for.
+macro_rules! with_number {
+    ($number:expr, $T:ident => $run:expr) => {
+        match $number {
+            Number::Bool => {
+                type $T = super::numbers::Bool;
+                $run
+            }
+            Number::Int8 => {
+                type $T = i8;
+                $run
+            }
+            Number::Int16 => {
+                type $T = i16;
+                $run
+            }
+            Number::Int32 => {
+                type $T = i32;
+                $run
+            }
+            Number::Int64 => {
+                type $T = i64;
+                $run
+            }
+            Number::UInt8 => {
+                type $T = u8;
+                $run
+            }
+            Number::UInt16 => {
+                type $T = u16;
+                $run
+            }
+            Number::UInt32 => {
+                type $T = u32;
+                $run
+            }
+            Number::UInt64 => {
+                type $T = u64;
+                $run
+            }
+            Number::Float16 => {
+                type $T = half::f16;
+                $run
+            }
+            Number::Float32 => {
+                type $T = f32;
+                $run
+            }
+            Number::Float64 => {
+                type $T = f64;
+                $run
+            }
+            Number::Complex64 => {
+                type $T = super::numbers::Complex<f32>;
+                $run
+            }
+            Number::Complex128 => {
+                type $T = super::numbers::Complex<f64>;
+                $run
+            }
+        }
+    };
+}
+
+/// Runs an expression with the type `$T` of a number that is no boolean, or another for what is one.
+macro_rules! with_arithmetic {
+    ($number:expr, $T:ident => $run:expr, else $other:expr) => {
+        match $number {
+            Number::Int8 => {
+                type $T = i8;
+                $run
+            }
+            Number::Int16 => {
+                type $T = i16;
+                $run
+            }
+            Number::Int32 => {
+                type $T = i32;
+                $run
+            }
+            Number::Int64 => {
+                type $T = i64;
+                $run
+            }
+            Number::UInt8 => {
+                type $T = u8;
+                $run
+            }
+            Number::UInt16 => {
+                type $T = u16;
+                $run
+            }
+            Number::UInt32 => {
+                type $T = u32;
+                $run
+            }
+            Number::UInt64 => {
+                type $T = u64;
+                $run
+            }
+            Number::Float16 => {
+                type $T = half::f16;
+                $run
+            }
+            Number::Float32 => {
+                type $T = f32;
+                $run
+            }
+            Number::Float64 => {
+                type $T = f64;
+                $run
+            }
+            Number::Complex64 => {
+                type $T = super::numbers::Complex<f32>;
+                $run
+            }
+            Number::Complex128 => {
+                type $T = super::numbers::Complex<f64>;
+                $run
+            }
+            Number::Bool => $other,
+        }
+    };
+}
+
+/// Runs an expression with the type `$T` of a number that can be divided, or another for what is none.
+macro_rules! with_float {
+    ($number:expr, $T:ident => $run:expr, else $other:expr) => {
+        match $number {
+            Number::Float16 => {
+                type $T = half::f16;
+                $run
+            }
+            Number::Float32 => {
+                type $T = f32;
+                $run
+            }
+            Number::Float64 => {
+                type $T = f64;
+                $run
+            }
+            Number::Complex64 => {
+                type $T = super::numbers::Complex<f32>;
+                $run
+            }
+            Number::Complex128 => {
+                type $T = super::numbers::Complex<f64>;
+                $run
+            }
+            _ => $other,
+        }
+    };
+}
+
+pub(super) use {with_arithmetic, with_float, with_number};
+/// Converts little-endian elements as `astype` does.
+pub(super) fn cast(bytes: &[u8], from: Number, to: Number) -> Vec<u8> {
+    if from == to {
+        return bytes.to_vec();
+    }
+    with_number!(from, S => with_number!(to, T => map::<S, T>(bytes, Num::cast)))
+}
+
+/// Each little-endian element through a function.
+pub(super) fn map<S: Num, T: Num>(bytes: &[u8], mut each: impl FnMut(S) -> T) -> Vec<u8> {
+    let mut out = vec![0; bytes.len() / S::SIZE * T::SIZE];
+    for (from, to) in bytes.chunks_exact(S::SIZE).zip(out.chunks_exact_mut(T::SIZE)) {
+        each(S::load(from)).store(to);
+    }
+    out
+}
+
+/// Each little-endian element through a function, in its place.
+pub(super) fn update<T: Num>(bytes: &mut [u8], mut each: impl FnMut(T) -> T) {
+    for slot in bytes.chunks_exact_mut(T::SIZE) {
+        each(T::load(slot)).store(slot);
+    }
+}
+
+/// `np.result_type`: in which type NumPy calculates with two.
+pub(super) fn result_type(a: Number, b: Number) -> Number {
+    use Number::{Bool, Complex64, Complex128, Float16, Float32, Float64, Int8, Int16, Int32, Int64};
+    let complex = |number| matches!(number, Complex64 | Complex128);
+    // The float that a number needs, and the signed integer that an unsigned one needs.
+    let float = |number: Number| match number {
+        Bool | Number::Int8 | Number::UInt8 | Float16 => Float16,
+        Number::Int16 | Number::UInt16 | Float32 | Complex64 => Float32,
+        _ => Float64,
+    };
+    let signed = |number: Number| match number {
+        Number::UInt8 => Some(Int16),
+        Number::UInt16 => Some(Int32),
+        Number::UInt32 => Some(Int64),
+        Number::UInt64 => None,
+        signed => Some(signed),
+    };
+    let unsigned = |number| matches!(number, Number::UInt8 | Number::UInt16 | Number::UInt32 | Number::UInt64);
+    let is_float = |number| matches!(number, Float16 | Float32 | Float64);
+    let wider = |a: Number, b: Number| if a.size() >= b.size() { a } else { b };
+    match (a, b) {
+        _ if a == b => a,
+        (Bool, other) | (other, Bool) => other,
+        _ if complex(a) || complex(b) => match wider(float(a), float(b)) {
+            Float64 => Complex128,
+            _ => Complex64,
+        },
+        _ if is_float(a) || is_float(b) => wider(float(a), float(b)),
+        _ if unsigned(a) == unsigned(b) => wider(a, b),
+        _ => match (signed(a), signed(b)) {
+            (Some(a), Some(b)) => wider(wider(a, b), Int8),
+            _ => Float64,
+        },
+    }
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn float64_becomes_float16_in_one_step() {
+        let tiny = 2_f64.powi(-24);
+        let values = [
+            (1.0 + 2_f64.powi(-11) + 2_f64.powi(-40), 15361),
+            (1.0 + 2_f64.powi(-11), 15360),
+            (1.0 + 2_f64.powi(-11) - 2_f64.powi(-40), 15360),
+            (65519.99999, 31743),
+            (65520.0, 31744),
+            (1e300, 31744),
+            (tiny / 2.0, 0),
+            (tiny / 2.0 * (1.0 + 2_f64.powi(-40)), 1),
+            (tiny * 1.5, 2),
+            (-5e-324, 0x8000),
+        ];
+        for (value, bits) in values {
+            assert_eq!(double_to_half(value).to_bits(), bits, "{value}");
+        }
+    }
+
+    /// `np.result_type` of each two, in one order.
+    #[test]
+    fn types_meet_as_in_numpy() {
+        let names = "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16";
+        let table = [
+            "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16",
+            "i1 i1 i2 i4 i8 i2 i4 i8 f8 f2 f4 f8 c8 c16",
+            "i2 i2 i2 i4 i8 i2 i4 i8 f8 f4 f4 f8 c8 c16",
+            "i4 i4 i4 i4 i8 i4 i4 i8 f8 f8 f8 f8 c16 c16",
+            "i8 i8 i8 i8 i8 i8 i8 i8 f8 f8 f8 f8 c16 c16",
+            "u1 i2 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16",
+            "u2 i4 i4 i4 i8 u2 u2 u4 u8 f4 f4 f8 c8 c16",
+            "u4 i8 i8 i8 i8 u4 u4 u4 u8 f8 f8 f8 c16 c16",
+            "u8 f8 f8 f8 f8 u8 u8 u8 u8 f8 f8 f8 c16 c16",
+            "f2 f2 f4 f8 f8 f2 f4 f8 f8 f2 f4 f8 c8 c16",
+            "f4 f4 f4 f8 f8 f4 f4 f8 f8 f4 f4 f8 c8 c16",
+            "f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 f8 c16 c16",
+            "c8 c8 c8 c16 c16 c8 c8 c16 c16 c8 c8 c16 c8 c16",
+            "c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16",
+        ];
+        let numbers =
+            |names: &str| -> Vec<Number> { names.split(' ').map(|name| Dtype::parse(name).unwrap().number).collect() };
+        for (a, row) in numbers(names).into_iter().zip(table) {
+            for (b, expected) in numbers(names).into_iter().zip(numbers(row)) {
+                assert_eq!(result_type(a, b), expected, "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_dtypes() {
+        assert_eq!(
+            Dtype::parse(">f8").map(|dtype| (dtype.number, dtype.order())),
+            Some((Number::Float64, StoredOrder::Big))
+        );
+        for text in ["<i4", "|i4", "=i4", "i4", "int32"] {
+            assert_eq!(Dtype::parse(text), Some(Dtype::little(Number::Int32)), "{text}");
+        }
+        for text in ["", "<", "<<i4", "i3", "int33", "<U4", "|O", "é", "<M8[s]", ">>"] {
+            assert_eq!(Dtype::parse(text), None, "{text}");
+        }
+        let all = "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split(' ').map(|name| Dtype::parse(name).unwrap());
+        for dtype in all {
+            assert_eq!(dtype.data_type().unwrap().number(), Some(dtype.number));
+        }
+    }
+}
