@@ -75,7 +75,17 @@ enum Cells {
 /// Writes into a slab, keeping the lane that it wrote into last.
 pub(super) struct Brush<'a> {
     canvas: &'a Canvas,
-    held: Option<(usize, MutexGuard<'a, Lane>)>,
+    held: Option<Held<'a>>,
+}
+
+/// A lane that is written to.
+struct Held<'a> {
+    number: usize,
+    /// Its first element in the slab.
+    start: u64,
+    /// How many elements it has.
+    len: u64,
+    lane: MutexGuard<'a, Lane>,
 }
 
 /// Elements of a fixed size that stand at equal distances.
@@ -264,9 +274,9 @@ impl<'a> Brush<'a> {
 
     fn fill_lane(&mut self, out: u64, bytes: Bytes, elements: u64) -> Result<(), PlaceError> {
         self.lock(out)?;
-        let (_, lane) = self.held.as_mut().ok_or(PlaceError::Misplaced)?;
-        let Lane::Empty { permit } = &mut **lane else { return Err(PlaceError::Misplaced) };
-        **lane = Lane::Open { permit: permit.take(), cells: Cells::Whole(bytes), written: elements };
+        let held = self.held.as_mut().ok_or(PlaceError::Misplaced)?;
+        let Lane::Empty { permit } = &mut *held.lane else { return Err(PlaceError::Misplaced) };
+        *held.lane = Lane::Open { permit: permit.take(), cells: Cells::Whole(bytes), written: elements };
         Ok(())
     }
 
@@ -324,26 +334,29 @@ impl<'a> Brush<'a> {
     /// The lane that has an element, with its memory, and which of its elements it is.
     #[inline]
     fn hold(&mut self, out: u64) -> Result<(&mut Lane, u64), PlaceError> {
-        let (number, first) = self.lock(out)?;
-        let (_, lane) = self.held.as_mut().ok_or(PlaceError::Misplaced)?;
-        if let Lane::Empty { permit } = &mut **lane {
-            **lane = Lane::Open { permit: permit.take(), cells: self.canvas.cells(number), written: 0 };
+        // Dividing costs more than a short run does, and most runs go where the one before went.
+        let within = self.held.as_ref().and_then(|held| out.checked_sub(held.start).filter(|&first| first < held.len));
+        let first = match within {
+            Some(first) => first,
+            None => self.lock(out)?,
+        };
+        let held = self.held.as_mut().ok_or(PlaceError::Misplaced)?;
+        if let Lane::Empty { permit } = &mut *held.lane {
+            *held.lane = Lane::Open { permit: permit.take(), cells: self.canvas.cells(held.number), written: 0 };
         }
-        Ok((&mut **lane, first))
+        Ok((&mut *held.lane, first))
     }
 
-    /// Locks the lane that has an element; tells which lane, and which of its elements.
-    #[inline]
-    fn lock(&mut self, out: u64) -> Result<(usize, u64), PlaceError> {
+    /// Locks the lane that has an element; tells which of its elements it is.
+    fn lock(&mut self, out: u64) -> Result<u64, PlaceError> {
         let (number, first) = self.canvas.layout.lane_of(out);
+        let len = self.canvas.layout.len(number);
         let number = usize::try_from(number).map_err(|_| PlaceError::Misplaced)?;
-        if self.held.as_ref().is_none_or(|(held, _)| *held != number) {
-            // One lane is let go before another is waited for, so that no two brushes wait for each other.
-            self.held = None;
-            let lane = self.canvas.lanes.get(number).ok_or(PlaceError::Misplaced)?;
-            self.held = Some((number, lane.lock()));
-        }
-        Ok((number, first))
+        // One lane is let go before another is waited for, so that no two brushes wait for each other.
+        self.held = None;
+        let lane = self.canvas.lanes.get(number).ok_or(PlaceError::Misplaced)?.lock();
+        self.held = Some(Held { number, start: out.saturating_sub(first), len, lane });
+        Ok(first)
     }
 }
 

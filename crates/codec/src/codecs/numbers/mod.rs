@@ -302,7 +302,9 @@ pub(super) fn result_type(a: Number, b: Number) -> Number {
 }
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use meta::data_type::StoredOrder;
+
+    use super::{conversions::double_to_half, *};
 
     #[test]
     fn float64_becomes_float16_in_one_step() {
