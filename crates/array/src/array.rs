@@ -14,7 +14,7 @@ use crate::ArrayError;
 
 /// An array as it was at one commit. Clones are the same.
 #[derive(Clone, Debug)]
-pub struct Array(Arc<Inner>);
+pub(crate) struct Array(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -44,12 +44,12 @@ impl Array {
     }
 
     /// Its path.
-    pub fn path(&self) -> &NodePath {
+    pub(crate) fn path(&self) -> &NodePath {
         &self.0.path
     }
 
     /// What it is.
-    pub fn model(&self) -> &ArrayModel {
+    pub(crate) fn model(&self) -> &ArrayModel {
         &self.0.model
     }
 

@@ -19,7 +19,7 @@ use store::{Key, Prefix, Snapshot, StoreError, TransactionalStore, Version};
 use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::{Array, ArrayError, shared::Shared};
+use crate::{ArrayError, array::Array, shared::Shared};
 
 /// How many bytes of memory the nodes may take that are remembered.
 const REMEMBERED: u64 = 64 << 20;

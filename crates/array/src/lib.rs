@@ -1,6 +1,6 @@
 //! Arrays over a store: the way from a path and a selection to elements.
 //!
-//! [`Arrays::read`] does it all: it finds the node in whatever dialect it has ([`Arrays::open`]), applies the selection to its shape, plans
+//! [`Arrays::read`] does it all: it finds the node in whatever dialect it has, applies the selection to its shape, plans
 //! which chunks are concerned, and answers with a [`Reading`], for which nothing has been decoded yet. Its [`pieces`](Reading::pieces) are the
 //! elements in C order.
 //!
@@ -19,7 +19,6 @@ mod prepare;
 mod read;
 mod shared;
 
-pub use array::Array;
 pub use error::ArrayError;
 pub use options::Options;
 pub use read::{Meter, Reading, Work};
@@ -44,13 +43,11 @@ impl Arrays {
         Self(Arc::new(Shared::new(store, options)))
     }
 
-    /// The array at `path`; in `dialect` if only that is meant, else in the one that is preferred of those in which the path answers.
-    pub async fn open(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<Array, ArrayError> {
-        Ok(self.0.look(path, dialect).await?.array.clone())
-    }
-
-    /// Makes ready to read what `request` selects of the array at `path`, at most `limit` bytes of elements. What is selected of variable
-    /// length or of no size counts 16 bytes each; the former is bounded again when it is read. Nothing is decoded, and nothing but metadata is read.
+    /// Makes ready to read what `request` selects of the array at `path`; in `dialect` if only that is meant, else in the one that is
+    /// preferred of those in which the path answers. Nothing is decoded, and nothing but metadata is read.
+    ///
+    /// At most `limit` bytes of elements may be selected. Elements of variable length or of no size count 16 bytes each; the former are
+    /// bounded again when they are read.
     pub async fn read(
         &self,
         path: &NodePath,

@@ -33,6 +33,16 @@ impl Default for Options {
 }
 
 impl Options {
+    /// How many bytes of memory the plan of one reading may take, and the documents that it is found in.
+    pub(crate) fn plan_memory(&self) -> u64 {
+        self.memory / 4
+    }
+
+    /// How many bytes of memory one reading may take beside its plan.
+    pub(crate) fn reading_memory(&self) -> u64 {
+        self.memory - self.plan_memory()
+    }
+
     /// How many bytes of memory the decoding of one chunk may take.
     pub(crate) fn chunk_memory(&self) -> u64 {
         self.memory / 2

@@ -12,7 +12,8 @@ use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::{
-    Array, ArrayError,
+    ArrayError,
+    array::Array,
     plan::{Edge, PickedPoint, Picks},
     shared::Shared,
 };
@@ -23,13 +24,11 @@ const FINGERPRINTED: usize = 100_000;
 /// What an element of variable length, or of no size, counts in the size of a selection.
 const NOMINAL: u128 = 16;
 
-/// What a chunk takes while its array is read: its key, several times, and its place in the snapshot.
+/// What a chunk takes while its array is read: its key, several times, and its place in the snapshot. A point takes as much: its
+/// coordinates, in the request, in the plan, and in that of its chunk.
 const PER_CHUNK: u64 = 512;
 
-/// What a point takes: its coordinates, in the request, the plan, and the plan of its chunk.
-const PER_POINT: u64 = 512;
-
-/// Up to so many chunks and points are planned where the request is, without a reservation of memory.
+/// Up to so many chunks or points are planned where the request is, without a reservation of memory.
 const LIGHT: u64 = 1024;
 
 /// A request that was applied to an array.
@@ -52,18 +51,27 @@ impl Prepared {
     ) -> Result<Self, ArrayError> {
         let resolved = Arc::new(request.resolve(&array.model().shape)?);
         check_size(array, &resolved, limit)?;
-        let (chunks, points) = (most_chunks(array, &resolved), points(&resolved));
-        let Some(chunks) = u64::try_from(chunks).ok().filter(|&chunks| chunks <= shared.options.chunks) else {
-            return Err(ArrayError::TooManyChunks { chunks, limit: shared.options.chunks });
+        let most = most_chunks(array, &resolved);
+        // A plan takes a part of the memory at the most, so that there is some left to read what it plans.
+        let planned = shared.options.plan_memory() / PER_CHUNK;
+        let allowed = match &*resolved {
+            // Many points may be in one chunk, which is known only when they are planned.
+            Resolved::Points(_) => planned,
+            Resolved::Region(_) | Resolved::Stack(_) => planned.min(shared.options.chunks),
         };
-        if chunks.max(points) <= LIGHT {
+        let Some(chunks) = u64::try_from(most).ok().filter(|&chunks| chunks <= allowed) else {
+            return Err(ArrayError::TooManyChunks { chunks: most, limit: allowed });
+        };
+        if chunks <= LIGHT {
             let keys = keys(array, &resolved);
             return Ok(Self { resolved, keys, memory: None });
         }
-        let bytes = chunks.saturating_mul(PER_CHUNK).saturating_add(points.saturating_mul(PER_POINT));
-        let memory = shared.admit(bytes).await?;
+        let memory = shared.admit(chunks.saturating_mul(PER_CHUNK)).await?;
         let (array, selected) = (array.clone(), resolved.clone());
         let keys = spawn_blocking(move || keys(&array, &selected)).await.map_err(|_| ArrayError::Stopped)?;
+        if keys.len() as u64 > shared.options.chunks {
+            return Err(ArrayError::TooManyChunks { chunks: keys.len() as u128, limit: shared.options.chunks });
+        }
         Ok(Self { resolved, keys, memory: Some(memory) })
     }
 
@@ -123,13 +131,6 @@ fn most_chunks(array: &Array, resolved: &Resolved) -> u128 {
         Resolved::Region(region) => most(region),
         Resolved::Stack(regions) => regions.iter().map(most).fold(0, u128::saturating_add),
         Resolved::Points(points) => points.len as u128,
-    }
-}
-
-fn points(resolved: &Resolved) -> u64 {
-    match resolved {
-        Resolved::Points(points) => points.len as u64,
-        Resolved::Region(_) | Resolved::Stack(_) => 0,
     }
 }
 

@@ -25,8 +25,9 @@ pub(crate) struct Shared {
     pub(crate) cache: ChunkCache,
     /// The arrays that were found, so that documents are parsed once for each version.
     pub(crate) found: Found,
-    /// Permits for memory, in [`UNIT`]s.
-    pub(crate) memory: Arc<Semaphore>,
+    /// Permits for memory, in [`UNIT`]s, and how many there are.
+    memory: Arc<Semaphore>,
+    units: u32,
     /// One permit for each thread that decodes: two for each core, so that none is idle while a permit goes from one to the next.
     pub(crate) decoders: Arc<Semaphore>,
 }
@@ -34,13 +35,14 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(store: Arc<dyn TransactionalStore>, options: Options) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-        let units = usize::try_from(options.memory / UNIT).unwrap_or(usize::MAX).min(u32::MAX as usize);
+        let units = u32::try_from(options.memory / UNIT).unwrap_or(u32::MAX);
         Self {
             store,
             options,
             cache: ChunkCache::new(options.cache),
             found: Found::default(),
-            memory: Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS))),
+            memory: Arc::new(Semaphore::new((units as usize).min(Semaphore::MAX_PERMITS))),
+            units,
             decoders: Arc::new(Semaphore::new(cores.saturating_mul(2))),
         }
     }
@@ -54,7 +56,8 @@ impl Shared {
 
     /// A reservation of memory, waited for with patience.
     pub(crate) async fn admit(&self, bytes: u64) -> Result<OwnedSemaphorePermit, ArrayError> {
-        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
+        // What takes more than there is gets all of it.
+        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(self.units);
         if let Ok(permit) = self.memory.clone().try_acquire_many_owned(units) {
             return Ok(permit);
         }

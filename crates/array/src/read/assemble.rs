@@ -208,12 +208,12 @@ impl Share {
         let assembly = options
             .assembly
             .min(slabs.largest_two().saturating_mul(size.saturating_add(size / 8)).saturating_add(UNIT * 64));
-        let room = options.memory.saturating_sub(assembly);
+        let room = options.reading_memory().saturating_sub(assembly);
         let parallel =
             usize::try_from(room / 2 / job.max(1)).unwrap_or(usize::MAX).clamp(1, options.parallelism.max(1));
         let jobs = source.chunks.clamp(1, parallel as u64);
         // A single job that is larger than the room has failed, or will, with an error that says so.
-        let total = assembly.saturating_add(job.saturating_mul(jobs)).min(options.memory);
+        let total = assembly.saturating_add(job.saturating_mul(jobs)).min(options.reading_memory());
         Ok(Self { assembly, parallel, total })
     }
 }

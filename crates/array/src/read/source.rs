@@ -10,7 +10,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{feed::Part, job::timed, lanes::SLOT, meter::Meter};
 use crate::{
-    Array, ArrayError,
+    ArrayError,
+    array::Array,
     cache::{CacheKey, Cached, ChunkCache, Kind},
     plan::Picks,
     prepare::Prepared,
