@@ -35,7 +35,7 @@ impl Default for Options {
 impl Options {
     /// How many bytes of memory the plan of one reading may take, and the documents that it is found in.
     pub(crate) fn plan_memory(&self) -> u64 {
-        self.memory / 4
+        self.memory / 2
     }
 
     /// How many bytes of memory one reading may take beside its plan.
