@@ -39,7 +39,7 @@ fn what_zarr_python_writes() {
     assert_eq!(array.fill_value, f32::NAN.to_le_bytes());
     assert_eq!(array.grid, ChunkGrid::regular(&[2, 3]).unwrap());
     assert_eq!((array.chunk_keys.form, array.chunk_keys.separator), (ChunkKeyForm::Default, Separator::Slash));
-    let expected = [r#"bytes {"endian":"little"}"#, r#"zstd {"checksum":false,"level":0}"#];
+    let expected = [r#"bytes {"endian":"little"}"#, r#"zstd {"level":0,"checksum":false}"#];
     assert_eq!(chain(&array.codecs), expected);
     assert_eq!(array.dimension_names, [Some("x".to_owned()), None]);
     assert_eq!(Value::Object(array.document), base());
