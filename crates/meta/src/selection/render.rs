@@ -12,7 +12,7 @@ impl ReadRequest {
     /// use meta::selection::ReadRequest;
     ///
     /// let request = ReadRequest::from(select![0..10; 2, [1, 5, 9]]);
-    /// assert_eq!(request.to_json(), br#"{"select":[{"start":0,"step":2,"stop":10},[1,5,9]]}"#);
+    /// assert_eq!(request.to_json(), br#"{"select":[{"start":0,"stop":10,"step":2},[1,5,9]]}"#);
     /// ```
     pub fn to_json(&self) -> Vec<u8> {
         let (name, value) = match self {
