@@ -6,7 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use meta::selection::{ReadRequest, Region, Resolved};
+use codec::Access;
+use meta::{
+    grid::ChunkGrid,
+    selection::{ReadRequest, Region, Resolved},
+};
 use store::{Key, Snapshot, StoreError};
 use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
 use xxhash_rust::xxh3::Xxh3;
@@ -51,7 +55,7 @@ impl Prepared {
     ) -> Result<Self, ArrayError> {
         let resolved = Arc::new(request.resolve(&array.model().shape)?);
         check_size(array, &resolved, limit)?;
-        let most = most_chunks(array, &resolved);
+        let most = most_pieces(array.grid(), &resolved);
         // A plan takes a part of the memory at the most, so that there is some left to read what it plans.
         let planned = shared.options.plan_memory() / PER_CHUNK;
         let allowed = match &*resolved {
@@ -73,6 +77,19 @@ impl Prepared {
             return Err(ArrayError::TooManyChunks { chunks: keys.len() as u128, limit: shared.options.chunks });
         }
         Ok(Self { resolved, keys, memory: Some(memory) })
+    }
+
+    /// At most how many bytes are decoded, of shards only what their inner chunks have that are concerned.
+    pub(crate) fn decoded_len(&self, array: &Array) -> Result<u128, ArrayError> {
+        let Some(chain) = array.largest_chain()? else { return Ok(0) };
+        let (chunks, chunk) = match chain.access() {
+            Access::Shard(sharding) => {
+                let pieces = sharding.inner_grid().map_or(u128::MAX, |grid| most_pieces(&grid, &self.resolved));
+                (pieces, sharding.inner().array().fixed_len())
+            }
+            Access::Whole | Access::Elements(_) => (self.keys.len() as u128, chain.array().fixed_len()),
+        };
+        Ok(chunks.saturating_mul(u128::from(chunk.unwrap_or(0))))
     }
 
     /// The shape of the result.
@@ -125,8 +142,8 @@ fn check_size(array: &Array, resolved: &Resolved, limit: u64) -> Result<(), Arra
     Err(ArrayError::SelectionTooLarge { size, limit, smaller })
 }
 
-fn most_chunks(array: &Array, resolved: &Resolved) -> u128 {
-    let most = |region: &Region| Picks::of(region).map_or(0, |picks| picks.most_pieces(array.grid()));
+fn most_pieces(grid: &ChunkGrid, resolved: &Resolved) -> u128 {
+    let most = |region: &Region| Picks::of(region).map_or(0, |picks| picks.most_pieces(grid));
     match resolved {
         Resolved::Region(region) => most(region),
         Resolved::Stack(regions) => regions.iter().map(most).fold(0, u128::saturating_add),

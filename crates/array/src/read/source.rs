@@ -41,8 +41,7 @@ impl Source {
         prepared: &mut Prepared,
     ) -> Result<Self, ArrayError> {
         let chunks = prepared.keys.len() as u64;
-        let decoded = array.largest_chain()?.and_then(|chain| chain.array().fixed_len()).unwrap_or(0);
-        let caching = decoded.saturating_mul(chunks) <= shared.cache.capacity() / 4;
+        let caching = prepared.decoded_len(&array)? <= u128::from(shared.cache.capacity() / 4);
         Ok(Self { array, snapshot, shared, meter: Meter::default(), chunks, caching, _memory: prepared.memory.take() })
     }
 
