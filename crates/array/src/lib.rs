@@ -70,7 +70,7 @@ impl Arrays {
             if sighting.documents.are_in(&*snapshot)? {
                 let mut prepared = prepared?;
                 let fingerprint = prepared.fingerprint(array, &*snapshot)?;
-                let shape = prepared.shape();
+                let shape = prepared.resolved.shape();
                 let source = Source::new(array.clone(), snapshot, self.0.clone(), &mut prepared)?;
                 source.meter.planned(start.elapsed());
                 return Ok(Reading { source: Arc::new(source), prepared, shape, fingerprint });

@@ -92,11 +92,6 @@ impl Prepared {
         Ok(chunks.saturating_mul(u128::from(chunk.unwrap_or(0))))
     }
 
-    /// The shape of the result.
-    pub(crate) fn shape(&self) -> Vec<u64> {
-        shape_of(&self.resolved)
-    }
-
     /// A number that is another one whenever the metadata, the selection or any chunk concerned is another; `None` where there are too many.
     pub(crate) fn fingerprint(&self, array: &Array, snapshot: &dyn Snapshot) -> Result<Option<u128>, StoreError> {
         if self.keys.len() > FINGERPRINTED {
@@ -113,19 +108,8 @@ impl Prepared {
     }
 }
 
-fn shape_of(resolved: &Resolved) -> Vec<u64> {
-    match resolved {
-        Resolved::Region(region) => region.shape(),
-        Resolved::Points(points) => vec![points.len as u64],
-        Resolved::Stack(regions) => {
-            let inner = regions.first().map(Region::shape).unwrap_or_default();
-            [regions.len() as u64].into_iter().chain(inner).collect()
-        }
-    }
-}
-
 fn check_size(array: &Array, resolved: &Resolved, limit: u64) -> Result<(), ArrayError> {
-    let extents = shape_of(resolved);
+    let extents = resolved.shape();
     let empty = extents.contains(&0);
     let elements = extents.into_iter().fold(1_u128, |product, extent| product.saturating_mul(u128::from(extent)));
     let per_element =

@@ -23,7 +23,7 @@ use super::{
     buffers::{Buffers, Retained},
     feed::Feed,
     job::{Job, Painting},
-    lanes::{Canvas, Layout, PlaceError, SLOT},
+    lanes::{Canvas, Layout, PlaceError},
     place::Strides,
 };
 use crate::{
@@ -203,7 +203,7 @@ impl Share {
     fn of(source: &Source, slabs: &Slabs) -> Result<Self, ArrayError> {
         let options = &source.shared.options;
         let job = source.array.largest_chain()?.map_or(SMALL_JOB, |chain| job_memory(source, &chain));
-        let size = source.array.model().data_type.fixed_size().map_or(SLOT, |size| size as u64);
+        let size = source.per_element();
         // Each lane is counted in whole units.
         let assembly = options
             .assembly
@@ -267,8 +267,7 @@ async fn feed(
 
 fn layout(source: &Source, slab: &Slab) -> Layout {
     let model = source.array.model();
-    let size = model.data_type.fixed_size().map_or(SLOT, |size| size as u64);
-    Layout::new(&slab.extents, size, |axis| match model.grid.dimensions().get(axis) {
+    Layout::new(&slab.extents, source.per_element(), |axis| match model.grid.dimensions().get(axis) {
         Some(DimensionGrid::Regular { length }) => *length,
         _ => 1,
     })

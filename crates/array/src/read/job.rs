@@ -1,6 +1,6 @@
 //! Fetching, decoding, and putting into place.
 
-use std::{ops::Range, sync::Arc, time::Instant};
+use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use codec::{Access, Chain, CodecError, Elements};
@@ -251,13 +251,6 @@ impl Painting {
         let fill = place::Source::Fill(&source.array.model().fill_value);
         place::place(&self.canvas, &self.strides, picks, fill).map_err(|error| source.misplaced(error))
     }
-}
-
-/// How long something took.
-pub(super) fn timed<T>(work: impl FnOnce() -> T) -> (T, std::time::Duration) {
-    let start = Instant::now();
-    let result = work();
-    (result, start.elapsed())
 }
 
 impl Source {

@@ -90,8 +90,7 @@ impl Reading {
     /// Nothing is read before it is polled. When it is dropped, what is being decoded is finished and no more is begun.
     pub fn pieces(self) -> impl Stream<Item = Result<Elements, ArrayError>> + Send + 'static {
         let options = &self.source.shared.options;
-        let size = self.source.array.model().data_type.fixed_size().map_or(lanes::SLOT, |size| size as u64);
-        let most = options.assembly / 2 / size.max(1);
+        let most = options.assembly / 2 / self.source.per_element().max(1);
         let slabs = Slabs::new(self.prepared.resolved, self.source.array.grid().clone(), most);
         assemble::pieces(self.source, slabs)
     }

@@ -8,7 +8,7 @@ use store::{ByteRange, Key, Snapshot};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{feed::Part, job::timed, lanes::SLOT, meter::Meter};
+use super::{feed::Part, lanes::SLOT, meter::Meter};
 use crate::{
     ArrayError,
     array::Array,
@@ -68,8 +68,9 @@ impl Source {
 
     /// Decodes something, and counts it.
     pub(super) fn metered<T>(&self, decode: impl FnOnce() -> T) -> T {
-        let (result, took) = timed(decode);
-        self.meter.decoded(took);
+        let start = Instant::now();
+        let result = decode();
+        self.meter.decoded(start.elapsed());
         result
     }
 
@@ -115,8 +116,12 @@ impl Source {
 
     /// How many bytes of an answer these elements have.
     pub(super) fn bytes_of(&self, picks: &Picks) -> u64 {
-        let size = self.array.model().data_type.fixed_size().map_or(SLOT, |size| size as u64);
-        picks.len().saturating_mul(size)
+        picks.len().saturating_mul(self.per_element())
+    }
+
+    /// How many bytes of memory an element takes in an answer; of variable length, without its own.
+    pub(super) fn per_element(&self) -> u64 {
+        self.array.model().data_type.fixed_size().map_or(SLOT, |size| size as u64)
     }
 
     /// Fails where a chunk is too large to be decoded at all.
