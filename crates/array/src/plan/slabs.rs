@@ -38,14 +38,7 @@ impl Slabs {
 
     /// At most how many elements two slabs have that follow each other.
     pub(crate) fn largest_two(&self) -> u64 {
-        let sum = |regions: &[Region]| {
-            regions.iter().fold(0_u64, |sum, region| sum.saturating_add(region.elements().unwrap_or(u64::MAX)))
-        };
-        let elements = match &*self.resolved {
-            Resolved::Region(region) => sum(std::slice::from_ref(region)),
-            Resolved::Points(points) => points.len as u64,
-            Resolved::Stack(regions) => sum(regions),
-        };
+        let elements = self.resolved.elements().unwrap_or(u64::MAX);
         elements.min(self.most.saturating_mul(2))
     }
 
