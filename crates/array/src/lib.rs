@@ -13,15 +13,22 @@ mod array;
 mod cache;
 mod error;
 mod find;
+mod hierarchy;
 mod options;
 mod plan;
 mod prepare;
 mod read;
 mod shared;
+mod write;
 
 pub use error::ArrayError;
+pub use hierarchy::{
+    Conversion, ConversionReport, Declaration, Declared, Depth, Effect, Existing, FoundNode, Hierarchies, Linked,
+    Losses, NodeError,
+};
 pub use options::Options;
 pub use read::{Meter, Reading, Work};
+pub use write::{Append, Incoming, RegionWrite, WriteError, WriteReport};
 
 use std::{sync::Arc, time::Instant};
 
@@ -41,6 +48,11 @@ impl Arrays {
     /// The arrays of `store`.
     pub fn new(store: Arc<dyn TransactionalStore>, options: Options) -> Self {
         Self(Arc::new(Shared::new(store, options)))
+    }
+
+    /// The hierarchies that the arrays are in.
+    pub fn hierarchies(&self) -> Hierarchies {
+        Hierarchies(self.0.clone())
     }
 
     /// Makes ready to read what `request` selects of the array at `path`; in `dialect` if only that is meant, else in the one that is

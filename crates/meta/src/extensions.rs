@@ -13,6 +13,17 @@ pub struct Extension {
     pub must_understand: bool,
 }
 
+/// Another node that an extension of a group names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// The extension's name.
+    pub extension: String,
+    /// Where in the group's node document it is named: a JSON pointer.
+    pub pointer: String,
+    /// The path that it names, from the group on.
+    pub path: String,
+}
+
 /// The extensions that are understood. These are ZEP 10's examples that tell something of a node, or of how it is to be written, and
 /// leave its elements what they are.
 static UNDERSTOOD: &[&str] =

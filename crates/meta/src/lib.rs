@@ -9,6 +9,7 @@
 
 pub mod chunk_keys;
 pub mod codecs;
+pub mod convert;
 pub mod data_type;
 mod dialect;
 pub mod documents;
@@ -16,9 +17,11 @@ pub mod extensions;
 pub mod grid;
 pub mod limits;
 mod model;
+pub mod names;
 mod path;
 pub mod selection;
 mod text;
+pub mod zom;
 
 pub use dialect::{Dialect, DialectError};
 pub use model::ArrayModel;

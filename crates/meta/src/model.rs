@@ -12,7 +12,7 @@ use crate::{
 pub struct ArrayModel {
     /// Which dialect its document is of.
     pub dialect: Dialect,
-    /// The extent of each dimension; at most [`MAX_RANK`](crate::limits::MAX_RANK) of at most [`MAX_EXTENT`](crate::limits::MAX_EXTENT).
+    /// The extent of each dimension as it is stored; at most [`MAX_RANK`](crate::limits::MAX_RANK) of at most [`MAX_EXTENT`](crate::limits::MAX_EXTENT).
     pub shape: Vec<u64>,
     /// The type of the elements.
     pub data_type: DataType,
@@ -33,6 +33,21 @@ pub struct ArrayModel {
     pub attributes: Map<String, Value>,
     /// The extensions (ZEP 10) that the document names, all of them known or not to be understood.
     pub extensions: Vec<Extension>,
+    /// Where the view that the array is begins, one index per dimension: all 0 but with the extension `example.offset`. What is selected, and every shape that people
+    /// see, is that of the view: [`view_shape`](Self::view_shape).
+    pub origin: Vec<u64>,
     /// The document as it was read, with whatever else it has.
     pub document: Map<String, Value>,
+}
+
+impl ArrayModel {
+    /// The extent of each dimension as people see it: what is stored from the [origin](Self::origin) on.
+    pub fn view_shape(&self) -> Vec<u64> {
+        self.shape.iter().zip(&self.origin).map(|(extent, origin)| extent.saturating_sub(*origin)).collect()
+    }
+
+    /// Whether an extension says that chunks which are full of the fill value are not stored; where none does, that is for the server to decide.
+    pub fn skips_empty_chunks(&self) -> bool {
+        todo!()
+    }
 }

@@ -126,6 +126,7 @@ pub fn array(document: &[u8], path: &str) -> Result<ArrayModel, DocumentError> {
         dialect: Dialect::Draft,
         dimension_names: parts::xarray_names(&attributes, shape.len()),
         fill_value: parts::fill_value(&root.required("fill_value")?, &element, Dialect::Draft, &byte_order)?,
+        origin: vec![0; shape.len()],
         shape,
         data_type: element,
         grid: parts::regular(&grid, &chunk_shape)?,

@@ -13,8 +13,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::{Dialect, NodePath, extensions::Extension};
+use crate::{
+    Dialect, NodePath,
+    extensions::{Extension, Link},
+};
 
+mod change;
 pub mod draft;
 mod error;
 mod json;
@@ -24,7 +28,9 @@ mod place;
 mod tests;
 pub mod v2;
 pub mod v3;
+pub mod write;
 
+pub use change::{ChangeError, Changes, ElementsChange};
 pub use error::{DocumentError, Feature};
 use place::Place;
 
@@ -49,6 +55,13 @@ pub struct Consolidated {
     /// The documents by the keys that they have below the prefix of the group, such as `a/b/.zarray` or `a/b/zarr.json`. They are
     /// objects that have not been looked into.
     pub documents: BTreeMap<String, Map<String, Value>>,
+}
+
+impl GroupModel {
+    /// The arrays below that the group's extensions name: levels of a pyramid, arrays on slow storage.
+    pub fn links(&self) -> Vec<Link> {
+        todo!()
+    }
 }
 
 impl Consolidated {

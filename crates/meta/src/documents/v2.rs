@@ -40,6 +40,7 @@ pub fn array(zarray: &[u8], zattrs: Option<&[u8]>) -> Result<ArrayModel, Documen
     Ok(ArrayModel {
         dialect: Dialect::V2,
         dimension_names: parts::xarray_names(&attributes, shape.len()),
+        origin: vec![0; shape.len()],
         shape,
         data_type,
         fill_value,

@@ -77,6 +77,7 @@ fn array(document: Value) -> Result<ArrayModel, DocumentError> {
     Ok(ArrayModel {
         dialect: Dialect::V3,
         dimension_names: dimension_names(root.member_or_null("dimension_names")?, shape.len())?,
+        origin: vec![0; shape.len()],
         shape,
         data_type,
         fill_value,

@@ -1,0 +1,206 @@
+//! Hierarchies: what nodes there are, and changing that.
+
+pub(crate) mod documents;
+mod error;
+
+pub use error::NodeError;
+
+use std::sync::Arc;
+
+use meta::{
+    Dialect, NodePath,
+    convert::Loss,
+    documents::Changes,
+    extensions::Link,
+    zom::{Difference, Zom},
+};
+use store::{Precondition, Version};
+
+use crate::shared::Shared;
+
+/// The hierarchies of a store. Clones share its caches.
+///
+/// Changes of structure come one after the other. Each is one commit, with the consolidated metadata above it, and with the documents that a node has in other dialects.
+#[derive(Clone, Debug)]
+pub struct Hierarchies(pub(crate) Arc<Shared>);
+
+/// How deep a node is looked into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// So many levels below it; with 0 its members are not told.
+    Levels(u32),
+    /// All.
+    All,
+}
+
+/// A node that was found, as of one commit.
+#[derive(Clone, Debug)]
+pub struct FoundNode {
+    /// Its path.
+    pub path: NodePath,
+    /// In which dialect it is stored.
+    pub dialect: Dialect,
+    /// Whether it is a group because there are nodes below it, and for no other reason.
+    pub implicit: bool,
+    /// Another one whenever its own documents are others; `None` for an implicit group.
+    pub version: Option<Version>,
+    /// What it is.
+    pub zom: Zom,
+    /// The children that are of another dialect, by path: these are not among the members. Empty where they were asked for as one dialect, since they are then.
+    pub other: Vec<(NodePath, Dialect)>,
+    /// What the ZOM does not say because it is of another dialect, with the path of the node.
+    pub losses: Vec<(NodePath, Loss)>,
+    /// The arrays that extensions of the group name, each with whether there is one.
+    pub links: Vec<(Link, Linked)>,
+}
+
+/// What is at the path that an extension names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Linked {
+    /// An array.
+    Array,
+    /// A group, or nothing.
+    Missing,
+}
+
+/// How a tree is declared.
+#[derive(Clone, Debug, Default)]
+pub struct Declaration {
+    /// In which dialect it is stored; where none is said, that of the node that is there, else that of the hierarchy around it, else that of the ZOM.
+    pub dialect: Option<Dialect>,
+    /// What becomes of a node that is there and differs.
+    pub existing: Existing,
+    /// Must hold of the node's version.
+    pub condition: Precondition,
+    /// What happens where the dialect cannot say all that the ZOM says.
+    pub losses: Losses,
+}
+
+/// What becomes of a node that is there and differs from what is declared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and the declaration fails with the differences.
+    #[default]
+    Keep,
+    /// It is replaced, with everything below it. Chunks of arrays stay where the array at the same path is declared with the same document but for attributes and names of dimensions.
+    Replace,
+}
+
+/// What happens where something would be lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Losses {
+    /// It fails, and tells what.
+    #[default]
+    Refuse,
+    /// It is lost, and told.
+    Accept,
+}
+
+/// What a declaration did.
+#[derive(Clone, Debug)]
+pub struct Declared {
+    /// What it did.
+    pub effect: Effect,
+    /// The node as it is now, with all that is below it.
+    pub node: FoundNode,
+}
+
+/// What a declaration did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The node was not there.
+    Created,
+    /// It was there and equal; nothing was changed.
+    Equal,
+    /// It was there and was replaced.
+    Replaced,
+}
+
+/// A conversion.
+#[derive(Clone, Debug)]
+pub struct Conversion {
+    /// Into which dialect.
+    pub to: Dialect,
+    /// Where to; `None` for the same place: documents over the same chunks.
+    pub target: Option<NodePath>,
+    /// What happens where the dialect cannot say everything.
+    pub losses: Losses,
+}
+
+/// What a conversion did.
+#[derive(Clone, Debug)]
+pub struct ConversionReport {
+    /// How many nodes were converted.
+    pub nodes: u64,
+    /// How many chunks were copied.
+    pub chunks: u64,
+    /// What was lost, with the path of the node.
+    pub losses: Vec<(NodePath, Loss)>,
+}
+
+impl Hierarchies {
+    /// The node at a path; in `dialect` if only that is meant. With `mapped` its structure, whatever it is stored as, is told by that dialect's model.
+    pub async fn node(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        depth: Depth,
+        mapped: Option<Dialect>,
+    ) -> Result<FoundNode, NodeError> {
+        let _ = (path, dialect, depth, mapped);
+        todo!()
+    }
+
+    /// Declares a tree at a path: creates it in one commit, with the groups above it where the dialect wants them.
+    pub async fn declare(&self, path: &NodePath, zom: &Zom, declaration: &Declaration) -> Result<Declared, NodeError> {
+        let _ = (path, zom, declaration);
+        todo!()
+    }
+
+    /// Where the hierarchy at a path differs from a ZOM, at most `limit` places.
+    pub async fn compare(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        zom: &Zom,
+        limit: usize,
+    ) -> Result<Vec<Difference>, NodeError> {
+        let _ = (path, dialect, zom, limit);
+        todo!()
+    }
+
+    /// Changes what is said of a node: attributes, and of an array its shape and the names of its dimensions. Chunks that a smaller shape leaves outside are erased in the same commit;
+    /// a chunk at the edge keeps what it has beyond the new shape, as with other writers of Zarr.
+    pub async fn patch(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        changes: &Changes,
+        condition: &Precondition,
+    ) -> Result<FoundNode, NodeError> {
+        let _ = (path, dialect, changes, condition);
+        todo!()
+    }
+
+    /// Erases a node and all below it, metadata first; how many keys.
+    pub async fn erase(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        condition: &Precondition,
+    ) -> Result<u64, NodeError> {
+        let _ = (path, dialect, condition);
+        todo!()
+    }
+
+    /// Converts a hierarchy.
+    pub async fn convert(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        conversion: &Conversion,
+    ) -> Result<ConversionReport, NodeError> {
+        let _ = (path, dialect, conversion);
+        todo!()
+    }
+}
