@@ -85,7 +85,22 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         | ProblemType::UnsupportedMediaType
         | ProblemType::InvalidMetadata
         | ProblemType::UndecodableChunk
-        | ProblemType::UnsupportedNode => remote(refusal),
+        | ProblemType::UnsupportedNode
+        | ProblemType::InvalidZom
+        | ProblemType::InvalidNodeName
+        | ProblemType::InvalidPatch
+        | ProblemType::InvalidBody
+        | ProblemType::UnfitBody
+        | ProblemType::InvalidElement
+        | ProblemType::NodeDiffers
+        | ProblemType::BelowArray
+        | ProblemType::OtherDialect
+        | ProblemType::ShapeChanged
+        | ProblemType::TooManyNodes
+        | ProblemType::TooManyChanges
+        | ProblemType::Lossy
+        | ProblemType::Inconvertible
+        | ProblemType::UnencodableChunk => remote(refusal),
     }
 }
 

@@ -250,7 +250,10 @@ impl From<QueryError> for Refusal {
         let (kind, parameter, known) = match error {
             QueryError::Unknown { name, known } => (ProblemType::UnknownParameter, name, texts(known)),
             QueryError::Repeated { name, known } => (ProblemType::RepeatedParameter, name.to_owned(), texts(known)),
-            QueryError::Missing { name, known } => (ProblemType::MissingParameter, name.to_owned(), texts(known)),
+            QueryError::Missing { names, known } => {
+                let first = names.first().copied().unwrap_or_default();
+                (ProblemType::MissingParameter, first.to_owned(), texts(known))
+            }
             QueryError::Invalid { name, .. } => (ProblemType::InvalidParameter, name.to_owned(), None),
             QueryError::UnknownListing { .. } => {
                 (ProblemType::UnknownListing, wire::query::LIST.to_owned(), texts(&["dir", "keys"]))

@@ -18,6 +18,8 @@ pub const SHAPE: HeaderName = HeaderName::from_static("zarr-shape");
 pub const DIMENSION_NAMES: HeaderName = HeaderName::from_static("zarr-dimension-names");
 /// The dialect of the node that answered: `v2`, `v3` or `draft`.
 pub const DIALECT: HeaderName = HeaderName::from_static("zarr-dialect");
+/// How many things an answer does not say of a node, since it is that of another dialect; not there where it is none.
+pub const LOSSES: HeaderName = HeaderName::from_static("zarr-losses");
 /// How long the parts of answering took, in milliseconds, as in the W3C's Server Timing.
 pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
@@ -27,6 +29,10 @@ pub const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stre
 pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// The media type of listings with one JSON document per line.
 pub const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
+/// The media type of JSON Schemas.
+pub const SCHEMA_JSON: HeaderValue = HeaderValue::from_static("application/schema+json");
+/// The media type of merge patches (RFC 7396).
+pub const MERGE_PATCH_JSON: HeaderValue = HeaderValue::from_static("application/merge-patch+json");
 /// The media type of problem documents.
 pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 

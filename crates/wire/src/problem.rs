@@ -3,6 +3,8 @@
 use http::StatusCode;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::node::{Difference, Loss, Violation};
+
 /// What the `type` of every problem begins with.
 pub const TYPE_BASE: &str = "https://zarrd.dev/problems/";
 
@@ -52,7 +54,7 @@ problem_types! {
     UnknownParameter = "unknown-parameter", BAD_REQUEST, "There is no such query parameter here";
     /// A query parameter that is there twice; `parameter` names it.
     RepeatedParameter = "repeated-parameter", BAD_REQUEST, "A query parameter is there twice";
-    /// A query parameter that has to be there; `parameter` names it, `known` those that there are.
+    /// A query parameter that has to be there, or one of several; `parameter` names the first of them, `known` those that there are.
     MissingParameter = "missing-parameter", BAD_REQUEST, "A query parameter is missing";
     /// A query parameter with a value that it cannot have; `parameter` names it.
     InvalidParameter = "invalid-parameter", BAD_REQUEST, "A query parameter has a value that it cannot have";
@@ -66,7 +68,19 @@ problem_types! {
     UnfitSelection = "unfit-selection", BAD_REQUEST, "The selection does not fit the array";
     /// An index lies outside of its `dimension`: `index`, where there are `extent`.
     IndexOutOfBounds = "index-out-of-bounds", BAD_REQUEST, "An index is out of bounds";
-    /// Erasing the root prefix without `confirm=all`.
+    /// The body breaks the schema of the ZOM; `violations` says where and how, `pointer` is the first place.
+    InvalidZom = "invalid-zom", BAD_REQUEST, "This is not a ZOM";
+    /// The dialect does not allow the name of the node at the `path`.
+    InvalidNodeName = "invalid-node-name", BAD_REQUEST, "The dialect does not allow such a name";
+    /// The patch does not fit the node; `pointer` is the place in it.
+    InvalidPatch = "invalid-patch", BAD_REQUEST, "The patch does not fit the node";
+    /// The body is not what its media type says; `pointer` or `position` is the place in it.
+    InvalidBody = "invalid-body", BAD_REQUEST, "The body is not understood";
+    /// The elements are not those of the selection: `expected` is how much there has to be, `found` how much there is, in bytes or else in elements.
+    UnfitBody = "unfit-body", BAD_REQUEST, "The elements do not fit the selection";
+    /// The data type has no such value; `element` says which one it is, by its indices in the body.
+    InvalidElement = "invalid-element", BAD_REQUEST, "The data type has no such value";
+    /// Erasing the root without `confirm=all`.
     ConfirmationNeeded = "confirmation-needed", BAD_REQUEST, "Erasing everything has to be confirmed";
     /// The body has another length than was announced.
     LengthMismatch = "length-mismatch", BAD_REQUEST, "The body does not have the announced length";
@@ -98,7 +112,15 @@ problem_types! {
     BodyTimeout = "body-timeout", REQUEST_TIMEOUT, "The body stopped coming";
     /// The node at the `path` is a group, and elements are an array's.
     NotAnArray = "not-an-array", CONFLICT, "The node is not an array";
-    /// A precondition does not hold; `current` is the entity tag that the key has.
+    /// The node at the `path` is there and differs from what is declared; `differences` says where.
+    NodeDiffers = "node-differs", CONFLICT, "The node is there and differs";
+    /// The node at the `path` would be below an array, the one at `array`.
+    BelowArray = "below-array", CONFLICT, "An array has no nodes below it";
+    /// Where a node at the `path` would have its documents, a hierarchy of another `dialect` has its own.
+    OtherDialect = "other-dialect", CONFLICT, "A hierarchy of another dialect is in the way";
+    /// The shape of the array at the `path` changed while the elements came, so that they do not fit any more.
+    ShapeChanged = "shape-changed", CONFLICT, "The shape changed meanwhile";
+    /// A precondition does not hold; `current` is the entity tag that the key or the node has.
     PreconditionFailed = "precondition-failed", PRECONDITION_FAILED, "The precondition does not hold";
     /// The value is larger than it may be; `limit` says how large that is.
     ValueTooLarge = "value-too-large", PAYLOAD_TOO_LARGE, "The value is too large";
@@ -110,6 +132,10 @@ problem_types! {
     TooManyChunks = "too-many-chunks", PAYLOAD_TOO_LARGE, "The selection concerns too many chunks";
     /// A chunk of the array at the `path` takes `size` bytes of memory, more than the `limit`.
     ChunkTooLarge = "chunk-too-large", PAYLOAD_TOO_LARGE, "The chunks are too large to be decoded";
+    /// There are more nodes than the `limit`.
+    TooManyNodes = "too-many-nodes", PAYLOAD_TOO_LARGE, "There are too many nodes";
+    /// It takes more `changes` than the `limit` of one commit.
+    TooManyChanges = "too-many-changes", PAYLOAD_TOO_LARGE, "It takes too many changes for one commit";
     /// The body is of a type that is not taken; `known` has those that are.
     UnsupportedMediaType = "unsupported-media-type", UNSUPPORTED_MEDIA_TYPE, "A body of this type is not taken";
     /// The body is compressed for transport, and values are kept as they come; `header` names the header.
@@ -118,6 +144,12 @@ problem_types! {
     RangeNotSatisfiable = "range-not-satisfiable", RANGE_NOT_SATISFIABLE, "The range names no byte of the value";
     /// The metadata document that is stored for the `key` is not what its dialect says. Whoever wrote it can mend it.
     InvalidMetadata = "invalid-metadata", UNPROCESSABLE_ENTITY, "The stored metadata is not understood";
+    /// The dialect does not say all that is to be said; `losses` has what would be lost. `lossy` accepts that.
+    Lossy = "lossy", UNPROCESSABLE_ENTITY, "Something would be lost";
+    /// The dialect has no such array as that at the `path`; `pointer` is the place in its document.
+    Inconvertible = "inconvertible", UNPROCESSABLE_ENTITY, "The dialect has no such array";
+    /// The codecs of the array do not take the elements of the chunk for the `key`; `codec` is the one that failed.
+    UnencodableChunk = "unencodable-chunk", UNPROCESSABLE_ENTITY, "A chunk cannot be encoded";
     /// What is stored for the key is damaged; `key` names it.
     DamagedValue = "damaged-value", INTERNAL_SERVER_ERROR, "The stored value is damaged";
     /// The chunk that is stored for the `key` does not decode; `codec` is the one that failed.
@@ -218,7 +250,7 @@ pub struct Members {
     /// The header concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
-    /// The entity tag that the key has now.
+    /// The entity tag that the key or the node has now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current: Option<String>,
     /// The origin concerned.
@@ -227,6 +259,33 @@ pub struct Members {
     /// The host concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// The array concerned, where `path` is another node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub array: Option<String>,
+    /// The dialect concerned: `v2`, `v3` or `draft`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<String>,
+    /// How much there has to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<u64>,
+    /// How much there is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<u64>,
+    /// The indices of an element.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub element: Option<Vec<u64>>,
+    /// How many changes it takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<u64>,
+    /// Where a document breaks its schema.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<Violation>,
+    /// Where structures differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<Difference>,
+    /// What would be lost.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<Loss>,
 }
 
 impl ProblemType {
@@ -297,6 +356,7 @@ impl<'de> Deserialize<'de> for ProblemType {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
     use std::collections::HashSet;
 
     #[test]
@@ -322,6 +382,16 @@ mod tests {
             .with_detail("a value has at most 7 bytes")
             .with_members(Members { limit: Some(7), key: Some("a\"b".into()), ..Members::default() });
         assert_eq!(Problem::from_json(&full.to_json()), Some(full));
+        let differs = Problem::new(ProblemType::NodeDiffers).with_members(Members {
+            differences: vec![Difference { pointer: "/shape".into(), declared: Some(Value::Null), found: None }],
+            violations: vec![Violation { pointer: String::new(), reason: "is not there".into() }],
+            losses: vec![Loss { path: "/".into(), pointer: "/order".into(), what: "the order".into() }],
+            element: Some(Vec::new()),
+            expected: Some(4),
+            found: Some(0),
+            ..Members::default()
+        });
+        assert_eq!(Problem::from_json(&differs.to_json()), Some(differs));
         assert_eq!(Problem::from_json(br#"{"type":"about:blank","title":"x","status":404}"#), None);
         assert_eq!(Problem::from_json(b"<html>"), None);
     }

@@ -1,11 +1,21 @@
 //! Query parameters: which ones each resource knows, and their grammar.
 
 mod elements;
+mod node;
 
-pub use elements::{DIALECT, ElementsQuery, FORMAT, MAX, MIN, OF_ELEMENTS, OF_ELEMENTS_POST, READ, SELECT};
+pub use elements::{
+    APPEND, AppendQuery, DIALECT, ElementsQuery, FORMAT, MAX, MIN, OF_APPEND, OF_ELEMENTS, OF_ELEMENTS_POST, OF_WRITE,
+    READ, SELECT, WriteQuery,
+};
+pub use node::{
+    AS, CONVERT, DEPTH, Depth, Existing, FLAT, Form, LOSSY, Losses, NodeDeleteQuery, NodePatchQuery, NodePostQuery,
+    NodePutQuery, NodeQuery, OF_NODE, OF_NODE_DELETE, OF_NODE_PATCH, OF_NODE_POST, OF_NODE_PUT, REPLACE, TO, VALIDATE,
+    WITH, With,
+};
 
 use std::borrow::Cow;
 
+use meta::Dialect;
 use store::{Cursor, MAX_PAGE};
 
 use crate::routes::{decode, encode};
@@ -48,11 +58,11 @@ pub enum QueryError {
         /// Those that the resource knows.
         known: &'static [&'static str],
     },
-    /// A parameter that has to be there.
-    #[error("the query parameter {name:?} has to be there")]
+    /// A parameter that has to be there, or one of several.
+    #[error("{} has to be there", one_of(.names))]
     Missing {
-        /// Its name.
-        name: &'static str,
+        /// Its name, or theirs.
+        names: &'static [&'static str],
         /// Those that the resource knows.
         known: &'static [&'static str],
     },
@@ -136,11 +146,7 @@ impl Confirm {
     /// Parses the query of the erasing of a prefix.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
         let [confirm] = parse(query, OF_ERASE_PREFIX, [CONFIRM], Unknown::Refuse)?;
-        match confirm.as_deref() {
-            None => Ok(Self::Unsaid),
-            Some("all") => Ok(Self::All),
-            Some(_) => Err(QueryError::Invalid { name: CONFIRM, expected: "takes only the value \"all\"" }),
-        }
+        confirmed(confirm)
     }
 
     /// The query's text, without `?`.
@@ -157,6 +163,14 @@ pub fn parse_key_write(query: &str) -> Result<(), QueryError> {
     parse(query, OF_KEY_WRITE, [], Unknown::Refuse).map(|[]| ())
 }
 
+/// Whether a query names a parameter, with a value or without: what [`parse`]rs of the same query see.
+pub fn names(query: &str, parameter: &str) -> bool {
+    query
+        .split('&')
+        .filter(|one| !one.is_empty())
+        .any(|one| name_of(one.split_once('=').map_or(one, |(name, _)| name)) == parameter)
+}
+
 /// The values of the parameters `wanted`, which are all that the resource knows.
 fn parse<const N: usize>(
     query: &str,
@@ -167,7 +181,7 @@ fn parse<const N: usize>(
     let mut found = [const { None }; N];
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-        let name = text(name).unwrap_or(Cow::Borrowed(name));
+        let name = name_of(name);
         let Some((slot, name)) = found.iter_mut().zip(wanted).find(|(_, wanted)| *wanted == name) else {
             match unknown {
                 Unknown::Ignore => continue,
@@ -180,6 +194,44 @@ fn parse<const N: usize>(
         }
     }
     Ok(found)
+}
+
+/// The name of a parameter, decoded; one that cannot be is no known one.
+fn name_of(encoded: &str) -> Cow<'_, str> {
+    text(encoded).unwrap_or(Cow::Borrowed(encoded))
+}
+
+/// Whether a parameter is there that takes no value.
+fn flag(name: &'static str, value: Option<String>) -> Result<bool, QueryError> {
+    match value.as_deref() {
+        None => Ok(false),
+        Some("") => Ok(true),
+        Some(_) => Err(QueryError::Invalid { name, expected: "takes no value" }),
+    }
+}
+
+fn dialect_of(value: Option<String>) -> Result<Option<Dialect>, QueryError> {
+    let dialect = value.map(|text| text.parse()).transpose();
+    dialect.map_err(|_| QueryError::Invalid { name: DIALECT, expected: "is v2, v3 or draft" })
+}
+
+fn confirmed(value: Option<String>) -> Result<Confirm, QueryError> {
+    match value.as_deref() {
+        None => Ok(Confirm::Unsaid),
+        Some("all") => Ok(Confirm::All),
+        Some(_) => Err(QueryError::Invalid { name: CONFIRM, expected: "takes only the value \"all\"" }),
+    }
+}
+
+/// "the query parameter "a"", or "one of the query parameters "a" and "b"".
+fn one_of(names: &[&str]) -> String {
+    match names {
+        [name] => format!("the query parameter {name:?}"),
+        names => {
+            let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+            format!("one of the query parameters {}", names.join(" and "))
+        }
+    }
 }
 
 fn kind(text: &str) -> Result<ListKind, QueryError> {
@@ -240,5 +292,15 @@ mod tests {
         assert_eq!(Confirm::parse(Confirm::All.render()), Ok(Confirm::All));
         assert!(matches!(Confirm::parse("confirm=yes"), Err(QueryError::Invalid { name: CONFIRM, .. })));
         assert!(matches!(Confirm::parse("confirm=all&confirm=all"), Err(QueryError::Repeated { .. })));
+    }
+
+    #[test]
+    fn names_in_queries() {
+        for query in ["append", "append=0", "x&append=", "%61ppend=1", "&append&append"] {
+            assert!(names(query, APPEND), "{query}");
+        }
+        for query in ["", "appen", "x=append", "append%3D0", "%61ppen%zz", "appended"] {
+            assert!(!names(query, APPEND), "{query}");
+        }
     }
 }

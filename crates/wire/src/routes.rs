@@ -4,7 +4,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use meta::NodePath;
+use meta::{NodePath, zom};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use store::{Key, KeyError, Prefix};
 
@@ -30,6 +30,17 @@ pub const ARRAY: &str = "/array";
 pub const ARRAY_ROOT: &str = "/array/";
 /// The template of the path of an array's elements. The path may be empty, which is the root's.
 pub const ARRAY_PATH: &str = "/array/{path}";
+/// The path of the root as a node. So is [`NODE_ROOT`].
+pub const NODE: &str = "/node";
+/// What the path of each node begins with.
+pub const NODE_ROOT: &str = "/node/";
+/// The template of the path of a node. The path may be empty, which is the root's.
+pub const NODE_PATH: &str = "/node/{path}";
+/// The template of the path of the JSON Schema of a ZOM.
+pub const SCHEMA_ZOM: &str = "/schema/zom/{version}";
+
+/// What the path of each JSON Schema of a ZOM begins with.
+const SCHEMA_ZOM_ROOT: &str = "/schema/zom/";
 
 /// Everything but the unreserved characters and `/`.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
@@ -87,6 +98,16 @@ pub fn array_path(path: &NodePath) -> String {
     format!("{ARRAY_ROOT}{}", encode(path.relative()))
 }
 
+/// The path of a node.
+pub fn node_path(path: &NodePath) -> String {
+    format!("{NODE_ROOT}{}", encode(path.relative()))
+}
+
+/// The path of the JSON Schema of a ZOM.
+pub fn schema_path(version: zom::Version) -> String {
+    format!("{SCHEMA_ZOM_ROOT}{}", version.dialect())
+}
+
 /// Percent-encodes a key, a prefix or a part of one. Of a single segment this is a relative reference, since a `:` is
 /// encoded too.
 pub fn encode(text: &str) -> impl fmt::Display + '_ {
@@ -109,7 +130,21 @@ pub fn parse_store(rest: &str, slashes: Slashes) -> Result<StoreTarget, PathErro
 /// Parses the path of a request for an array's elements, as it came and decoded by nobody before: [`ARRAY`], or [`ARRAY_ROOT`] and what
 /// follows it. One `/` at the end means nothing.
 pub fn parse_array(path: &str, slashes: Slashes) -> Result<NodePath, PathError> {
-    let rest = path.strip_prefix(ARRAY_ROOT).unwrap_or_default();
+    parse_node_path(path.strip_prefix(ARRAY_ROOT).unwrap_or_default(), slashes)
+}
+
+/// Parses the path of a request for a node, as [`parse_array`] does: [`NODE`], or [`NODE_ROOT`] and what follows it.
+pub fn parse_node(path: &str, slashes: Slashes) -> Result<NodePath, PathError> {
+    parse_node_path(path.strip_prefix(NODE_ROOT).unwrap_or_default(), slashes)
+}
+
+/// The model whose JSON Schema a path names.
+pub fn parse_schema(path: &str) -> Option<zom::Version> {
+    let name = path.strip_prefix(SCHEMA_ZOM_ROOT)?;
+    [zom::Version::V2, zom::Version::V3].into_iter().find(|version| version.dialect().name() == name)
+}
+
+fn parse_node_path(rest: &str, slashes: Slashes) -> Result<NodePath, PathError> {
     let rest = match slashes {
         Slashes::Collapse => collapse(rest),
         Slashes::Refuse => Cow::Borrowed(rest),
@@ -222,7 +257,23 @@ mod tests {
         assert_eq!(parse_array("/array//a//b//", Slashes::Collapse), node("/a/b"));
         assert!(parse_array("/array/a//b", Slashes::Refuse).is_err());
         assert_eq!(array_path(&NodePath::root()), ARRAY_ROOT);
+        for (path, parsed) in [("/node", "/"), ("/node/", "/"), ("/node/a%20b/c/", "/a b/c")] {
+            assert_eq!(parse_node(path, Slashes::Refuse), node(parsed), "{path}");
+        }
+        assert_eq!(node_path(&NodePath::parse("/a b").unwrap()), "/node/a%20b");
+        assert!(parse_node("/node//a", Slashes::Refuse).is_err());
         assert_eq!(array_path(&NodePath::parse("/a b/é").unwrap()), "/array/a%20b/%C3%A9");
+    }
+
+    #[test]
+    fn schemas() {
+        for version in [zom::Version::V2, zom::Version::V3] {
+            assert_eq!(parse_schema(&schema_path(version)), Some(version));
+        }
+        assert_eq!(schema_path(zom::Version::V3), "/schema/zom/v3");
+        for bad in ["/schema/zom/", "/schema/zom/draft", "/schema/zom/v3/", "/schema/v3"] {
+            assert_eq!(parse_schema(bad), None, "{bad}");
+        }
     }
 
     proptest! {

@@ -99,6 +99,21 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             | ProblemType::RangeNotSatisfiable
             | ProblemType::StoreReadOnly
             | ProblemType::OutOfSpace
+            | ProblemType::InvalidZom
+            | ProblemType::InvalidNodeName
+            | ProblemType::InvalidPatch
+            | ProblemType::InvalidBody
+            | ProblemType::UnfitBody
+            | ProblemType::InvalidElement
+            | ProblemType::NodeDiffers
+            | ProblemType::BelowArray
+            | ProblemType::OtherDialect
+            | ProblemType::ShapeChanged
+            | ProblemType::TooManyNodes
+            | ProblemType::TooManyChanges
+            | ProblemType::Lossy
+            | ProblemType::Inconvertible
+            | ProblemType::UnencodableChunk
             | ProblemType::Internal,
             _,
         ) => remote(refusal, &problem),

@@ -2,7 +2,7 @@
 
 use meta::Dialect;
 
-use super::{QueryError, Unknown, parse};
+use super::{QueryError, Unknown, dialect_of, flag, parse};
 use crate::{array::Format, routes::encode};
 
 /// Which elements, as the text of a selection.
@@ -18,10 +18,20 @@ pub const MAX: &str = "max";
 /// Says that a `POST` reads.
 pub const READ: &str = "read";
 
+/// Says that a `POST` appends, and along which dimension.
+pub const APPEND: &str = "append";
+
 /// What the reading of elements knows.
 pub const OF_ELEMENTS: &[&str] = &[SELECT, FORMAT, DIALECT, MIN, MAX];
 /// What the reading of elements by `POST` knows; its body says which.
 pub const OF_ELEMENTS_POST: &[&str] = &[READ, FORMAT, DIALECT, MIN, MAX];
+/// What the writing of elements knows.
+pub const OF_WRITE: &[&str] = &[SELECT, DIALECT];
+/// What appending knows.
+pub const OF_APPEND: &[&str] = &[APPEND, DIALECT];
+
+/// What a `POST` to an array has to say one of.
+const POSTS: &[&str] = &[READ, APPEND];
 
 /// The query of the reading of elements.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,6 +48,55 @@ pub struct ElementsQuery {
     pub max: Option<f64>,
 }
 
+/// The query of the writing of elements.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WriteQuery {
+    /// The text of the selection; `None` for all elements.
+    pub select: Option<String>,
+    /// To the node of which dialect, where the path answers in several.
+    pub dialect: Option<Dialect>,
+}
+
+/// The query of appending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppendQuery {
+    /// The dimension that grows, negative from the end.
+    pub dimension: i64,
+    /// The node of which dialect, where the path answers in several.
+    pub dialect: Option<Dialect>,
+}
+
+impl WriteQuery {
+    /// Parses the query of a `PUT`.
+    pub fn parse(query: &str) -> Result<Self, QueryError> {
+        let [select, dialect] = parse(query, OF_WRITE, [SELECT, DIALECT], Unknown::Refuse)?;
+        Ok(Self { select, dialect: dialect_of(dialect)? })
+    }
+
+    /// The query's text, without `?`; empty where everything is the default.
+    pub fn render(&self) -> String {
+        ElementsQuery { select: self.select.clone(), dialect: self.dialect, ..ElementsQuery::default() }.render()
+    }
+}
+
+impl AppendQuery {
+    /// Parses the query of a `POST` that appends.
+    pub fn parse(query: &str) -> Result<Self, QueryError> {
+        let [append, dialect] = parse(query, OF_APPEND, [APPEND, DIALECT], Unknown::Refuse)?;
+        let append = append.ok_or(QueryError::Missing { names: &[APPEND], known: OF_APPEND })?;
+        let dimension = append.parse().ok().filter(|_| !append.starts_with('+'));
+        let dimension =
+            dimension.ok_or(QueryError::Invalid { name: APPEND, expected: "is the number of a dimension" })?;
+        Ok(Self { dimension, dialect: dialect_of(dialect)? })
+    }
+
+    /// The query's text, without `?`.
+    pub fn render(&self) -> String {
+        let dialect = self.dialect.map(|dialect| format!("&{DIALECT}={dialect}")).unwrap_or_default();
+        format!("{APPEND}={}{dialect}", self.dimension)
+    }
+}
+
 impl ElementsQuery {
     /// Parses the query of a `GET`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
@@ -50,11 +109,10 @@ impl ElementsQuery {
     pub fn parse_post(query: &str) -> Result<Self, QueryError> {
         let [read, format, dialect, min, max] =
             parse(query, OF_ELEMENTS_POST, [READ, FORMAT, DIALECT, MIN, MAX], Unknown::Refuse)?;
-        match read.as_deref() {
-            Some("") => Self::default().with([format, dialect, min, max]),
-            Some(_) => Err(QueryError::Invalid { name: READ, expected: "takes no value" }),
-            None => Err(QueryError::Missing { name: READ, known: OF_ELEMENTS_POST }),
+        if !flag(READ, read)? {
+            return Err(QueryError::Missing { names: POSTS, known: OF_ELEMENTS_POST });
         }
+        Self::default().with([format, dialect, min, max])
     }
 
     /// The text of the query of a `GET`, without `?`; empty where everything is the default.
@@ -69,11 +127,10 @@ impl ElementsQuery {
 
     fn with(self, [format, dialect, min, max]: [Option<String>; 4]) -> Result<Self, QueryError> {
         let format = format.map(|text| text.parse()).transpose();
-        let dialect = dialect.map(|text| text.parse()).transpose();
         let query = Self {
             format: format
                 .map_err(|_| QueryError::Invalid { name: FORMAT, expected: "is json, raw, npy, csv or png" })?,
-            dialect: dialect.map_err(|_| QueryError::Invalid { name: DIALECT, expected: "is v2, v3 or draft" })?,
+            dialect: dialect_of(dialect)?,
             min: min.map(|text| limit(MIN, &text)).transpose()?,
             max: max.map(|text| limit(MAX, &text)).transpose()?,
             ..self
@@ -144,8 +201,27 @@ mod tests {
             assert!(matches!(refused(bad), QueryError::Invalid { name, .. } if name == wrong), "{bad}");
         }
         let refused = |query| ElementsQuery::parse_post(query).unwrap_err();
-        assert_eq!(refused("format=raw"), QueryError::Missing { name: READ, known: OF_ELEMENTS_POST });
+        assert_eq!(refused("format=raw"), QueryError::Missing { names: POSTS, known: OF_ELEMENTS_POST });
         assert_eq!(refused("read&select=1"), QueryError::Unknown { name: SELECT.into(), known: OF_ELEMENTS_POST });
         assert!(matches!(refused("read=1"), QueryError::Invalid { name: READ, .. }));
+    }
+
+    #[test]
+    fn writing() {
+        let write = WriteQuery { select: Some("0:2, 1".into()), dialect: Some(Dialect::V2) };
+        assert_eq!(write.render(), "select=0%3A2%2C%201&dialect=v2");
+        for query in [write, WriteQuery::default()] {
+            assert_eq!(WriteQuery::parse(&query.render()), Ok(query));
+        }
+        let unknown = QueryError::Unknown { name: FORMAT.into(), known: OF_WRITE };
+        assert_eq!(WriteQuery::parse("format=raw"), Err(unknown));
+        let append = AppendQuery { dimension: -1, dialect: Some(Dialect::Draft) };
+        assert_eq!(append.render(), "append=-1&dialect=draft");
+        assert_eq!(AppendQuery::parse(&append.render()), Ok(append));
+        for bad in ["append", "append=", "append=time", "append=+1", "append=99999999999999999999"] {
+            assert!(matches!(AppendQuery::parse(bad), Err(QueryError::Invalid { name: APPEND, .. })), "{bad}");
+        }
+        assert!(matches!(AppendQuery::parse(""), Err(QueryError::Missing { .. })));
+        assert!(matches!(AppendQuery::parse("append=0&read"), Err(QueryError::Unknown { known: OF_APPEND, .. })));
     }
 }

@@ -1,0 +1,205 @@
+//! The JSON of answers about nodes, and of answers to writes of elements.
+//!
+//! A node itself is answered as a ZOM, which [`meta::zom`] has.
+
+use meta::Dialect;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
+
+/// A node with what is said of it besides its ZOM: the answer to `with=origin`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WithOrigin {
+    /// The dialect that it is stored in.
+    #[serde(with = "dialect")]
+    pub dialect: Dialect,
+    /// Its path.
+    pub path: String,
+    /// Whether it is a group because there are nodes below it, and for no other reason.
+    pub implicit: bool,
+    /// Its ZOM; with `flat` the document of every node, by path.
+    pub node: Value,
+    /// The children that are of another dialect, and so not among the members.
+    pub other: Vec<OtherNode>,
+    /// What the ZOM does not say, since it is that of another dialect.
+    pub losses: Vec<Loss>,
+    /// What its extensions name.
+    pub links: Vec<Link>,
+}
+
+/// A child that is of another dialect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherNode {
+    /// Its path.
+    pub path: String,
+    /// Its dialect.
+    #[serde(with = "dialect")]
+    pub dialect: Dialect,
+}
+
+/// Something that another dialect does not say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    /// The path of the node.
+    pub path: String,
+    /// Where its document says it, as a JSON Pointer (RFC 6901).
+    pub pointer: String,
+    /// What is lost.
+    pub what: String,
+}
+
+/// Another node that an extension of a group names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// The extension.
+    pub extension: String,
+    /// Where the group's document names it, as a JSON Pointer (RFC 6901).
+    pub pointer: String,
+    /// The path that it names, from the group on.
+    pub path: String,
+    /// What is there.
+    pub found: LinkTarget,
+}
+
+/// What is at the path that an extension names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkTarget {
+    /// An array.
+    Array,
+    /// A group, or nothing.
+    Missing,
+}
+
+/// A place at which two structures differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Where, as a JSON Pointer (RFC 6901) into the ZOM.
+    pub pointer: String,
+    /// What is declared there; left out where nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "there")]
+    pub declared: Option<Value>,
+    /// What is found there; left out where nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "there")]
+    pub found: Option<Value>,
+}
+
+/// A place at which a ZOM breaks its schema.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Violation {
+    /// Where, as a JSON Pointer (RFC 6901) into the body.
+    pub pointer: String,
+    /// What is wrong there.
+    pub reason: String,
+}
+
+/// What comparing a hierarchy with a ZOM found: the answer to `validate`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ValidateReport {
+    /// Whether they are equal in structure.
+    pub equal: bool,
+    /// Where they differ.
+    pub differences: Vec<Difference>,
+    /// Whether there may be more differences than these.
+    pub truncated: bool,
+}
+
+/// What a conversion did: the answer to `convert`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConvertReport {
+    /// How many nodes were converted.
+    pub nodes: u64,
+    /// How many chunks were copied.
+    pub chunks: u64,
+    /// What was lost.
+    pub losses: Vec<Loss>,
+}
+
+/// What a write of elements did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WriteAnswer {
+    /// The array's shape now.
+    pub shape: Vec<u64>,
+    /// How many chunks (of a sharded array: shards) were stored.
+    pub stored: u64,
+    /// How many were erased, or left out, since all their elements are the fill value.
+    pub erased: u64,
+    /// How many were done again, because somebody else wrote them meanwhile.
+    pub repeated: u64,
+}
+
+impl From<&meta::zom::Difference> for Difference {
+    fn from(difference: &meta::zom::Difference) -> Self {
+        let meta::zom::Difference { pointer, declared, found } = difference.clone();
+        Self { pointer, declared, found }
+    }
+}
+
+impl From<Difference> for meta::zom::Difference {
+    fn from(Difference { pointer, declared, found }: Difference) -> Self {
+        Self { pointer, declared, found }
+    }
+}
+
+impl From<&meta::zom::Violation> for Violation {
+    fn from(violation: &meta::zom::Violation) -> Self {
+        let meta::zom::Violation { pointer, reason } = violation.clone();
+        Self { pointer, reason }
+    }
+}
+
+/// A member that is there, be it `null`, in place of one that is not.
+fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// Dialects by their names.
+mod dialect {
+    use super::{Deserialize, Deserializer, Dialect, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(dialect: &Dialect, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(dialect.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Dialect, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn there_and_back() {
+        let origin = json!({
+            "dialect": "draft", "path": "/a", "implicit": false, "node": {"zarr_format": 3},
+            "other": [{"path": "/a/b", "dialect": "v2"}],
+            "losses": [{"path": "/a", "pointer": "/order", "what": "the order"}],
+            "links": [{"extension": "e", "pointer": "/extensions/0", "path": "b", "found": "missing"}],
+        });
+        let parsed: WithOrigin = serde_json::from_value(origin.clone()).unwrap();
+        assert_eq!((parsed.dialect, parsed.links[0].found), (Dialect::Draft, LinkTarget::Missing));
+        assert_eq!(serde_json::to_value(parsed).unwrap(), origin);
+        assert!(serde_json::from_value::<OtherNode>(json!({"path": "/", "dialect": "v4"})).is_err());
+
+        let report = json!({"nodes": 1, "chunks": 2, "losses": []});
+        let parsed: ConvertReport = serde_json::from_value(report.clone()).unwrap();
+        assert_eq!(serde_json::to_value(parsed).unwrap(), report);
+        let answer = WriteAnswer { shape: vec![4], stored: 1, erased: 2, repeated: 0 };
+        let json = json!({"shape": [4], "stored": 1, "erased": 2, "repeated": 0});
+        assert_eq!(serde_json::to_value(&answer).unwrap(), json);
+        assert_eq!(serde_json::from_value::<WriteAnswer>(json).unwrap(), answer);
+    }
+
+    #[test]
+    fn null_is_something() {
+        let report = json!({"equal": false, "differences": [{"pointer": "/a", "declared": null}], "truncated": false});
+        let parsed: ValidateReport = serde_json::from_value(report.clone()).unwrap();
+        let [difference] = &parsed.differences[..] else { panic!("{parsed:?}") };
+        assert_eq!((&difference.declared, &difference.found), (&Some(Value::Null), &None));
+        assert_eq!(serde_json::to_value(&parsed).unwrap(), report);
+        let there: meta::zom::Difference = difference.clone().into();
+        assert_eq!(Difference::from(&there), *difference);
+    }
+}

@@ -1,0 +1,390 @@
+//! The queries of nodes.
+
+use meta::{Dialect, NodePath, zom::Version};
+
+use super::{CONFIRM, Confirm, DIALECT, QueryError, Unknown, confirmed, dialect_of, flag, parse};
+use crate::routes::encode;
+
+/// How many levels below the node are told: a number, or `all`.
+pub const DEPTH: &str = "depth";
+/// By the model of which dialect.
+pub const AS: &str = "as";
+/// Says that the documents are told by path, not as a tree.
+pub const FLAT: &str = "flat";
+/// What is told besides: `origin`.
+pub const WITH: &str = "with";
+/// Says that what is there is replaced.
+pub const REPLACE: &str = "replace";
+/// Says that it is accepted if something is lost.
+pub const LOSSY: &str = "lossy";
+/// Says that a `POST` compares the node with the ZOM in its body.
+pub const VALIDATE: &str = "validate";
+/// Says that a `POST` converts the node, and into which dialect.
+pub const CONVERT: &str = "convert";
+/// The path that a conversion goes to.
+pub const TO: &str = "to";
+
+/// What the reading of a node knows.
+pub const OF_NODE: &[&str] = &[DEPTH, AS, FLAT, WITH, DIALECT];
+/// What the declaring of a node knows.
+pub const OF_NODE_PUT: &[&str] = &[DIALECT, REPLACE, LOSSY];
+/// What the patching of a node knows.
+pub const OF_NODE_PATCH: &[&str] = &[DIALECT];
+/// What the erasing of a node knows.
+pub const OF_NODE_DELETE: &[&str] = &[DIALECT, CONFIRM];
+/// What a `POST` to a node knows.
+pub const OF_NODE_POST: &[&str] = &[VALIDATE, CONVERT, TO, LOSSY, DIALECT];
+
+/// What a `POST` to a node has to say one of.
+const POSTS: &[&str] = &[VALIDATE, CONVERT];
+
+/// The query of the reading of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeQuery {
+    /// How deep it is looked into.
+    pub depth: Depth,
+    /// By which model it is told, where not by its own.
+    pub mapped: Option<Version>,
+    /// In which form.
+    pub form: Form,
+    /// What is told besides.
+    pub with: With,
+    /// The node of which dialect, where the path answers in several.
+    pub dialect: Option<Dialect>,
+}
+
+/// How deep a node is looked into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// So many levels below it; with 0 its members are not told.
+    Levels(u32),
+    /// All.
+    All,
+}
+
+/// In which form a node is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// As a tree: groups have their members.
+    #[default]
+    Tree,
+    /// As the document of every node, by path.
+    Flat,
+}
+
+/// What is told of a node besides its ZOM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum With {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Where it comes from: [`WithOrigin`](crate::node::WithOrigin).
+    Origin,
+}
+
+/// The query of the declaring of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodePutQuery {
+    /// In which dialect.
+    pub dialect: Option<Dialect>,
+    /// What becomes of a node that is there and differs.
+    pub existing: Existing,
+    /// What happens where something would be lost.
+    pub losses: Losses,
+}
+
+/// What becomes of a node that is there and differs from what is declared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and the declaration is refused.
+    #[default]
+    Keep,
+    /// It is replaced.
+    Replace,
+}
+
+/// What happens where something would be lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Losses {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// It is done, and told.
+    Accept,
+}
+
+/// The query of the patching of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodePatchQuery {
+    /// The node of which dialect, where the path answers in several.
+    pub dialect: Option<Dialect>,
+}
+
+/// The query of the erasing of a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeDeleteQuery {
+    /// The node of which dialect, where the path answers in several.
+    pub dialect: Option<Dialect>,
+    /// Whether everything is meant.
+    pub confirm: Confirm,
+}
+
+/// The query of a `POST` to a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodePostQuery {
+    /// It is compared with the ZOM in the body.
+    Validate {
+        /// The node of which dialect, where the path answers in several.
+        dialect: Option<Dialect>,
+    },
+    /// It is converted.
+    Convert {
+        /// The node of which dialect, where the path answers in several.
+        dialect: Option<Dialect>,
+        /// Into which dialect.
+        into: Dialect,
+        /// Where to; `None` for the same place.
+        to: Option<NodePath>,
+        /// What happens where something would be lost.
+        losses: Losses,
+    },
+}
+
+impl Default for Depth {
+    fn default() -> Self {
+        Self::Levels(1)
+    }
+}
+
+impl NodeQuery {
+    /// Parses the query of a `GET`.
+    pub fn parse(query: &str) -> Result<Self, QueryError> {
+        let [depth, mapped, flat, with, dialect] =
+            parse(query, OF_NODE, [DEPTH, AS, FLAT, WITH, DIALECT], Unknown::Refuse)?;
+        let mapped = match mapped.as_deref() {
+            None => None,
+            Some("v2") => Some(Version::V2),
+            Some("v3") => Some(Version::V3),
+            Some(_) => return Err(QueryError::Invalid { name: AS, expected: "is v2 or v3" }),
+        };
+        let with = match with.as_deref() {
+            None => With::Nothing,
+            Some("origin") => With::Origin,
+            Some(_) => return Err(QueryError::Invalid { name: WITH, expected: "is origin" }),
+        };
+        let form = if flag(FLAT, flat)? { Form::Flat } else { Form::Tree };
+        let depth = depth.as_deref().map(parse_depth).transpose()?.unwrap_or_default();
+        Ok(Self { depth, mapped, form, with, dialect: dialect_of(dialect)? })
+    }
+
+    /// The query's text, without `?`; empty where everything is the default.
+    pub fn render(&self) -> String {
+        let depth = (self.depth != Depth::default()).then(|| match self.depth {
+            Depth::Levels(levels) => format!("{DEPTH}={levels}"),
+            Depth::All => format!("{DEPTH}=all"),
+        });
+        let mapped = self.mapped.map(|version| format!("{AS}={}", version.dialect()));
+        let flat = (self.form == Form::Flat).then(|| FLAT.to_owned());
+        let with = (self.with == With::Origin).then(|| format!("{WITH}=origin"));
+        joined([depth, mapped, flat, with, rendered(self.dialect)])
+    }
+}
+
+impl NodePutQuery {
+    /// Parses the query of a `PUT`.
+    pub fn parse(query: &str) -> Result<Self, QueryError> {
+        let [dialect, replace, lossy] = parse(query, OF_NODE_PUT, [DIALECT, REPLACE, LOSSY], Unknown::Refuse)?;
+        let existing = if flag(REPLACE, replace)? { Existing::Replace } else { Existing::Keep };
+        Ok(Self { dialect: dialect_of(dialect)?, existing, losses: Losses::parse(lossy)? })
+    }
+
+    /// The query's text, without `?`.
+    pub fn render(&self) -> String {
+        let replace = (self.existing == Existing::Replace).then(|| REPLACE.to_owned());
+        joined([rendered(self.dialect), replace, self.losses.rendered()])
+    }
+}
+
+impl NodePatchQuery {
+    /// Parses the query of a `PATCH`.
+    pub fn parse(query: &str) -> Result<Self, QueryError> {
+        let [dialect] = parse(query, OF_NODE_PATCH, [DIALECT], Unknown::Refuse)?;
+        Ok(Self { dialect: dialect_of(dialect)? })
+    }
+
+    /// The query's text, without `?`.
+    pub fn render(&self) -> String {
+        joined([rendered(self.dialect)])
+    }
+}
+
+impl NodeDeleteQuery {
+    /// Parses the query of a `DELETE`.
+    pub fn parse(query: &str) -> Result<Self, QueryError> {
+        let [dialect, confirm] = parse(query, OF_NODE_DELETE, [DIALECT, CONFIRM], Unknown::Refuse)?;
+        Ok(Self { dialect: dialect_of(dialect)?, confirm: confirmed(confirm)? })
+    }
+
+    /// The query's text, without `?`.
+    pub fn render(&self) -> String {
+        let confirm = (self.confirm == Confirm::All).then(|| self.confirm.render().to_owned());
+        joined([rendered(self.dialect), confirm])
+    }
+}
+
+impl NodePostQuery {
+    /// Parses the query of a `POST`, which has to say what it does.
+    pub fn parse(query: &str) -> Result<Self, QueryError> {
+        let [validate, convert, to, lossy, dialect] =
+            parse(query, OF_NODE_POST, [VALIDATE, CONVERT, TO, LOSSY, DIALECT], Unknown::Refuse)?;
+        let (dialect, losses) = (dialect_of(dialect)?, Losses::parse(lossy)?);
+        let Some(into) = convert else {
+            let of_convert = [(TO, to.is_some()), (LOSSY, losses == Losses::Accept)];
+            if !flag(VALIDATE, validate)? {
+                return Err(QueryError::Missing { names: POSTS, known: OF_NODE_POST });
+            }
+            return match of_convert.into_iter().find(|(_, said)| *said) {
+                Some((name, _)) => Err(QueryError::Invalid { name, expected: "is for \"convert\" alone" }),
+                None => Ok(Self::Validate { dialect }),
+            };
+        };
+        if validate.is_some() {
+            return Err(QueryError::Invalid { name: CONVERT, expected: "is not for \"validate\"" });
+        }
+        let into = into.parse();
+        let into = into.map_err(|_| QueryError::Invalid { name: CONVERT, expected: "is v2, v3 or draft" })?;
+        let to = to.map(|to| NodePath::parse(&to)).transpose();
+        let to = to.map_err(|_| QueryError::Invalid { name: TO, expected: "is the path of a node" })?;
+        Ok(Self::Convert { dialect, into, to, losses })
+    }
+
+    /// The query's text, without `?`.
+    pub fn render(&self) -> String {
+        match self {
+            Self::Validate { dialect } => joined([Some(VALIDATE.to_owned()), rendered(*dialect)]),
+            Self::Convert { dialect, into, to, losses } => joined([
+                Some(format!("{CONVERT}={into}")),
+                to.as_ref().map(|to| format!("{TO}={}", encode(&to.to_string()))),
+                losses.rendered(),
+                rendered(*dialect),
+            ]),
+        }
+    }
+}
+
+impl Losses {
+    fn parse(lossy: Option<String>) -> Result<Self, QueryError> {
+        Ok(if flag(LOSSY, lossy)? { Self::Accept } else { Self::Refuse })
+    }
+
+    fn rendered(self) -> Option<String> {
+        (self == Self::Accept).then(|| LOSSY.to_owned())
+    }
+}
+
+fn parse_depth(text: &str) -> Result<Depth, QueryError> {
+    if text == "all" {
+        return Ok(Depth::All);
+    }
+    let levels = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
+    levels.map(Depth::Levels).ok_or(QueryError::Invalid { name: DEPTH, expected: "is a number of levels, or \"all\"" })
+}
+
+fn rendered(dialect: Option<Dialect>) -> Option<String> {
+    dialect.map(|dialect| format!("{DIALECT}={dialect}"))
+}
+
+fn joined<const N: usize>(parts: [Option<String>; N]) -> String {
+    parts.into_iter().flatten().collect::<Vec<_>>().join("&")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading() {
+        assert_eq!(NodeQuery::parse(""), Ok(NodeQuery::default()));
+        assert_eq!(NodeQuery::default().render(), "");
+        let full = NodeQuery {
+            depth: Depth::All,
+            mapped: Some(Version::V2),
+            form: Form::Flat,
+            with: With::Origin,
+            dialect: Some(Dialect::Draft),
+        };
+        assert_eq!(full.render(), "depth=all&as=v2&flat&with=origin&dialect=draft");
+        for query in [full, NodeQuery { depth: Depth::Levels(0), ..full }] {
+            assert_eq!(NodeQuery::parse(&query.render()), Ok(query));
+        }
+        assert_eq!(NodeQuery::parse("depth=4294967295").unwrap().depth, Depth::Levels(u32::MAX));
+        for (bad, wrong) in [
+            ("depth=", DEPTH),
+            ("depth=-1", DEPTH),
+            ("depth=+1", DEPTH),
+            ("depth=4294967296", DEPTH),
+            ("as=draft", AS),
+            ("flat=1", FLAT),
+            ("with=", WITH),
+            ("dialect=v4", DIALECT),
+        ] {
+            let error = NodeQuery::parse(bad).unwrap_err();
+            assert!(matches!(error, QueryError::Invalid { name, .. } if name == wrong), "{bad}");
+        }
+        let unknown = QueryError::Unknown { name: "deep".into(), known: OF_NODE };
+        assert_eq!(NodeQuery::parse("deep=1"), Err(unknown));
+        assert_eq!(NodeQuery::parse("flat&flat"), Err(QueryError::Repeated { name: FLAT, known: OF_NODE }));
+    }
+
+    #[test]
+    fn changing() {
+        let put = NodePutQuery { dialect: Some(Dialect::V2), existing: Existing::Replace, losses: Losses::Accept };
+        assert_eq!(put.render(), "dialect=v2&replace&lossy");
+        assert_eq!(NodePutQuery::parse(&put.render()), Ok(put));
+        assert_eq!(NodePutQuery::parse(""), Ok(NodePutQuery::default()));
+        assert!(matches!(NodePutQuery::parse("replace=no"), Err(QueryError::Invalid { name: REPLACE, .. })));
+        assert!(matches!(NodePutQuery::parse("depth=1"), Err(QueryError::Unknown { known: OF_NODE_PUT, .. })));
+
+        let patch = NodePatchQuery { dialect: Some(Dialect::V3) };
+        assert_eq!(NodePatchQuery::parse(&patch.render()), Ok(patch));
+        assert!(matches!(NodePatchQuery::parse("shape=1"), Err(QueryError::Unknown { known: OF_NODE_PATCH, .. })));
+
+        let delete = NodeDeleteQuery { dialect: Some(Dialect::V3), confirm: Confirm::All };
+        assert_eq!(delete.render(), "dialect=v3&confirm=all");
+        assert_eq!(NodeDeleteQuery::parse(&delete.render()), Ok(delete));
+        assert!(matches!(NodeDeleteQuery::parse("confirm=yes"), Err(QueryError::Invalid { name: CONFIRM, .. })));
+    }
+
+    #[test]
+    fn posting() {
+        let validate = NodePostQuery::Validate { dialect: Some(Dialect::V2) };
+        assert_eq!(validate.render(), "validate&dialect=v2");
+        let convert = NodePostQuery::Convert {
+            dialect: None,
+            into: Dialect::Draft,
+            to: Some(NodePath::parse("/a b/c").unwrap()),
+            losses: Losses::Accept,
+        };
+        assert_eq!(convert.render(), "convert=draft&to=/a%20b/c&lossy");
+        for query in [validate, convert] {
+            assert_eq!(NodePostQuery::parse(&query.render()), Ok(query));
+        }
+        let missing = QueryError::Missing { names: &["validate", "convert"], known: OF_NODE_POST };
+        assert_eq!(missing.to_string(), "one of the query parameters \"validate\" and \"convert\" has to be there");
+        assert_eq!(NodePostQuery::parse("dialect=v2"), Err(missing.clone()));
+        assert_eq!(NodePostQuery::parse("to=/a&lossy"), Err(missing));
+        for (bad, wrong) in [
+            ("validate=1", VALIDATE),
+            ("validate&to=/a", TO),
+            ("validate&lossy", LOSSY),
+            ("validate&convert=v3", CONVERT),
+            ("convert", CONVERT),
+            ("convert=v4", CONVERT),
+            ("convert=v3&to=a//b", TO),
+            ("convert=v3&lossy=maybe", LOSSY),
+        ] {
+            let error = NodePostQuery::parse(bad).unwrap_err();
+            assert!(matches!(error, QueryError::Invalid { name, .. } if name == wrong), "{bad}: {error}");
+        }
+    }
+}
