@@ -38,6 +38,7 @@ const LIGHT: u64 = 1024;
 /// A request that was applied to an array.
 #[derive(Debug)]
 pub(crate) struct Prepared {
+    /// What is read, by where it is stored: of a view, counted from what the view is one of.
     pub(crate) resolved: Arc<Resolved>,
     /// The keys of the chunks concerned, each once.
     pub(crate) keys: Vec<Key>,
@@ -53,8 +54,9 @@ impl Prepared {
         request: &ReadRequest,
         limit: u64,
     ) -> Result<Self, ArrayError> {
-        let resolved = Arc::new(request.resolve(&array.model().shape)?);
-        check_size(array, &resolved, limit)?;
+        let seen = request.resolve(&array.model().view_shape())?;
+        check_size(array, &seen, limit)?;
+        let resolved = Arc::new(seen.shifted(&array.model().origin));
         let most = most_pieces(array.grid(), &resolved);
         // A plan takes a part of the memory at the most, so that there is some left to read what it plans.
         let planned = shared.options.plan_memory() / PER_CHUNK;

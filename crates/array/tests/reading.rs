@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use array::{Arrays, Options};
+use array::{ArrayError, Arrays, Options};
 use codec::{Chain, Elements, Representation};
 use futures::StreamExt;
 use meta::{
@@ -21,7 +21,10 @@ use tokio::runtime;
 /// An array of `uint16` whose elements are their own numbers, but for missing chunks.
 #[derive(Clone, Debug)]
 struct Case {
+    /// As it is stored.
     shape: Vec<u64>,
+    /// Where the view begins that the request is one of.
+    origin: Vec<u64>,
     chunk: Vec<u64>,
     codecs: Value,
     /// Every so many chunks one is not there.
@@ -77,11 +80,15 @@ fn dimension(extent: u64) -> impl Strategy<Value = DimensionSelection> {
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    vec((1..12_u64, 1..7_u64), 0..4).prop_flat_map(|axes| {
-        let (shape, chunk): (Vec<u64>, Vec<u64>) = axes.into_iter().unzip();
-        let request = shape.iter().map(|&extent| dimension(extent)).collect::<Vec<_>>();
+    // Half of the arrays are views.
+    let offset = prop_oneof![Just(0), 0..6_u64];
+    let axis = (1..12_u64, 1..7_u64, offset).prop_map(|(seen, chunk, offset)| (offset + seen, (offset, chunk)));
+    vec(axis, 0..4).prop_flat_map(|axes| {
+        let (shape, rest): (Vec<u64>, Vec<(u64, u64)>) = axes.into_iter().unzip();
+        let (origin, chunk): (Vec<u64>, Vec<u64>) = rest.into_iter().unzip();
+        let request = shape.iter().zip(&origin).map(|(extent, origin)| dimension(extent - origin)).collect::<Vec<_>>();
         (
-            Just(shape),
+            (Just(shape), Just(origin)),
             select(codecs(&chunk)),
             Just(chunk),
             2..5_u64,
@@ -89,8 +96,9 @@ fn case() -> impl Strategy<Value = Case> {
             select(vec![64, 300, 1 << 20]),
             select(vec![0, 1 << 20]),
         )
-            .prop_map(|(shape, codecs, chunk, gaps, request, assembly, cache)| Case {
+            .prop_map(|((shape, origin), codecs, chunk, gaps, request, assembly, cache)| Case {
                 shape,
+                origin,
                 chunk,
                 codecs,
                 gaps,
@@ -130,6 +138,10 @@ impl Case {
         self.shape.iter().zip(&self.chunk).map(|(extent, chunk)| extent.div_ceil(*chunk)).collect()
     }
 
+    fn view(&self) -> Vec<u64> {
+        self.shape.iter().zip(&self.origin).map(|(extent, origin)| extent - origin).collect()
+    }
+
     fn is_there(&self, chunk: &[u64]) -> bool {
         !(ravel(chunk, &self.grid()) + 1).is_multiple_of(self.gaps)
     }
@@ -141,10 +153,13 @@ impl Case {
 
     async fn store(&self) -> Arc<MemoryStore> {
         let store = Arc::new(MemoryStore::new());
-        let document = json!({
+        let mut document = json!({
             "zarr_format": 3, "node_type": "array", "shape": self.shape, "data_type": "uint16", "fill_value": FILL,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": self.chunk}},
             "chunk_key_encoding": {"name": "default"}, "codecs": self.codecs});
+        if self.origin.iter().any(|&origin| origin > 0) {
+            document["extensions"] = json!([{"name": "example.offset", "configuration": {"offset": self.origin}}]);
+        }
         set(&store, "a/zarr.json", document.to_string().into_bytes()).await;
         let specs: Vec<CodecSpec> =
             self.codecs.as_array().unwrap().iter().map(|codec| CodecSpec::parse_v3(codec).unwrap()).collect();
@@ -165,11 +180,16 @@ impl Case {
         store
     }
 
+    /// The element of the view.
+    fn seen(&self, position: &[u64]) -> u16 {
+        self.element(&position.iter().zip(&self.origin).map(|(at, origin)| at + origin).collect::<Vec<_>>())
+    }
+
     fn expected(&self) -> Vec<u16> {
         let axes: Vec<Vec<u64>> = self.request.iter().map(indices).collect();
         let shape: Vec<u64> = axes.iter().map(|axis| axis.len() as u64).collect();
         let at = |place: Vec<u64>| place.iter().zip(&axes).map(|(&i, axis)| axis[i as usize]).collect::<Vec<u64>>();
-        positions(&shape).map(|place| self.element(&at(place))).collect()
+        positions(&shape).map(|place| self.seen(&at(place))).collect()
     }
 }
 
@@ -231,9 +251,12 @@ proptest! {
     fn points_are_read(case in case(), seed in vec(vec(any::<u64>(), 3), 1..30)) {
         runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             let arrays = Arrays::new(case.store().await, options(case.assembly, case.cache));
-            let point = |seed: &Vec<u64>| seed.iter().zip(&case.shape).map(|(seed, extent)| (seed % extent) as i64).collect::<Vec<_>>();
+            let point = |seed: &Vec<u64>| seed.iter().zip(case.view()).map(|(seed, extent)| (seed % extent) as i64 - (seed / 2 % 2 * extent) as i64).collect::<Vec<_>>();
             let points: Vec<Vec<i64>> = seed.iter().map(point).collect();
-            let element = |point: &Vec<i64>| case.element(&point.iter().map(|&index| index as u64).collect::<Vec<_>>());
+            let element = |point: &Vec<i64>| {
+                let from_start = |(&index, extent)| if index < 0 { index + extent as i64 } else { index } as u64;
+                case.seen(&point.iter().zip(case.view()).map(from_start).collect::<Vec<_>>())
+            };
             let expected: Vec<u8> = points.iter().flat_map(|point| element(point).to_le_bytes()).collect();
             let (shape, elements) = read(&arrays, "/a", &ReadRequest::Points(points.clone())).await;
             prop_assert_eq!(shape, [points.len() as u64]);
@@ -257,6 +280,7 @@ async fn long_runs_are_read() {
             cases[1][0] = DimensionSelection::Range { start: 1, step: 1, len: shape[0] - 2 };
             let mut case = Case {
                 shape: shape.clone(),
+                origin: vec![0; shape.len()],
                 chunk: chunk.clone(),
                 codecs,
                 gaps: 4,
@@ -274,4 +298,55 @@ async fn long_runs_are_read() {
             }
         }
     }
+}
+
+/// A view shows what begins at its offset, in its own indices; another offset is another answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn views_have_their_own_indices() {
+    let case = |origin: u64| Case {
+        shape: vec![10],
+        origin: vec![origin],
+        chunk: vec![4],
+        codecs: json!([bytes("little")]),
+        gaps: 9,
+        request: Vec::new(),
+        assembly: 1 << 20,
+        cache: 0,
+    };
+    let arrays = async |origin| Arrays::new(case(origin).store().await, options(1 << 20, 0));
+    let path = NodePath::parse("/a").unwrap();
+    let (view, full) = (arrays(3).await, arrays(10).await);
+    for (selection, shape, expected) in [
+        ("", vec![7], (3..10).collect::<Vec<u16>>()),
+        ("0", vec![], vec![3]),
+        ("-1", vec![], vec![9]),
+        ("-7", vec![], vec![3]),
+        ("6:100", vec![1], vec![9]),
+        ("::-3", vec![3], vec![9, 6, 3]),
+        ("(0,-1,0)", vec![3], vec![3, 9, 3]),
+        ("2:2", vec![0], vec![]),
+    ] {
+        let request = ReadRequest::Select(selection.parse().unwrap());
+        let expected: Vec<u8> = expected.iter().flat_map(|element| element.to_le_bytes()).collect();
+        assert_eq!(read(&view, "/a", &request).await, (shape, expected), "{selection}");
+    }
+    for selection in ["7", "-8"] {
+        let request = ReadRequest::Select(selection.parse().unwrap());
+        let error = view.read(&path, None, &request, 1 << 20).await.unwrap_err();
+        assert!(error.to_string().contains("whose bounds are -7..7"), "{error}");
+    }
+    let whole = ReadRequest::Select("".parse().unwrap());
+    assert_eq!(read(&full, "/a", &whole).await, (vec![0], vec![]));
+    // What is suggested where too much was asked for is a selection of the view.
+    let error = view.read(&path, None, &whole, 4).await.unwrap_err();
+    assert!(
+        matches!(error, ArrayError::SelectionTooLarge { smaller: Some(smaller), .. } if smaller.to_string() == "0:2")
+    );
+    let mut fingerprints = Vec::new();
+    for origin in [0, 3, 4] {
+        let reading = arrays(origin).await.read(&path, None, &whole, 1 << 20).await.unwrap();
+        fingerprints.push(reading.fingerprint().unwrap());
+    }
+    fingerprints.dedup();
+    assert_eq!(fingerprints.len(), 3);
 }

@@ -3,7 +3,11 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    Dialect, chunk_keys::ChunkKeyEncoding, codecs::CodecSpec, data_type::DataType, extensions::Extension,
+    Dialect,
+    chunk_keys::ChunkKeyEncoding,
+    codecs::CodecSpec,
+    data_type::DataType,
+    extensions::{Extension, Meaning},
     grid::ChunkGrid,
 };
 
@@ -48,6 +52,6 @@ impl ArrayModel {
 
     /// Whether an extension says that chunks which are full of the fill value are not stored; where none does, that is for the server to decide.
     pub fn skips_empty_chunks(&self) -> bool {
-        todo!()
+        self.extensions.iter().any(|extension| extension.meaning == Meaning::SkipEmptyChunks)
     }
 }

@@ -43,7 +43,7 @@ impl Reading {
         &self.shape
     }
 
-    /// What is read.
+    /// What is read, by where it is stored: of a view, in the indices of the array that it begins within.
     pub fn resolved(&self) -> &Resolved {
         &self.prepared.resolved
     }

@@ -14,7 +14,7 @@ use crate::{
     chunk_keys::{ChunkKeyEncoding, ChunkKeyForm, Separator},
     codecs::CodecSpec,
     data_type::{self, DataType, StoredOrder, TypeError, V2Context},
-    extensions::Extension,
+    extensions::{self, Extension, Host, Listed},
     limits::{MAX_EXTENT, MAX_SHARD_DEPTH},
     text::shown,
 };
@@ -98,7 +98,7 @@ pub fn entry_point(zarr_json: &[u8]) -> Result<EntryPoint, DocumentError> {
         metadata_key_suffix: root
             .member("metadata_key_suffix")?
             .map_or(Ok(".json".to_owned()), |place| suffix(&place))?,
-        extensions: extensions(&root)?,
+        extensions: extensions::understand(&extensions(&root)?, Host::Hierarchy)?,
         document: text::into_object(document),
     })
 }
@@ -108,7 +108,7 @@ pub fn array(document: &[u8], path: &str) -> Result<ArrayModel, DocumentError> {
     let document = text::read(document)?;
     let root = Place::root(&document);
     let shape = parts::shape(&root.required("shape")?)?;
-    let extensions = extensions(&root)?;
+    let listed = extensions(&root)?;
     let attributes_place = root.member("attributes")?;
     let named = named_codecs(&root, attributes_place.as_ref())?;
     let data_type = root.required("data_type")?;
@@ -122,11 +122,13 @@ pub fn array(document: &[u8], path: &str) -> Result<ArrayModel, DocumentError> {
     let (chunk_shape, chunk_keys) = chunk_grid(&grid, &shape)?;
     let (chunk_shape, codecs) = sharded(&root, chunk_shape, codecs)?;
     let attributes = parts::attributes(attributes_place)?;
+    let host = Host::Array { shape: shape.clone(), data_type: &element };
+    let extensions = extensions::understand(&listed, host)?;
     Ok(ArrayModel {
         dialect: Dialect::Draft,
         dimension_names: parts::xarray_names(&attributes, shape.len()),
         fill_value: parts::fill_value(&root.required("fill_value")?, &element, Dialect::Draft, &byte_order)?,
-        origin: vec![0; shape.len()],
+        origin: extensions::origin(&extensions, shape.len()),
         shape,
         data_type: element,
         grid: parts::regular(&grid, &chunk_shape)?,
@@ -146,7 +148,7 @@ pub fn group(document: &[u8]) -> Result<GroupModel, DocumentError> {
     Ok(GroupModel {
         dialect: Dialect::Draft,
         attributes: parts::attributes(root.member("attributes")?)?,
-        extensions: extensions(&root)?,
+        extensions: extensions::understand(&extensions(&root)?, Host::Group)?,
         consolidated: None,
         document: text::into_object(document),
     })
@@ -178,18 +180,16 @@ fn suffix(place: &Place<'_>) -> Result<String, DocumentError> {
     }
 }
 
-/// Reads the `extensions` of an entry point or an array.
-fn extensions(root: &Place<'_>) -> Result<Vec<Extension>, DocumentError> {
-    let Some(place) = root.member("extensions")? else { return Ok(Vec::new()) };
-    let extension = |place: Place<'_>| {
-        let extension = Extension {
-            name: place.required("extension")?.text()?.to_owned(),
-            configuration: parts::attributes(place.member_or_null("configuration")?)?,
-            must_understand: parts::must_understand(&place)?,
-        };
-        parts::readable(&place, extension)
+/// Reads the `extensions` of an entry point, an array or a group.
+fn extensions<'a>(root: &Place<'a>) -> Result<Vec<Listed<'a>>, DocumentError> {
+    let Some(list) = root.member("extensions")? else { return Ok(Vec::new()) };
+    let extension = |place: Place<'a>| {
+        let name = place.required("extension")?.text()?;
+        let (configuration, must_understand) =
+            (place.member_or_null("configuration")?, parts::must_understand(&place)?);
+        Listed::new(place, name, configuration, must_understand)
     };
-    place.items()?.map(extension).collect()
+    list.items()?.map(extension).collect()
 }
 
 /// The codecs that the document names: zarr-python's filters first, then the compressor, or the pipeline of the 2019 draft.

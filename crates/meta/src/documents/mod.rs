@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Dialect, NodePath,
-    extensions::{Extension, Link},
+    extensions::{Extension, Link, Meaning},
 };
 
 mod change;
@@ -32,7 +32,7 @@ pub mod write;
 
 pub use change::{ChangeError, Changes, ElementsChange};
 pub use error::{DocumentError, Feature};
-use place::Place;
+pub(crate) use place::Place;
 
 /// A group, whatever wrote it.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,11 @@ pub struct Consolidated {
 impl GroupModel {
     /// The arrays below that the group's extensions name: levels of a pyramid, arrays on slow storage.
     pub fn links(&self) -> Vec<Link> {
-        todo!()
+        let links = |extension: &Extension| match &extension.meaning {
+            Meaning::Links(links) => links.clone(),
+            _ => Vec::new(),
+        };
+        self.extensions.iter().flat_map(links).collect()
     }
 }
 

@@ -10,7 +10,6 @@ use crate::{
     chunk_keys::Separator,
     codecs::CodecSpec,
     data_type::{DataType, Layout, StoredOrder, WordRun},
-    extensions::Extension,
     grid::ChunkGrid,
     limits::{MAX_CODECS, MAX_ELEMENT_SIZE, MAX_RANK},
 };
@@ -166,11 +165,6 @@ fn to_bytes(order: &StoredOrder, words: &[WordRun]) -> CodecSpec {
 /// An object of these members.
 pub(super) fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
     members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-/// An extension, if a node that has it can be read.
-pub(super) fn readable(place: &Place<'_>, extension: Extension) -> Result<Extension, DocumentError> {
-    if extension.is_readable() { Ok(extension) } else { Err(not_understood(place, &extension.name)) }
 }
 
 /// Something has to be understood and is not.

@@ -7,52 +7,52 @@ use crate::{limits::MAX_EXTENT, text::shown};
 
 /// A value of a document and where it is, so that every refusal can say so.
 #[derive(Clone, Debug)]
-pub(super) struct Place<'a> {
-    pub(super) value: &'a Value,
-    pub(super) pointer: String,
+pub(crate) struct Place<'a> {
+    pub(crate) value: &'a Value,
+    pub(crate) pointer: String,
 }
 
 impl<'a> Place<'a> {
     /// The whole document.
-    pub(super) fn root(document: &'a Value) -> Self {
+    pub(crate) fn root(document: &'a Value) -> Self {
         Self { value: document, pointer: String::new() }
     }
 
-    pub(super) fn object(&self) -> Result<&'a Map<String, Value>, DocumentError> {
+    pub(crate) fn object(&self) -> Result<&'a Map<String, Value>, DocumentError> {
         self.value.as_object().ok_or_else(|| self.invalid("is not an object"))
     }
 
     /// A member of an object.
-    pub(super) fn member(&self, name: &str) -> Result<Option<Self>, DocumentError> {
+    pub(crate) fn member(&self, name: &str) -> Result<Option<Self>, DocumentError> {
         let value = self.object()?.get(name);
         Ok(value.map(|value| Self { value, pointer: self.pointer_to(name) }))
     }
 
     /// A member of an object for which `null` says as much as its absence.
-    pub(super) fn member_or_null(&self, name: &str) -> Result<Option<Self>, DocumentError> {
+    pub(crate) fn member_or_null(&self, name: &str) -> Result<Option<Self>, DocumentError> {
         Ok(self.member(name)?.filter(|place| !place.value.is_null()))
     }
 
-    pub(super) fn required(&self, name: &str) -> Result<Self, DocumentError> {
+    pub(crate) fn required(&self, name: &str) -> Result<Self, DocumentError> {
         self.member(name)?.ok_or_else(|| DocumentError::Missing { pointer: self.pointer_to(name) })
     }
 
-    pub(super) fn list(&self) -> Result<&'a [Value], DocumentError> {
+    pub(crate) fn list(&self) -> Result<&'a [Value], DocumentError> {
         self.value.as_array().map(Vec::as_slice).ok_or_else(|| self.invalid("is not a list"))
     }
 
     /// The entries of a list.
-    pub(super) fn items(&self) -> Result<impl Iterator<Item = Self> + '_, DocumentError> {
+    pub(crate) fn items(&self) -> Result<impl Iterator<Item = Self> + '_, DocumentError> {
         let item = |(index, value)| Self { value, pointer: format!("{}/{index}", self.pointer) };
         Ok(self.list()?.iter().enumerate().map(item))
     }
 
-    pub(super) fn text(&self) -> Result<&'a str, DocumentError> {
+    pub(crate) fn text(&self) -> Result<&'a str, DocumentError> {
         self.value.as_str().ok_or_else(|| self.invalid("is not a string"))
     }
 
     /// An integer from 0 to [`MAX_EXTENT`].
-    pub(super) fn unsigned(&self) -> Result<u64, DocumentError> {
+    pub(crate) fn unsigned(&self) -> Result<u64, DocumentError> {
         match self.value.as_u64() {
             Some(number) if number <= MAX_EXTENT => Ok(number),
             Some(_) => Err(self.invalid(format!("is larger than {MAX_EXTENT}"))),
@@ -62,7 +62,7 @@ impl<'a> Place<'a> {
     }
 
     /// Fails where the object has a member of another name: what it says could change what the others mean.
-    pub(super) fn only(&self, names: &[&str]) -> Result<(), DocumentError> {
+    pub(crate) fn only(&self, names: &[&str]) -> Result<(), DocumentError> {
         match self.object()?.keys().find(|name| !names.contains(&name.as_str())) {
             Some(unknown) => Err(self.invalid(format!("has the unknown member {}", shown(unknown)))),
             None => Ok(()),
@@ -70,16 +70,16 @@ impl<'a> Place<'a> {
     }
 
     /// This is not what it has to be; `reason` continues "the member".
-    pub(super) fn invalid(&self, reason: impl Into<String>) -> DocumentError {
+    pub(crate) fn invalid(&self, reason: impl Into<String>) -> DocumentError {
         DocumentError::Invalid { pointer: self.pointer.clone(), reason: reason.into() }
     }
 
-    pub(super) fn unsupported(&self, feature: Feature, name: &str) -> DocumentError {
+    pub(crate) fn unsupported(&self, feature: Feature, name: &str) -> DocumentError {
         DocumentError::Unsupported { pointer: self.pointer.clone(), feature, name: shown(name) }
     }
 
     /// The pointer to a member.
-    pub(super) fn pointer_to(&self, name: &str) -> String {
+    pub(crate) fn pointer_to(&self, name: &str) -> String {
         format!("{}/{}", self.pointer, shown(name).replace('~', "~0").replace('/', "~1"))
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     chunk_keys::{ChunkKeyEncoding, ChunkKeyForm, Separator},
     codecs::CodecSpec,
     data_type,
-    extensions::Extension,
+    extensions::{self, Host, Listed},
     grid::{ChunkGrid, DimensionGrid},
     limits::MAX_PIECES,
     text::shown,
@@ -64,7 +64,8 @@ pub fn node(zarr_json: &[u8]) -> Result<Node, DocumentError> {
 fn array(document: Value) -> Result<ArrayModel, DocumentError> {
     let root = Place::root(&document);
     let shape = parts::shape(&root.required("shape")?)?;
-    let extensions = extensions(&root, ARRAY_MEMBERS)?;
+    check_members(&root, ARRAY_MEMBERS)?;
+    let listed = extensions(&root)?;
     let codecs = codecs(&root.required("codecs")?)?;
     let grid = grid(&root.required("chunk_grid")?, &shape, &codecs)?;
     let data_type = root.required("data_type")?;
@@ -74,10 +75,12 @@ fn array(document: Value) -> Result<ArrayModel, DocumentError> {
         parts::fill_value(&root.required("fill_value")?, &data_type, Dialect::V3, &data_type::StoredOrder::Little)?;
     let chunk_keys = chunk_keys(&root.required("chunk_key_encoding")?)?;
     no_storage_transformers(&root)?;
+    let host = Host::Array { shape: shape.clone(), data_type: &data_type };
+    let extensions = extensions::understand(&listed, host)?;
     Ok(ArrayModel {
         dialect: Dialect::V3,
         dimension_names: dimension_names(root.member_or_null("dimension_names")?, shape.len())?,
-        origin: vec![0; shape.len()],
+        origin: extensions::origin(&extensions, shape.len()),
         shape,
         data_type,
         fill_value,
@@ -93,35 +96,38 @@ fn array(document: Value) -> Result<ArrayModel, DocumentError> {
 
 fn group(document: Value) -> Result<GroupModel, DocumentError> {
     let root = Place::root(&document);
+    check_members(&root, GROUP_MEMBERS)?;
     Ok(GroupModel {
         dialect: Dialect::V3,
         attributes: parts::attributes(root.member_or_null("attributes")?)?,
-        extensions: extensions(&root, GROUP_MEMBERS)?,
+        extensions: extensions::understand(&extensions(&root)?, Host::Group)?,
         consolidated: consolidated(&root)?,
         document: json::into_object(document),
     })
 }
 
-/// Checks the members that are unknown, and reads ZEP 10's list of extensions.
-fn extensions(root: &Place<'_>, known: &[&str]) -> Result<Vec<Extension>, DocumentError> {
-    for (name, value) in root.object()? {
-        let ignorable = || value.get("must_understand") == Some(&Value::Bool(false));
-        if !known.contains(&name.as_str()) && !ignorable() {
-            return Err(parts::not_understood(&root.required(name)?, name));
-        }
+/// Fails where a member is unknown and has to be understood.
+fn check_members(root: &Place<'_>, known: &[&str]) -> Result<(), DocumentError> {
+    let ignorable = |value: &Value| value.get("must_understand") == Some(&Value::Bool(false));
+    let unknown = |(name, value): &(&String, &Value)| !known.contains(&name.as_str()) && !ignorable(value);
+    match root.object()?.iter().find(unknown) {
+        Some((name, _)) => Err(parts::not_understood(&root.required(name)?, name)),
+        None => Ok(()),
     }
-    let Some(place) = root.member("extensions")? else { return Ok(Vec::new()) };
-    if place.list()?.is_empty() {
-        return Err(place.invalid("is empty"));
-    }
-    place.items()?.map(|place| extension(&place)).collect()
 }
 
-fn extension(place: &Place<'_>) -> Result<Extension, DocumentError> {
-    let named = Named::parse(place)?;
-    let must_understand = place.value.is_string() || parts::must_understand(place)?;
-    let configuration = parts::attributes(named.configuration)?;
-    parts::readable(place, Extension { name: named.name.to_owned(), configuration, must_understand })
+/// Reads ZEP 10's list of extensions.
+fn extensions<'a>(root: &Place<'a>) -> Result<Vec<Listed<'a>>, DocumentError> {
+    let Some(list) = root.member("extensions")? else { return Ok(Vec::new()) };
+    if list.list()?.is_empty() {
+        return Err(list.invalid("is empty"));
+    }
+    let extension = |place: Place<'a>| {
+        let named = Named::parse(&place)?;
+        let must_understand = place.value.is_string() || parts::must_understand(&place)?;
+        Listed::new(place, named.name, named.configuration, must_understand)
+    };
+    list.items()?.map(extension).collect()
 }
 
 /// A name, or an object of a name and a configuration

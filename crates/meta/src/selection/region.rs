@@ -1,8 +1,8 @@
-//! Regions made smaller, and written down again.
+//! Regions made smaller, moved, and written down again.
 
 use std::sync::Arc;
 
-use super::{DimensionSelection, Item, Region, Selection, Slice};
+use super::{DimensionSelection, Item, Points, Region, Resolved, Selection, Slice};
 
 impl Region {
     /// The leading part of the region that has at most `max_elements`: as many as fit along the first dimension; where not even
@@ -38,13 +38,57 @@ impl Region {
         Some(Self { dimensions })
     }
 
+    /// The region of a view, as one of the array that the view begins within at `origin`: every index grows by that of its dimension.
+    #[must_use]
+    pub fn shifted(mut self, origin: &[u64]) -> Self {
+        self.dimensions.iter_mut().zip(origin).for_each(|(dimension, &origin)| dimension.shift(origin));
+        self
+    }
+
     /// The selection that gives this region when it is applied to the shape again.
     pub fn to_selection(&self) -> Selection {
         Selection { items: self.dimensions.iter().map(DimensionSelection::to_item).collect() }
     }
 }
 
+impl Resolved {
+    /// What is read of a view, as of the array that the view begins within at `origin`: every index grows by that of its dimension.
+    #[must_use]
+    pub fn shifted(self, origin: &[u64]) -> Self {
+        if origin.iter().all(|&origin| origin == 0) {
+            return self;
+        }
+        match self {
+            Self::Region(region) => Self::Region(region.shifted(origin)),
+            Self::Points(points) => Self::Points(points.shifted(origin)),
+            Self::Stack(regions) => Self::Stack(regions.into_iter().map(|region| region.shifted(origin)).collect()),
+        }
+    }
+}
+
+impl Points {
+    fn shifted(mut self, origin: &[u64]) -> Self {
+        self.coordinates
+            .iter_mut()
+            .zip(origin.iter().cycle())
+            .for_each(|(at, &origin)| *at = at.saturating_add(origin));
+        self
+    }
+}
+
 impl DimensionSelection {
+    /// Counts the indices from another origin. What has none stays as it is, with its start at 0.
+    fn shift(&mut self, origin: u64) {
+        match self {
+            Self::Range { len: 0, .. } => {}
+            Self::Index(index) | Self::Range { start: index, .. } => *index = index.saturating_add(origin),
+            Self::List(indices) if origin > 0 => {
+                *indices = indices.iter().map(|index| index.saturating_add(origin)).collect();
+            }
+            Self::List(_) => {}
+        }
+    }
+
     /// Keeps the first `max_len` indices, which are at least one.
     fn truncate(&mut self, max_len: u64) {
         match self {

@@ -215,6 +215,18 @@ proptest! {
     }
 
     #[test]
+    fn a_region_of_a_view_is_one_of_the_array((selection, view) in fitting(), origin in vec(0..9_u64, 6)) {
+        let region = selection.resolve(&view).unwrap();
+        let shifted = region.clone().shifted(&origin);
+        let shape: Vec<u64> = view.iter().zip(&origin).map(|(extent, origin)| extent + origin).collect();
+        check(&shifted, &shape);
+        for ((shifted, seen), origin) in shifted.dimensions.iter().zip(&region.dimensions).zip(&origin) {
+            let expected: Vec<u64> = indices(seen).iter().map(|index| index + origin).collect();
+            prop_assert_eq!(indices(shifted), expected);
+        }
+    }
+
+    #[test]
     fn a_shrunk_region_fits_and_is_a_leading_part((selection, shape) in fitting(), max in 1..60_u64) {
         let region = selection.resolve(&shape).unwrap();
         let shrunk = region.shrunk_to(max).unwrap();

@@ -1,0 +1,43 @@
+//! [`example.array-statistics`](https://zarr.dev/zeps/draft/ZEP0010.html#statistics-array): the range of an array's elements.
+//!
+//! ```json
+//! {"name": "example.array-statistics", "must_understand": false, "configuration": {"min": 5, "max": 1023}}
+//! ```
+//!
+//! Both are elements of the array's type, as JSON writes them.
+
+use super::{Code, Host, Meaning};
+use crate::{
+    data_type::DataType,
+    documents::{DocumentError, Place},
+};
+
+pub(super) struct ArrayStatistics;
+
+impl Code for ArrayStatistics {
+    fn name(&self) -> &'static str {
+        "example.array-statistics"
+    }
+
+    fn read(&self, configuration: &Place<'_>, host: &Host<'_>) -> Result<Option<Meaning>, DocumentError> {
+        let Host::Array { data_type, .. } = host else { return Ok(None) };
+        configuration.only(&["min", "max"])?;
+        let (min, max) = (configuration.required("min")?, configuration.required("max")?);
+        let (min, largest) = (element(&min, data_type)?, element(&max, data_type)?);
+        match (data_type.to_f64(&min), data_type.to_f64(&largest)) {
+            (Some(low), Some(high)) if low > high => Err(max.invalid("is less than the least element")),
+            _ => Ok(Some(Meaning::Statistics { min, max: largest })),
+        }
+    }
+
+    /// What is written may be outside of the range, and so may the fill value where the array grows.
+    fn survives_write(&self) -> bool {
+        false
+    }
+}
+
+fn element(place: &Place<'_>, data_type: &DataType) -> Result<Vec<u8>, DocumentError> {
+    let mut element = Vec::new();
+    data_type.parse_json(place.value, &mut element).map_err(|error| place.invalid(format!("is wrong: {error}")))?;
+    Ok(element)
+}
