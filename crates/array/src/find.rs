@@ -11,11 +11,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use meta::{
     Dialect, NodePath,
-    documents::{DocumentError, draft, v2, v3},
+    documents::{DocumentError, GroupModel, draft, v2, v3},
     limits::MAX_DOCUMENT,
 };
 use quick_cache::{Weighter, sync::Cache};
-use store::{Key, Prefix, Snapshot, StoreError, TransactionalStore, Version};
+use store::{Change, Key, Precondition, Prefix, Snapshot, StoreError, TransactionalStore, Version};
 use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -47,7 +47,45 @@ struct ByMemory;
 pub(crate) struct Sighting {
     pub(crate) array: Array,
     pub(crate) documents: Documents,
+    /// The documents that the array itself has.
+    pub(crate) own: Own,
+    /// The hierarchy of the draft that it is in.
+    pub(crate) root: Option<Arc<DraftRoot>>,
 }
+
+/// A group, and the documents that say that it is there.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupSighting {
+    /// What it is; `None` where it is a group of the draft because there are nodes below it.
+    pub(crate) model: Option<GroupModel>,
+    pub(crate) dialect: Dialect,
+    pub(crate) documents: Documents,
+    /// The documents that the group itself has.
+    pub(crate) own: Own,
+    /// The hierarchy of the draft that it is in.
+    pub(crate) root: Option<Arc<DraftRoot>>,
+}
+
+/// What is at a path because its documents say so.
+#[derive(Clone, Debug)]
+pub(crate) enum Sight {
+    Array(Arc<Sighting>),
+    Group(Box<GroupSighting>),
+}
+
+/// A hierarchy of the draft.
+#[derive(Clone, Debug)]
+pub(crate) struct DraftRoot {
+    /// Where it is.
+    pub(crate) path: NodePath,
+    /// What all its keys begin with.
+    pub(crate) prefix: Prefix,
+    pub(crate) entry: draft::EntryPoint,
+}
+
+/// The documents of one node, with their versions; `None` for a part of them that is not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Own(pub(crate) Vec<(Key, Option<Version>)>);
 
 /// Keys of documents, with the versions that they had; `None` for those that were not there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,12 +111,23 @@ impl Weighter<(NodePath, Option<Dialect>), Arc<Sighting>> for ByMemory {
 impl Sighting {
     /// Another one whenever the array's own documents are others. It does not change with those that were only looked at.
     pub(crate) fn version(&self) -> Version {
-        todo!()
+        self.own.version()
     }
 
     /// What has to hold in a commit for the sighting to be true still: one check for each document.
-    pub(crate) fn checks(&self) -> Vec<store::Change> {
-        todo!()
+    pub(crate) fn checks(&self) -> Vec<Change> {
+        let check = |(key, version): &(Key, Option<Version>)| Change::Check {
+            key: key.clone(),
+            precondition: Precondition::unchanged(*version),
+        };
+        self.documents.versions.iter().map(check).collect()
+    }
+}
+
+impl Own {
+    /// Another version whenever one of the documents is another.
+    pub(crate) fn version(&self) -> Version {
+        Version::from_u128(stamp(&self.0))
     }
 }
 
@@ -98,16 +147,26 @@ impl Documents {
         Ok(true)
     }
 
-    /// Another number for other versions.
-    fn stamp(&self) -> u128 {
-        let mut hash = Xxh3::new();
-        for (key, version) in &self.versions {
-            hash.update(key.as_bytes());
-            hash.update(&[0, u8::from(version.is_some())]);
-            hash.update(&version.map_or(0, Version::as_u128).to_le_bytes());
-        }
-        hash.digest128()
+    /// The keys, each with the version that it had.
+    pub(crate) fn versions(&self) -> &[(Key, Option<Version>)] {
+        &self.versions
     }
+
+    /// The version that a document had; `None` for one that was not looked at.
+    pub(crate) fn version_of(&self, key: &Key) -> Option<Option<Version>> {
+        self.versions.iter().find(|(known, _)| known == key).map(|(_, version)| *version)
+    }
+}
+
+/// Another number for other versions.
+fn stamp(versions: &[(Key, Option<Version>)]) -> u128 {
+    let mut hash = Xxh3::new();
+    for (key, version) in versions {
+        hash.update(key.as_bytes());
+        hash.update(&[0, u8::from(version.is_some())]);
+        hash.update(&version.map_or(0, Version::as_u128).to_le_bytes());
+    }
+    hash.digest128()
 }
 
 impl Found {
@@ -116,19 +175,48 @@ impl Found {
         self.arrays.get(&(path.clone(), dialect))
     }
 
-    /// Looks at what the store has at a path.
+    /// Looks for an array at a path.
     pub(crate) async fn look(
         &self,
         shared: &Shared,
         path: &NodePath,
         dialect: Option<Dialect>,
     ) -> Result<Arc<Sighting>, ArrayError> {
+        match self.see(shared, path, dialect).await? {
+            Some(Sight::Array(sighting)) => Ok(sighting),
+            Some(Sight::Group(_)) => Err(ArrayError::NotAnArray { path: path.clone() }),
+            None => Err(ArrayError::NoSuchNode { path: path.clone() }),
+        }
+    }
+
+    /// Looks at what the store has at a path. A group of v2 or v3 that has no document is not seen.
+    pub(crate) async fn see(
+        &self,
+        shared: &Shared,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+    ) -> Result<Option<Sight>, ArrayError> {
+        let store = &*shared.store;
         let mut search =
-            Search { shared, store: &*shared.store, path, documents: Documents::default(), memory: Vec::new() };
-        let array = search.run(dialect).await?;
-        let sighting = Arc::new(Sighting { array, documents: search.documents });
-        self.arrays.insert((path.clone(), dialect), sighting.clone());
-        Ok(sighting)
+            Search { shared, store, path, documents: Documents::default(), root: None, memory: Vec::new() };
+        let (dialect_found, answer) = search.run(dialect).await?;
+        let Search { documents, root, .. } = search;
+        let own =
+            |keys: &[Key]| Own(keys.iter().map(|key| (key.clone(), documents.version_of(key).flatten())).collect());
+        Ok(Some(match answer {
+            Answer::Array(array, keys) => {
+                let own = own(&keys);
+                let sighting = Arc::new(Sighting { array: *array, documents, own, root });
+                self.arrays.insert((path.clone(), dialect), sighting.clone());
+                Sight::Array(sighting)
+            }
+            Answer::Group(model, keys) => {
+                let own = own(&keys);
+                let model = model.map(|model| *model);
+                Sight::Group(Box::new(GroupSighting { model, dialect: dialect_found, documents, own, root }))
+            }
+            Answer::Nothing => return Ok(None),
+        }))
     }
 }
 
@@ -137,19 +225,23 @@ struct Search<'a> {
     store: &'a dyn TransactionalStore,
     path: &'a NodePath,
     documents: Documents,
+    /// The hierarchy of the draft in which the node was found.
+    root: Option<Arc<DraftRoot>>,
     /// For large documents.
     memory: Vec<OwnedSemaphorePermit>,
 }
 
 /// What one dialect has at a path.
 enum Answer {
-    Array(Box<Array>),
-    Group,
+    /// With the keys of its documents.
+    Array(Box<Array>, Vec<Key>),
+    /// With the keys of its documents, where it has some.
+    Group(Option<Box<GroupModel>>, Vec<Key>),
     Nothing,
 }
 
 impl Search<'_> {
-    async fn run(&mut self, dialect: Option<Dialect>) -> Result<Array, ArrayError> {
+    async fn run(&mut self, dialect: Option<Dialect>) -> Result<(Dialect, Answer), ArrayError> {
         let path = self.path;
         let own = prefix(path)?;
         let names = ["zarr.json", ".zarray", ".zgroup", ".zattrs"];
@@ -169,13 +261,11 @@ impl Search<'_> {
                 Dialect::V2 => self.v2(&*snapshot, [&array_key, &group_key, &attributes_key], &own).await?,
                 Dialect::Draft => self.draft(&*snapshot, &roots).await?,
             };
-            match answer {
-                Answer::Array(array) => return Ok(*array),
-                Answer::Group => return Err(ArrayError::NotAnArray { path: path.clone() }),
-                Answer::Nothing => {}
+            if !matches!(answer, Answer::Nothing) {
+                return Ok((dialect, answer));
             }
         }
-        Err(ArrayError::NoSuchNode { path: path.clone() })
+        Ok((Dialect::Draft, Answer::Nothing))
     }
 
     async fn v3(&mut self, snapshot: &dyn Snapshot, key: Option<&Key>, own: &Prefix) -> Result<Answer, ArrayError> {
@@ -186,8 +276,8 @@ impl Search<'_> {
             false => v3::node(document).map(Some),
         };
         match parsed(key, document, parse).await? {
-            Some(v3::Node::Array(model)) => self.array(*model, own),
-            Some(v3::Node::Group(_)) => Ok(Answer::Group),
+            Some(v3::Node::Array(model)) => self.array(*model, own, vec![key.clone()]),
+            Some(v3::Node::Group(model)) => Ok(Answer::Group(Some(Box::new(model)), vec![key.clone()])),
             None => Ok(Answer::Nothing),
         }
     }
@@ -202,12 +292,16 @@ impl Search<'_> {
             return Ok(Answer::Nothing);
         };
         if let Some(document) = self.document(snapshot, array).await? {
-            let attributes = self.document(snapshot, attributes).await?;
-            let parse = move |document: &[u8]| v2::array(document, attributes.as_deref());
-            return self.array(parsed(array, document, parse).await?, own);
+            let zattrs = self.document(snapshot, attributes).await?;
+            let parse = move |document: &[u8]| v2::array(document, zattrs.as_deref());
+            let model = parsed(array, document, parse).await?;
+            return self.array(model, own, vec![array.clone(), attributes.clone()]);
         }
-        self.note(snapshot, group)?;
-        Ok(if snapshot.head(group)?.is_some() { Answer::Group } else { Answer::Nothing })
+        let Some(document) = self.document(snapshot, group).await? else { return Ok(Answer::Nothing) };
+        let zattrs = self.document(snapshot, attributes).await?;
+        let parse = move |document: &[u8]| v2::group(document, zattrs.as_deref());
+        let model = parsed(group, document, parse).await?;
+        Ok(Answer::Group(Some(Box::new(model)), vec![group.clone(), attributes.clone()]))
     }
 
     async fn draft(&mut self, snapshot: &dyn Snapshot, roots: &[NodePath]) -> Result<Answer, ArrayError> {
@@ -220,38 +314,37 @@ impl Search<'_> {
                 false => Ok(None),
             };
             let Some(entry) = parsed(&key, document, parse).await? else { continue };
-            return self.draft_node(&entry, &hierarchy, self.path.below(root).unwrap_or_default()).await;
+            let root = Arc::new(DraftRoot { path: root.clone(), prefix: hierarchy, entry });
+            self.root = Some(root.clone());
+            return self.draft_node(&root, self.path.below(&root.path).unwrap_or_default()).await;
         }
         Ok(Answer::Nothing)
     }
 
     /// Looks for a node in a draft hierarchy: for an array, for a group, and for nodes below it, in this order.
-    async fn draft_node(
-        &mut self,
-        entry: &draft::EntryPoint,
-        hierarchy: &Prefix,
-        below: &str,
-    ) -> Result<Answer, ArrayError> {
+    async fn draft_node(&mut self, root: &DraftRoot, below: &str) -> Result<Answer, ArrayError> {
+        let DraftRoot { prefix: hierarchy, entry, .. } = root;
         let keys = [entry.array_key(below), entry.group_key(below)].map(|key| key_below(hierarchy, &key));
         let [Some(array), Some(group)] = keys else { return Ok(Answer::Nothing) };
         let snapshot = self.store.snapshot(&[array.clone(), group.clone()]).await?;
         if let Some(document) = self.document(&*snapshot, &array).await? {
             let below = below.to_owned();
             let parse = move |document: &[u8]| draft::array(document, &below);
-            return self.array(parsed(&array, document, parse).await?, hierarchy);
+            return self.array(parsed(&array, document, parse).await?, hierarchy, vec![array]);
         }
-        if snapshot.head(&group)?.is_some() {
-            return Ok(Answer::Group);
+        if let Some(document) = self.document(&*snapshot, &group).await? {
+            let model = parsed(&group, document, draft::group).await?;
+            return Ok(Answer::Group(Some(Box::new(model)), vec![group]));
         }
         let implied = Prefix::parse(&format!("{}{}", hierarchy.as_str(), draft::children_prefix(below)));
         let Ok(implied) = implied else { return Ok(Answer::Nothing) };
         let page = self.store.list_prefix(&implied, store::Page { limit: 1, cursor: None }).await?;
-        Ok(if page.keys.is_empty() { Answer::Nothing } else { Answer::Group })
+        Ok(if page.keys.is_empty() { Answer::Nothing } else { Answer::Group(None, Vec::new()) })
     }
 
-    fn array(&self, model: meta::ArrayModel, hierarchy: &Prefix) -> Result<Answer, ArrayError> {
-        Array::new(model, self.path.clone(), hierarchy, self.documents.stamp())
-            .map(|array| Answer::Array(Box::new(array)))
+    fn array(&self, model: meta::ArrayModel, hierarchy: &Prefix, own: Vec<Key>) -> Result<Answer, ArrayError> {
+        Array::new(model, self.path.clone(), hierarchy, stamp(&self.documents.versions))
+            .map(|array| Answer::Array(Box::new(array), own))
     }
 
     /// A document, if it is there. It is one that what is found depends on, whether it is there or not.
@@ -292,16 +385,16 @@ async fn parsed<T: Send + 'static>(
     parsed.map_err(|source| wrong(key, source))
 }
 
-fn wrong(key: &Key, source: DocumentError) -> ArrayError {
+pub(crate) fn wrong(key: &Key, source: DocumentError) -> ArrayError {
     ArrayError::Document { key: key.clone(), source }
 }
 
 /// The prefix of a node. A path that no key can lie below names nothing.
-fn prefix(path: &NodePath) -> Result<Prefix, ArrayError> {
+pub(crate) fn prefix(path: &NodePath) -> Result<Prefix, ArrayError> {
     Prefix::parse(&path.key_prefix()).map_err(|_| ArrayError::NoSuchNode { path: path.clone() })
 }
 
 /// `None` where it would be too long to be a key, and so is not there.
-fn key_below(prefix: &Prefix, name: &str) -> Option<Key> {
+pub(crate) fn key_below(prefix: &Prefix, name: &str) -> Option<Key> {
     Key::parse(&format!("{}{name}", prefix.as_str())).ok()
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use meta::{Dialect, NodePath};
 use store::TransactionalStore;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::{Mutex, OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
 
 use crate::{
     ArrayError, Options,
     cache::ChunkCache,
-    find::{Found, Sighting},
+    find::{Found, Sight, Sighting},
 };
 
 /// In what memory is counted, so that a semaphore can count it.
@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) cache: ChunkCache,
     /// The arrays that were found, so that documents are parsed once for each version.
     pub(crate) found: Found,
+    /// Held while a change of structure is planned and committed, so that these come one after the other.
+    pub(crate) structure: Mutex<()>,
     /// Permits for memory, in [`UNIT`]s, and how many there are.
     memory: Arc<Semaphore>,
     units: u32,
@@ -41,6 +43,7 @@ impl Shared {
             options,
             cache: ChunkCache::new(options.cache),
             found: Found::default(),
+            structure: Mutex::new(()),
             memory: Arc::new(Semaphore::new((units as usize).min(Semaphore::MAX_PERMITS))),
             units,
             decoders: Arc::new(Semaphore::new(cores.saturating_mul(2))),
@@ -52,6 +55,11 @@ impl Shared {
     /// Looks at what is at a path.
     pub(crate) async fn look(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<Arc<Sighting>, ArrayError> {
         self.found.look(self, path, dialect).await
+    }
+
+    /// Looks at what is at a path, be it an array or a group.
+    pub(crate) async fn see(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<Option<Sight>, ArrayError> {
+        self.found.see(self, path, dialect).await
     }
 
     /// A reservation of memory, waited for with patience.

@@ -1,6 +1,8 @@
 //! Hierarchies: what nodes there are, and changing that.
 
+mod consolidated;
 pub(crate) mod documents;
+mod edits;
 mod error;
 
 pub use error::NodeError;

@@ -34,6 +34,11 @@ pub use change::{ChangeError, Changes, ElementsChange};
 pub use error::{DocumentError, Feature};
 pub(crate) use place::Place;
 
+/// Reads a document without looking into it.
+pub fn object(document: &[u8]) -> Result<Map<String, Value>, DocumentError> {
+    json::read(document).map(json::into_object)
+}
+
 /// A group, whatever wrote it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupModel {

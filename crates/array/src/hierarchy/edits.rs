@@ -1,0 +1,146 @@
+//! What one commit changes.
+
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use meta::{
+    Dialect,
+    documents::write::{split_v2, text},
+};
+use serde_json::{Map, Value};
+use store::{Change, Key, MAX_COMMIT_CHANGES, Precondition, TransactionalStore, Version};
+
+use super::NodeError;
+use crate::find::{Documents, Own};
+
+/// What one commit changes, and what it depends on. No key is named twice.
+#[derive(Debug, Default)]
+pub(super) struct Edits(BTreeMap<Key, Edit>);
+
+#[derive(Debug, Default)]
+struct Edit {
+    /// The version that the key had when it was looked at, if it was.
+    seen: Option<Option<Version>>,
+    action: Action,
+}
+
+#[derive(Debug, Default)]
+enum Action {
+    #[default]
+    Check,
+    Set(Vec<u8>),
+    Erase,
+}
+
+/// What is to become of a key.
+pub(super) enum Planned<'a> {
+    /// It stays as it is.
+    Kept,
+    /// It is set to this.
+    Set(&'a [u8]),
+    /// It is erased.
+    Erased,
+}
+
+impl Edits {
+    /// The commit depends on this key having this version. What was seen first counts.
+    pub(super) fn saw(&mut self, key: &Key, version: Option<Version>) {
+        match self.0.entry(key.clone()) {
+            Entry::Vacant(entry) => {
+                entry.insert(Edit { seen: Some(version), action: Action::Check });
+            }
+            Entry::Occupied(mut entry) => {
+                entry.get_mut().seen.get_or_insert(version);
+            }
+        }
+    }
+
+    /// The commit depends on all these documents.
+    pub(super) fn saw_all(&mut self, documents: &Documents) {
+        for (key, version) in documents.versions() {
+            self.saw(key, *version);
+        }
+    }
+
+    /// Sets a key.
+    pub(super) fn set(&mut self, key: Key, value: Vec<u8>) {
+        self.0.entry(key).or_default().action = Action::Set(value);
+    }
+
+    /// Erases a key.
+    pub(super) fn erase(&mut self, key: Key) {
+        self.0.entry(key).or_default().action = Action::Erase;
+    }
+
+    /// Makes the documents of a node, which has those of `own`, say `after` where they say `before`; both are node documents. Whether anything changes.
+    pub(super) fn rewrite(
+        &mut self,
+        dialect: Dialect,
+        own: &Own,
+        before: Option<&Map<String, Value>>,
+        after: &Map<String, Value>,
+    ) -> bool {
+        if before == Some(after) {
+            return false;
+        }
+        let Own(own) = own;
+        if dialect != Dialect::V2 {
+            if let Some((key, _)) = own.first() {
+                self.set(key.clone(), text(after));
+            }
+            return true;
+        }
+        let before = before.map(split_v2);
+        let (main, attributes) = split_v2(after);
+        if let Some((key, _)) = own.first()
+            && before.as_ref().is_none_or(|(before, _)| *before != main)
+        {
+            self.set(key.clone(), text(&main));
+        }
+        if let Some((key, version)) = own.get(1)
+            && before.as_ref().is_none_or(|(_, before)| *before != attributes)
+        {
+            match attributes {
+                Some(attributes) => self.set(key.clone(), text(&attributes)),
+                None if version.is_some() => self.erase(key.clone()),
+                None => {}
+            }
+        }
+        true
+    }
+
+    /// What is to become of a key.
+    pub(super) fn planned(&self, key: &Key) -> Planned<'_> {
+        match self.0.get(key).map(|edit| &edit.action) {
+            None | Some(Action::Check) => Planned::Kept,
+            Some(Action::Set(value)) => Planned::Set(value),
+            Some(Action::Erase) => Planned::Erased,
+        }
+    }
+
+    /// How many keys it names.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it changes anything.
+    pub(super) fn changes_anything(&self) -> bool {
+        self.0.values().any(|edit| !matches!(edit.action, Action::Check))
+    }
+
+    /// Stages what is set. Fails where it is more than one commit has.
+    pub(super) async fn stage(self, store: &dyn TransactionalStore) -> Result<Vec<Change>, NodeError> {
+        if self.len() > MAX_COMMIT_CHANGES {
+            return Err(NodeError::TooManyChanges { changes: self.len() as u64, limit: MAX_COMMIT_CHANGES });
+        }
+        let mut changes = Vec::with_capacity(self.len());
+        for (key, Edit { seen, action }) in self.0 {
+            let precondition = seen.map_or_else(Precondition::none, Precondition::unchanged);
+            changes.push(match action {
+                Action::Check => Change::Check { key, precondition },
+                Action::Erase => Change::Erase { key, precondition },
+                Action::Set(value) => Change::Set { staged: store.stage(&key, value.into()).await?, precondition },
+            });
+        }
+        Ok(changes)
+    }
+}
