@@ -11,6 +11,11 @@ pub(crate) fn shown(text: &str) -> String {
         .collect()
 }
 
+/// The JSON pointer to a member of what another one points to, its name cut to a length that can be shown.
+pub(crate) fn pointer_to(parent: &str, name: &str) -> String {
+    format!("{parent}/{}", shown(name).replace('~', "~0").replace('/', "~1"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

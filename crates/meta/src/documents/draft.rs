@@ -205,12 +205,19 @@ fn named_codecs(root: &Place<'_>, attributes: Option<&Place<'_>>) -> Result<Vec<
     Ok(named)
 }
 
+/// The attribute in which zarr-python keeps filters.
+pub(crate) const FILTERS: &str = "filters";
+
 /// The filters that zarr-python keeps in the attributes. What is no list of objects with an `id` is something else of the user's.
-fn filters(attributes: &Place<'_>) -> Result<Vec<CodecSpec>, DocumentError> {
+pub(crate) fn filters_of(attributes: &Map<String, Value>) -> Option<&Value> {
     let is_filter = |value: &Value| value.get("id").is_some_and(Value::is_string);
-    let filters = attributes.member("filters")?;
-    let filters = filters.filter(|place| place.value.as_array().is_some_and(|list| list.iter().all(is_filter)));
-    parts::codecs(filters, parts::numcodecs)
+    attributes.get(FILTERS).filter(|filters| filters.as_array().is_some_and(|list| list.iter().all(is_filter)))
+}
+
+fn filters(attributes: &Place<'_>) -> Result<Vec<CodecSpec>, DocumentError> {
+    let filters = filters_of(attributes.object()?);
+    let place = filters.map(|value| Place { value, pointer: attributes.pointer_to(FILTERS) });
+    parts::codecs(place, parts::numcodecs)
 }
 
 /// Reads `{"codec": URI, "configuration": {…}}`.

@@ -79,10 +79,13 @@ pub(super) fn attributes(place: Option<Place<'_>>) -> Result<Map<String, Value>,
     place.map_or_else(|| Ok(Map::new()), |place| place.object().cloned())
 }
 
+/// The attribute in which xarray keeps the names of the dimensions.
+pub(crate) const XARRAY_NAMES: &str = "_ARRAY_DIMENSIONS";
+
 /// The names of dimensions that xarray keeps in the attributes of dialects that have none themselves. What is no list of as many strings as there are
 /// dimensions is something else of the user's.
 pub(super) fn xarray_names(attributes: &Map<String, Value>, rank: usize) -> Vec<Option<String>> {
-    let names = attributes.get("_ARRAY_DIMENSIONS").and_then(Value::as_array).filter(|names| names.len() == rank);
+    let names = attributes.get(XARRAY_NAMES).and_then(Value::as_array).filter(|names| names.len() == rank);
     let names = names.and_then(|names| names.iter().map(|name| Some(Some(name.as_str()?.to_owned()))).collect());
     names.unwrap_or_else(|| vec![None; rank])
 }
@@ -115,7 +118,7 @@ pub(super) fn memory_order(place: &Place<'_>) -> Result<MemoryOrder, DocumentErr
 pub(super) fn numcodecs(place: &Place<'_>) -> Result<CodecSpec, DocumentError> {
     let id = place.required("id")?.text()?;
     let mut configuration = place.object()?.clone();
-    configuration.remove("id");
+    configuration.shift_remove("id");
     Ok(CodecSpec::numcodecs(id, configuration))
 }
 

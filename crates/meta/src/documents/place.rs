@@ -3,7 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::{DocumentError, Feature};
-use crate::{limits::MAX_EXTENT, text::shown};
+use crate::{
+    limits::MAX_EXTENT,
+    text::{pointer_to, shown},
+};
 
 /// A value of a document and where it is, so that every refusal can say so.
 #[derive(Clone, Debug)]
@@ -80,6 +83,6 @@ impl<'a> Place<'a> {
 
     /// The pointer to a member.
     pub(crate) fn pointer_to(&self, name: &str) -> String {
-        format!("{}/{}", self.pointer, shown(name).replace('~', "~0").replace('/', "~1"))
+        pointer_to(&self.pointer, name)
     }
 }

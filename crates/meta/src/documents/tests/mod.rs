@@ -6,9 +6,11 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::{codecs::CodecSpec, limits::MAX_EXTENT};
 
+mod change;
 mod draft;
 mod v2;
 mod v3;
+mod write;
 
 /// The bytes of a document.
 fn bytes(document: &Value) -> Vec<u8> {
