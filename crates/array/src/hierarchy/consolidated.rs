@@ -6,10 +6,10 @@ use meta::{
     Dialect, NodePath,
     documents::{
         draft, object,
-        write::{consolidated_v2, consolidated_v3, text},
+        write::{consolidate_v2, consolidate_v3, text},
     },
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use store::Key;
 
 use super::{
@@ -72,66 +72,18 @@ pub(super) async fn keep_true(
         if dialect == Dialect::V3 && !document.get(V3_MEMBER).is_some_and(Value::is_object) {
             continue;
         }
-        let told = told.iter().filter(|told| told.dialect == dialect);
-        let told = told.filter_map(|told| Some((told.path.below(&group)?, told.node.as_ref())));
-        let updated = updated(&document, dialect, told);
+        let mut updated = document.clone();
+        for told in told.iter().filter(|told| told.dialect == dialect) {
+            let Some(below) = told.path.below(&group) else { continue };
+            match dialect {
+                Dialect::V2 => consolidate_v2(&mut updated, below, told.node.as_ref()),
+                Dialect::V3 | Dialect::Draft => consolidate_v3(&mut updated, below, told.node.as_ref()),
+            }
+        }
         if updated != document {
             edits.saw(&key, snapshot.head(&key)?.map(|info| info.version));
             edits.set(key, text(&updated));
         }
     }
     Ok(())
-}
-
-/// A document with consolidated metadata in which these nodes have these documents, or are gone.
-fn updated<'a>(
-    document: &Map<String, Value>,
-    dialect: Dialect,
-    told: impl Iterator<Item = (&'a str, Option<&'a Map<String, Value>>)>,
-) -> Map<String, Value> {
-    let mut document = document.clone();
-    for (below, node) in told {
-        match (dialect, node) {
-            (Dialect::V2, None) => document = consolidated_v2(&document, below, None),
-            (_, None) => document = consolidated_v3(&document, below, None),
-            // The node's entries are made in an otherwise empty document, since each making goes through the whole of it.
-            (Dialect::V2, Some(_)) => {
-                let shell = object_of(json!({"metadata": {}}));
-                let made = consolidated_v2(&shell, below, node);
-                let attributes = match below.is_empty() {
-                    true => ".zattrs".to_owned(),
-                    false => format!("{below}/.zattrs"),
-                };
-                if let Some(Value::Object(entries)) = document.get_mut("metadata") {
-                    entries.shift_remove(&attributes);
-                    extend(entries, made.get("metadata"));
-                }
-            }
-            (_, Some(_)) if below.is_empty() => {}
-            (_, Some(_)) => {
-                let shell = object_of(json!({V3_MEMBER: {"metadata": {}}}));
-                let made = consolidated_v3(&shell, below, node);
-                let made = made.get(V3_MEMBER).and_then(|member| member.get("metadata"));
-                if let Some(Value::Object(entries)) =
-                    document.get_mut(V3_MEMBER).and_then(|member| member.get_mut("metadata"))
-                {
-                    extend(entries, made);
-                }
-            }
-        }
-    }
-    document
-}
-
-fn extend(entries: &mut Map<String, Value>, made: Option<&Value>) {
-    if let Some(Value::Object(made)) = made {
-        entries.extend(made.iter().map(|(name, document)| (name.clone(), document.clone())));
-    }
-}
-
-fn object_of(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
 }

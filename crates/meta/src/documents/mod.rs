@@ -21,7 +21,7 @@ use crate::{
 mod change;
 pub mod draft;
 mod error;
-pub(crate) mod json;
+mod json;
 mod parts;
 mod place;
 #[cfg(test)]
