@@ -1,6 +1,9 @@
 //! The names that nodes may have.
+//!
+//! The rules of the dialects, and one of our own: a name that a document has (`zarr.json`, `.zarray` …) is none of a node, also not in another dialect, since one
+//! hierarchy can have documents of both v2 and v3.
 
-use crate::Dialect;
+use crate::{Dialect, text::shown};
 
 /// A dialect does not allow a node of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,8 +17,133 @@ pub struct NameError {
     pub reason: &'static str,
 }
 
+/// The longest name in bytes, and the longest path of a node without its leading `/`: a key has at most 1024, and the longest that a node of v2 or v3 has to have ends
+/// in `/zarr.json`.
+pub const MAX_NAME_LEN: usize = 1014;
+
+/// What the documents of v2 and v3 are called below the prefix of their node.
+const DOCUMENTS: [&str; 5] = ["zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"];
+
+/// The longest name in the draft, in characters.
+const MAX_DRAFT_LEN: usize = 255;
+
 /// Checks the name of a node that is to be created.
+///
+/// - All dialects: not empty, not `.` or `..`, without `/` and control characters, at most [`MAX_NAME_LEN`] bytes.
+/// - v3 ([node names](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#node-names)): not of periods only, without the prefix `__`. The characters that it only recommends
+///   are not enforced.
+/// - v2 ([logical storage paths](https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html#logical-storage-paths)): without `\`, which is read as `/` there.
+/// - draft ([node names](https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/core/v3.0.html#node-names)): up to 255 of the characters `a-z`, `A-Z`, `0-9`, `-`, `_` and
+///   `.`, and not of periods only.
 pub fn check(dialect: Dialect, name: &str) -> Result<(), NameError> {
-    let _ = (dialect, name);
-    todo!()
+    let refused = general(name).or_else(|| match dialect {
+        Dialect::V2 => v2(name),
+        Dialect::V3 => v3(name),
+        Dialect::Draft => draft(name),
+    });
+    match refused {
+        Some(reason) => Err(NameError { dialect, name: shown(name), reason }),
+        None => Ok(()),
+    }
+}
+
+fn general(name: &str) -> Option<&'static str> {
+    match name {
+        "" => Some("it is empty"),
+        "." | ".." => Some("it means another node"),
+        _ if name.len() > MAX_NAME_LEN => Some("it is longer than 1014 bytes"),
+        _ if name.contains('/') => Some("it has a \"/\""),
+        _ if name.contains(char::is_control) => Some("it has a control character"),
+        _ => None,
+    }
+}
+
+fn v2(name: &str) -> Option<&'static str> {
+    if name.contains('\\') {
+        return Some("it has a \"\\\", which is read as a \"/\"");
+    }
+    a_document(name)
+}
+
+fn v3(name: &str) -> Option<&'static str> {
+    if name.starts_with("__") {
+        return Some("it begins with \"__\", which is reserved");
+    }
+    only_periods(name).or_else(|| a_document(name))
+}
+
+fn draft(name: &str) -> Option<&'static str> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if !name.bytes().all(allowed) {
+        return Some("it has other characters than a-z, A-Z, 0-9, \"-\", \"_\" and \".\"");
+    }
+    if name.len() > MAX_DRAFT_LEN {
+        return Some("it is longer than 255 characters");
+    }
+    only_periods(name)
+}
+
+fn only_periods(name: &str) -> Option<&'static str> {
+    name.bytes().all(|byte| byte == b'.').then_some("it has periods only")
+}
+
+fn a_document(name: &str) -> Option<&'static str> {
+    DOCUMENTS.contains(&name).then_some("documents are called so")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In which dialects a name is allowed.
+    fn allowed(name: &str) -> Vec<&'static str> {
+        Dialect::ALL.into_iter().filter(|&dialect| check(dialect, name).is_ok()).map(Dialect::name).collect()
+    }
+
+    #[test]
+    fn rules_of_the_dialects() {
+        for (name, dialects) in [
+            ("foo", &["v3", "v2", "draft"][..]),
+            ("Foo-1_2.3", &["v3", "v2", "draft"]),
+            ("c", &["v3", "v2", "draft"]),
+            ("meta", &["v3", "v2", "draft"]),
+            ("0.0", &["v3", "v2", "draft"]),
+            ("größe ☃", &["v3", "v2"]),
+            ("a b", &["v3", "v2"]),
+            ("a\\b", &["v3"]),
+            ("a~b", &["v3", "v2"]),
+            ("__a", &["v2", "draft"]),
+            ("_a", &["v3", "v2", "draft"]),
+            ("...", &["v2"]),
+            ("zarr.json", &["draft"]),
+            (".zarray", &["draft"]),
+            (".zmetadata", &["draft"]),
+            ("Zarr.json", &["v3", "v2", "draft"]),
+            ("", &[]),
+            (".", &[]),
+            ("..", &[]),
+            ("a/b", &[]),
+            ("/", &[]),
+            ("a\u{7}", &[]),
+            ("a\u{85}", &[]),
+        ] {
+            assert_eq!(allowed(name), dialects, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn lengths() {
+        assert_eq!(allowed(&"a".repeat(255)), ["v3", "v2", "draft"]);
+        assert_eq!(allowed(&"a".repeat(256)), ["v3", "v2"]);
+        assert_eq!(allowed(&"a".repeat(MAX_NAME_LEN)), ["v3", "v2"]);
+        assert_eq!(allowed(&"a".repeat(MAX_NAME_LEN + 1)), [""; 0]);
+        let error = check(Dialect::V3, &"é".repeat(MAX_NAME_LEN)).unwrap_err();
+        assert!(error.name.len() <= 160, "{error}");
+    }
+
+    #[test]
+    fn what_is_told() {
+        let error = check(Dialect::V3, "__a\n").unwrap_err();
+        assert_eq!(error.to_string(), "v3 allows no node __a\u{fffd}: it has a control character");
+    }
 }

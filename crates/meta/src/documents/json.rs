@@ -45,7 +45,8 @@ fn parsed_size(bytes: &[u8]) -> usize {
     bytes.iter().map(cost).sum()
 }
 
-fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+/// Reads any JSON. Nesting is limited by serde_json, to 128 levels; nothing else is.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     serde_json::from_slice(bytes).or_else(|error| match with_quoted_words(bytes) {
         Cow::Borrowed(_) => Err(error),
         Cow::Owned(quoted) => serde_json::from_slice(&quoted),

@@ -21,7 +21,7 @@ use crate::{
 mod change;
 pub mod draft;
 mod error;
-mod json;
+pub(crate) mod json;
 mod parts;
 mod place;
 #[cfg(test)]

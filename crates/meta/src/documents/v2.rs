@@ -18,7 +18,16 @@ use crate::{
 /// All members that the specification names have to be there, except for `filters` and `dimension_separator`: the first is what some writers
 /// leave out, and the second was added later. The names of the dimensions are those of xarray's attribute `_ARRAY_DIMENSIONS`.
 pub fn array(zarray: &[u8], zattrs: Option<&[u8]>) -> Result<ArrayModel, DocumentError> {
-    let document = json::read(zarray)?;
+    read_array(json::read(zarray)?, attributes(zattrs)?)
+}
+
+/// Reads the `.zgroup` of a group and the `.zattrs` beside it, if there is one.
+pub fn group(zgroup: &[u8], zattrs: Option<&[u8]>) -> Result<GroupModel, DocumentError> {
+    read_group(json::read(zgroup)?, attributes(zattrs)?)
+}
+
+/// Reads what a `.zarray` says, beside these attributes.
+pub(crate) fn read_array(document: Value, attributes: Map<String, Value>) -> Result<ArrayModel, DocumentError> {
     let root = Place::root(&document);
     check_format(&root)?;
     let shape = parts::shape(&root.required("shape")?)?;
@@ -36,7 +45,6 @@ pub fn array(zarray: &[u8], zattrs: Option<&[u8]>) -> Result<ArrayModel, Documen
     let stored = parts::Stored { data_type: &data_type, byte_order: &byte_order, memory_order, rank: shape.len() };
     let codecs = parts::chain(&stored, with_compressor(filters, &root.required("compressor")?)?)
         .ok_or_else(|| dtype.invalid("has elements of variable length and no filter that makes bytes of them"))?;
-    let attributes = attributes(zattrs)?;
     Ok(ArrayModel {
         dialect: Dialect::V2,
         dimension_names: parts::xarray_names(&attributes, shape.len()),
@@ -54,13 +62,12 @@ pub fn array(zarray: &[u8], zattrs: Option<&[u8]>) -> Result<ArrayModel, Documen
     })
 }
 
-/// Reads the `.zgroup` of a group and the `.zattrs` beside it, if there is one.
-pub fn group(zgroup: &[u8], zattrs: Option<&[u8]>) -> Result<GroupModel, DocumentError> {
-    let document = json::read(zgroup)?;
+/// Reads what a `.zgroup` says, beside these attributes.
+pub(crate) fn read_group(document: Value, attributes: Map<String, Value>) -> Result<GroupModel, DocumentError> {
     check_format(&Place::root(&document))?;
     Ok(GroupModel {
         dialect: Dialect::V2,
-        attributes: attributes(zattrs)?,
+        attributes,
         extensions: Vec::new(),
         consolidated: None,
         document: json::into_object(document),

@@ -47,7 +47,11 @@ const GROUP_MEMBERS: &[&str] = &["zarr_format", "node_type", "attributes", "cons
 
 /// Reads a `zarr.json`.
 pub fn node(zarr_json: &[u8]) -> Result<Node, DocumentError> {
-    let document = json::read(zarr_json)?;
+    read(json::read(zarr_json)?)
+}
+
+/// Reads what a `zarr.json` says.
+pub(crate) fn read(document: Value) -> Result<Node, DocumentError> {
     let root = Place::root(&document);
     let format = root.required("zarr_format")?;
     if format.value != 3 {

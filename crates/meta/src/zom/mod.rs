@@ -2,12 +2,25 @@
 //!
 //! There are two models, that of v2 and that of v3. A node of either is one JSON object, its *node document*: in v3 the `zarr.json`, in v2 the `.zarray` or
 //! `.zgroup` with the `.zattrs` as its `attributes`. A group has its `members` beside that. Hierarchies of the draft are shown by the model of v3.
+//!
+//! [`Zom::parse`] reads what somebody declares: it is checked, what is written in another way is normalised (the list is in `aliases.rs`), and then it is
+//! read as the documents are read that are stored. Nodes that are stored are shown as they are, but that all have `attributes` and none has consolidated metadata:
+//! [`Node::of_array`], [`Node::of_group`].
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::Dialect;
+use crate::{ArrayModel, Dialect, documents::GroupModel};
+
+mod aliases;
+mod canonical;
+mod differences;
+mod members;
+mod read;
+mod schema;
+#[cfg(test)]
+mod tests;
 
 /// Whose documents a model has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,9 +93,9 @@ pub struct Violation {
 pub struct Difference {
     /// Where: a JSON pointer into the ZOM, `/members/a/shape/0`.
     pub pointer: String,
-    /// What is declared there, if anything.
+    /// What is declared there, if anything. Of a node it is the node document.
     pub declared: Option<Value>,
-    /// What is found there, if anything.
+    /// What is found there, if anything. Of a node it is the node document.
     pub found: Option<Value>,
 }
 
@@ -109,45 +122,62 @@ impl Version {
         }
     }
 
-    /// The [JSON Schema](https://json-schema.org/draft/2020-12) of the model.
-    pub fn schema(self) -> &'static str {
-        todo!()
+    /// The `zarr_format` of its documents.
+    fn number(self) -> u8 {
+        match self {
+            Self::V2 => 2,
+            Self::V3 => 3,
+        }
     }
 }
 
 impl Zom {
     /// Reads a ZOM, normalising what the list of aliases has. Its `zarr_format` says whose it is.
     ///
-    /// Checks the schema and the names of the nodes, and that every document can be read into its model, with codecs that fit.
+    /// Checks the schema and the names of the nodes, and that every document can be read into its model; whether its codecs fit is not looked at. Groups are as deep as the
+    /// 128 levels of JSON go: 63 of them.
     pub fn parse(json: &[u8]) -> Result<Self, ZomError> {
-        let _ = json;
-        todo!()
+        read::zom(json)
     }
 
     /// The ZOM as JSON.
     pub fn to_json(&self) -> Value {
-        todo!()
+        self.root.to_json()
     }
 
     /// Every node's document by its path from the topmost node: the empty text for that one, `/a/b` for others.
     pub fn flat(&self) -> Map<String, Value> {
-        todo!()
+        let mut flat = Map::new();
+        self.root.flatten(&mut String::new(), &mut flat);
+        flat
     }
 
     /// Where the two differ in structure: at most `limit` places. The order of names, and how numbers and extensions are written, make no difference, and neither does
     /// what is not said (`members`) in the declared one. Two of different versions differ as a whole.
     pub fn differences(declared: &Self, found: &Self, limit: usize) -> Vec<Difference> {
-        let _ = (declared, found, limit);
-        todo!()
+        differences::between(declared, found, limit)
     }
 
     /// How many nodes there are.
+    #[allow(clippy::len_without_is_empty, reason = "there is always one")]
     pub fn len(&self) -> usize {
         self.root.len()
     }
 }
 
 impl Node {
+    /// An array as it is stored.
+    pub fn of_array(model: &ArrayModel) -> Self {
+        Self::Array(node_document(model.dialect, &model.document, &model.attributes))
+    }
+
+    /// A group as it is stored, of whose members nothing is said.
+    pub fn of_group(model: &GroupModel) -> Group {
+        let mut document = node_document(model.dialect, &model.document, &model.attributes);
+        document.shift_remove(CONSOLIDATED);
+        Group { document, members: None }
+    }
+
     /// Its node document.
     pub fn document(&self) -> &Map<String, Value> {
         match self {
@@ -156,12 +186,69 @@ impl Node {
         }
     }
 
+    /// The node and all that is below it as JSON.
+    pub fn to_json(&self) -> Value {
+        let mut json = self.shown_document();
+        if let Self::Group(Group { members: Some(members), .. }) = self {
+            let members = members.iter().map(|(name, node)| (name.clone(), node.to_json()));
+            json.insert("members".to_owned(), members.collect());
+        }
+        Value::Object(json)
+    }
+
     /// How many nodes there are, this one included.
+    #[allow(clippy::len_without_is_empty, reason = "there is always one")]
     pub fn len(&self) -> usize {
         match self {
             Self::Array(_) => 1,
             Self::Group(group) => 1 + group.members.iter().flat_map(BTreeMap::values).map(Self::len).sum::<usize>(),
         }
+    }
+
+    /// Its node document as JSON shows it.
+    fn shown_document(&self) -> Map<String, Value> {
+        match self {
+            Self::Array(document) => document.clone(),
+            Self::Group(group) => members::shown(&group.document),
+        }
+    }
+
+    fn flatten(&self, path: &mut String, flat: &mut Map<String, Value>) {
+        flat.insert(path.clone(), Value::Object(self.shown_document()));
+        let Self::Group(Group { members: Some(members), .. }) = self else { return };
+        for (name, node) in members {
+            let len = path.len();
+            path.push('/');
+            path.push_str(name);
+            node.flatten(path, flat);
+            path.truncate(len);
+        }
+    }
+}
+
+/// The member of a v3 group's document with the documents of the nodes below.
+const CONSOLIDATED: &str = "consolidated_metadata";
+
+/// The node document of a node that is stored.
+fn node_document(
+    dialect: Dialect,
+    document: &Map<String, Value>,
+    attributes: &Map<String, Value>,
+) -> Map<String, Value> {
+    let mut document = document.clone();
+    match dialect {
+        // Were there such a member in the `.zarray`, it would not be the user's attributes.
+        Dialect::V2 => drop(document.insert("attributes".to_owned(), json!(attributes))),
+        Dialect::V3 | Dialect::Draft => complete_attributes(&mut document),
+    }
+    document
+}
+
+/// Puts empty `attributes` where there are none: every node of a ZOM has them.
+fn complete_attributes(document: &mut Map<String, Value>) {
+    let attributes = document.entry("attributes").or_insert(Value::Null);
+    if attributes.is_null() {
+        *attributes = json!({});
     }
 }
 

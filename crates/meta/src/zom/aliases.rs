@@ -1,0 +1,225 @@
+//! What may be written in another way in a ZOM that is declared, and how it is stored.
+//!
+//! | version, member | as it may be | as it is stored |
+//! |---|---|---|
+//! | v3 `data_type` | a `dtype` of v2 that begins with `<`, `>` or a bar: `"<f4"` | its name in v3: `"float32"` |
+//! | v3 `codecs`, also those of shards; v2 `filters` and `compressor` | the name of a class of numcodecs: `"GZip"` | that of the codec: `"gzip"`; see [`CLASSES`] |
+//! | v3 `codecs`, also those of shards | no codec makes bytes of the array | `bytes` does, with an `endian` where there is a byte order: that of the `dtype`, or little; of texts and byte strings, `vlen-utf8` and `vlen-bytes` do |
+//! | v3 `configuration` of anything named | `null` | not there |
+//! | v3 `storage_transformers`, `dimension_names` | `null` | not there |
+//! | v3 `consolidated_metadata` of a group | anything, since the members say what it says | not there |
+//! | v3 `attributes`; v2 and v3 | `null`; not there | `{}` |
+//! | v2 `filters` | `{}`, `[]`, not there | `null` |
+//! | v2 `dimension_separator` | not there | `"."` |
+//!
+//! The first five are in ZEP 6's own examples. What is not as expected stays as it is, for the reader of documents to refuse.
+
+use serde_json::{Map, Value, json};
+
+use super::{CONSOLIDATED, Version, complete_attributes};
+use crate::data_type::{self, DataType, Layout, StoredOrder, V2Context};
+
+/// The classes of numcodecs: what they are called in v2, and in v3. In v3 this is a codec of the specification or the registry where it is configured alike.
+static CLASSES: &[(&str, &str, &str)] = &[
+    ("Adler32", "adler32", "numcodecs.adler32"),
+    ("AsType", "astype", "numcodecs.astype"),
+    ("BZ2", "bz2", "numcodecs.bz2"),
+    ("BitRound", "bitround", "numcodecs.bitround"),
+    ("Blosc", "blosc", "numcodecs.blosc"),
+    ("CRC32", "crc32", "numcodecs.crc32"),
+    ("CRC32C", "crc32c", "crc32c"),
+    ("Categorize", "categorize", "numcodecs.categorize"),
+    ("Delta", "delta", "numcodecs.delta"),
+    ("FixedScaleOffset", "fixedscaleoffset", "numcodecs.fixedscaleoffset"),
+    ("Fletcher32", "fletcher32", "numcodecs.fletcher32"),
+    ("GZip", "gzip", "gzip"),
+    ("JSON", "json2", "numcodecs.json2"),
+    ("JenkinsLookup3", "jenkins_lookup3", "numcodecs.jenkins_lookup3"),
+    ("LZ4", "lz4", "numcodecs.lz4"),
+    ("LZMA", "lzma", "numcodecs.lzma"),
+    ("PackBits", "packbits", "numcodecs.packbits"),
+    ("Quantize", "quantize", "numcodecs.quantize"),
+    ("Shuffle", "shuffle", "numcodecs.shuffle"),
+    ("VLenArray", "vlen-array", "numcodecs.vlen-array"),
+    ("VLenBytes", "vlen-bytes", "vlen-bytes"),
+    ("VLenUTF8", "vlen-utf8", "vlen-utf8"),
+    ("Zlib", "zlib", "numcodecs.zlib"),
+    ("Zstd", "zstd", "zstd"),
+];
+
+/// The codecs of v3 that make an array of an array. These and the next are asked where no codec makes bytes of the array: only if all are among them is that sure.
+const ARRAY_TO_ARRAY: &[&str] = &[
+    "bitround",
+    "numcodecs.astype",
+    "numcodecs.bitround",
+    "numcodecs.delta",
+    "numcodecs.fixedscaleoffset",
+    "numcodecs.packbits",
+    "numcodecs.quantize",
+    "scale_offset",
+    "transpose",
+];
+
+/// The codecs of v3 that make bytes of bytes.
+const BYTES_TO_BYTES: &[&str] = &[
+    "blosc",
+    "crc32c",
+    "gzip",
+    "numcodecs.adler32",
+    "numcodecs.blosc",
+    "numcodecs.bz2",
+    "numcodecs.crc32",
+    "numcodecs.crc32c",
+    "numcodecs.fletcher32",
+    "numcodecs.gzip",
+    "numcodecs.jenkins_lookup3",
+    "numcodecs.lz4",
+    "numcodecs.lzma",
+    "numcodecs.shuffle",
+    "numcodecs.zlib",
+    "numcodecs.zstd",
+    "zstd",
+];
+
+/// Normalises the node document of an array.
+pub(super) fn normalise_array(version: Version, document: &mut Map<String, Value>) {
+    match version {
+        Version::V2 => array_v2(document),
+        Version::V3 => array_v3(document),
+    }
+}
+
+/// Normalises the node document of a group.
+pub(super) fn normalise_group(version: Version, document: &mut Map<String, Value>) {
+    if version == Version::V3 {
+        document.shift_remove(CONSOLIDATED);
+        complete_attributes(document);
+        extensions(document);
+    }
+}
+
+fn array_v2(document: &mut Map<String, Value>) {
+    let filters = document.entry("filters").or_insert(Value::Null);
+    if *filters == json!({}) || *filters == json!([]) {
+        *filters = Value::Null;
+    }
+    document.entry("dimension_separator").or_insert_with(|| json!("."));
+    let filters = document.get_mut("filters").and_then(Value::as_array_mut);
+    filters.into_iter().flatten().for_each(|filter| named(filter, "id", id_of_class));
+    if let Some(compressor) = document.get_mut("compressor") {
+        named(compressor, "id", id_of_class);
+    }
+}
+
+fn array_v3(document: &mut Map<String, Value>) {
+    for name in ["storage_transformers", "dimension_names"] {
+        if document.get(name).is_some_and(Value::is_null) {
+            document.shift_remove(name);
+        }
+    }
+    complete_attributes(document);
+    extensions(document);
+    for name in ["data_type", "chunk_grid", "chunk_key_encoding"] {
+        document.get_mut(name).into_iter().for_each(without_null);
+    }
+    let (data_type, order) = document.get_mut("data_type").map(data_type).unwrap_or_default();
+    if let Some(Value::Array(list)) = document.get_mut("codecs") {
+        codecs(list, data_type.as_ref(), &order.unwrap_or(StoredOrder::Little));
+    }
+}
+
+fn extensions(document: &mut Map<String, Value>) {
+    document.get_mut("extensions").and_then(Value::as_array_mut).into_iter().flatten().for_each(without_null);
+}
+
+/// Takes away a `configuration` that is `null`.
+fn without_null(named: &mut Value) {
+    let Some(object) = named.as_object_mut() else { return };
+    if object.get("configuration").is_some_and(Value::is_null) {
+        object.shift_remove("configuration");
+    }
+}
+
+/// Normalises a data type. The answer is what it is, if that is known, and the byte order that it tells, if it does.
+fn data_type(json: &mut Value) -> (Option<DataType>, Option<StoredOrder>) {
+    let dtype = json.as_str().is_some_and(|name| name.starts_with(['<', '>', '|']));
+    if !dtype {
+        return (data_type::parse_v3(json).ok(), None);
+    }
+    let Ok((data_type, order)) = data_type::parse_v2(json, V2Context::default()) else { return (None, None) };
+    *json = data_type.to_v3();
+    (Some(data_type), Some(order))
+}
+
+/// Normalises the codecs of an array of a data type, and of the chunks in shards of it.
+fn codecs(list: &mut Vec<Value>, data_type: Option<&DataType>, order: &StoredOrder) {
+    for codec in list.iter_mut() {
+        without_null(codec);
+        named(codec, "name", name_of_class);
+        let Some(configuration) = codec.get_mut("configuration") else { continue };
+        if let Some(Value::Array(inner)) = configuration.get_mut("codecs") {
+            codecs(inner, data_type, order);
+        }
+        if let Some(Value::Array(inner)) = configuration.get_mut("index_codecs") {
+            inner.iter_mut().for_each(without_null);
+            inner.iter_mut().for_each(|codec| named(codec, "name", name_of_class));
+        }
+    }
+    let missing = place_of_missing(list).zip(data_type.and_then(|data_type| to_bytes(data_type, order)));
+    if let Some((place, codec)) = missing {
+        list.insert(place, codec);
+    }
+}
+
+/// Where the codec is missing that makes bytes of the array, if it surely is.
+fn place_of_missing(codecs: &[Value]) -> Option<usize> {
+    let names: Option<Vec<_>> = codecs.iter().map(name_of).collect();
+    let names = names?;
+    let arrays = names.iter().take_while(|name| ARRAY_TO_ARRAY.contains(name)).count();
+    names.iter().skip(arrays).all(|name| BYTES_TO_BYTES.contains(name)).then_some(arrays)
+}
+
+/// The name of a codec that is written well.
+fn name_of(codec: &Value) -> Option<&str> {
+    match codec {
+        Value::String(name) => Some(name),
+        Value::Object(object) if object.get("configuration").is_none_or(Value::is_object) => {
+            object.get("name")?.as_str()
+        }
+        _ => None,
+    }
+}
+
+/// The codec that makes bytes of arrays of a data type; of other types of variable length than texts and byte strings there is none in v3.
+fn to_bytes(data_type: &DataType, order: &StoredOrder) -> Option<Value> {
+    match data_type.layout() {
+        Layout::Fixed(layout) if layout.words.is_empty() => Some(json!({"name": "bytes"})),
+        Layout::Fixed(_) => match order {
+            StoredOrder::Little => Some(json!({"name": "bytes", "configuration": {"endian": "little"}})),
+            StoredOrder::Big => Some(json!({"name": "bytes", "configuration": {"endian": "big"}})),
+            StoredOrder::Mixed(_) => None,
+        },
+        Layout::Variable => match data_type.name().as_str() {
+            "string" => Some(json!({"name": "vlen-utf8"})),
+            "bytes" => Some(json!({"name": "vlen-bytes"})),
+            _ => None,
+        },
+    }
+}
+
+/// Gives a codec that is called like a class its own name: the codec itself, where it is just a name, or else this member of it.
+fn named(codec: &mut Value, member: &str, name_of_class: impl Fn(&str) -> Option<&'static str>) {
+    let name = if codec.is_string() { Some(codec) } else { codec.get_mut(member) };
+    let Some(Value::String(name)) = name else { return };
+    if let Some(own) = name_of_class(name) {
+        own.clone_into(name);
+    }
+}
+
+fn id_of_class(class: &str) -> Option<&'static str> {
+    CLASSES.iter().find(|(name, ..)| *name == class).map(|(_, id, _)| *id)
+}
+
+fn name_of_class(class: &str) -> Option<&'static str> {
+    CLASSES.iter().find(|(name, ..)| *name == class).map(|(.., name)| *name)
+}
