@@ -16,7 +16,10 @@ mod representation;
 mod traits;
 
 pub use chain::{Access, Chain};
-pub use codecs::sharding::{ShardIndex, Sharding};
+pub use codecs::{
+    bytes::Swap,
+    sharding::{ShardIndex, Sharding},
+};
 pub use elements::{Elements, VariableBuilder, VariableElements};
 pub use error::{ChainError, CodecError};
 pub use representation::Representation;

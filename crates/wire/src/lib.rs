@@ -2,11 +2,12 @@
 //!
 //! Each module renders and parses one kind of text, so that both sides mean the same by it: [`routes`] the paths,
 //! [`query`] the query parameters, [`array`](mod@array) formats and what is said of elements, [`headers`] the names of headers and media types, [`etag`] and [`range`] the
-//! conditional and partial requests, [`digest`] the digests of bodies, [`time`] the times, [`listing`], [`node`] and [`health`]
+//! conditional and partial requests, [`digest`] the digests of bodies, [`elements`] what the bodies of elements are made of, [`time`] the times, [`listing`], [`node`] and [`health`]
 //! the JSON of answers, and [`problem`] everything that can be wrong with a request.
 
 pub mod array;
 pub mod digest;
+pub mod elements;
 pub mod etag;
 pub mod headers;
 pub mod health;

@@ -43,7 +43,7 @@ pub(super) struct Serial {
 
 /// Which words of elements that follow one another are stored the other way round than they are in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Swap {
+pub enum Swap {
     /// None.
     Nothing,
     /// All of them; elements are words of this width and nothing else.
@@ -137,7 +137,7 @@ impl ArrayToBytes for Serial {
 
 impl Swap {
     /// What is to be swapped in elements of a type that are stored in an order.
-    pub(crate) fn new(data_type: &DataType, order: &StoredOrder) -> Self {
+    pub fn new(data_type: &DataType, order: &StoredOrder) -> Self {
         let Layout::Fixed(layout) = data_type.layout() else {
             return Self::Nothing;
         };
@@ -154,7 +154,7 @@ impl Swap {
     }
 
     /// The bytes with their words swapped. Works in place where nobody else holds them.
-    pub(crate) fn apply(&self, bytes: Bytes) -> Bytes {
+    pub fn apply(&self, bytes: Bytes) -> Bytes {
         if *self == Self::Nothing {
             return bytes;
         }
@@ -164,7 +164,7 @@ impl Swap {
     }
 
     /// Swaps the words of some elements.
-    pub(super) fn apply_to(&self, bytes: &mut [u8]) {
+    pub fn apply_to(&self, bytes: &mut [u8]) {
         match self {
             Self::Nothing => {}
             Self::Words(width) => swap_words(bytes, *width),

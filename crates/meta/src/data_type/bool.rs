@@ -81,6 +81,10 @@ impl ElementType for Bool {
         Some("'|b1'".to_owned())
     }
 
+    fn flaw(&self, element: &[u8]) -> Option<&'static str> {
+        element.iter().any(|byte| *byte > 1).then_some("a byte is neither 0 nor 1")
+    }
+
     fn number(&self) -> Option<Number> {
         Some(Number::Bool)
     }

@@ -64,6 +64,10 @@ impl ElementType for JsonValue {
         Ok(())
     }
 
+    fn flaw(&self, element: &[u8]) -> Option<&'static str> {
+        serde_json::from_slice::<IgnoredAny>(element).is_err().then_some("a text is not JSON")
+    }
+
     fn npy_descr(&self) -> Option<String> {
         None
     }

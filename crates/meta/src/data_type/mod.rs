@@ -84,6 +84,13 @@ pub trait ElementType: fmt::Debug + Send + Sync {
     /// `None` where NumPy alone has no such type, or one that is not of a fixed size.
     fn npy_descr(&self) -> Option<String>;
 
+    /// Why bytes that come from outside are none of its elements, as a sentence; `None` where they are one. The size of elements of a fixed size is
+    /// not looked at.
+    fn flaw(&self, element: &[u8]) -> Option<&'static str> {
+        let _ = element;
+        None
+    }
+
     /// Which of the plain numbers this is, if it is one.
     fn number(&self) -> Option<Number> {
         None

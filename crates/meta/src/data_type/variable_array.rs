@@ -110,6 +110,10 @@ impl ElementType for VariableArray {
         self.push(json, out, |item, out| self.inner.parse_json(item, out))
     }
 
+    fn flaw(&self, element: &[u8]) -> Option<&'static str> {
+        (!element.len().is_multiple_of(self.size)).then_some("an inner array is no whole number of elements")
+    }
+
     fn npy_descr(&self) -> Option<String> {
         None
     }

@@ -67,6 +67,10 @@ impl ElementType for VariableText {
         Ok(())
     }
 
+    fn flaw(&self, element: &[u8]) -> Option<&'static str> {
+        str::from_utf8(element).is_err().then_some("a text is not UTF-8")
+    }
+
     fn npy_descr(&self) -> Option<String> {
         None
     }

@@ -1,3 +1,5 @@
+#![allow(clippy::panic, reason = "helpers of tests")]
+
 use serde_json::json;
 
 use super::*;
@@ -19,14 +21,14 @@ fn array(extensions: &Value) -> Result<ArrayModel, DocumentError> {
         "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}]});
     node(extensions, array).map(|node| match node {
         v3::Node::Array(array) => *array,
-        v3::Node::Group(_) => unreachable!("the document is that of an array"),
+        v3::Node::Group(group) => panic!("{group:?}"),
     })
 }
 
 fn group(extensions: &Value) -> Result<GroupModel, DocumentError> {
     node(extensions, json!({"node_type": "group"})).map(|node| match node {
         v3::Node::Group(group) => group,
-        v3::Node::Array(_) => unreachable!("the document is that of a group"),
+        v3::Node::Array(array) => panic!("{array:?}"),
     })
 }
 

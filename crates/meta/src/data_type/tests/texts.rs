@@ -222,3 +222,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn bytes_that_are_no_element() {
+    for (data_type, element, flaw) in [
+        (v3(json!("bool")), &[2][..], "a byte is neither 0 nor 1"),
+        (v3(json!("string")), b"\xff", "a text is not UTF-8"),
+        (object(json!({"id": "json2"})), b"{", "a text is not JSON"),
+        (object(json!({"id": "vlen-array", "dtype": "<i2"})), b"abc", "an inner array is no whole number of elements"),
+    ] {
+        assert_eq!(data_type.flaw(element), Some(flaw));
+    }
+}

@@ -8,7 +8,7 @@ mod raw;
 
 use codec::Elements;
 use meta::data_type::DataType;
-use wire::array::Format;
+use wire::{array::Format, elements::npy::write_head};
 
 /// What is answered: elements of a type, in C order, in a shape.
 #[derive(Clone, Debug)]
@@ -137,7 +137,7 @@ pub(super) fn writing(format: Format, answer: &Answer, contrast: Contrast) -> Wr
         Format::Raw if answer.is_variable() => Writing::Each(Box::new(raw::Prefixed::new(answer))),
         Format::Raw => Writing::Verbatim(Vec::new()),
         Format::Npy => match answer.data_type.npy_descr() {
-            Some(descr) => Writing::Verbatim(npy::header(&descr, &answer.shape)),
+            Some(descr) => Writing::Verbatim(write_head(&descr, &answer.shape)),
             None => Writing::Whole(Whole::NpyStrings),
         },
         Format::Png => Writing::Whole(Whole::Png(contrast)),

@@ -1,0 +1,151 @@
+//! The head of a [`.npy` file](https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html), read and written.
+
+use meta::{
+    data_type::{DataType, StoredOrder, TypeError, V2Context, parse_v2},
+    limits::MAX_RANK,
+};
+use serde_json::Value;
+
+use super::python;
+pub use super::python::LiteralError;
+
+/// The most bytes that a head has.
+pub const MAX_HEAD: usize = 64 << 10;
+
+/// What heads are padded to.
+const ALIGNMENT: usize = 64;
+/// The space for the first extent to grow in place, as NumPy leaves it.
+const GROWTH: usize = 21;
+/// Version 1 has the length of its text in two bytes.
+const LONGEST_V1: usize = u16::MAX as usize;
+
+const MAGIC: &[u8] = b"\x93NUMPY";
+const MEMBERS: [&str; 3] = ["descr", "fortran_order", "shape"];
+
+/// What the head of a file says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Head {
+    /// The type of the elements.
+    pub data_type: DataType,
+    /// The byte order that they are in.
+    pub order: StoredOrder,
+    /// Whether the first index changes fastest, not the last.
+    pub fortran_order: bool,
+    /// The shape; at most [`MAX_RANK`] extents.
+    pub shape: Vec<u64>,
+}
+
+/// Why the head of a file is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeadError {
+    /// It does not begin as such files do.
+    #[error("this is no .npy file: it does not begin with \\x93NUMPY")]
+    Magic,
+    /// It is of another version than 1, 2 and 3.
+    #[error("this is a .npy file of version {0}.{1}, which is not known")]
+    Version(u8, u8),
+    /// The head is too long.
+    #[error("the head of the .npy file has {len} bytes, more than {MAX_HEAD}")]
+    TooLong {
+        /// How many bytes it has.
+        len: u64,
+    },
+    /// The file ends within its head.
+    #[error("the .npy file ends within its head")]
+    Ended,
+    /// The text is neither Latin-1 nor, in version 3, UTF-8.
+    #[error("the head of the .npy file is not UTF-8")]
+    Encoding,
+    /// The text is no dictionary.
+    #[error("the head of the .npy file is no dictionary of Python: {0}")]
+    Literal(#[from] LiteralError),
+    /// A member is missing, is not known, or is not what it has to be.
+    #[error("in the head of the .npy file, {name} {reason}")]
+    Member {
+        /// The member.
+        name: String,
+        /// What is wrong, as it continues the name.
+        reason: &'static str,
+    },
+    /// The type of the elements is none that is known.
+    #[error("the elements of the .npy file are not understood: {0}")]
+    Type(#[source] TypeError),
+}
+
+/// How many bytes the head has, from its first bytes; `None` where these are too few to say it.
+pub fn head_len(beginning: &[u8]) -> Result<Option<usize>, HeadError> {
+    let magic = beginning.get(..MAGIC.len()).unwrap_or(beginning);
+    if !MAGIC.starts_with(magic) {
+        return Err(HeadError::Magic);
+    }
+    let text_len = match beginning.get(MAGIC.len()..) {
+        Some([1, 0, low, high, ..]) => u64::from(u16::from_le_bytes([*low, *high])).saturating_add(10),
+        Some([2 | 3, 0, a, b, c, d, ..]) => u64::from(u32::from_le_bytes([*a, *b, *c, *d])).saturating_add(12),
+        Some([1..=3, 0, ..]) | Some([_]) | Some([]) | None => return Ok(None),
+        Some([major, minor, ..]) => return Err(HeadError::Version(*major, *minor)),
+    };
+    match usize::try_from(text_len) {
+        Ok(len) if len <= MAX_HEAD => Ok(Some(len)),
+        _ => Err(HeadError::TooLong { len: text_len }),
+    }
+}
+
+/// Reads a head of exactly [`head_len`] bytes.
+pub fn head(bytes: &[u8]) -> Result<Head, HeadError> {
+    let len = head_len(bytes)?.filter(|len| *len == bytes.len()).ok_or(HeadError::Ended)?;
+    let (version, rest) = (bytes.get(MAGIC.len()).copied().unwrap_or_default(), bytes.get(..len).unwrap_or_default());
+    let text = rest.get(if version == 1 { 10 } else { 12 }..).unwrap_or_default();
+    let text: String = match version {
+        3 => str::from_utf8(text).map_err(|_| HeadError::Encoding)?.to_owned(),
+        _ => text.iter().copied().map(char::from).collect(),
+    };
+    let members = python::dictionary(&text)?;
+    if let Some(unknown) = members.keys().find(|name| !MEMBERS.contains(&name.as_str())) {
+        return Err(member(&unknown.chars().take(32).collect::<String>(), "is not known"));
+    }
+    let [descr, order, shape] = MEMBERS.map(|name| members.get(name).ok_or_else(|| member(name, "is missing")));
+    let (data_type, stored) = parse_v2(descr?, V2Context::default()).map_err(HeadError::Type)?;
+    let fortran_order = order?.as_bool().ok_or_else(|| member("fortran_order", "is neither True nor False"))?;
+    Ok(Head { data_type, order: stored, fortran_order, shape: extents(shape?)? })
+}
+
+fn member(name: &str, reason: &'static str) -> HeadError {
+    HeadError::Member { name: name.to_owned(), reason }
+}
+
+fn extents(shape: &Value) -> Result<Vec<u64>, HeadError> {
+    let extents = shape.as_array().ok_or_else(|| member("shape", "is no tuple"))?;
+    if extents.len() > MAX_RANK {
+        return Err(member("shape", "has more than 64 dimensions"));
+    }
+    extents.iter().map(|extent| extent.as_u64().ok_or_else(|| member("shape", "has what is no extent"))).collect()
+}
+
+/// The head of a file whose elements have the type `descr`, in C order.
+pub fn write_head(descr: &str, shape: &[u64]) -> Vec<u8> {
+    let extents = match shape {
+        [extent] => format!("({extent},)"),
+        _ => format!("({})", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
+    };
+    let growth = shape.first().map_or(0, |extent| GROWTH.saturating_sub(extent.to_string().len()));
+    let text = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {extents}, }}{:growth$}", "");
+    let (version, length_size) = match (text.is_ascii(), text.len().saturating_add(ALIGNMENT) <= LONGEST_V1) {
+        (true, true) => (1, 2),
+        (true, false) => (2, 4),
+        // The text of the versions before is Latin-1.
+        (false, _) => (3, 4),
+    };
+    let mut out = MAGIC.to_vec();
+    out.extend_from_slice(&[version, 0]);
+    let unpadded = out.len() + length_size + text.len() + 1;
+    let padding = unpadded.next_multiple_of(ALIGNMENT) - unpadded;
+    let length = (text.len() + padding + 1) as u32;
+    out.extend(length.to_le_bytes().iter().take(length_size));
+    out.extend_from_slice(text.as_bytes());
+    out.resize(out.len() + padding, b' ');
+    out.push(b'\n');
+    out
+}
+
+#[cfg(test)]
+mod tests;
