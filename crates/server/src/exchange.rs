@@ -47,10 +47,11 @@ async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> 
     let (method, headers) = (request.method(), request.headers());
     guard::host(&app, request.version(), request.uri(), headers)?;
     let route = route.ok_or_else(Refusal::not_found)?;
+    let query = request.uri().query().unwrap_or_default();
     if method == Method::OPTIONS {
-        return Ok(guard::preflight(&app, route, headers));
+        return Ok(guard::preflight(&app, route, query, headers));
     }
-    let operation = route.operation(method).ok_or_else(|| Refusal::method(method, &route.allow()))?;
+    let operation = route.operation(method, query).ok_or_else(|| Refusal::method(method, &route.allow()))?;
     guard::change(&app, operation.effect, headers)?;
     Ok(operation.run(request, app).await)
 }

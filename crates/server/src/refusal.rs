@@ -11,12 +11,13 @@ use http::{
     HeaderName, HeaderValue, Method, StatusCode,
     header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER},
 };
+use meta::NodePath;
 use wire::{
     digest::DigestError,
     etag::{self, EtagError},
     headers::{MODIFIED, PROBLEM_JSON},
     problem::{Members, Problem, ProblemType},
-    query::QueryError,
+    query::{CONFIRM, QueryError},
     range::ContentRange,
     routes::PathError,
     time,
@@ -25,6 +26,8 @@ use wire::{
 use crate::request_id::RequestId;
 
 mod array;
+mod node;
+mod write;
 
 /// Why a request is not answered as it asks: a problem document for the client, and its cause for the log.
 ///
@@ -90,6 +93,29 @@ impl Refusal {
             .with_members(Members { allow: methods, ..Members::default() });
         let value = HeaderValue::from_str(allow).unwrap_or(HeaderValue::from_static(""));
         Self::with_header(problem, ALLOW, value)
+    }
+
+    /// Erasing everything was not confirmed.
+    pub(crate) fn unconfirmed(what: &str) -> Self {
+        let problem = Problem::new(ProblemType::ConfirmationNeeded)
+            .with_detail(format!("{what}; say confirm=all if that is meant"))
+            .with_members(Members { parameter: Some(CONFIRM.to_owned()), ..Members::default() });
+        Self::new(problem)
+    }
+
+    /// A body of this media type is not taken; `known` are those that are.
+    pub(crate) fn media_type(known: &[&str]) -> Self {
+        let known = known.iter().map(|&known| known.to_owned()).collect();
+        let members = Members { header: Some("Content-Type".to_owned()), known: Some(known), ..Members::default() };
+        Self::new(Problem::new(ProblemType::UnsupportedMediaType).with_members(members))
+    }
+
+    /// The body is larger than it may be.
+    pub(crate) fn body_too_large(limit: u64) -> Self {
+        let problem = Problem::new(ProblemType::BodyTooLarge)
+            .with_detail(format!("the body is larger than the limit of {limit} bytes"))
+            .with_members(Members { limit: Some(limit), ..Members::default() });
+        Self::new(problem)
     }
 
     /// There is more to do than can be done.
@@ -262,4 +288,9 @@ impl From<QueryError> for Refusal {
         let members = Members { parameter: Some(parameter), known, ..Members::default() };
         Self::new(Problem::new(kind).with_detail(detail).with_members(members))
     }
+}
+
+/// The members of a problem with a node.
+fn at(path: &NodePath) -> Members {
+    Members { path: Some(path.to_string()), ..Members::default() }
 }

@@ -4,10 +4,10 @@ use std::{future::Future, pin::Pin};
 
 use axum::{Router, extract::Request, handler::Handler, response::Response};
 use http::Method;
-use wire::routes;
+use wire::{query, routes};
 
 use crate::{
-    array_api, exchange, service,
+    array_api, exchange, node_api, service,
     state::App,
     store_api::{erase, get, list, put},
 };
@@ -17,17 +17,19 @@ type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
 /// A resource, or all those of one shape.
 #[derive(Debug)]
 pub struct Route {
-    /// The path, with the names of its parts in braces. A `key` or `prefix` goes to the end, over any number of `/`.
+    /// The path, with the names of its parts in braces. A `key`, `prefix` or `path` goes to the end, over any number of `/`.
     pub template: &'static str,
     /// What can be done with it; besides, each resource has `OPTIONS`.
     pub operations: &'static [Operation],
 }
 
-/// What one method does.
+/// What one method does, perhaps only where a query parameter says so.
 #[derive(Debug)]
 pub struct Operation {
     /// The method.
     pub method: Method,
+    /// The query parameter that asks for it, where the method has several operations. That without one is all the others.
+    pub asked_by: Option<&'static str>,
     /// Whether it changes anything.
     pub effect: Effect,
     handler: fn(Request, App) -> Answer,
@@ -44,8 +46,15 @@ pub enum Effect {
 
 macro_rules! on {
     ($method:ident, $effect:ident, $handler:path) => {
+        on!($method, None, $effect, $handler)
+    };
+    ($method:ident ? $parameter:path, $effect:ident, $handler:path) => {
+        on!($method, Some($parameter), $effect, $handler)
+    };
+    ($method:ident, $asked_by:expr, $effect:ident, $handler:path) => {
         Operation {
             method: Method::$method,
+            asked_by: $asked_by,
             effect: Effect::$effect,
             handler: |request, app| Handler::call($handler, request, app),
         }
@@ -75,8 +84,26 @@ pub static ROUTES: &[Route] = &[
         operations: &[
             on!(GET, Reads, array_api::get),
             on!(HEAD, Reads, array_api::head),
+            on!(PUT, Changes, array_api::put),
+            on!(POST ? query::APPEND, Changes, array_api::append),
             on!(POST, Reads, array_api::post),
         ],
+    },
+    Route {
+        template: routes::NODE_PATH,
+        operations: &[
+            on!(GET, Reads, node_api::get),
+            on!(HEAD, Reads, node_api::get),
+            on!(PUT, Changes, node_api::put),
+            on!(PATCH, Changes, node_api::patch),
+            on!(DELETE, Changes, node_api::delete),
+            on!(POST ? query::CONVERT, Changes, node_api::convert),
+            on!(POST, Reads, node_api::validate),
+        ],
+    },
+    Route {
+        template: routes::SCHEMA_ZOM,
+        operations: &[on!(GET, Reads, node_api::schema), on!(HEAD, Reads, node_api::schema)],
     },
     Route {
         template: routes::HEALTH,
@@ -108,14 +135,17 @@ impl Route {
             Some(rest) if names_prefix(rest) => routes::STORE_PREFIX,
             Some(_) => routes::STORE_KEY,
             None if path == routes::ARRAY || path.starts_with(routes::ARRAY_ROOT) => routes::ARRAY_PATH,
+            None if path == routes::NODE || path.starts_with(routes::NODE_ROOT) => routes::NODE_PATH,
+            None if routes::parse_schema(path).is_some() => routes::SCHEMA_ZOM,
             None => path,
         };
         ROUTES.iter().find(|route| route.template == template)
     }
 
-    /// What a method does with the resource.
-    pub(crate) fn operation(&self, method: &Method) -> Option<&'static Operation> {
-        self.operations.iter().find(|operation| operation.method == method)
+    /// What a method does with the resource, as the query asks.
+    pub(crate) fn operation(&self, method: &Method, query: &str) -> Option<&'static Operation> {
+        let mut operations = self.operations.iter().filter(|operation| operation.method == method);
+        operations.find(|operation| operation.asked_by.is_none_or(|parameter| query::names(query, parameter)))
     }
 
     /// The value of `Allow`.
@@ -123,9 +153,11 @@ impl Route {
         methods(self.operations.iter())
     }
 
-    /// As [`allow`](Self::allow), of the operations that change nothing.
-    pub(crate) fn allow_reading(&self) -> String {
-        methods(self.operations.iter().filter(|operation| operation.effect == Effect::Reads))
+    /// As [`allow`](Self::allow), of the operations that change nothing where the query is this one.
+    pub(crate) fn allow_reading(&self, query: &str) -> String {
+        let asked = |operation: &&Operation| self.operation(&operation.method, query);
+        let reads = |operation: &&Operation| asked(operation).is_some_and(|asked| asked.effect == Effect::Reads);
+        methods(self.operations.iter().filter(reads))
     }
 }
 
@@ -137,9 +169,11 @@ impl Operation {
 }
 
 fn methods<'o>(operations: impl Iterator<Item = &'o Operation>) -> String {
-    let mut methods: String = operations.flat_map(|operation| [operation.method.as_str(), ", "]).collect();
-    methods.push_str("OPTIONS");
-    methods
+    let mut methods: Vec<&str> = operations.map(|operation| operation.method.as_str()).collect();
+    // The operations of one method stand together.
+    methods.dedup();
+    methods.push("OPTIONS");
+    methods.join(", ")
 }
 
 /// Whether what follows [`routes::STORE_ROOT`] ends in a slash, literal or not.

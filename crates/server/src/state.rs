@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use ::store::TransactionalStore;
-use array::Arrays;
+use array::{Arrays, Hierarchies};
 
 use crate::{metrics::Metrics, request_id::RequestIds, room::Rooms, settings::Settings};
 
@@ -14,6 +14,7 @@ pub struct App(Arc<Shared>);
 struct Shared {
     store: Arc<dyn TransactionalStore>,
     arrays: Arrays,
+    hierarchies: Hierarchies,
     settings: Settings,
     metrics: Metrics,
     request_ids: RequestIds,
@@ -23,8 +24,10 @@ struct Shared {
 impl App {
     /// Serves `store` by `settings`.
     pub fn new(store: Arc<dyn TransactionalStore>, settings: Settings) -> Self {
+        let arrays = Arrays::new(store.clone(), settings.arrays);
         Self(Arc::new(Shared {
-            arrays: Arrays::new(store.clone(), settings.arrays),
+            hierarchies: arrays.hierarchies(),
+            arrays,
             metrics: Metrics::new(),
             request_ids: RequestIds::new(),
             rooms: Rooms::new(&settings),
@@ -41,6 +44,11 @@ impl App {
     /// Its arrays.
     pub fn arrays(&self) -> &Arrays {
         &self.0.arrays
+    }
+
+    /// Its hierarchies.
+    pub fn hierarchies(&self) -> &Hierarchies {
+        &self.0.hierarchies
     }
 
     /// The settings.

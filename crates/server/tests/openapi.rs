@@ -16,6 +16,7 @@ use serde_json::Value;
 use server::ROUTES;
 use wire::{
     listing::{DirListing, KeyListing},
+    node::{ConvertReport, ValidateReport, WithOrigin, WriteAnswer},
     problem::{Problem, ProblemType},
 };
 
@@ -56,7 +57,8 @@ fn every_route_is_described_and_everything_described_is_routed() {
 async fn what_the_table_has_is_there() {
     let site = Site::new();
     for (path, method, _) in operations(&document()) {
-        let path = path.replace("{key}", "a/b").replace("{prefix}", "a/b").replace("{path}", "a/b");
+        let path =
+            path.replace("{key}", "a/b").replace("{prefix}", "a/b").replace("{path}", "a/b").replace("{version}", "v3");
         let method = method.to_uppercase().parse().unwrap();
         let answer = site.ask(method, &path, &[], "").await;
         let problem = Problem::from_json(&answer.body).map(|problem| problem.kind);
@@ -135,6 +137,20 @@ fn the_examples_of_listings_are_listings() {
     assert_eq!(dir.into_page().unwrap().prefixes.len(), 1);
     let keys: KeyListing = serde_json::from_value(examples["key-listing"]["value"].clone()).unwrap();
     assert_eq!(keys.into_page().unwrap().keys.len(), 2);
+}
+
+#[test]
+fn the_examples_of_nodes_are_what_answers_have() {
+    let examples = &document()["components"]["examples"];
+    let value = |name: &str| examples[name]["value"].clone();
+    let origin: WithOrigin = serde_json::from_value(value("with-origin")).unwrap();
+    assert_eq!(serde_json::to_value(origin).unwrap(), value("with-origin"));
+    let report: ValidateReport = serde_json::from_value(value("validate-report")).unwrap();
+    assert_eq!(serde_json::to_value(report).unwrap(), value("validate-report"));
+    let report: ConvertReport = serde_json::from_value(value("convert-report")).unwrap();
+    assert_eq!(serde_json::to_value(report).unwrap(), value("convert-report"));
+    let answer: WriteAnswer = serde_json::from_value(value("write-answer")).unwrap();
+    assert_eq!(serde_json::to_value(answer).unwrap(), value("write-answer"));
 }
 
 #[tokio::test]

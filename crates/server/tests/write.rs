@@ -200,6 +200,9 @@ async fn methods_and_paths_that_there_are_not() {
         (Method::POST, "/store/", "GET, HEAD, DELETE, OPTIONS"),
         (Method::DELETE, "/store", "GET, HEAD, OPTIONS"),
         (Method::PUT, "/healthz", "GET, HEAD, OPTIONS"),
+        (Method::TRACE, "/node/a", "GET, HEAD, PUT, PATCH, DELETE, POST, OPTIONS"),
+        (Method::TRACE, "/node", "GET, HEAD, PUT, PATCH, DELETE, POST, OPTIONS"),
+        (Method::PUT, "/schema/zom/v2", "GET, HEAD, OPTIONS"),
         (Method::DELETE, "/readyz", "GET, HEAD, OPTIONS"),
         (Method::TRACE, "/metrics", "GET, HEAD, OPTIONS"),
         (Method::from_bytes(b"BREW").unwrap(), "/openapi.yaml", "GET, HEAD, OPTIONS"),
@@ -208,7 +211,17 @@ async fn methods_and_paths_that_there_are_not() {
         assert_eq!(answer.header("allow"), allow, "{path}");
         assert_eq!(answer.problem(ProblemType::MethodNotAllowed).members.allow.join(", "), allow);
     }
-    for path in ["/", "/stores", "/Store/a", "/node/a", "/healthz/", "//store/a"] {
+    for path in [
+        "/",
+        "/stores",
+        "/Store/a",
+        "/nodes",
+        "/Node/a",
+        "/schema/zom/draft",
+        "/schema/zom/v3/",
+        "/healthz/",
+        "//store/a",
+    ] {
         site.get(path, &[]).await.problem(ProblemType::NotFound);
         site.put(path, &[], "").await.problem(ProblemType::NotFound);
     }

@@ -19,13 +19,13 @@ use wire::{
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{
-    blocking,
-    blocks::{BlockError, Counted, Gathered, Source, coded, coded_whole, encoded, gather, verbatim},
-    coding::WORTH,
+    blocks::{BlockError, Counted, Gathered, Source, coded, encoded, gather, verbatim},
     format::{self, Answer, Contrast, Whole, WholeError, Writing},
 };
 use crate::{
+    blocking::blocking,
     body::sized_body,
+    coding::{self, WORTH},
     extract::{Coding, Condition, Forms, TagConditions},
     headers::REVALIDATE,
     refusal::Refusal,
@@ -212,7 +212,7 @@ impl Asked {
     fn body(&self, gathered: Gathered, length: Option<u64>) -> Result<(Body, Option<u64>, Coding), Refusal> {
         let blocks = match gathered {
             Gathered::All(all) if self.coding == Coding::Identity || all.len() <= AT_ONCE => {
-                let (all, coding) = coded_whole(all, self.coding)?;
+                let (all, coding) = coding::whole(all, self.coding).map_err(BlockError::Coding)?;
                 let length = all.len() as u64;
                 return Ok((Body::from(all), Some(length), coding));
             }

@@ -7,11 +7,8 @@ use bytes::Bytes;
 use codec::Elements;
 use futures::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 
-use super::{
-    coding::{Coder, WORTH},
-    format::Encoder,
-};
-use crate::{extract::Coding, state::App};
+use super::format::Encoder;
+use crate::{coding::Coder, extract::Coding, state::App};
 
 /// How large blocks become that are written element by element, and what is gathered into one answer.
 pub(super) const BLOCK: usize = 64 << 10;
@@ -129,17 +126,6 @@ pub(super) async fn gather(mut blocks: Blocks) -> Result<Gathered, BlockError> {
         begun.push(block);
     }
     Ok(Gathered::Begun(stream::iter(begun.into_iter().map(Ok)).chain(blocks).boxed()))
-}
-
-/// Compresses a whole answer where that is worth it; says whether it did.
-pub(super) fn coded_whole(all: Bytes, coding: Coding) -> Result<(Bytes, Coding), BlockError> {
-    if (all.len() as u64) < WORTH {
-        return Ok((all, Coding::Identity));
-    }
-    let Some(mut coder) = Coder::new(coding).map_err(BlockError::Coding)? else { return Ok((all, coding)) };
-    let begun = coder.next(&all).map_err(BlockError::Coding)?;
-    let end = coder.end().map_err(BlockError::Coding)?;
-    Ok((joined(vec![begun, end]), coding))
 }
 
 fn joined(mut blocks: Vec<Bytes>) -> Bytes {

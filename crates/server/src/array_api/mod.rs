@@ -2,8 +2,10 @@
 
 mod answer;
 mod blocks;
-mod coding;
 mod format;
+mod write;
+
+pub(crate) use write::{append, put};
 
 use ::array::Reading;
 use axum::{extract::State, response::Response};
@@ -12,8 +14,9 @@ use wire::query::ElementsQuery;
 
 use self::answer::Asked;
 use crate::{
-    body::Document,
-    extract::{AtNode, Forms, GetElements, PostElements, TagConditions},
+    blocking::blocking,
+    body::{Document, ReadDocument},
+    extract::{AtArray, Forms, PostElements, Query, TagConditions},
     refusal::Refusal,
     state::App,
 };
@@ -24,8 +27,8 @@ const QUICK: usize = 64 << 10;
 /// `GET`: the elements that the query selects.
 pub(crate) async fn get(
     State(app): State<App>,
-    AtNode(path): AtNode,
-    GetElements(query): GetElements,
+    AtArray(path): AtArray,
+    Query(query): Query<ElementsQuery>,
     forms: Forms,
     conditions: TagConditions,
 ) -> Result<Response, Refusal> {
@@ -37,8 +40,8 @@ pub(crate) async fn get(
 /// `HEAD`: what `GET` would say of them. Nothing is decoded.
 pub(crate) async fn head(
     State(app): State<App>,
-    AtNode(path): AtNode,
-    GetElements(query): GetElements,
+    AtArray(path): AtArray,
+    Query(query): Query<ElementsQuery>,
     forms: Forms,
     conditions: TagConditions,
 ) -> Result<Response, Refusal> {
@@ -50,11 +53,11 @@ pub(crate) async fn head(
 /// `POST` that reads: the elements that the body selects.
 pub(crate) async fn post(
     State(app): State<App>,
-    AtNode(path): AtNode,
-    PostElements(query): PostElements,
+    AtArray(path): AtArray,
+    Query(PostElements(query)): Query<PostElements>,
     forms: Forms,
     conditions: TagConditions,
-    Document { bytes, room }: Document,
+    ReadDocument(Document { bytes, room }): ReadDocument,
 ) -> Result<Response, Refusal> {
     let asked = Asked::new(&query, &forms, conditions)?;
     let request = match bytes.len() {
@@ -80,10 +83,4 @@ async fn read(
 fn selected(query: &ElementsQuery) -> Result<ReadRequest, Refusal> {
     let text = query.select.as_deref().unwrap_or_default();
     Ok(ReadRequest::Select(Selection::parse(text)?))
-}
-
-/// Runs what takes a while on a thread that may be kept.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Refusal::because(wire::problem::ProblemType::Internal, error))
 }

@@ -1,12 +1,11 @@
-//! Bodies that say what is wanted.
+//! Bodies that are JSON documents.
 
 use ::store::UploadError;
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, header::CONTENT_TYPE};
-use wire::problem::{Members, Problem, ProblemType};
+use meta::limits::MAX_DOCUMENT;
 
-use super::upload::{Receiving, Upload, refuse_coded};
+use super::upload::{Receiving, Upload, digests, media_type, refuse_coded};
 use crate::{refusal::Refusal, room::Room, state::App};
 
 /// A JSON document, as the bytes that came.
@@ -17,22 +16,30 @@ pub(crate) struct Document {
     pub(crate) room: Option<Room>,
 }
 
+/// A document that says what is to be read.
+pub(crate) struct ReadDocument(pub(crate) Document);
+
+/// A document that says what a node is to be.
+pub(crate) struct NodeDocument(pub(crate) Document);
+
+/// A document that says what of a node is to change.
+pub(crate) struct PatchDocument(pub(crate) Document);
+
 /// Documents up to this size are taken without asking whether there is memory.
 const SMALL: usize = 64 << 10;
 /// How many times its own size a document and what is made of it may take.
 const GROWTH: u64 = 11;
 const JSON: &str = "application/json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
 
-impl FromRequest<App> for Document {
-    type Rejection = Refusal;
-
-    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+impl Document {
+    async fn receive(request: Request, app: &App, limit: u64) -> Result<Self, Refusal> {
         refuse_coded(request.headers())?;
-        refuse_other(request.headers())?;
-        let (upload, limit) = (Upload::plain(request.into_body()), app.settings().limits.read_request);
+        let digests = digests(request.headers())?;
+        let upload = Upload::new(request.into_body(), digests);
         let most = upload.size().unwrap_or(limit);
         if most > limit {
-            return Err(too_large(limit));
+            return Err(Refusal::body_too_large(limit));
         }
         let mut receiving = Receiving::new(app, upload, limit);
         let (mut bytes, mut room) = (BytesMut::new(), None);
@@ -46,28 +53,46 @@ impl FromRequest<App> for Document {
     }
 }
 
-/// Refuses a body that is said to be something else than JSON.
-fn refuse_other(headers: &HeaderMap) -> Result<(), Refusal> {
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let essence = kind.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case(JSON) {
-        return Ok(());
+impl FromRequest<App> for ReadDocument {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        if media_type(request.headers()).as_deref() != Some(JSON) {
+            return Err(Refusal::media_type(&[JSON]));
+        }
+        Document::receive(request, app, app.settings().limits.read_request).await.map(Self)
     }
-    let members =
-        Members { header: Some("Content-Type".to_owned()), known: Some(vec![JSON.to_owned()]), ..Members::default() };
-    Err(Refusal::new(Problem::new(ProblemType::UnsupportedMediaType).with_members(members)))
+}
+
+impl FromRequest<App> for NodeDocument {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        refuse_other(&request, &[JSON])?;
+        Document::receive(request, app, MAX_DOCUMENT as u64).await.map(Self)
+    }
+}
+
+impl FromRequest<App> for PatchDocument {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        refuse_other(&request, &[MERGE_PATCH, JSON])?;
+        Document::receive(request, app, MAX_DOCUMENT as u64).await.map(Self)
+    }
+}
+
+/// Refuses a body that is said to be something else; of one that says nothing it is seen when it is parsed.
+fn refuse_other(request: &Request, known: &[&str]) -> Result<(), Refusal> {
+    match media_type(request.headers()) {
+        Some(other) if !known.contains(&other.as_str()) => Err(Refusal::media_type(known)),
+        _ => Ok(()),
+    }
 }
 
 fn refused(error: UploadError) -> Refusal {
     match error {
-        UploadError::TooLarge { limit } => too_large(limit),
+        UploadError::TooLarge { limit } => Refusal::body_too_large(limit),
         other => other.into(),
     }
-}
-
-fn too_large(limit: u64) -> Refusal {
-    let problem = Problem::new(ProblemType::BodyTooLarge)
-        .with_detail(format!("the body is larger than the limit of {limit} bytes"))
-        .with_members(Members { limit: Some(limit), ..Members::default() });
-    Refusal::new(problem)
 }

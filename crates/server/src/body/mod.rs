@@ -7,7 +7,7 @@ mod tracked;
 mod upload;
 
 pub(crate) use arrival::Arrival;
-pub(crate) use document::Document;
+pub(crate) use document::{Document, NodeDocument, PatchDocument, ReadDocument};
 pub(crate) use download::{sized_body, value_body};
 pub(crate) use tracked::Tracked;
-pub(crate) use upload::{Upload, content};
+pub(crate) use upload::{ElementsBody, Upload, content};

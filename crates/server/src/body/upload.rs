@@ -2,7 +2,7 @@
 
 use std::{error::Error, io, pin::Pin};
 
-use ::store::{Content, StoreError, UploadError};
+use ::store::{ByteStream, Content, StoreError, UploadError};
 use axum::{
     body::Body,
     extract::{FromRequest, Request},
@@ -11,14 +11,14 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{
     HeaderMap,
-    header::{CONTENT_ENCODING, CONTENT_RANGE},
+    header::{CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE},
 };
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use sha2::{Digest as _, Sha256, Sha512};
 use tower_http::timeout::{TimeoutBody, TimeoutError};
 use wire::{
-    digest::{self, Algorithm, Digest},
+    digest::{self, Algorithm, Digest, DigestError},
     headers::CONTENT_DIGEST,
     problem::{Members, Problem, ProblemType},
 };
@@ -32,25 +32,32 @@ pub(crate) struct Upload {
     digests: Vec<Digest>,
 }
 
+/// A body with the elements of an array, judged by its headers before any of it is read.
+pub(crate) struct ElementsBody {
+    /// What it is said to be, in lower case and without parameters.
+    pub(crate) media_type: Option<String>,
+    /// How long it is, where that was announced.
+    pub(crate) size: Option<u64>,
+    /// It fails where a value would: see [`content`].
+    pub(crate) stream: ByteStream,
+}
+
 impl FromRequest<App> for Upload {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
-        let headers = request.headers();
-        if headers.contains_key(CONTENT_RANGE) {
-            return Err(Refusal::header("Content-Range", "a part of a value cannot be set"));
-        }
-        refuse_coded(headers)?;
-        let mut digests = Vec::new();
-        for line in headers.get_all(CONTENT_DIGEST) {
-            digests.extend(digest::parse(line.to_str().map_err(|_| digest::DigestError::Malformed)?)?);
-        }
-        let body = request.into_body();
-        let (size, limit) = (body.size_hint().exact(), app.settings().limits.value);
-        if size.is_some_and(|size| size > limit) {
-            return Err(UploadError::TooLarge { limit }.into());
-        }
-        Ok(Self { body, size, digests })
+        Self::judge(request, app.settings().limits.value, |limit| UploadError::TooLarge { limit }.into())
+    }
+}
+
+impl FromRequest<App> for ElementsBody {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        let media_type = media_type(request.headers());
+        let upload = Upload::judge(request, app.settings().limits.value, Refusal::body_too_large)?;
+        let Content { size, stream } = content(app, upload);
+        Ok(Self { media_type, size, stream })
     }
 }
 
@@ -63,6 +70,21 @@ pub(crate) fn content(app: &App, upload: Upload) -> Content {
         Ok(receiving.next().await?.map(|piece| (piece, receiving)))
     });
     Content { size, stream: stream.map(|piece| piece.map_err(StoreError::Upload)).boxed() }
+}
+
+/// What the body must hash to.
+pub(super) fn digests(headers: &HeaderMap) -> Result<Vec<Digest>, DigestError> {
+    let mut digests = Vec::new();
+    for line in headers.get_all(CONTENT_DIGEST) {
+        digests.extend(digest::parse(line.to_str().map_err(|_| DigestError::Malformed)?)?);
+    }
+    Ok(digests)
+}
+
+/// What the body is said to be, in lower case and without parameters; `None` where nothing is said.
+pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
+    let kind = headers.get(CONTENT_TYPE)?.to_str().unwrap_or_default();
+    Some(kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
 }
 
 /// Refuses a body that is compressed for transport.
@@ -92,9 +114,22 @@ enum Hasher {
 }
 
 impl Upload {
-    /// A body that is no value.
-    pub(super) fn plain(body: Body) -> Self {
-        Self { size: body.size_hint().exact(), body, digests: Vec::new() }
+    fn judge(request: Request, limit: u64, too_large: impl FnOnce(u64) -> Refusal) -> Result<Self, Refusal> {
+        let headers = request.headers();
+        if headers.contains_key(CONTENT_RANGE) {
+            return Err(Refusal::header("Content-Range", "a part of something cannot be set"));
+        }
+        refuse_coded(headers)?;
+        let digests = digests(headers)?;
+        let upload = Self::new(request.into_body(), digests);
+        if upload.size.is_some_and(|size| size > limit) {
+            return Err(too_large(limit));
+        }
+        Ok(upload)
+    }
+
+    pub(super) fn new(body: Body, digests: Vec<Digest>) -> Self {
+        Self { size: body.size_hint().exact(), body, digests }
     }
 
     /// How long it is, where that was announced.

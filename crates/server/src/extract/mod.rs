@@ -10,5 +10,5 @@ mod weighted;
 pub(crate) use accept::{Media, Wanted};
 pub(crate) use conditions::{Condition, ReadConditions, TagConditions, WriteConditions};
 pub(crate) use forms::{Coding, Forms};
-pub(crate) use query::{ConfirmQuery, GetElements, KeyWriteQuery, ListingQuery, PostElements};
-pub(crate) use target::{AtKey, AtNode, AtPrefix};
+pub(crate) use query::{ConvertNode, KeyWrite, PostElements, Query, ValidateNode};
+pub(crate) use target::{AtArray, AtKey, AtNode, AtPrefix, AtSchema};

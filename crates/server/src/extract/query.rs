@@ -2,66 +2,97 @@
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use wire::query::{Confirm, ElementsQuery, ListQuery, parse_key_write};
+use meta::{Dialect, NodePath};
+use wire::query::{
+    AppendQuery, CONVERT, Confirm, ElementsQuery, ListQuery, Losses, NodeDeleteQuery, NodePatchQuery, NodePostQuery,
+    NodePutQuery, NodeQuery, OF_NODE_POST, QueryError, VALIDATE, WriteQuery, parse_key_write,
+};
 
 use crate::{refusal::Refusal, state::App};
 
-/// The query of a listing.
-pub(crate) struct ListingQuery(pub(crate) ListQuery);
+/// The query of the request, of a resource that has such ones.
+pub(crate) struct Query<Q>(pub(crate) Q);
 
-/// The query of the erasing of a prefix.
-pub(crate) struct ConfirmQuery(pub(crate) Confirm);
+/// The query of a resource and a method.
+pub(crate) trait Parse: Sized {
+    /// Parses the text of a query.
+    fn parse(query: &str) -> Result<Self, QueryError>;
+}
 
 /// The query of the setting or erasing of a key, which has no parameters.
-pub(crate) struct KeyWriteQuery;
-
-/// The query of the reading of elements.
-pub(crate) struct GetElements(pub(crate) ElementsQuery);
+pub(crate) struct KeyWrite;
 
 /// The query of the reading of elements where the body says which.
 pub(crate) struct PostElements(pub(crate) ElementsQuery);
 
-impl FromRequestParts<App> for ListingQuery {
+/// The query of a `POST` that compares a node.
+pub(crate) struct ValidateNode {
+    /// The node of which dialect.
+    pub(crate) dialect: Option<Dialect>,
+}
+
+/// The query of a `POST` that converts a node.
+pub(crate) struct ConvertNode {
+    /// The node of which dialect.
+    pub(crate) dialect: Option<Dialect>,
+    /// Into which dialect.
+    pub(crate) into: Dialect,
+    /// Where to; `None` for the same place.
+    pub(crate) to: Option<NodePath>,
+    /// What happens where something would be lost.
+    pub(crate) losses: Losses,
+}
+
+impl<Q: Parse> FromRequestParts<App> for Query<Q> {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
-        Ok(Self(ListQuery::parse(text(parts))?))
+        Ok(Self(Q::parse(parts.uri.query().unwrap_or_default())?))
     }
 }
 
-impl FromRequestParts<App> for ConfirmQuery {
-    type Rejection = Refusal;
+macro_rules! parsed_by_themselves {
+    ($($query:ident),*) => {
+        $(impl Parse for $query {
+            fn parse(query: &str) -> Result<Self, QueryError> {
+                Self::parse(query)
+            }
+        })*
+    };
+}
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
-        Ok(Self(Confirm::parse(text(parts))?))
+parsed_by_themselves! {
+    AppendQuery, Confirm, ElementsQuery, ListQuery, NodeDeleteQuery, NodePatchQuery, NodePutQuery, NodeQuery, WriteQuery
+}
+
+impl Parse for KeyWrite {
+    fn parse(query: &str) -> Result<Self, QueryError> {
+        parse_key_write(query).map(|()| Self)
     }
 }
 
-impl FromRequestParts<App> for KeyWriteQuery {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
-        parse_key_write(text(parts))?;
-        Ok(Self)
+impl Parse for PostElements {
+    fn parse(query: &str) -> Result<Self, QueryError> {
+        ElementsQuery::parse_post(query).map(Self)
     }
 }
 
-impl FromRequestParts<App> for GetElements {
-    type Rejection = Refusal;
+// Which of the two it is decides who may ask, so neither handler is ever given the other's query.
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
-        Ok(Self(ElementsQuery::parse(text(parts))?))
+impl Parse for ValidateNode {
+    fn parse(query: &str) -> Result<Self, QueryError> {
+        match NodePostQuery::parse(query)? {
+            NodePostQuery::Validate { dialect } => Ok(Self { dialect }),
+            NodePostQuery::Convert { .. } => Err(QueryError::Missing { names: &[VALIDATE], known: OF_NODE_POST }),
+        }
     }
 }
 
-impl FromRequestParts<App> for PostElements {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
-        Ok(Self(ElementsQuery::parse_post(text(parts))?))
+impl Parse for ConvertNode {
+    fn parse(query: &str) -> Result<Self, QueryError> {
+        match NodePostQuery::parse(query)? {
+            NodePostQuery::Convert { dialect, into, to, losses } => Ok(Self { dialect, into, to, losses }),
+            NodePostQuery::Validate { .. } => Err(QueryError::Missing { names: &[CONVERT], known: OF_NODE_POST }),
+        }
     }
-}
-
-fn text(parts: &Parts) -> &str {
-    parts.uri.query().unwrap_or_default()
 }

@@ -3,8 +3,8 @@
 use ::store::{Key, KeyError, Prefix};
 use axum::extract::FromRequestParts;
 use http::request::Parts;
-use meta::NodePath;
-use wire::routes::{PathError, STORE_ROOT, Slashes, StoreTarget, parse_array, parse_store};
+use meta::{NodePath, zom};
+use wire::routes::{PathError, STORE_ROOT, Slashes, StoreTarget, parse_array, parse_node, parse_schema, parse_store};
 
 use crate::{refusal::Refusal, state::App};
 
@@ -15,7 +15,13 @@ pub(crate) struct AtKey(pub(crate) Key);
 pub(crate) struct AtPrefix(pub(crate) Prefix);
 
 /// The node whose elements the path names.
+pub(crate) struct AtArray(pub(crate) NodePath);
+
+/// The node that the path names.
 pub(crate) struct AtNode(pub(crate) NodePath);
+
+/// The model whose schema the path names.
+pub(crate) struct AtSchema(pub(crate) zom::Version);
 
 impl FromRequestParts<App> for AtKey {
     type Rejection = Refusal;
@@ -41,6 +47,22 @@ impl FromRequestParts<App> for AtPrefix {
 }
 
 impl FromRequestParts<App> for AtNode {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+        parse_node(parts.uri.path(), slashes(parts)).map(Self).map_err(Refusal::path)
+    }
+}
+
+impl FromRequestParts<App> for AtSchema {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+        parse_schema(parts.uri.path()).map(Self).ok_or_else(Refusal::not_found)
+    }
+}
+
+impl FromRequestParts<App> for AtArray {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {

@@ -23,8 +23,8 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
 /// What pages of any origin may see, by name: `*` would not cover requests with credentials, nor older browsers.
 const ANSWER_HEADERS: HeaderValue = HeaderValue::from_static(
     "accept-ranges, allow, content-encoding, content-length, content-range, date, etag, last-modified, location, \
-     retry-after, server-timing, vary, x-request-id, zarr-data-type, zarr-dialect, zarr-dimension-names, zarr-shape, \
-     zarrd-existed, zarrd-modified",
+     retry-after, server-timing, vary, x-request-id, zarr-data-type, zarr-dialect, zarr-dimension-names, zarr-losses, \
+     zarr-shape, zarrd-existed, zarrd-modified",
 );
 const ANY: HeaderValue = HeaderValue::from_static("*");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
@@ -39,7 +39,7 @@ pub(crate) fn mark(headers: &mut HeaderMap) {
 }
 
 /// The answer to `OPTIONS`: what the resource has, and for a browser what a page may do with it.
-pub(crate) fn preflight(app: &App, route: &Route, asked: &HeaderMap) -> Response {
+pub(crate) fn preflight(app: &App, route: &Route, query: &str, asked: &HeaderMap) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
@@ -47,7 +47,7 @@ pub(crate) fn preflight(app: &App, route: &Route, asked: &HeaderMap) -> Response
     let value = |methods: String| HeaderValue::try_from(methods).unwrap_or(HeaderValue::from_static("OPTIONS"));
     let all = value(route.allow());
     if let Some(origin) = asked.get(ORIGIN).filter(|_| asked.contains_key(ACCESS_CONTROL_REQUEST_METHOD)) {
-        let methods = if allowed(app, origin.as_bytes()) { all.clone() } else { value(route.allow_reading()) };
+        let methods = if allowed(app, origin.as_bytes()) { all.clone() } else { value(route.allow_reading(query)) };
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS);
         headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);

@@ -13,7 +13,7 @@ use wire::{
     problem::{Members, Problem, ProblemType},
 };
 
-use super::Refusal;
+use super::{Refusal, at};
 
 impl Refusal {
     /// None of the formats is acceptable.
@@ -50,8 +50,8 @@ impl From<ArrayError> for Refusal {
             ArrayError::Busy | ArrayError::Unsettled { .. } => return Self::busy(None),
             ArrayError::Misplaced { .. } => return Self::because(ProblemType::Internal, error),
             ArrayError::Stopped => return Self::because(ProblemType::Stopping, error),
-            ArrayError::NoSuchNode { path } => (ProblemType::NoSuchNode, at(path)),
-            ArrayError::NotAnArray { path } => (ProblemType::NotAnArray, at(path)),
+            ArrayError::NoSuchNode { path } => (ProblemType::NoSuchNode, at(&path)),
+            ArrayError::NotAnArray { path } => (ProblemType::NotAnArray, at(&path)),
             ArrayError::SelectionTooLarge { size, limit, smaller } => {
                 let members = Members {
                     size: Some(u64::try_from(size).unwrap_or(u64::MAX)),
@@ -66,7 +66,7 @@ impl From<ArrayError> for Refusal {
                 (ProblemType::TooManyChunks, Members { chunks, limit: Some(limit), ..Members::default() })
             }
             ArrayError::ChunkTooLarge { path, size, limit } => {
-                (ProblemType::ChunkTooLarge, Members { size: Some(size), limit: Some(limit), ..at(path) })
+                (ProblemType::ChunkTooLarge, Members { size: Some(size), limit: Some(limit), ..at(&path) })
             }
             ArrayError::OverBudget { budget } => {
                 (ProblemType::SelectionTooLarge, Members { limit: Some(budget), ..Members::default() })
@@ -130,10 +130,6 @@ fn innermost(mut error: SelectionError) -> SelectionError {
         error = *source;
     }
     error
-}
-
-fn at(path: meta::NodePath) -> Members {
-    Members { path: Some(path.to_string()), ..Members::default() }
 }
 
 /// A document that is not understood: because of what it needs, or because it is wrong.

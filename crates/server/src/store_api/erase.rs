@@ -6,16 +6,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode};
-use wire::{
-    headers::EXISTED,
-    listing::Erased,
-    problem::{Members, Problem, ProblemType},
-    query::{CONFIRM, Confirm},
-};
+use wire::{headers::EXISTED, listing::Erased, query::Confirm};
 
 use super::put::precondition;
 use crate::{
-    extract::{AtKey, AtPrefix, ConfirmQuery, KeyWriteQuery, WriteConditions},
+    extract::{AtKey, AtPrefix, KeyWrite, Query, WriteConditions},
     refusal::Refusal,
     state::App,
 };
@@ -24,7 +19,7 @@ use crate::{
 pub(crate) async fn key(
     State(app): State<App>,
     AtKey(key): AtKey,
-    _: KeyWriteQuery,
+    _: Query<KeyWrite>,
     conditions: WriteConditions,
 ) -> Result<Response, Refusal> {
     let precondition = precondition(&app, &key, conditions).await?;
@@ -37,22 +32,15 @@ pub(crate) async fn key(
 pub(crate) async fn prefix(
     State(app): State<App>,
     AtPrefix(prefix): AtPrefix,
-    ConfirmQuery(confirm): ConfirmQuery,
+    Query(confirm): Query<Confirm>,
     conditions: WriteConditions,
 ) -> Result<Json<Erased>, Refusal> {
     if conditions.are_there() {
         return Err(Refusal::header("If-Match", "a prefix has no version that a precondition could be about"));
     }
     if prefix.is_root() && confirm == Confirm::Unsaid {
-        return Err(unconfirmed());
+        return Err(Refusal::unconfirmed("this is the root: every key would go"));
     }
     let erased = app.store().erase_prefix(&prefix).await?;
     Ok(Json(Erased { erased }))
-}
-
-fn unconfirmed() -> Refusal {
-    let problem = Problem::new(ProblemType::ConfirmationNeeded)
-        .with_detail("this is the root: every key would go; say confirm=all if that is meant")
-        .with_members(Members { parameter: Some(CONFIRM.to_owned()), ..Members::default() });
-    Refusal::new(problem)
 }

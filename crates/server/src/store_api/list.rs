@@ -22,7 +22,7 @@ use wire::{
 
 use super::{html, redirect, walk};
 use crate::{
-    extract::{AtPrefix, ListingQuery, Media, Wanted},
+    extract::{AtPrefix, Media, Query, Wanted},
     headers::REVALIDATE,
     refusal::Refusal,
     state::App,
@@ -43,7 +43,7 @@ pub(crate) async fn root(uri: Uri) -> Result<Response, Refusal> {
 pub(crate) async fn list(
     State(app): State<App>,
     AtPrefix(prefix): AtPrefix,
-    ListingQuery(query): ListingQuery,
+    Query(query): Query<ListQuery>,
     wanted: Wanted,
 ) -> Result<Response, Refusal> {
     let mut response = match (query.kind, wanted.best(offered(query.kind))) {

@@ -7,7 +7,7 @@ use wire::{etag, time};
 
 use crate::{
     body::{Upload, content},
-    extract::{AtKey, KeyWriteQuery, WriteConditions},
+    extract::{AtKey, KeyWrite, Query, WriteConditions},
     refusal::Refusal,
     state::App,
 };
@@ -16,7 +16,7 @@ use crate::{
 pub(crate) async fn put(
     State(app): State<App>,
     AtKey(key): AtKey,
-    _: KeyWriteQuery,
+    _: Query<KeyWrite>,
     conditions: WriteConditions,
     upload: Upload,
 ) -> Result<Response, Refusal> {

@@ -8,19 +8,19 @@ use flate2::{Compression, write::GzEncoder};
 use crate::extract::Coding;
 
 /// Answers shorter than this are sent without a coding.
-pub(super) const WORTH: u64 = 1 << 10;
+pub(crate) const WORTH: u64 = 1 << 10;
 /// The quickest level: elements are on their way, and the next answer is another one.
 const ZSTD_LEVEL: i32 = 1;
 
 /// Compresses blocks one after the other.
-pub(super) enum Coder {
+pub(crate) enum Coder {
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
     Gzip(GzEncoder<Vec<u8>>),
 }
 
 impl Coder {
     /// Begins; `None` for no coding.
-    pub(super) fn new(coding: Coding) -> io::Result<Option<Self>> {
+    pub(crate) fn new(coding: Coding) -> io::Result<Option<Self>> {
         Ok(match coding {
             Coding::Identity => None,
             Coding::Zstd => Some(Self::Zstd(zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL)?)),
@@ -29,7 +29,7 @@ impl Coder {
     }
 
     /// The next bytes, made of this block and those before; may be none.
-    pub(super) fn next(&mut self, block: &[u8]) -> io::Result<Bytes> {
+    pub(crate) fn next(&mut self, block: &[u8]) -> io::Result<Bytes> {
         let out = match self {
             Self::Zstd(encoder) => {
                 encoder.write_all(block)?;
@@ -44,12 +44,23 @@ impl Coder {
     }
 
     /// The last bytes.
-    pub(super) fn end(self) -> io::Result<Bytes> {
+    pub(crate) fn end(self) -> io::Result<Bytes> {
         match self {
             Self::Zstd(encoder) => encoder.finish().map(Bytes::from),
             Self::Gzip(encoder) => encoder.finish().map(Bytes::from),
         }
     }
+}
+
+/// Compresses an answer that is there as a whole, where that is worth it.
+pub(crate) fn whole(all: Bytes, coding: Coding) -> io::Result<(Bytes, Coding)> {
+    if (all.len() as u64) < WORTH {
+        return Ok((all, Coding::Identity));
+    }
+    let Some(mut coder) = Coder::new(coding)? else { return Ok((all, coding)) };
+    let begun = coder.next(&all)?;
+    let end = coder.end()?;
+    Ok((if begun.is_empty() { end } else { [begun, end].concat().into() }, coding))
 }
 
 #[cfg(test)]
@@ -74,5 +85,11 @@ mod tests {
         flate2::read::GzDecoder::new(&coded(Coding::Gzip, &blocks)[..]).read_to_end(&mut back).unwrap();
         assert_eq!(back, plain);
         assert!(Coder::new(Coding::Identity).unwrap().is_none());
+        let long = Bytes::from(plain.clone());
+        let (coded, coding) = whole(long.clone(), Coding::Zstd).unwrap();
+        assert_eq!((zstd::stream::decode_all(&coded[..]).unwrap(), coding), (plain, Coding::Zstd));
+        assert_eq!(whole(long.clone(), Coding::Identity).unwrap(), (long, Coding::Identity));
+        let short = Bytes::from_static(b"short");
+        assert_eq!(whole(short.clone(), Coding::Gzip).unwrap(), (short, Coding::Identity));
     }
 }

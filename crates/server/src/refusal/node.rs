@@ -1,0 +1,96 @@
+//! What can go wrong with nodes.
+
+use array::NodeError;
+use meta::{
+    NodePath,
+    convert::{Inconvertible, Loss},
+    documents::ChangeError,
+    zom::{Violation, ZomError},
+};
+use wire::{
+    etag, node,
+    problem::{Members, Problem, ProblemType},
+    query::{OF_NODE_POST, TO},
+};
+
+use super::{Refusal, at};
+
+impl From<NodeError> for Refusal {
+    fn from(error: NodeError) -> Self {
+        let detail = error.to_string();
+        let (kind, members) = match error {
+            NodeError::Array(error) => return error.into(),
+            NodeError::Store(error) => return error.into(),
+            NodeError::Change(error) => return error.into(),
+            NodeError::TooManyNodes { limit } => return too_many_nodes(limit, detail),
+            NodeError::Differs { path, differences } => {
+                let differences = differences.iter().map(Into::into).collect();
+                (ProblemType::NodeDiffers, Members { differences, ..at(&path) })
+            }
+            NodeError::PreconditionFailed { path, current } => {
+                (ProblemType::PreconditionFailed, Members { current: current.map(etag::text), ..at(&path) })
+            }
+            NodeError::BelowArray { path, array } => {
+                (ProblemType::BelowArray, Members { array: Some(array.to_string()), ..at(&path) })
+            }
+            NodeError::Name { path, source } => {
+                let dialect = Some(source.dialect.to_string());
+                (ProblemType::InvalidNodeName, Members { dialect, ..at(&path) })
+            }
+            NodeError::OtherDialect { path, found } => {
+                (ProblemType::OtherDialect, Members { dialect: Some(found.to_string()), ..at(&path) })
+            }
+            NodeError::Lossy { dialect, losses } => {
+                let (dialect, losses) = (Some(dialect.to_string()), losses.into_iter().map(loss).collect());
+                (ProblemType::Lossy, Members { dialect, losses, ..Members::default() })
+            }
+            NodeError::Inconvertible { path, source: Inconvertible { dialect, pointer, .. } } => {
+                let (dialect, pointer) = (Some(dialect.to_string()), Some(pointer));
+                (ProblemType::Inconvertible, Members { dialect, pointer, ..at(&path) })
+            }
+            // Another place can be asked for.
+            NodeError::NotInPlace { .. } => {
+                let known = Some(OF_NODE_POST.iter().map(|&name| name.to_owned()).collect());
+                let parameter = Some(TO.to_owned());
+                (ProblemType::MissingParameter, Members { parameter, known, ..Members::default() })
+            }
+            NodeError::TooManyChanges { changes, limit } => {
+                let (changes, limit) = (Some(changes), u64::try_from(limit).ok());
+                (ProblemType::TooManyChanges, Members { changes, limit, ..Members::default() })
+            }
+        };
+        Self::new(Problem::new(kind).with_detail(detail).with_members(members))
+    }
+}
+
+impl From<ChangeError> for Refusal {
+    fn from(error: ChangeError) -> Self {
+        let detail = error.to_string();
+        let members = Members { pointer: Some(error.pointer), ..Members::default() };
+        Self::new(Problem::new(ProblemType::InvalidPatch).with_detail(detail).with_members(members))
+    }
+}
+
+impl From<ZomError> for Refusal {
+    fn from(error: ZomError) -> Self {
+        let detail = error.to_string();
+        let violations: Vec<node::Violation> = match error {
+            ZomError::TooManyNodes { limit } => return too_many_nodes(limit, detail),
+            // As a schema would put it, had it anything to look at.
+            ZomError::NotJson(_) => vec![(&Violation { pointer: String::new(), reason: detail.clone() }).into()],
+            ZomError::Invalid { violations } => violations.iter().map(Into::into).collect(),
+        };
+        let pointer = violations.first().map(|first| first.pointer.clone());
+        let members = Members { pointer, violations, ..Members::default() };
+        Self::new(Problem::new(ProblemType::InvalidZom).with_detail(detail).with_members(members))
+    }
+}
+
+fn too_many_nodes(limit: usize, detail: String) -> Refusal {
+    let members = Members { limit: u64::try_from(limit).ok(), ..Members::default() };
+    Refusal::new(Problem::new(ProblemType::TooManyNodes).with_detail(detail).with_members(members))
+}
+
+fn loss((path, Loss { pointer, what }): (NodePath, Loss)) -> node::Loss {
+    node::Loss { path: path.to_string(), pointer, what }
+}

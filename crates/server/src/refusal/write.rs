@@ -1,0 +1,53 @@
+//! What can go wrong with the writing of elements.
+
+use array::WriteError;
+use store::{StoreError, UploadError};
+use wire::{
+    etag,
+    problem::{Members, Problem, ProblemType},
+    query::APPEND,
+};
+
+use super::{Refusal, at};
+
+impl From<WriteError> for Refusal {
+    fn from(error: WriteError) -> Self {
+        let detail = error.to_string();
+        let (kind, members) = match error {
+            WriteError::Array(error) => return error.into(),
+            WriteError::Node(error) => return error.into(),
+            WriteError::Store(StoreError::Upload(UploadError::TooLarge { limit })) => {
+                return Self::body_too_large(limit);
+            }
+            WriteError::Store(error) => return error.into(),
+            WriteError::Length { expected, found } | WriteError::Count { expected, found } => {
+                (ProblemType::UnfitBody, unfit(expected, found))
+            }
+            WriteError::AppendLength { dimension, step, found } => {
+                (ProblemType::UnfitBody, Members { dimension: Some(dimension as u64), ..unfit(step, found) })
+            }
+            WriteError::Dimension { .. } => {
+                (ProblemType::InvalidParameter, Members { parameter: Some(APPEND.to_owned()), ..Members::default() })
+            }
+            WriteError::RepeatedIndex { dimension, index } => {
+                let (dimension, index) = (Some(dimension as u64), i64::try_from(index).ok());
+                (ProblemType::UnfitSelection, Members { dimension, index, ..Members::default() })
+            }
+            WriteError::ShapeChanged { path } => (ProblemType::ShapeChanged, at(&path)),
+            WriteError::PreconditionFailed { path, current } => {
+                (ProblemType::PreconditionFailed, Members { current: current.map(etag::text), ..at(&path) })
+            }
+            WriteError::Encode { key, source } => {
+                let (key, codec) = (Some(key.to_string()), Some(source.codec().to_owned()));
+                let problem = Problem::new(ProblemType::UnencodableChunk).with_detail(source.to_string());
+                return Self::new(problem.with_members(Members { key, codec, ..Members::default() }));
+            }
+            WriteError::ChunkKey { path } => (ProblemType::InvalidPath, at(&path)),
+        };
+        Self::new(Problem::new(kind).with_detail(detail).with_members(members))
+    }
+}
+
+fn unfit(expected: u64, found: u64) -> Members {
+    Members { expected: Some(expected), found: Some(found), ..Members::default() }
+}
