@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderValue, header};
 use store::{Cursor, CursorSeal, Key, Listing, Prefix, StoreError};
 use wire::{
-    digest, etag, listing,
+    digest, etag, listing, node,
     problem::Problem,
     query,
     range::{self, RangeRequest},
@@ -38,6 +38,12 @@ fn target(text: &str) {
         let rest = path.strip_prefix("/store/").expect("a path of the store");
         assert_eq!(routes::parse_store(rest, Slashes::Refuse).expect("a path that we made"), target);
     }
+    for slashes in [Slashes::Collapse, Slashes::Refuse] {
+        let Ok(node) = routes::parse_node(&format!("{}{text}", routes::NODE_ROOT), slashes) else { continue };
+        assert_eq!(routes::parse_node(&routes::node_path(&node), Slashes::Refuse).as_ref(), Ok(&node));
+        assert_eq!(routes::parse_array(&routes::array_path(&node), Slashes::Refuse).as_ref(), Ok(&node));
+    }
+    let _ = routes::parse_schema(text);
 }
 
 fn ranges(text: &str) {
@@ -79,6 +85,32 @@ fn queries(text: &str) {
     }
     let _ = query::Confirm::parse(text);
     let _ = query::parse_key_write(text);
+    again(text, query::ElementsQuery::parse, query::ElementsQuery::render);
+    again(text, query::ElementsQuery::parse_post, query::ElementsQuery::render_post);
+    again(text, query::WriteQuery::parse, query::WriteQuery::render);
+    again(text, query::NodeQuery::parse, query::NodeQuery::render);
+    again(text, query::NodePutQuery::parse, query::NodePutQuery::render);
+    again(text, query::NodePatchQuery::parse, query::NodePatchQuery::render);
+    again(text, query::NodeDeleteQuery::parse, query::NodeDeleteQuery::render);
+    // What a query is said to name, the parsers find there too.
+    if again(text, query::AppendQuery::parse, query::AppendQuery::render).is_some() {
+        assert!(query::names(text, query::APPEND) && !query::names(text, query::READ));
+    }
+    let converts = |found| matches!(found, query::NodePostQuery::Convert { .. });
+    if let Some(found) = again(text, query::NodePostQuery::parse, query::NodePostQuery::render) {
+        assert_eq!(query::names(text, query::CONVERT), converts(found));
+    }
+}
+
+/// What was parsed is rendered so that it is parsed as the same.
+fn again<Q: PartialEq + std::fmt::Debug>(
+    text: &str,
+    parse: fn(&str) -> Result<Q, query::QueryError>,
+    render: fn(&Q) -> String,
+) -> Option<Q> {
+    let found = parse(text).ok()?;
+    assert_eq!(parse(&render(&found)).as_ref(), Ok(&found));
+    Some(found)
 }
 
 fn digests(text: &str) {
@@ -109,6 +141,10 @@ fn answers(bytes: &[u8]) {
     if let Some(problem) = Problem::from_json(bytes) {
         let _ = problem.to_json();
     }
+    let _ = serde_json::from_slice::<node::WithOrigin>(bytes);
+    let _ = serde_json::from_slice::<node::ValidateReport>(bytes);
+    let _ = serde_json::from_slice::<node::ConvertReport>(bytes);
+    let _ = serde_json::from_slice::<node::WriteAnswer>(bytes);
     let _ = serde_json::from_slice::<listing::DirListing>(bytes).map(listing::DirListing::into_page);
     let _ = serde_json::from_slice::<listing::KeyListing>(bytes).map(listing::KeyListing::into_page);
 }
