@@ -19,8 +19,9 @@ use http_body_util::BodyExt;
 use serde_json::json;
 use server::Settings;
 use store::{
-    ByteRange, Change, Content, Corruption, DirPage, Info, Key, KeyPage, ListableStore, Outcome, Page, Precondition,
-    Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value, Version, WriteableStore, Written,
+    ByteRange, ByteStream, Change, Content, Corruption, DirPage, Info, Key, KeyPage, ListableStore, Outcome, Page,
+    Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value, Version,
+    WriteableStore, Written,
 };
 use wire::problem::ProblemType;
 
@@ -76,6 +77,10 @@ impl ListableStore for Failing {
 impl TransactionalStore for Failing {
     async fn stage(&self, key: &Key, _: Content) -> Result<Staged, StoreError> {
         Err((self.0)(key))
+    }
+
+    async fn read_staged(&self, staged: &Staged, _: Option<ByteRange>) -> Result<ByteStream, StoreError> {
+        Err((self.0)(staged.key()))
     }
 
     async fn commit(&self, _: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
@@ -203,6 +208,10 @@ impl ListableStore for Damaged {
 #[async_trait]
 impl TransactionalStore for Damaged {
     async fn stage(&self, _: &Key, _: Content) -> Result<Staged, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn read_staged(&self, _: &Staged, _: Option<ByteRange>) -> Result<ByteStream, StoreError> {
         Err(StoreError::ReadOnly)
     }
 

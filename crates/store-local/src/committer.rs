@@ -6,7 +6,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread::{self, JoinHandle},
 };
 
@@ -37,13 +41,20 @@ pub(crate) struct PlainChange {
 }
 
 pub(crate) enum Action {
-    Set(StagedValue),
+    Set(Arc<StagedValue>),
     Erase,
     Check,
 }
 
-/// A value that is to be committed.
-pub(crate) enum StagedValue {
+/// A value that is to be committed, once.
+pub(crate) struct StagedValue {
+    pub(crate) content: StagedContent,
+    /// Set by the committer alone, when the value goes into a round.
+    committed: AtomicBool,
+}
+
+/// Where a staged value is.
+pub(crate) enum StagedContent {
     Inline(Bytes),
     File(StagedFile),
 }
@@ -77,7 +88,7 @@ struct Round {
     changes: BTreeMap<Key, Option<Vec<u8>>>,
     meta: Meta,
     replaced: Vec<FileId>,
-    staged: Vec<StagedFile>,
+    staged: Vec<Arc<StagedValue>>,
     bytes: usize,
     acknowledge: Vec<Acknowledge>,
 }
@@ -123,6 +134,9 @@ impl Committer {
     fn apply(&self, round: &mut Round, changes: Vec<PlainChange>) -> Result<Vec<Outcome>, StoreError> {
         let mut current = Vec::with_capacity(changes.len());
         for change in &changes {
+            if let Action::Set(value) = &change.action {
+                value.check()?;
+            }
             let found = self.current(round, &change.key)?;
             let version = found.as_ref().map(|(_, record)| record.version(self.store_id));
             if !change.precondition.holds(version) {
@@ -146,7 +160,8 @@ impl Committer {
                     let record = Record { commit: round.meta.commit, modified, place: value.place() };
                     let version = record.version(self.store_id);
                     let bytes = record.encode(&change.key, self.store_id);
-                    round.set(change.key, bytes, found, value.into_file());
+                    value.committed.store(true, Ordering::Relaxed);
+                    round.set(change.key, bytes, found, value);
                     Outcome::Set(Written { version, replaced })
                 }
             }
@@ -202,9 +217,7 @@ impl Committer {
         let batch = Batch { changes: round.changes, meta: round.meta };
         let result = if batch.changes.is_empty() { Ok(()) } else { self.make_durable(&batch, &round.staged) };
         // The files stay also where the commit failed: it is unknown whether the index on disk names them.
-        for staged in round.staged {
-            staged.keep();
-        }
+        round.staged.iter().filter_map(|staged| staged.file()).for_each(StagedFile::keep);
         if let Err(error) = &result {
             self.failure.set(error);
         } else {
@@ -219,8 +232,9 @@ impl Committer {
         }
     }
 
-    fn make_durable(&mut self, batch: &Batch, staged: &[StagedFile]) -> Result<(), IndexError> {
-        let directories: BTreeSet<u8> = staged.iter().map(|staged| staged.file.id.directory()).collect();
+    fn make_durable(&mut self, batch: &Batch, staged: &[Arc<StagedValue>]) -> Result<(), IndexError> {
+        let files = staged.iter().filter_map(|staged| staged.file());
+        let directories: BTreeSet<u8> = files.map(|staged| staged.file.id.directory()).collect();
         for directory in directories {
             self.directory.sync(directory).map_err(IndexError::Sync)?;
         }
@@ -241,12 +255,14 @@ impl Round {
         }
     }
 
-    fn set(&mut self, key: Key, record: Vec<u8>, found: Option<(Bytes, Record)>, file: Option<StagedFile>) {
+    fn set(&mut self, key: Key, record: Vec<u8>, found: Option<(Bytes, Record)>, value: Arc<StagedValue>) {
         self.forget(&key, found);
         self.meta.keys = self.meta.keys.saturating_add(1);
         self.meta.digest ^= fingerprint(key.as_bytes(), &record);
         self.bytes = self.bytes.saturating_add(key.as_bytes().len()).saturating_add(record.len());
-        self.staged.extend(file);
+        if value.file().is_some() {
+            self.staged.push(value);
+        }
         self.changes.insert(key, Some(record));
     }
 
@@ -281,24 +297,33 @@ impl Request {
 }
 
 impl StagedValue {
+    pub(crate) fn new(content: StagedContent) -> Self {
+        Self { content, committed: AtomicBool::new(false) }
+    }
+
     pub(crate) fn size(&self) -> u64 {
-        match self {
-            Self::Inline(bytes) => bytes.len() as u64,
-            Self::File(staged) => staged.file.size,
+        match &self.content {
+            StagedContent::Inline(bytes) => bytes.len() as u64,
+            StagedContent::File(staged) => staged.file.size,
         }
+    }
+
+    /// Fails where it was committed before.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        if self.committed.load(Ordering::Relaxed) { Err(StoreError::ForeignStaged) } else { Ok(()) }
     }
 
     fn place(&self) -> Place {
-        match self {
-            Self::Inline(bytes) => Place::Inline(bytes.clone()),
-            Self::File(staged) => Place::File(staged.file),
+        match &self.content {
+            StagedContent::Inline(bytes) => Place::Inline(bytes.clone()),
+            StagedContent::File(staged) => Place::File(staged.file),
         }
     }
 
-    fn into_file(self) -> Option<StagedFile> {
-        match self {
-            Self::Inline(_) => None,
-            Self::File(staged) => Some(staged),
+    fn file(&self) -> Option<&StagedFile> {
+        match &self.content {
+            StagedContent::Inline(_) => None,
+            StagedContent::File(staged) => Some(staged),
         }
     }
 }

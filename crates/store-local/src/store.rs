@@ -14,9 +14,9 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use store::{
-    ByteRange, Change, Content, Corruption, CursorSeal, DirPage, Info, Key, KeyPage, ListableStore, MAX_COMMIT_CHANGES,
-    Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value,
-    WriteableStore, Written,
+    ByteRange, ByteStream, Change, Content, Corruption, CursorSeal, DirPage, Info, Key, KeyPage, ListableStore,
+    MAX_COMMIT_CHANGES, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError,
+    TransactionalStore, Value, WriteableStore, Written,
 };
 use tokio::sync::{Semaphore, oneshot};
 
@@ -257,7 +257,7 @@ impl WriteableStore for LocalStore {
             }
         }
         let value = stage::stage(&self.0, key, content).await?;
-        match self.change(key.clone(), Action::Set(value), precondition).await? {
+        match self.change(key.clone(), Action::Set(Arc::new(value)), precondition).await? {
             Outcome::Set(written) => Ok(written),
             // The committer answers a set with what it did.
             Outcome::Erased { .. } | Outcome::Checked => Err(StoreError::Closed),
@@ -309,7 +309,14 @@ impl ListableStore for LocalStore {
 impl TransactionalStore for LocalStore {
     async fn stage(&self, key: &Key, content: Content) -> Result<Staged, StoreError> {
         let value = stage::stage(&self.0, key, content).await?;
-        Ok(Staged::new(key.clone(), value.size(), LocalStaged { store: self.0.opening(), value }))
+        let (size, store) = (value.size(), self.0.opening());
+        Ok(Staged::new(key.clone(), size, LocalStaged { store, value: Arc::new(value) }))
+    }
+
+    async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {
+        let value = self.staged(staged)?;
+        value.check()?;
+        read::staged(&self.0, staged.key(), &value, range).await
     }
 
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
@@ -327,18 +334,21 @@ impl TransactionalStore for LocalStore {
 /// What a [`Staged`] of this store holds.
 struct LocalStaged {
     store: (u64, u64),
-    value: StagedValue,
+    value: Arc<StagedValue>,
 }
 
 impl LocalStore {
+    /// What this opening of the store staged.
+    fn staged(&self, staged: &Staged) -> Result<Arc<StagedValue>, StoreError> {
+        let held = staged.held::<LocalStaged>()?;
+        if held.store == self.0.opening() { Ok(held.value.clone()) } else { Err(StoreError::ForeignStaged) }
+    }
+
     fn plain(&self, change: Change) -> Result<PlainChange, StoreError> {
         Ok(match change {
             Change::Set { staged, precondition } => {
-                let (key, held) = staged.into_held::<LocalStaged>()?;
-                if held.store != self.0.opening() {
-                    return Err(StoreError::ForeignStaged);
-                }
-                PlainChange { key, precondition, action: Action::Set(held.value) }
+                let value = self.staged(&staged)?;
+                PlainChange { key: staged.key().clone(), precondition, action: Action::Set(value) }
             }
             Change::Erase { key, precondition } => PlainChange { key, precondition, action: Action::Erase },
             Change::Check { key, precondition } => PlainChange { key, precondition, action: Action::Check },

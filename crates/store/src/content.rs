@@ -1,6 +1,6 @@
 //! Values on their way in and out.
 
-use std::{any::Any, fmt, ops::Range, pin::Pin, time::SystemTime};
+use std::{any::Any, fmt, ops::Range, pin::Pin, sync::Arc, time::SystemTime};
 
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
@@ -43,14 +43,15 @@ pub struct Content {
     pub stream: ByteStream,
 }
 
-/// A value that has been written but is not visible; dropping it discards it.
+/// A value that has been written but is not visible; dropping its last clone discards it.
 ///
-/// Made by [`TransactionalStore::stage`](crate::TransactionalStore::stage) for one key, and good only for a commit of
-/// that key to the store that made it.
+/// Made by [`TransactionalStore::stage`](crate::TransactionalStore::stage) for one key, and good only for one commit of
+/// that key to the store that made it. A commit that fails leaves it as it was, so that a clone can be committed again.
+#[derive(Clone)]
 pub struct Staged {
     key: Key,
     size: u64,
-    held: Box<dyn Any + Send + Sync>,
+    held: Arc<dyn Any + Send + Sync>,
 }
 
 impl Value {
@@ -83,7 +84,7 @@ impl<B: Into<Bytes>> From<B> for Content {
 impl Staged {
     /// Wraps what a store needs to find the value again. Only implementations of the traits call this.
     pub fn new(key: Key, size: u64, held: impl Any + Send + Sync) -> Self {
-        Self { key, size, held: Box::new(held) }
+        Self { key, size, held: Arc::new(held) }
     }
 
     /// The key that the value was staged for.
@@ -96,10 +97,9 @@ impl Staged {
         self.size
     }
 
-    /// Takes out what [`Staged::new`] was given, or fails where another store's type is in it.
-    pub fn into_held<T: Any>(self) -> Result<(Key, T), StoreError> {
-        let held = self.held.downcast::<T>().map_err(|_| StoreError::ForeignStaged)?;
-        Ok((self.key, *held))
+    /// What [`Staged::new`] was given, which all clones share; fails where another store's type is in it.
+    pub fn held<T: Any + Send + Sync>(&self) -> Result<Arc<T>, StoreError> {
+        self.held.clone().downcast::<T>().map_err(|_| StoreError::ForeignStaged)
     }
 }
 

@@ -59,8 +59,8 @@ pub enum StoreError {
     /// The content of a value did not arrive as announced; nothing was changed.
     #[error(transparent)]
     Upload(#[from] UploadError),
-    /// A staged value of another store.
-    #[error("the staged value belongs to another store")]
+    /// A staged value of another store, or one that was committed before.
+    #[error("the staged value belongs to another store, or was committed before")]
     ForeignStaged,
     /// A snapshot was asked for a key that it was not made of.
     #[error("the snapshot was not made of {key}")]

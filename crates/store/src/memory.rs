@@ -12,12 +12,16 @@ use std::{
     fmt,
     hash::{BuildHasher, RandomState},
     ops::Bound,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::{StreamExt, stream};
 use parking_lot::RwLock;
 
 use self::{
@@ -25,7 +29,7 @@ use self::{
     state::{Child, State, Stored},
 };
 use crate::{
-    ByteRange, Change, Content, CursorSeal, DirPage, Entry, Info, Key, KeyPage, ListableStore, Listing,
+    ByteRange, ByteStream, Change, Content, CursorSeal, DirPage, Entry, Info, Key, KeyPage, ListableStore, Listing,
     MAX_COMMIT_CHANGES, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError,
     TransactionalStore, Value, WriteableStore, Written,
 };
@@ -56,15 +60,18 @@ impl MemoryStore {
         }))
     }
 
+    /// What this store staged.
+    fn staged(&self, staged: &Staged) -> Result<Arc<MemoryStaged>, StoreError> {
+        let held = staged.held::<MemoryStaged>()?;
+        if held.store == self.0.id { Ok(held) } else { Err(StoreError::ForeignStaged) }
+    }
+
     /// Takes out of a change what this store staged for it.
     fn prepare(&self, change: Change) -> Result<Prepared, StoreError> {
         Ok(match change {
             Change::Set { staged, precondition } => {
-                let (key, held) = staged.into_held::<MemoryStaged>()?;
-                if held.store != self.0.id {
-                    return Err(StoreError::ForeignStaged);
-                }
-                Prepared { key, precondition, action: Action::Set(held.bytes) }
+                let held = self.staged(&staged)?;
+                Prepared { key: staged.key().clone(), precondition, action: Action::Set(held) }
             }
             Change::Erase { key, precondition } => Prepared { key, precondition, action: Action::Erase },
             Change::Check { key, precondition } => Prepared { key, precondition, action: Action::Check },
@@ -174,7 +181,17 @@ impl ListableStore for MemoryStore {
 impl TransactionalStore for MemoryStore {
     async fn stage(&self, key: &Key, content: Content) -> Result<Staged, StoreError> {
         let bytes = self.0.space.receive(key, content).await?;
-        Ok(Staged::new(key.clone(), bytes.len() as u64, MemoryStaged { store: self.0.id, bytes }))
+        let staged = MemoryStaged { store: self.0.id, bytes, committed: AtomicBool::new(false) };
+        Ok(Staged::new(key.clone(), staged.bytes.len() as u64, staged))
+    }
+
+    async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {
+        let held = self.staged(staged)?;
+        held.check()?;
+        let range = range.map_or(Some(0..staged.size()), |range| range.resolve(staged.size()));
+        // The range lies within what is in memory, so its ends fit.
+        let bytes = range.map(|range| held.bytes.slice(range.start as usize..range.end as usize));
+        Ok(stream::iter(bytes.filter(|bytes| !bytes.is_empty()).map(Ok)).boxed())
     }
 
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
@@ -182,11 +199,17 @@ impl TransactionalStore for MemoryStore {
         let changes = changes.into_iter().map(|change| self.prepare(change)).collect::<Result<Vec<_>, _>>()?;
         let mut state = self.0.state.write();
         for change in &changes {
+            if let Action::Set(staged) = &change.action {
+                staged.check()?;
+            }
             state.judge(&change.key, &change.precondition)?;
         }
         let modified = now();
         let outcomes = changes.into_iter().map(|Prepared { key, action, .. }| match action {
-            Action::Set(bytes) => Outcome::Set(state.set(self.0.id, key, bytes, modified)),
+            Action::Set(staged) => {
+                staged.committed.store(true, Ordering::Relaxed);
+                Outcome::Set(state.set(self.0.id, key, staged.bytes.clone(), modified))
+            }
             Action::Erase => Outcome::Erased { existed: state.values.remove(&key).is_some() },
             Action::Check => Outcome::Checked,
         });
@@ -211,6 +234,8 @@ struct Shared {
 struct MemoryStaged {
     store: u64,
     bytes: Bytes,
+    /// Only looked at and set while the state is locked for writing, but by readers, whom either answer serves.
+    committed: AtomicBool,
 }
 
 struct MemorySnapshot {
@@ -225,7 +250,7 @@ struct Prepared {
 }
 
 enum Action {
-    Set(Bytes),
+    Set(Arc<MemoryStaged>),
     Erase,
     Check,
 }
@@ -238,6 +263,12 @@ impl Shared {
         page: &Page,
     ) -> Result<Option<String>, StoreError> {
         page.cursor.as_ref().map(|cursor| self.seal.open(listing, prefix, cursor)).transpose()
+    }
+}
+
+impl MemoryStaged {
+    fn check(&self) -> Result<(), StoreError> {
+        if self.committed.load(Ordering::Relaxed) { Err(StoreError::ForeignStaged) } else { Ok(()) }
     }
 }
 

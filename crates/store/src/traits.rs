@@ -13,7 +13,8 @@ use std::{collections::HashSet, fmt};
 use async_trait::async_trait;
 
 use crate::{
-    ByteRange, Content, DirPage, Info, Key, KeyPage, Page, Precondition, Prefix, Staged, StoreError, Value, Version,
+    ByteRange, ByteStream, Content, DirPage, Info, Key, KeyPage, Page, Precondition, Prefix, Staged, StoreError, Value,
+    Version,
 };
 
 /// The most changes that one commit has, and the most keys that
@@ -92,15 +93,23 @@ pub trait ListableStore: Send + Sync {
 pub trait TransactionalStore: ReadableStore + WriteableStore + ListableStore {
     /// Writes a value for `key` without making it visible. Fails as [`WriteableStore::set`] does.
     ///
-    /// A staged value that is dropped, or not committed before the store is closed, is discarded.
+    /// A staged value of which the last clone is dropped, or that is not committed before the store is closed, is discarded.
     async fn stage(&self, key: &Key, content: Content) -> Result<Staged, StoreError>;
+
+    /// The bytes of a staged value, or a range of them, for whoever holds it: it has no version, and no time. They are checked as those of visible values are.
+    ///
+    /// Fails with [`StoreError::ForeignStaged`] where another store staged it or it was committed. A range that names no byte of it gives an
+    /// empty stream.
+    async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError>;
 
     /// Makes all the changes, or none of them, visible and durable together.
     ///
     /// The outcomes stand in the order of the changes. All preconditions are judged against the state before the commit;
     /// where one does not hold, the commit fails with [`StoreError::PreconditionFailed`] for the first such change.
     /// More than [`MAX_COMMIT_CHANGES`] changes fail with [`StoreError::TooManyChanges`], a key named twice with
-    /// [`StoreError::RepeatedKey`], a value that another store staged with [`StoreError::ForeignStaged`].
+    /// [`StoreError::RepeatedKey`], a value that another store staged, or that was committed before, with
+    /// [`StoreError::ForeignStaged`]. A commit that fails in one of these ways leaves its staged values as they were: clones of them can be
+    /// committed again.
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError>;
 
     /// The values of `keys` as of one commit.

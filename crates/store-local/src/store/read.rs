@@ -9,6 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::Core;
 use crate::{
+    committer::{StagedContent, StagedValue},
     record::{FileRef, Place, Record},
     values::OpenValue,
 };
@@ -47,10 +48,33 @@ pub(crate) async fn value_of(
     }
 }
 
+/// The bytes of a staged value.
+pub(super) async fn staged(
+    core: &Arc<Core>,
+    key: &Key,
+    value: &StagedValue,
+    range: Option<ByteRange>,
+) -> Result<ByteStream, StoreError> {
+    let range = range.map_or(Some(0..value.size()), |range| range.resolve(value.size()));
+    let Some(range) = range else { return Ok(stream::empty().boxed()) };
+    match &value.content {
+        StagedContent::Inline(bytes) => Ok(part(&range, bytes)),
+        StagedContent::File(staged) => {
+            let open = OpenValue::open(&core.directory, key, staged.file, &core.buffers).await?;
+            Ok(Reading { open, rest: range, ahead: VecDeque::new(), permit: None }.stream())
+        }
+    }
+}
+
 fn inline(info: Info, range: Range<u64>, bytes: &Bytes) -> Value {
+    let stream = part(&range, bytes);
+    Value { info, range, stream }
+}
+
+fn part(range: &Range<u64>, bytes: &Bytes) -> ByteStream {
     let index = |at| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
     let bytes = bytes.slice(index(range.start)..index(range.end));
-    Value { info, range, stream: stream::once(std::future::ready(Ok(bytes))).boxed() }
+    stream::once(std::future::ready(Ok(bytes))).boxed()
 }
 
 async fn from_file(

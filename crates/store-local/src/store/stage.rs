@@ -9,7 +9,7 @@ use store::{Content, Key, StoreError, UploadError};
 use super::Core;
 use crate::{
     blocking,
-    committer::StagedValue,
+    committer::{StagedContent, StagedValue},
     record::{FileId, MAX_INLINE},
     values::{Buffer, Buffers, FinishError, PIECE, Writer},
 };
@@ -107,14 +107,15 @@ impl Upload {
         }
         let writer = self.writer().await?;
         if writer.is_none() && self.gathered.len <= MAX_INLINE {
-            return Ok(StagedValue::Inline(Bytes::copy_from_slice(self.gathered.bytes())));
+            let bytes = Bytes::copy_from_slice(self.gathered.bytes());
+            return Ok(StagedValue::new(StagedContent::Inline(bytes)));
         }
         let (core, key, mut gathered) = (self.core, key.clone(), self.gathered);
         blocking(move || {
             let mut writer = core.writer(writer)?;
             writer.write(gathered.bytes())?;
             match writer.finish(&key, core.begin) {
-                Ok(staged) => Ok(StagedValue::File(staged)),
+                Ok(staged) => Ok(StagedValue::new(StagedContent::File(staged))),
                 Err(FinishError::Store(error)) => Err(error),
                 Err(FinishError::Sync(error)) => Err(core.sync_failed(error)),
             }

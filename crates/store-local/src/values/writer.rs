@@ -1,6 +1,11 @@
 //! Writing a value file.
 
-use std::{fs::File, io, io::Write};
+use std::{
+    fs::File,
+    io,
+    io::Write,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use store::{Key, StoreError};
 use xxhash_rust::xxh3::Xxh3;
@@ -29,14 +34,16 @@ pub(crate) struct StagedFile {
 /// Removes a file that nothing refers to.
 struct Unlink {
     id: FileId,
-    janitor: Option<Janitor>,
+    janitor: Janitor,
+    /// Whether the index may refer to it.
+    kept: AtomicBool,
 }
 
 impl Writer {
     /// Makes the file. Blocks.
     pub(crate) fn create(directory: &Directory, id: FileId, janitor: Janitor) -> Result<Self, StoreError> {
         let file = directory.create_file(id).map_err(|error| StoreError::io("make a value file", error))?;
-        let guard = Unlink { id, janitor: Some(janitor) };
+        let guard = Unlink { id, janitor, kept: AtomicBool::new(false) };
         Ok(Self { file, guard, size: 0, block: Xxh3::new(), sums: Vec::new() })
     }
 
@@ -91,17 +98,16 @@ impl From<StoreError> for FinishError {
 }
 
 impl StagedFile {
-    /// Keeps the file, since the index refers to it now.
-    pub(crate) fn keep(mut self) -> FileRef {
-        self.guard.janitor = None;
-        self.file
+    /// Keeps the file, since the index refers to it now, or may.
+    pub(crate) fn keep(&self) {
+        self.guard.kept.store(true, Ordering::Relaxed);
     }
 }
 
 impl Drop for Unlink {
     fn drop(&mut self) {
-        if let Some(janitor) = self.janitor.take() {
-            janitor.remove(vec![self.id]);
+        if !*self.kept.get_mut() {
+            self.janitor.remove(vec![self.id]);
         }
     }
 }

@@ -148,6 +148,9 @@ macro_rules! conformance_checks {
             fresh transaction::a_staged_value_is_invisible;
             fresh transaction::a_staged_value_that_is_dropped_is_discarded;
             fresh transaction::staged_values_of_every_size_can_be_committed;
+            fresh transaction::a_commit_that_fails_leaves_staged_values_as_they_were;
+            fresh transaction::a_staged_value_is_committed_once;
+            fresh transaction::staged_values_can_be_read;
             fresh transaction::outcomes_stand_in_the_order_of_the_changes;
             fresh transaction::an_empty_commit_changes_nothing;
             fresh transaction::a_commit_that_fails_changes_nothing;

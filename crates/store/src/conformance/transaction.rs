@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use futures::TryStreamExt;
 use tokio::task::JoinSet;
 
 use super::{
@@ -11,7 +12,7 @@ use super::{
     tools::{SIZES, assert_absent, assert_has, get, key, key_pages, list_keys, prefix, put, put_names},
 };
 use crate::{
-    Change, Content, MAX_COMMIT_CHANGES, MAX_PAGE, MemoryStore, Outcome, Page, Precondition, StoreError,
+    ByteRange, Change, Content, MAX_COMMIT_CHANGES, MAX_PAGE, MemoryStore, Outcome, Page, Precondition, StoreError,
     TransactionalStore, UploadError, Version, Written,
 };
 
@@ -97,6 +98,76 @@ pub(super) async fn staged_values_of_every_size_can_be_committed(store: impl Sto
             assert_eq!(store.head(&key(at)).await.unwrap().unwrap().version, written(outcome).version);
         }
     }
+}
+
+pub(super) async fn a_commit_that_fails_leaves_staged_values_as_they_were(store: impl Storage + TransactionalStore) {
+    put(&store, "guard", "1").await;
+    let mut staged = Vec::new();
+    for (seed, size) in (0..).zip(SIZES) {
+        staged.push(store.stage(&key(&format!("v/{size}")), Payload::new(seed, size).content()).await.unwrap());
+    }
+    let changes = |staged: &[crate::Staged]| -> Vec<Change> {
+        let change =
+            |staged: &crate::Staged| Change::Set { staged: staged.clone(), precondition: Precondition::none() };
+        staged.iter().map(change).collect()
+    };
+    for wrong in [check("guard", Precondition::absent()), erase_if("none", Precondition::present()), erase("v/0")] {
+        let mut changes = changes(&staged);
+        changes.push(wrong);
+        let result = store.commit(changes).await;
+        assert_fails!(result, StoreError::PreconditionFailed { .. } | StoreError::RepeatedKey { .. });
+        assert_eq!(list_keys(&store, "").await, ["guard"]);
+    }
+    store.commit(changes(&staged)).await.unwrap();
+    drop(staged);
+    for (seed, size) in (0..).zip(SIZES) {
+        assert_has(&store, &format!("v/{size}"), Payload::new(seed, size)).await;
+    }
+}
+
+pub(super) async fn a_staged_value_is_committed_once(store: impl Storage + TransactionalStore) {
+    for size in SIZES {
+        let staged = store.stage(&key("a"), Payload::new(1, size).content()).await.unwrap();
+        let change = || Change::Set { staged: staged.clone(), precondition: Precondition::none() };
+        store.commit(vec![change()]).await.unwrap();
+        let version = store.head(&key("a")).await.unwrap().unwrap().version;
+        assert_fails!(store.commit(vec![set(&store, "b", "new").await, change()]).await, StoreError::ForeignStaged);
+        assert!(matches!(store.read_staged(&staged, None).await, Err(StoreError::ForeignStaged)));
+        assert_eq!(store.head(&key("a")).await.unwrap().unwrap().version, version);
+        assert_absent(&store, "b").await;
+        put(&store, "a", "newer").await;
+        drop(staged);
+        assert_eq!(get(&store, "a").await.as_deref(), Some(&b"newer"[..]));
+    }
+}
+
+pub(super) async fn staged_values_can_be_read(store: impl Storage + TransactionalStore) {
+    for (seed, size) in (0..).zip(SIZES) {
+        let payload = Payload::new(seed, size);
+        put(&store, "visible", payload.content()).await;
+        let staged = store.stage(&key("a"), payload.content()).await.unwrap();
+        let ranges = [
+            None,
+            Some(ByteRange::From(size / 2)),
+            Some(ByteRange::From(size)),
+            ByteRange::bounded(size / 3, size / 3 + 1).ok(),
+            ByteRange::bounded(size / 4, size.saturating_mul(2) + 1).ok(),
+        ];
+        for range in ranges {
+            let read: Vec<_> = store.read_staged(&staged, range).await.unwrap().try_collect().await.unwrap();
+            let expected = match store.get(&key("visible"), range).await {
+                Ok(value) => value.unwrap().bytes().await.unwrap(),
+                Err(error) => {
+                    assert!(matches!(error, StoreError::RangeNotSatisfiable { .. }), "{error:?}");
+                    Default::default()
+                }
+            };
+            assert_eq!(read.concat(), expected, "{range:?} of {size}");
+        }
+    }
+    let foreign = MemoryStore::new().stage(&key("a"), "value".into()).await.unwrap();
+    assert!(matches!(store.read_staged(&foreign, None).await, Err(StoreError::ForeignStaged)));
+    assert_absent(&store, "a").await;
 }
 
 pub(super) async fn outcomes_stand_in_the_order_of_the_changes(store: impl Storage + TransactionalStore) {
