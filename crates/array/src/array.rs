@@ -43,6 +43,15 @@ impl Array {
         Ok(array)
     }
 
+    /// The same array with another shape.
+    pub(crate) fn reshaped(&self, shape: Vec<u64>) -> Self {
+        let Inner { model, grid, path, prefix, stamp, chains } = &*self.0;
+        let model = ArrayModel { shape, ..model.clone() };
+        let chains = Mutex::new(chains.lock().clone());
+        let (grid, path, prefix) = (grid.clone(), path.clone(), prefix.clone());
+        Self(Arc::new(Inner { model, grid, path, prefix, stamp: *stamp, chains }))
+    }
+
     /// Its path.
     pub(crate) fn path(&self) -> &NodePath {
         &self.0.path

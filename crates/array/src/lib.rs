@@ -26,7 +26,7 @@ pub use hierarchy::{
     Conversion, ConversionReport, Declaration, Declared, Depth, Effect, Existing, FoundNode, Hierarchies, Linked,
     Losses, NodeError,
 };
-pub use options::Options;
+pub use options::{EmptyChunks, Options};
 pub use read::{Meter, Reading, Work};
 pub use write::{Append, Incoming, RegionWrite, WriteError, WriteReport};
 

@@ -1,6 +1,6 @@
-//! How much reading may take.
+//! How much reading and writing may take, and how it is done.
 
-/// How much reading may take, of all that read at a time and of each.
+/// How much reading and writing may take, of all that do so at a time and of each, and how chunks are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The bytes of memory that all readings together may take for chunks being decoded and elements being assembled. A
@@ -16,6 +16,18 @@ pub struct Options {
     pub parallelism: usize,
     /// How long a reading waits for memory.
     pub patience: std::time::Duration,
+    /// What becomes of chunks that are full of the fill value.
+    pub empty_chunks: EmptyChunks,
+}
+
+/// What becomes of chunks that are full of the fill value, bit for bit. Arrays can have an extension that says so themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EmptyChunks {
+    /// They are not stored.
+    #[default]
+    Skip,
+    /// They are stored like all others.
+    Store,
 }
 
 impl Default for Options {
@@ -28,6 +40,7 @@ impl Default for Options {
             assembly: 128 << 20,
             parallelism: cores.saturating_mul(4),
             patience: std::time::Duration::from_secs(10),
+            empty_chunks: EmptyChunks::default(),
         }
     }
 }

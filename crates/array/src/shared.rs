@@ -1,4 +1,4 @@
-//! What all readings share.
+//! What all who read and write share.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use crate::{
     ArrayError, Options,
     cache::ChunkCache,
     find::{Found, Sight, Sighting},
+    write::Locks,
 };
 
 /// In what memory is counted, so that a semaphore can count it.
@@ -27,6 +28,9 @@ pub(crate) struct Shared {
     pub(crate) found: Found,
     /// Held while a change of structure is planned and committed, so that these come one after the other.
     pub(crate) structure: Mutex<()>,
+    /// Locks on chunks, for writers who lost against others too often; and on the documents of arrays that are appended to.
+    pub(crate) locks: Locks,
+    pub(crate) appends: Locks,
     /// Permits for memory, in [`UNIT`]s, and how many there are.
     memory: Arc<Semaphore>,
     units: u32,
@@ -44,6 +48,8 @@ impl Shared {
             cache: ChunkCache::new(options.cache),
             found: Found::default(),
             structure: Mutex::new(()),
+            locks: Locks::default(),
+            appends: Locks::default(),
             memory: Arc::new(Semaphore::new((units as usize).min(Semaphore::MAX_PERMITS))),
             units,
             decoders: Arc::new(Semaphore::new(cores.saturating_mul(2))),
@@ -60,6 +66,19 @@ impl Shared {
     /// Looks at what is at a path, be it an array or a group.
     pub(crate) async fn see(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<Option<Sight>, ArrayError> {
         self.found.see(self, path, dialect).await
+    }
+
+    /// Runs what takes long where it keeps no request waiting; a bounded number at a time.
+    pub(crate) async fn on_blocking_pool<T: Send + 'static, E: From<ArrayError> + Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        let permit = self.decoders.clone().acquire_owned().await.map_err(|_| ArrayError::Stopped)?;
+        let work = move || {
+            let _permit = permit;
+            work()
+        };
+        tokio::task::spawn_blocking(work).await.map_err(|_| ArrayError::Stopped)?
     }
 
     /// A reservation of memory, waited for with patience.

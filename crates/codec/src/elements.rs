@@ -42,6 +42,21 @@ impl Elements {
             Self::Variable(elements) => elements.memory(),
         }
     }
+
+    /// Whether every element is this one, bit for bit. Elements of no size are.
+    pub fn are_all(&self, element: &[u8]) -> bool {
+        match self {
+            Self::Fixed(_) if element.is_empty() => true,
+            // What is as it is one element further on is the same everywhere.
+            Self::Fixed(bytes) => match bytes.get(..element.len()) {
+                Some(first) => {
+                    first == element && bytes.get(element.len()..) == bytes.get(..bytes.len() - element.len())
+                }
+                None => bytes.is_empty(),
+            },
+            Self::Variable(elements) => elements.iter().all(|one| one == element),
+        }
+    }
 }
 
 impl VariableElements {
@@ -100,6 +115,19 @@ impl VariableBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_element_everywhere() {
+        let fixed = |bytes: &'static [u8]| Elements::Fixed(Bytes::from_static(bytes));
+        assert!(fixed(b"ababab").are_all(b"ab") && fixed(b"").are_all(b"ab") && fixed(b"ab").are_all(b"ab"));
+        assert!(
+            !fixed(b"ababac").are_all(b"ab") && !fixed(b"bababa").are_all(b"ab") && !fixed(b"acacac").are_all(b"ab")
+        );
+        assert!(fixed(b"").are_all(b""));
+        let mut builder = VariableBuilder::new(100);
+        builder.push(b"a").unwrap();
+        assert!(Elements::Variable(builder.finish()).are_all(b"a"));
+    }
 
     #[test]
     fn variable_elements() {

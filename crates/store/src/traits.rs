@@ -131,7 +131,7 @@ pub trait Snapshot: Send + Sync {
 }
 
 /// One change of a commit.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Change {
     /// Sets the key that the value was staged for.
     Set {

@@ -61,6 +61,14 @@ impl AxisIndices {
         }
     }
 
+    /// The place after the last.
+    pub(crate) fn end_place(&self) -> u64 {
+        match self {
+            Self::Strided { out, len, .. } => out.saturating_add(*len),
+            Self::Listed(pairs) => pairs.last().map_or(0, |pair| pair.1.saturating_add(1)),
+        }
+    }
+
     /// At most how many pieces of a grid they touch. Costs nothing.
     pub(crate) fn most_pieces(&self, grid: &DimensionGrid) -> u64 {
         let Self::Strided { first, step, len, .. } = self else { return self.len() };

@@ -2,14 +2,16 @@
 //!
 //! Indices along one axis ([`AxisIndices`]) are cut by a grid into pieces, each with its indices within the piece and the places in the answer
 //! where they go ([`cut`]). The same cut serves an array and its chunks, a shard and its inner chunks, and an uncompressed chunk and the parts
-//! of it that lie together. A selection larger than may be assembled at once is cut into [slabs](slabs) first.
+//! of it that lie together. A selection larger than may be assembled at once is cut into [slabs](slabs) first. Where elements are on both sides is said in [runs].
 
 mod axis;
 mod cut;
+mod runs;
 mod slabs;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use axis::AxisIndices;
+pub(crate) use axis::{AxisIndices, AxisPiece};
 pub(crate) use cut::{Cut, Edge, PickedPoint, Picks, Piece};
+pub(crate) use runs::{Run, Runs, Strides};
 pub(crate) use slabs::{Slab, Slabs};

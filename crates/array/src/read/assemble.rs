@@ -24,11 +24,10 @@ use super::{
     feed::Feed,
     job::{Job, Painting},
     lanes::{Canvas, Layout, PlaceError},
-    place::Strides,
 };
 use crate::{
     ArrayError,
-    plan::{Slab, Slabs},
+    plan::{Slab, Slabs, Strides},
     shared::UNIT,
 };
 

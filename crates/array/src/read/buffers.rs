@@ -11,13 +11,13 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// The buffers of one reading. What was sent is written to again, which spares the kernel from clearing fresh pages.
 #[derive(Debug, Default)]
-pub(super) struct Buffers {
+pub(crate) struct Buffers {
     free: Mutex<Vec<Vec<u8>>>,
 }
 
 /// How much of something bounded is taken.
 #[derive(Debug)]
-pub(super) struct Retained {
+pub(crate) struct Retained {
     used: AtomicU64,
     limit: u64,
 }
@@ -37,7 +37,7 @@ struct Lent {
 
 impl Buffers {
     /// A buffer of `len` bytes, whose content is whatever this reading wrote to it before.
-    pub(super) fn take(&self, len: usize) -> Vec<u8> {
+    pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         let reused = self.free.lock().pop();
         match reused {
             Some(mut buffer) => {
@@ -49,13 +49,13 @@ impl Buffers {
     }
 
     /// The buffer's bytes, after whose last use it comes back.
-    pub(super) fn lend(self: &Arc<Self>, buffer: Vec<u8>, permit: Option<OwnedSemaphorePermit>) -> Bytes {
+    pub(crate) fn lend(self: &Arc<Self>, buffer: Vec<u8>, permit: Option<OwnedSemaphorePermit>) -> Bytes {
         Bytes::from_owner(Lent { buffer, owner: Arc::downgrade(self), _permit: permit })
     }
 }
 
 /// The bytes, with whose last use the permission ends.
-pub(super) fn lent(bytes: Bytes, permit: Option<OwnedSemaphorePermit>) -> Bytes {
+pub(crate) fn lent(bytes: Bytes, permit: Option<OwnedSemaphorePermit>) -> Bytes {
     match permit {
         Some(permit) => Bytes::from_owner(Kept { bytes, _permit: permit }),
         None => bytes,
@@ -70,12 +70,12 @@ impl AsRef<[u8]> for Kept {
 
 impl Retained {
     /// Nothing taken of `limit`.
-    pub(super) fn new(limit: u64) -> Self {
+    pub(crate) fn new(limit: u64) -> Self {
         Self { used: AtomicU64::new(0), limit }
     }
 
     /// Takes some, unless that is more than there is.
-    pub(super) fn take(&self, amount: u64) -> bool {
+    pub(crate) fn take(&self, amount: u64) -> bool {
         let used = self.used.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
         if used > self.limit {
             self.give_back(amount);
@@ -84,7 +84,7 @@ impl Retained {
     }
 
     /// Gives some back.
-    pub(super) fn give_back(&self, amount: u64) {
+    pub(crate) fn give_back(&self, amount: u64) {
         self.used.fetch_sub(amount, Ordering::Relaxed);
     }
 }

@@ -9,12 +9,11 @@ use store::{Key, Version};
 use super::{
     Source,
     job::{Job, Leaf, LeafKind},
-    place::Strides,
 };
 use crate::{
     ArrayError,
     cache::{Cached, Kind},
-    plan::{Cut, Edge, Picks, Piece},
+    plan::{Cut, Edge, Picks, Piece, Strides},
 };
 
 /// How far apart two parts of a value may be that are fetched together: reading what lies between costs less than a fetch of its own.

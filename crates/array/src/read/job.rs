@@ -9,12 +9,12 @@ use super::{
     Source,
     feed::Part,
     lanes::{Canvas, PlaceError},
-    place::{self, Strides},
+    place,
 };
 use crate::{
     ArrayError,
     cache::{Cached, Kind},
-    plan::Picks,
+    plan::{Picks, Strides},
 };
 
 /// How many bytes are put into place on the async thread: what takes less time than the way to another thread.
@@ -129,7 +129,7 @@ impl Job {
         match self {
             Self::Fill(picks) => {
                 let work = source.clone();
-                source.on_blocking_pool(move || painting.fill(&work, &picks)).await
+                source.shared.on_blocking_pool(move || painting.fill(&work, &picks)).await
             }
             Self::Decode { part, leaves } => match <[Leaf; 1]>::try_from(leaves) {
                 Ok([leaf]) if leaf.is_kept(&source) => decode_kept(source, painting, part, leaf).await,
@@ -161,14 +161,14 @@ async fn decode_kept(source: Arc<Source>, painting: Arc<Painting>, part: Part, l
                 .map(|elements| Cached::Chunk(alone(&elements, &encoded)))
                 .map_err(|error| decoder.undecodable(&part, error))
         };
-        work.on_blocking_pool(decode).await
+        work.shared.on_blocking_pool(decode).await
     });
     let Cached::Chunk(elements) = decoded.await? else { return Err(ArrayError::Stopped) };
     if source.bytes_of(&leaf.picks) <= INLINE {
         return painting.place(&source, &leaf, &elements);
     }
     let work = source.clone();
-    source.on_blocking_pool(move || painting.place(&work, &leaf, &elements)).await
+    source.shared.on_blocking_pool(move || painting.place(&work, &leaf, &elements)).await
 }
 
 /// Decodes everything in a part of a value.
@@ -197,7 +197,7 @@ async fn decode_all(
             painting.place(&work, leaf, &elements)
         })
     };
-    if light { all() } else { source.on_blocking_pool(all).await }
+    if light { all() } else { source.shared.on_blocking_pool(all).await }
 }
 
 /// Puts into place what is in the cache; the rest is left.

@@ -4,7 +4,7 @@
 //! into place](place), several at a time; the places are the [lanes](lanes) of a slab; [`assemble`] yields the lanes that are full.
 
 mod assemble;
-mod buffers;
+pub(crate) mod buffers;
 mod feed;
 mod job;
 mod lanes;

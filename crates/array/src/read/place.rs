@@ -3,14 +3,10 @@
 use codec::Elements;
 
 use super::lanes::{Brush, Canvas, PlaceError, Strided};
-use crate::plan::{AxisIndices, PickedPoint, Picks};
+use crate::plan::{PickedPoint, Picks, Run, Runs, Strides};
 
 /// Runs from this length on are not copied if they make up whole lanes.
 const WORTH_KEEPING: usize = 32 << 10;
-
-/// How far apart, in elements, neighbours along each axis are in C order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Strides(Vec<u64>);
 
 /// What is put into the places.
 #[derive(Clone, Copy, Debug)]
@@ -27,21 +23,6 @@ pub(super) enum Source<'a> {
 }
 
 impl Strides {
-    /// Those of something of this shape.
-    pub(super) fn of(shape: &[u64]) -> Self {
-        let mut strides: Vec<u64> = shape
-            .iter()
-            .rev()
-            .scan(1_u64, |after, &extent| {
-                let stride = *after;
-                *after = after.saturating_mul(extent);
-                Some(stride)
-            })
-            .collect();
-        strides.reverse();
-        Self(strides)
-    }
-
     /// The first place of picks in what has these strides.
     pub(super) fn first(&self, picks: &Picks) -> u64 {
         match picks {
@@ -61,19 +42,13 @@ pub(super) fn place(canvas: &Canvas, strides: &Strides, picks: &Picks, source: S
     match picks {
         Picks::Points(points) => place_points(&mut writer, points),
         Picks::Product(axes) => {
-            let (inner, outer) = Axis::all(axes, strides, source);
-            place_product(&mut writer, &outer, &inner, [0, 0])
+            let own = match source {
+                Source::Elements { shape, .. } => Strides::of(shape),
+                Source::Fill(_) => Strides::nowhere(axes.len()),
+            };
+            Runs::new(axes, &own, strides).visit(|run| writer.write(run))
         }
     }
-}
-
-/// One axis with its distances, counted in elements.
-#[derive(Clone, Debug)]
-enum Axis {
-    /// `from` and the places `out` advance by these steps, `len` times.
-    Strided { first: u64, out: u64, step: i64, out_step: u64, len: u64 },
-    /// Pairs of offsets.
-    Listed(Vec<(u64, u64)>),
 }
 
 struct Writer<'a> {
@@ -84,115 +59,27 @@ struct Writer<'a> {
     filled: Vec<u8>,
 }
 
-impl Axis {
-    /// The innermost axis, and the others from the outside in. Axes that lie together in both are one.
-    fn all(axes: &[AxisIndices], strides: &Strides, source: Source<'_>) -> (Self, Vec<Self>) {
-        let own = match source {
-            Source::Elements { shape, .. } => Strides::of(shape),
-            Source::Fill(_) => Strides(vec![0; axes.len()]),
-        };
-        let mut all: Vec<Self> = Vec::new();
-        for ((axis, &stride), &out_stride) in axes.iter().zip(&own.0).zip(&strides.0) {
-            let axis = Self::new(axis, stride, out_stride);
-            match all.last_mut().and_then(|outer| outer.joined(&axis)) {
-                Some(joined) => {
-                    all.pop();
-                    all.push(joined);
-                }
-                None => all.push(axis),
-            }
-        }
-        let inner = all.pop().unwrap_or(Self::Strided { first: 0, out: 0, step: 1, out_step: 1, len: 1 });
-        (inner, all)
-    }
-
-    fn new(axis: &AxisIndices, stride: u64, out_stride: u64) -> Self {
-        match axis {
-            AxisIndices::Strided { first, step, len, out } => Self::Strided {
-                first: first * stride,
-                out: out * out_stride,
-                // A stride is less than the chunk's elements and a step less than the array's extent, or there is only one index.
-                step: if *len == 1 { 0 } else { step.saturating_mul(i64::try_from(stride).unwrap_or(i64::MAX)) },
-                out_step: out_stride,
-                len: *len,
-            },
-            AxisIndices::Listed(pairs) => {
-                Self::Listed(pairs.iter().map(|(index, out)| (index * stride, out * out_stride)).collect())
-            }
-        }
-    }
-
-    /// This axis and the next inner one as one, where one step of this is as far as all of that.
-    fn joined(&self, inner: &Self) -> Option<Self> {
-        let (
-            Self::Strided { first, out, step, out_step, len },
-            Self::Strided { first: f, out: o, step: s, out_step: os, len: l },
-        ) = (self, inner)
-        else {
-            return None;
-        };
-        if *len == 1 {
-            return Some(Self::Strided { first: first + f, out: out + o, step: *s, out_step: *os, len: *l });
-        }
-        if *l == 1 {
-            return Some(Self::Strided { first: first + f, out: out + o, step: *step, out_step: *out_step, len: *len });
-        }
-        let together = i64::try_from(*l).ok()?.checked_mul(*s) == Some(*step) && l.checked_mul(*os) == Some(*out_step);
-        together.then(|| Self::Strided { first: first + f, out: out + o, step: *s, out_step: *os, len: len * l })
-    }
-}
-
-fn place_product(
-    writer: &mut Writer<'_>,
-    outer: &[Axis],
-    inner: &Axis,
-    [from, out]: [u64; 2],
-) -> Result<(), PlaceError> {
-    let Some((axis, rest)) = outer.split_first() else { return writer.write_axis(inner, [from, out]) };
-    match axis {
-        Axis::Strided { first, out: first_out, step, out_step, len } => {
-            let (mut from, mut out) = (from + first, out + first_out);
-            for _ in 0..*len {
-                place_product(writer, rest, inner, [from, out])?;
-                from = from.wrapping_add_signed(*step);
-                out += out_step;
-            }
-            Ok(())
-        }
-        Axis::Listed(pairs) => {
-            pairs.iter().try_for_each(|(index, place)| place_product(writer, rest, inner, [from + index, out + place]))
-        }
-    }
-}
-
 fn place_points(writer: &mut Writer<'_>, points: &[PickedPoint]) -> Result<(), PlaceError> {
     let strides = match writer.source {
         Source::Elements { shape, .. } => Strides::of(shape),
-        Source::Fill(_) => Strides(Vec::new()),
+        Source::Fill(_) => Strides::nowhere(0),
     };
     points.iter().try_for_each(|point| writer.write_run(strides.offset(&point.at), point.out, [1, 1]))
 }
 
 impl Writer<'_> {
-    /// Writes along the innermost axis.
-    fn write_axis(&mut self, axis: &Axis, [from, out]: [u64; 2]) -> Result<(), PlaceError> {
-        match axis {
-            Axis::Strided { first, out: first_out, step, out_step: 1, len } => {
-                self.write_run(from + first, out + first_out, [*step, i64::try_from(*len).unwrap_or(i64::MAX)])
-            }
-            Axis::Strided { first, out: first_out, step, out_step, len } => {
-                let (mut from, mut out) = (from + first, out + first_out);
-                for _ in 0..*len {
-                    self.write_run(from, out, [1, 1])?;
-                    from = from.wrapping_add_signed(*step);
-                    out += out_step;
-                }
-                Ok(())
-            }
-            Axis::Listed(pairs) => {
-                pairs.iter().try_for_each(|(index, place)| self.write_run(from + index, out + place, [1, 1]))
-            }
+    #[inline]
+    fn write(&mut self, run: Run) -> Result<(), PlaceError> {
+        let Run { mut from, step, mut out, out_step, len } = run;
+        if out_step == 1 {
+            return self.write_run(from, out, [step, i64::try_from(len).unwrap_or(i64::MAX)]);
         }
+        for _ in 0..len {
+            self.write_run(from, out, [1, 1])?;
+            from = from.wrapping_add_signed(step);
+            out += out_step;
+        }
+        Ok(())
     }
 
     /// Writes elements from `from` on, `step` apart, to `out` and the places that follow.

@@ -74,19 +74,6 @@ impl Source {
         result
     }
 
-    /// Runs what takes long where it keeps no request waiting; a bounded number at a time.
-    pub(super) async fn on_blocking_pool<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> Result<T, ArrayError> + Send + 'static,
-    ) -> Result<T, ArrayError> {
-        let permit = self.shared.decoders.clone().acquire_owned().await.map_err(|_| ArrayError::Stopped)?;
-        let work = move || {
-            let _permit = permit;
-            work()
-        };
-        tokio::task::spawn_blocking(work).await.map_err(|_| ArrayError::Stopped)?
-    }
-
     pub(super) fn cache(&self) -> &ChunkCache {
         &self.shared.cache
     }

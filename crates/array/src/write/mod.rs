@@ -1,25 +1,58 @@
 //! Writing elements: the way from a selection and its elements to chunks.
+//!
+//! The way of an element: [`intake`] gathers what comes into windows, parts of the region that follow each other; the [`layout`] says what each window has of each chunk.
+//! Chunks that are whole in a window are [made](target) at once, several at a time, while the next window comes. [Parts](kept) of others wait until everything is there, and are
+//! then [merged](merge) with what is stored. Nothing is visible before all of it is, in one [commit](commit).
 
+mod append;
+mod commit;
+mod copy;
 mod error;
+mod intake;
+mod kept;
+mod layout;
+mod locks;
+mod merge;
+mod receive;
+mod target;
 
+pub use append::Append;
 pub use error::WriteError;
 
-use codec::VariableElements;
-use meta::{ArrayModel, Dialect, NodePath, selection::Selection};
-use store::{ByteStream, Precondition, Version};
+use std::{collections::HashSet, sync::Arc};
 
-use crate::{ArrayError, Arrays};
+use codec::VariableElements;
+use meta::{
+    ArrayModel, Dialect, NodePath,
+    grid::DimensionGrid,
+    selection::{DimensionSelection, Region, Selection},
+};
+use store::{ByteStream, MAX_COMMIT_CHANGES, Precondition, Version};
+
+pub(crate) use self::locks::Locks;
+use self::{
+    commit::{Ground, Place},
+    layout::Layout,
+    target::Target,
+};
+use crate::{ArrayError, Arrays, array::Array, find::Sighting, plan::AxisIndices, shared::Shared};
+
+/// How many changes of a commit are left for documents.
+const DOCUMENTS: usize = 256;
+
+/// The most chunks that one write concerns, so that they are one commit.
+const MAX_CHUNKS: u64 = (MAX_COMMIT_CHANGES - DOCUMENTS) as u64;
 
 /// A region that is about to be written. Nothing was read but metadata.
 #[derive(Debug)]
 pub struct RegionWrite {
-    // Private.
-}
-
-/// Elements that are about to be appended to an array.
-#[derive(Debug)]
-pub struct Append {
-    // Private.
+    shared: Arc<Shared>,
+    place: Place,
+    sighting: Arc<Sighting>,
+    selection: Selection,
+    /// By where it is stored.
+    region: Region,
+    shape: Vec<u64>,
 }
 
 /// Elements on their way in, as [`ElementType`](meta::data_type::ElementType) has them in memory.
@@ -58,8 +91,15 @@ impl Arrays {
         selection: &Selection,
         condition: Precondition,
     ) -> Result<RegionWrite, WriteError> {
-        let _ = (path, dialect, selection, condition);
-        todo!()
+        let place = Place { path: path.clone(), dialect, condition };
+        let sighting = place.find(&self.0).await?;
+        let model = sighting.array.model();
+        let seen = selection.resolve(&model.view_shape()).map_err(ArrayError::from)?;
+        check_lists(&seen)?;
+        let shape = seen.shape();
+        let region = seen.shifted(&model.origin);
+        check_chunks(&sighting.array, &region)?;
+        Ok(RegionWrite { shared: self.0.clone(), place, sighting, selection: selection.clone(), region, shape })
     }
 
     /// Makes ready to append along a dimension (negative from the end).
@@ -70,55 +110,96 @@ impl Arrays {
         dimension: i64,
         condition: Precondition,
     ) -> Result<Append, WriteError> {
-        let _ = (path, dialect, dimension, condition);
-        todo!()
+        let place = Place { path: path.clone(), dialect, condition };
+        let sighting = place.find(&self.0).await?;
+        Append::new(self.0.clone(), place, sighting, dimension)
     }
 
-    /// What the node at a path is, if it is an array.
+    /// What the node at a path is, if it is an array, and its version.
     pub async fn model(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<(ArrayModel, Version), ArrayError> {
-        let _ = (path, dialect);
-        todo!()
+        let place = Place { path: path.clone(), dialect, condition: Precondition::none() };
+        let sighting = place.current(&self.0).await?;
+        Ok((sighting.array.model().clone(), sighting.version()))
     }
 }
 
 impl RegionWrite {
     /// The array.
     pub fn model(&self) -> &ArrayModel {
-        todo!()
+        self.sighting.array.model()
     }
 
     /// The shape that the elements must have, without the dimensions of which one index is selected.
     pub fn shape(&self) -> &[u64] {
-        todo!()
+        &self.shape
     }
 
     /// How many bytes elements of a fixed size have in all.
     pub fn byte_len(&self) -> Option<u64> {
-        todo!()
+        let elements = self.region.elements().unwrap_or(u64::MAX);
+        Some(elements.saturating_mul(self.model().data_type.fixed_size()? as u64))
     }
 
     /// Writes the elements: all of them become visible in one commit, or none. Memory does not grow with their number.
     pub async fn run(self, elements: Incoming) -> Result<WriteReport, WriteError> {
-        let _ = elements;
-        todo!()
+        let Some(layout) = Layout::new(&self.region, self.model()) else {
+            receive::nothing(elements).await?;
+            return Ok(commit::nothing(&self.sighting));
+        };
+        let target = Arc::new(Target::new(self.shared, self.sighting.array.clone(), layout)?);
+        let received = receive::receive(&target, elements).await?;
+        let ground = Ground::Region(&self.selection, &self.region);
+        commit::commit(&target, &self.place, self.sighting, &ground, received).await
     }
 }
 
-impl Append {
-    /// The array.
-    pub fn model(&self) -> &ArrayModel {
-        todo!()
+/// Fails where a list names an index twice.
+fn check_lists(region: &Region) -> Result<(), WriteError> {
+    for (dimension, selected) in region.dimensions.iter().enumerate() {
+        let DimensionSelection::List(indices) = selected else { continue };
+        let mut seen = HashSet::with_capacity(indices.len());
+        if let Some(&index) = indices.iter().find(|&&index| !seen.insert(index)) {
+            return Err(WriteError::RepeatedIndex { dimension, index });
+        }
     }
+    Ok(())
+}
 
-    /// The dimension that grows.
-    pub fn dimension(&self) -> usize {
-        todo!()
+/// Fails where a region concerns more chunks than a commit has changes, or one whose key would be too long.
+fn check_chunks(array: &Array, region: &Region) -> Result<(), WriteError> {
+    let axes = || region.dimensions.iter().zip(array.grid().dimensions());
+    let chunks = axes().fold(1, |product: u128, (dimension, grid)| product.saturating_mul(pieces(dimension, grid)));
+    if chunks > u128::from(MAX_CHUNKS) {
+        return Err(ArrayError::TooManyChunks { chunks, limit: MAX_CHUNKS }.into());
     }
+    let furthest = |(dimension, grid): (&DimensionSelection, &DimensionGrid)| grid.piece_of(furthest(dimension)?);
+    let Some(position) = axes().map(furthest).collect::<Option<Vec<_>>>() else { return Ok(()) };
+    match array.chunk_keys(&position).next() {
+        Some(_) => Ok(()),
+        None => Err(WriteError::ChunkKey { path: array.path().clone() }),
+    }
+}
 
-    /// Grows the array by `count` along the dimension and writes the elements, in one commit. `None` counts them by how many bytes come; with [`Incoming::Scalar`] it is one.
-    pub async fn run(self, count: Option<u64>, elements: Incoming) -> Result<WriteReport, WriteError> {
-        let _ = (count, elements);
-        todo!()
+/// How many pieces of a grid a selection touches.
+fn pieces(dimension: &DimensionSelection, grid: &DimensionGrid) -> u128 {
+    match dimension {
+        // Many of its indices may be in one piece.
+        DimensionSelection::List(indices) => {
+            indices.iter().filter_map(|&index| grid.piece_of(index)).collect::<HashSet<_>>().len() as u128
+        }
+        _ => AxisIndices::of(dimension).map_or(0, |indices| u128::from(indices.most_pieces(grid))),
+    }
+}
+
+/// The largest index; `None` where there is none.
+fn furthest(dimension: &DimensionSelection) -> Option<u64> {
+    match dimension {
+        DimensionSelection::Index(index) => Some(*index),
+        DimensionSelection::Range { start, step, len } => {
+            let last = len.checked_sub(1)?;
+            if *step < 0 { Some(*start) } else { start.checked_add(step.unsigned_abs().checked_mul(last)?) }
+        }
+        DimensionSelection::List(indices) => indices.iter().max().copied(),
     }
 }
 

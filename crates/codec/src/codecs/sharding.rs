@@ -216,7 +216,7 @@ impl ArrayToBytes for Sharding {
         for _ in 0..self.inner_chunks {
             let tile = tiles.next_tile().ok_or_else(no_index)?;
             let [offset, length] = match tiles::cut(&decoded, &self.shard, &tile)? {
-                chunk if tiles::is_fill(&chunk, self.shard.fill_value()) => [MISSING; 2],
+                chunk if chunk.are_all(self.shard.fill_value()) => [MISSING; 2],
                 chunk => {
                     let bytes = self.inner.encode(chunk)?;
                     let offset = shard.len() as u64;

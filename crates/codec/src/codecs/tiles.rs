@@ -223,15 +223,6 @@ pub(super) fn cut(elements: &Elements, chunk: &Representation, tile: &Tile) -> R
     }
 }
 
-/// Whether every element is the fill value, bit for bit.
-pub(super) fn is_fill(elements: &Elements, fill: &[u8]) -> bool {
-    match elements {
-        Elements::Fixed(_) if fill.is_empty() => true,
-        Elements::Fixed(bytes) => bytes.chunks(fill.len()).all(|element| element == fill),
-        Elements::Variable(elements) => elements.iter().all(|element| element == fill),
-    }
-}
-
 fn index(number: u64) -> Result<usize, CodecError> {
     usize::try_from(number).map_err(|_| mismatch())
 }

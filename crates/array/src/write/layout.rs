@@ -1,0 +1,313 @@
+//! A region as parts of chunks, and as windows: the parts of it that come at a time.
+//!
+//! What a chunk has of a window is found from the two alone, however often it is asked for, so that nothing has to be remembered of parts that wait
+//! for others.
+
+use std::ops::Range;
+
+use meta::{
+    ArrayModel,
+    grid::DimensionGrid,
+    selection::{DimensionSelection, Region},
+};
+
+use crate::plan::{AxisIndices, AxisPiece};
+
+/// A region with at least one element, cut by the grid of its array.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    axes: Vec<Axis>,
+}
+
+/// One axis.
+#[derive(Debug, PartialEq, Eq)]
+struct Axis {
+    /// How many indices are selected.
+    len: u64,
+    /// By increasing place of their first index.
+    pieces: Vec<CoveredPiece>,
+    /// The places where one may be cut without cutting a piece; the last is the end.
+    ends: Vec<u64>,
+}
+
+/// What is selected of one piece of the grid along an axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CoveredPiece {
+    piece: AxisPiece,
+    /// How many of its indices lie within the array.
+    within: u64,
+}
+
+/// A part of a region whose elements follow each other in C order: a range of places along each axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Window(Vec<Range<u64>>);
+
+/// What a region, or a window of it, has of one chunk.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    /// Which chunk.
+    pub(super) position: Vec<u64>,
+    /// Its shape, as it is stored.
+    pub(super) shape: Vec<u64>,
+    /// The indices within it, with their places in the window.
+    pub(super) picks: Vec<AxisIndices>,
+    /// What the region, with all its windows, has of the chunk.
+    pub(super) coverage: Coverage,
+    /// How many elements the region has of the chunk.
+    pub(super) wanted: u64,
+}
+
+/// What a region has of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coverage {
+    /// All that lies within the array, so that what is stored does not matter; whether the chunk lies within the array too.
+    All(Beyond),
+    /// Some.
+    Some,
+}
+
+/// What a chunk has beyond the array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Beyond {
+    /// Nothing.
+    Nothing,
+    /// Elements that nobody sees.
+    Unseen,
+}
+
+impl Layout {
+    /// Cuts a region of an array; `None` where it has no elements.
+    pub(super) fn new(region: &Region, model: &ArrayModel) -> Option<Self> {
+        let axes = region.dimensions.iter().zip(model.grid.dimensions()).zip(&model.shape);
+        let axes = axes.map(|((dimension, grid), &extent)| Axis::new(dimension, grid, extent));
+        Some(Self { axes: axes.collect::<Option<_>>()? })
+    }
+
+    /// How many elements there are.
+    pub(super) fn elements(&self) -> u64 {
+        self.axes.iter().fold(1, |product, axis| product.saturating_mul(axis.len))
+    }
+
+    /// All of it.
+    pub(super) fn whole(&self) -> Window {
+        Window(self.axes.iter().map(|axis| 0..axis.len).collect())
+    }
+
+    /// Whether the other, of the same region after the array has changed, covers the same chunks.
+    pub(super) fn covers_as(&self, other: &Self) -> bool {
+        self.axes.len() == other.axes.len()
+            && self.axes.iter().zip(&other.axes).all(|(one, other)| {
+                let same = |(one, other): (&CoveredPiece, &CoveredPiece)| {
+                    one.piece == other.piece && one.is_covered() == other.is_covered()
+                };
+                one.pieces.len() == other.pieces.len() && one.pieces.iter().zip(&other.pieces).all(same)
+            })
+    }
+
+    /// The windows, in C order. Each has at most `most` elements, and ends where chunks end if that is possible, the sooner the better once there are `least`.
+    pub(super) fn windows(&self, least: u64, most: u64) -> Windows<'_> {
+        Windows { layout: self, left: vec![self.whole()], least: least.max(1), most: most.max(1) }
+    }
+
+    /// What a window has of each chunk, in C order of the chunks.
+    pub(super) fn parts(&self, window: &Window) -> Parts<'_> {
+        let axes: Vec<_> = self.axes.iter().zip(&window.0).map(|(axis, places)| axis.within(places)).collect();
+        let next = axes.iter().all(|pieces| !pieces.is_empty()).then(|| vec![0; axes.len()]);
+        Parts { axes, next }
+    }
+
+    /// What a window has of one part of the [whole](Self::whole); `None` where it has nothing.
+    pub(super) fn clipped(part: &Part, window: &Window) -> Option<Vec<AxisIndices>> {
+        part.picks.iter().zip(&window.0).map(|(indices, places)| clip(indices, places)).collect()
+    }
+}
+
+impl Axis {
+    fn new(dimension: &DimensionSelection, grid: &DimensionGrid, extent: u64) -> Option<Self> {
+        let indices = AxisIndices::of(dimension)?;
+        let within = |piece: AxisPiece| {
+            let range = grid.piece(piece.piece)?;
+            Some(CoveredPiece { within: range.end.min(extent).saturating_sub(range.start), piece })
+        };
+        let pieces: Vec<_> = indices.cut(grid, u64::MAX).into_iter().map(within).collect::<Option<_>>()?;
+        let mut ends = Vec::new();
+        let mut reached = 0;
+        for (piece, next) in pieces.iter().zip(pieces.iter().skip(1)) {
+            reached = reached.max(piece.piece.indices.end_place());
+            if next.piece.indices.first_place() >= reached {
+                ends.push(reached);
+            }
+        }
+        ends.push(indices.len());
+        Some(Self { len: indices.len(), pieces, ends })
+    }
+
+    /// The pieces that have some of the places, with those alone, counted from the first.
+    fn within(&self, places: &Range<u64>) -> Vec<(&CoveredPiece, AxisIndices)> {
+        // Pieces that do not begin before the end have none. Those that end before the beginning have none either, and of slices they come first.
+        let until = self.pieces.partition_point(|piece| piece.piece.indices.first_place() < places.end);
+        let strided = |piece: &CoveredPiece| matches!(piece.piece.indices, AxisIndices::Strided { .. });
+        let from = match self.pieces.first().is_some_and(strided) {
+            true => self.pieces.partition_point(|piece| piece.piece.indices.end_place() <= places.start),
+            false => 0,
+        };
+        let some = self.pieces.get(from..until).unwrap_or_default();
+        some.iter().filter_map(|piece| Some((piece, clip(&piece.piece.indices, places)?))).collect()
+    }
+}
+
+impl CoveredPiece {
+    fn is_covered(&self) -> bool {
+        self.piece.indices.len() >= self.within
+    }
+}
+
+impl Window {
+    /// How many elements it has along each axis.
+    pub(super) fn extents(&self) -> Vec<u64> {
+        self.0.iter().map(|places| places.end - places.start).collect()
+    }
+
+    /// How many elements it has.
+    pub(super) fn elements(&self) -> u64 {
+        self.0.iter().fold(1, |product, places| product.saturating_mul(places.end - places.start))
+    }
+}
+
+impl Part {
+    /// Whether a window has all that the region has of the chunk, and that is all that there is.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_all_of(elements(&self.picks))
+    }
+
+    /// Whether so many elements are all that there is of the chunk.
+    pub(super) fn is_all_of(&self, elements: u64) -> bool {
+        self.coverage != Coverage::Some && elements == self.wanted
+    }
+}
+
+/// How many elements these are.
+pub(super) fn elements(picks: &[AxisIndices]) -> u64 {
+    picks.iter().fold(1, |product, indices| product.saturating_mul(indices.len()))
+}
+
+/// The indices that have some places, counted from the first of those.
+fn clip(indices: &AxisIndices, places: &Range<u64>) -> Option<AxisIndices> {
+    match indices {
+        AxisIndices::Strided { first, step, len, out } => {
+            let start = places.start.max(*out);
+            let end = places.end.min(out.saturating_add(*len));
+            let len = end.checked_sub(start).filter(|&len| len > 0)?;
+            let distance = step.checked_mul(i64::try_from(start - out).ok()?)?;
+            let first = first.checked_add_signed(distance)?;
+            Some(AxisIndices::Strided { first, step: *step, len, out: start - places.start })
+        }
+        AxisIndices::Listed(pairs) => {
+            let from = pairs.partition_point(|&(_, out)| out < places.start);
+            let until = pairs.partition_point(|&(_, out)| out < places.end);
+            let some = pairs.get(from..until).filter(|some| !some.is_empty())?;
+            Some(AxisIndices::Listed(some.iter().map(|&(index, out)| (index, out - places.start)).collect()))
+        }
+    }
+}
+
+/// Cuts a region into windows.
+#[derive(Debug)]
+pub(super) struct Windows<'a> {
+    layout: &'a Layout,
+    /// What is left, the next last.
+    left: Vec<Window>,
+    least: u64,
+    most: u64,
+}
+
+impl Windows<'_> {
+    /// Cuts a window that has too many elements: along the first axis with more than one index, where chunks end if that is possible.
+    fn split(&self, window: &Window) -> Option<(Window, Window)> {
+        let axis = window.0.iter().position(|places| places.end - places.start > 1)?;
+        let after = window
+            .0
+            .iter()
+            .skip(axis + 1)
+            .fold(1_u64, |product, places| product.saturating_mul(places.end - places.start));
+        let places = window.0.get(axis)?;
+        let len = places.end - places.start;
+        let most = places.start + (self.most / after.max(1)).clamp(1, len);
+        let least = places.start + self.least.div_ceil(after.max(1)).clamp(1, len);
+        let ends = &self.layout.axes.get(axis)?.ends;
+        let soon = ends.get(ends.partition_point(|&end| end < least)).filter(|&&end| end <= most);
+        let late = ends.partition_point(|&end| end <= most).checked_sub(1).and_then(|last| ends.get(last));
+        let end = soon.or(late.filter(|&&end| end > places.start)).copied().unwrap_or(most);
+        let (mut first, mut rest) = (window.clone(), window.clone());
+        first.0.get_mut(axis)?.end = end;
+        rest.0.get_mut(axis)?.start = end;
+        Some((first, rest))
+    }
+}
+
+impl Iterator for Windows<'_> {
+    type Item = Window;
+
+    fn next(&mut self) -> Option<Window> {
+        loop {
+            let window = self.left.pop()?;
+            let elements = window.elements();
+            if elements == 0 {
+                continue;
+            }
+            if elements <= self.least || elements == 1 {
+                return Some(window);
+            }
+            match self.split(&window) {
+                Some((first, rest)) => {
+                    self.left.push(rest);
+                    if first.elements() <= self.most {
+                        return Some(first);
+                    }
+                    self.left.push(first);
+                }
+                None => return Some(window),
+            }
+        }
+    }
+}
+
+/// The parts of chunks.
+#[derive(Debug)]
+pub(super) struct Parts<'a> {
+    axes: Vec<Vec<(&'a CoveredPiece, AxisIndices)>>,
+    next: Option<Vec<usize>>,
+}
+
+impl Iterator for Parts<'_> {
+    type Item = Part;
+
+    fn next(&mut self) -> Option<Part> {
+        let current = self.next.take()?;
+        let chosen: Vec<&(&CoveredPiece, AxisIndices)> =
+            self.axes.iter().zip(&current).map(|(pieces, &index)| pieces.get(index)).collect::<Option<_>>()?;
+        let covered = chosen.iter().all(|(piece, _)| piece.is_covered());
+        let inside = chosen.iter().all(|(piece, _)| piece.within == piece.piece.extent);
+        let part = Part {
+            position: chosen.iter().map(|(piece, _)| piece.piece.piece).collect(),
+            shape: chosen.iter().map(|(piece, _)| piece.piece.extent).collect(),
+            picks: chosen.iter().map(|(_, picks)| picks.clone()).collect(),
+            coverage: match (covered, inside) {
+                (true, true) => Coverage::All(Beyond::Nothing),
+                (true, false) => Coverage::All(Beyond::Unseen),
+                (false, _) => Coverage::Some,
+            },
+            wanted: chosen.iter().fold(1, |product, (piece, _)| product.saturating_mul(piece.piece.indices.len())),
+        };
+        let mut following = current;
+        for (index, pieces) in following.iter_mut().zip(&self.axes).rev() {
+            *index += 1;
+            if *index < pieces.len() {
+                self.next = Some(following);
+                break;
+            }
+            *index = 0;
+        }
+        Some(part)
+    }
+}

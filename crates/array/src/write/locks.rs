@@ -1,0 +1,75 @@
+//! Locks on the keys that are written: for those who lost against others too often.
+//!
+//! Writers read what they change, and commit it if it is still so. That fails for a writer who is always slower than others, so after a few tries it locks what it
+//! changes. Everybody else holds the same locks, together, while they commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use store::Key;
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// How many locks there are. Keys share them.
+const LOCKS: u64 = 1024;
+
+/// Locks for all keys.
+#[derive(Debug)]
+pub(crate) struct Locks(Vec<RwLock<()>>);
+
+/// How somebody holds a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Hold {
+    /// Together with others.
+    Shared,
+    /// Alone.
+    Alone,
+}
+
+/// Locks that are held.
+#[derive(Debug)]
+#[allow(dead_code, reason = "they are held, not looked at")]
+pub(super) enum Held<'a> {
+    Shared(RwLockReadGuard<'a, ()>),
+    Alone(RwLockWriteGuard<'a, ()>),
+}
+
+impl Default for Locks {
+    fn default() -> Self {
+        Self((0..LOCKS).map(|_| RwLock::new(())).collect())
+    }
+}
+
+impl Locks {
+    /// The locks of these keys, held together with others.
+    pub(super) async fn share<'k>(&self, keys: impl IntoIterator<Item = &'k Key>) -> Vec<Held<'_>> {
+        self.hold(keys.into_iter().map(|key| (lock_of(key), Hold::Shared)).collect()).await
+    }
+
+    /// The locks of `alone`, held by nobody else, and those of `shared`.
+    pub(super) async fn hold_alone<'k>(
+        &self,
+        alone: impl IntoIterator<Item = &'k Key>,
+        shared: impl IntoIterator<Item = &'k Key>,
+    ) -> Vec<Held<'_>> {
+        let shared = shared.into_iter().map(|key| (lock_of(key), Hold::Shared));
+        self.hold(shared.chain(alone.into_iter().map(|key| (lock_of(key), Hold::Alone))).collect()).await
+    }
+
+    async fn hold(&self, wanted: BTreeSet<(u64, Hold)>) -> Vec<Held<'_>> {
+        // Everybody takes them in the same order, so nobody waits in a circle. Of two ways to hold one the second of the order is the stronger.
+        let wanted: BTreeMap<u64, Hold> = wanted.into_iter().collect();
+        let mut held = Vec::with_capacity(wanted.len());
+        for (number, hold) in wanted {
+            let Some(lock) = usize::try_from(number).ok().and_then(|number| self.0.get(number)) else { continue };
+            held.push(match hold {
+                Hold::Shared => Held::Shared(lock.read().await),
+                Hold::Alone => Held::Alone(lock.write().await),
+            });
+        }
+        held
+    }
+}
+
+fn lock_of(key: &Key) -> u64 {
+    xxh3_64(key.as_bytes()) % LOCKS
+}

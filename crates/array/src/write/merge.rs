@@ -1,0 +1,86 @@
+//! Chunks that are written in part: what is stored, with what came.
+
+use std::sync::Arc;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use store::{Key, Version};
+
+use super::{
+    WriteError,
+    kept::{Kept, Waiting},
+    layout::{Coverage, Part},
+    receive::Making,
+    target::{Made, Target, Under, Work},
+};
+
+/// How many parts of one chunk are fetched at a time.
+const FETCHED_ABREAST: usize = 4;
+
+/// Makes all chunks of which parts were kept.
+pub(super) async fn all(target: &Arc<Target>, kept: &Kept) -> Result<Vec<Made>, WriteError> {
+    some(target, kept, |_| Ok(true)).await
+}
+
+/// Makes those chunks anew that others have written meanwhile; how many.
+pub(super) async fn again(target: &Arc<Target>, kept: &Kept, made: &mut Vec<Made>) -> Result<u64, WriteError> {
+    let keys: Vec<Key> = made.iter().flat_map(Made::keys).cloned().collect();
+    if keys.is_empty() {
+        return Ok(0);
+    }
+    let snapshot = target.shared.store.snapshot(&keys).await?;
+    let mut stale = std::collections::HashSet::new();
+    let mut current = Vec::with_capacity(made.len());
+    for chunk in std::mem::take(made) {
+        let versions = chunk.keys().iter().map(|key| Ok(snapshot.head(key)?.map(|info| info.version)));
+        let versions: Vec<Option<Version>> = versions.collect::<Result<_, store::StoreError>>()?;
+        match chunk.is_of(&versions) {
+            true => current.push(chunk),
+            false => stale.extend(chunk.keys().first().cloned()),
+        }
+    }
+    let renewed = some(target, kept, |part| {
+        let keys = target.keys(&part.position)?;
+        Ok(keys.first().is_some_and(|key| stale.contains(key)))
+    });
+    current.extend(renewed.await?);
+    *made = current;
+    Ok(stale.len() as u64)
+}
+
+async fn some(
+    target: &Arc<Target>,
+    kept: &Kept,
+    wanted: impl Fn(&Part) -> Result<bool, WriteError>,
+) -> Result<Vec<Made>, WriteError> {
+    let mut making = Making::new(target.clone());
+    if kept.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut finder = kept.finder();
+    for part in target.layout.parts(&target.layout.whole()) {
+        let waiting = finder.next(&part);
+        if waiting.is_empty() || !wanted(&part)? {
+            continue;
+        }
+        let permit = target.admit(&part.shape, 1).await?;
+        let target = target.clone();
+        making
+            .spawn(async move {
+                let made = one(&target, part, waiting).await;
+                drop(permit);
+                made
+            })
+            .await?;
+    }
+    making.finish().await
+}
+
+async fn one(target: &Arc<Target>, part: Part, waiting: Vec<Waiting>) -> Result<Vec<Made>, WriteError> {
+    let under = match part.coverage {
+        Coverage::All(beyond) => Under::Overwritten(beyond),
+        Coverage::Some => Under::Stored(target.read(&part).await?),
+    };
+    let patches = stream::iter(waiting).map(|waiting| waiting.fetch(target));
+    let patches = patches.buffered(FETCHED_ABREAST).try_collect().await?;
+    target.make(vec![Work { position: part.position, shape: part.shape, under, patches }]).await
+}
