@@ -1,0 +1,209 @@
+//! What is asked of nodes, and what is told of them.
+
+use meta::{
+    Dialect, NodePath,
+    convert::Loss,
+    extensions::Link,
+    zom::{Difference, Node, Zom},
+};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use store::{Precondition, Version};
+use wire::{
+    node::LinkTarget,
+    query::{Existing, Losses},
+};
+
+use crate::{failure::Repeat, write};
+
+/// A node that was found, as of one commit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundNode {
+    /// Its path.
+    pub path: NodePath,
+    /// In which dialect it is stored.
+    pub dialect: Dialect,
+    /// Whether it is a group because there are nodes below it, and for no other reason.
+    pub implicit: bool,
+    /// Another one whenever its own documents are others; `None` for an implicit group. It is what conditions compare.
+    pub version: Option<Version>,
+    /// What it is, with its members as deep as was asked.
+    pub zom: Zom,
+    /// The nodes below it, as deep as was asked, that are of another dialect: these are not among the members. Empty where it was asked for by
+    /// one model, since they are then.
+    pub other: Vec<(NodePath, Dialect)>,
+    /// What the ZOM does not say because it is of another dialect, with the path of the node.
+    pub losses: Vec<(NodePath, Loss)>,
+    /// What extensions of the group name, each with whether there is an array.
+    pub links: Vec<(Link, LinkTarget)>,
+}
+
+/// The documents of nodes, by path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flat {
+    /// In which dialect they are stored.
+    pub dialect: Dialect,
+    /// The version of the topmost node; `None` for an implicit group.
+    pub version: Option<Version>,
+    /// The documents: the empty text names the topmost node, `/a/b` others.
+    pub documents: BTreeMap<String, Map<String, Value>>,
+}
+
+/// A node below another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Child {
+    /// Its path.
+    pub path: NodePath,
+    /// In which dialect it is stored.
+    pub dialect: Dialect,
+    /// What it is; `None` for a node of another dialect than the one it was found from, which is to be asked for by itself.
+    pub kind: Option<Kind>,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// An array.
+    Array,
+    /// A group.
+    Group,
+}
+
+/// How a tree is declared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Declaration {
+    /// What becomes of a node that is there and differs.
+    pub existing: Existing,
+    /// What happens where the dialect cannot say all that the tree says.
+    pub losses: Losses,
+    /// Must hold of the node's version.
+    pub condition: Precondition,
+}
+
+/// What a declaration did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Declared {
+    /// What it did.
+    pub effect: Effect,
+    /// The node as it is now, with all that is below it.
+    pub node: Changed,
+}
+
+/// What a declaration did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The node was not there.
+    Created,
+    /// It was there: equal, and left as it is; or another, and replaced where that was asked for.
+    Present,
+}
+
+/// A node as it is after a change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changed {
+    /// In which dialect it is stored.
+    pub dialect: Dialect,
+    /// Its version now; `None` for an implicit group.
+    pub version: Option<Version>,
+    /// What it is.
+    pub zom: Zom,
+}
+
+/// What comparing a hierarchy with a tree found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Whether they are equal in structure.
+    pub equal: bool,
+    /// Where they differ.
+    pub differences: Vec<Difference>,
+    /// Whether there may be more differences than these.
+    pub truncated: bool,
+}
+
+/// What is to change of a node; `None` leaves something as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Patch {
+    /// A merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)) of the attributes: `null` takes one away.
+    pub attributes: Option<Map<String, Value>>,
+    /// The shape of an array.
+    pub shape: Option<Vec<u64>>,
+    /// The names of its dimensions; `Some(None)` takes them away.
+    pub dimension_names: Option<Option<Vec<Option<String>>>>,
+}
+
+/// A conversion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversion {
+    /// Into which dialect.
+    pub into: Dialect,
+    /// Where to; `None` for the same place: documents over the same chunks.
+    pub to: Option<NodePath>,
+    /// What happens where the dialect cannot say everything.
+    pub losses: Losses,
+}
+
+/// What a conversion did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConversionReport {
+    /// How many nodes were converted.
+    pub nodes: u64,
+    /// How many chunks were copied.
+    pub chunks: u64,
+    /// What was lost, with the path of the node.
+    pub losses: Vec<(NodePath, Loss)>,
+}
+
+impl Kind {
+    /// What a node is.
+    pub fn of(node: &Node) -> Self {
+        match node {
+            Node::Array(_) => Self::Array,
+            Node::Group(_) => Self::Group,
+        }
+    }
+}
+
+impl FoundNode {
+    /// All nodes below it that are told, sorted by path.
+    pub(super) fn below(self) -> Vec<Child> {
+        let mut found: Vec<Child> = Vec::new();
+        let mut open = vec![(self.path, &self.zom.root)];
+        while let Some((path, node)) = open.pop() {
+            let Node::Group(group) = node else { continue };
+            for (name, node) in group.members.iter().flatten() {
+                // What is no name could not have been a part of a key either.
+                let Ok(path) = NodePath::parse(&format!("{path}/{name}").replace("//", "/")) else { continue };
+                found.push(Child { path: path.clone(), dialect: self.dialect, kind: Some(Kind::of(node)) });
+                open.push((path, node));
+            }
+        }
+        found.extend(self.other.into_iter().map(|(path, dialect)| Child { path, dialect, kind: None }));
+        found.sort_unstable();
+        found
+    }
+}
+
+impl Declaration {
+    pub(super) fn repeat(&self) -> Repeat {
+        match self.existing {
+            Existing::Keep => write::repeat(&self.condition),
+            // Somebody may have replaced it again meanwhile.
+            Existing::Replace => Repeat::IfNotDone,
+        }
+    }
+}
+
+impl Patch {
+    pub(super) fn to_json(&self) -> Value {
+        let attributes = self.attributes.as_ref().map(|attributes| ("attributes", json!(attributes)));
+        let shape = self.shape.as_ref().map(|shape| ("shape", json!(shape)));
+        let names = self.dimension_names.as_ref().map(|names| ("dimension_names", json!(names)));
+        let members = [attributes, shape, names].into_iter().flatten();
+        Value::Object(members.map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    /// Chunks that a smaller shape erases may have been written again meanwhile.
+    pub(super) fn repeat(&self, condition: &Precondition) -> Repeat {
+        if self.shape.is_some() { Repeat::IfNotDone } else { write::repeat(condition) }
+    }
+}
