@@ -69,6 +69,7 @@ mod array;
 mod base_url;
 mod failure;
 mod list;
+mod node;
 mod options;
 mod problem;
 mod read;
@@ -80,13 +81,24 @@ mod write;
 #[cfg(feature = "zarrs")]
 pub mod zarrs;
 
-pub use array::{ArrayClient, ArrayError, Description, Element, ElementStream, Elements};
+#[cfg(feature = "ndarray")]
+pub use array::NpyElement;
+pub use array::{ArrayClient, ArrayError, Description, Element, ElementStream, Elements, NewElements, WriteReport};
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use failure::TransportError;
 pub use meta::{
     Dialect, NodePath, PathError, select,
     selection::{Item, ReadRequest, Selection, Slice},
+    zom::{self, Zom},
+};
+pub use node::{
+    Changed, Child, Comparison, Conversion, ConversionReport, Declaration, Declared, Effect, Flat, FoundNode, Kind,
+    NodeClient, NodeError, Patch,
 };
 pub use options::{BuildError, ClientBuilder, Connection, Retries, Timeouts};
 pub use store::HttpStore;
 pub use token::{Token, TokenError};
+pub use wire::{
+    node::LinkTarget,
+    query::{Depth, Existing, Losses},
+};

@@ -36,13 +36,8 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
             None => remote(refusal),
         },
         ProblemType::InvalidCursor => StoreError::InvalidCursor,
-        ProblemType::LengthMismatch => match (problem.members.announced, problem.members.received) {
-            (Some(announced), Some(received)) => UploadError::Length { announced, received }.into(),
-            _ => UploadError::Aborted(Box::new(Said(problem.said().to_owned()))).into(),
-        },
+        ProblemType::LengthMismatch | ProblemType::BodyAborted | ProblemType::BodyTimeout => of_content(&problem),
         ProblemType::DigestMismatch => UploadError::Digest.into(),
-        ProblemType::BodyAborted => UploadError::Aborted(Box::new(Said(problem.said().to_owned()))).into(),
-        ProblemType::BodyTimeout => UploadError::TimedOut.into(),
         ProblemType::ValueTooLarge => match problem.members.limit {
             Some(limit) => UploadError::TooLarge { limit }.into(),
             None => remote(refusal),
@@ -102,6 +97,16 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         | ProblemType::Inconvertible
         | ProblemType::UnencodableChunk => remote(refusal),
     }
+}
+
+/// What is said of a content that did not reach the server whole.
+pub(crate) fn of_content(problem: &Problem) -> StoreError {
+    let error = match (problem.kind, problem.members.announced, problem.members.received) {
+        (ProblemType::BodyTimeout, ..) => UploadError::TimedOut,
+        (ProblemType::LengthMismatch, Some(announced), Some(received)) => UploadError::Length { announced, received },
+        _ => UploadError::Aborted(Box::new(Said(problem.said().to_owned()))),
+    };
+    error.into()
 }
 
 /// The answer of a server that has other types, or of something that stands before it.

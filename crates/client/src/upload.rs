@@ -14,7 +14,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::{
     answer::Answer,
-    failure::{Failure, Fault, TransportError},
+    failure::{Fault, TransportError},
     transport::Clock,
 };
 
@@ -33,6 +33,14 @@ pub(crate) enum Upload {
 pub(crate) struct Streamed {
     announced: Option<u64>,
     stream: ByteStream,
+}
+
+/// Why a content was not sent, or its answer did not come.
+pub(crate) enum Unsent {
+    /// The content failed, or has another length than it should.
+    Content(StoreError),
+    /// The connection failed.
+    Fault(Fault),
 }
 
 /// The body of a request, which tells how it fares.
@@ -58,13 +66,13 @@ enum Progress {
 
 impl Upload {
     /// Looks at the beginning of a content, and at all of one that is small or comes in one piece.
-    pub(crate) async fn of(content: Content, clock: Clock) -> Result<Self, StoreError> {
+    pub(crate) async fn of(content: Content, clock: Clock) -> Result<Self, Unsent> {
         let Content { size: announced, mut stream } = content;
         let (mut pieces, mut received): (Vec<Bytes>, usize) = (Vec::new(), 0);
         while pieces.len() < 2 || received <= REPLAY_LIMIT {
             let next = clock.wait_for_caller(stream.try_next()).await.map_err(Fault::from)?;
-            let Some(piece) = next? else {
-                check_length(announced, received as u64)?;
+            let Some(piece) = next.map_err(Unsent::Content)? else {
+                check_length(announced, received as u64).map_err(|error| Unsent::Content(error.into()))?;
                 return Ok(Self::Replayable(joined(pieces)));
             };
             received = received.saturating_add(piece.len());
@@ -79,7 +87,7 @@ impl Upload {
 
 impl Streamed {
     /// Sends the content as the body of a request.
-    pub(crate) async fn send(self, request: RequestBuilder, clock: Clock) -> Result<Answer, Failure<StoreError>> {
+    pub(crate) async fn send(self, request: RequestBuilder, clock: Clock) -> Result<Answer, Unsent> {
         let (progress, fares) = watch::channel(Progress::Caller);
         let (failed, failure) = oneshot::channel();
         let request = match self.announced {
@@ -132,11 +140,11 @@ fn answer_or_cause(
     answer: Result<reqwest::Result<reqwest::Response>, TransportError>,
     mut failure: oneshot::Receiver<StoreError>,
     clock: Clock,
-) -> Result<Answer, Failure<StoreError>> {
+) -> Result<Answer, Unsent> {
     if let Ok(cause) = failure.try_recv() {
-        return Err(Failure::answered(cause));
+        return Err(Unsent::Content(cause));
     }
-    Ok(Answer::new(answer?.map_err(Fault::from)?, clock))
+    Ok(Answer::new(answer.map_err(Fault::from)?.map_err(Fault::from)?, clock))
 }
 
 impl Body {
@@ -177,6 +185,21 @@ impl Stream for Body {
                 io::Error::other("the content of the value failed")
             })
         }))
+    }
+}
+
+impl From<Fault> for Unsent {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<Unsent> for StoreError {
+    fn from(unsent: Unsent) -> Self {
+        match unsent {
+            Unsent::Content(error) => error,
+            Unsent::Fault(fault) => fault.into(),
+        }
     }
 }
 

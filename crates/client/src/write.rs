@@ -28,7 +28,7 @@ impl WriteableStore for HttpStore {
             Upload::Replayable(bytes) => bytes,
             Upload::Once(streamed) => {
                 let request = put(&self.transport, key, &precondition);
-                let answer = streamed.send(request, clock).await.map_err(|failure| failure.error)?;
+                let answer = streamed.send(request, clock).await?;
                 return written(answer, key).await.map_err(|failure| failure.error);
             }
         };
@@ -76,7 +76,7 @@ impl WriteableStore for HttpStore {
 }
 
 /// A conditional change whose answer was lost may be why its own precondition does not hold the second time.
-fn repeat(precondition: &Precondition) -> Repeat {
+pub(crate) fn repeat(precondition: &Precondition) -> Repeat {
     if *precondition == Precondition::none() { Repeat::Freely } else { Repeat::IfNotDone }
 }
 
@@ -96,7 +96,8 @@ fn put(transport: &Transport, key: &Key, precondition: &Precondition) -> Request
     conditional(request, precondition)
 }
 
-fn conditional(mut request: RequestBuilder, precondition: &Precondition) -> RequestBuilder {
+/// The request under a condition.
+pub(crate) fn conditional(mut request: RequestBuilder, precondition: &Precondition) -> RequestBuilder {
     if let Some(wanted) = &precondition.matches {
         request = request.header(IF_MATCH, etag::render_list(wanted));
     }

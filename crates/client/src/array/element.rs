@@ -8,8 +8,15 @@ pub trait Element: sealed::Decode {}
 
 impl<T: sealed::Decode> Element for T {}
 
+/// A number that a `.npy` file holds: all but `bf16`, which NumPy alone does not have.
+#[cfg(feature = "ndarray")]
+pub trait NpyElement: Element + sealed::Npy {}
+
+#[cfg(feature = "ndarray")]
+impl<T: Element + sealed::Npy> NpyElement for T {}
+
 pub(super) mod sealed {
-    /// How numbers are made of bytes.
+    /// How numbers are made of bytes, and bytes of numbers.
     pub trait Decode: Copy + Send + Sync + 'static {
         /// The name of the data type that this is.
         const NAME: &'static str;
@@ -18,6 +25,16 @@ pub(super) mod sealed {
 
         /// Appends those that the bytes are, little-endian. What is left at the end and is no whole one is disregarded.
         fn decode(bytes: &[u8], into: &mut Vec<Self>);
+
+        /// Appends its bytes, little-endian.
+        fn encode(self, into: &mut Vec<u8>);
+    }
+
+    /// How `.npy` files say what numbers are.
+    #[cfg(feature = "ndarray")]
+    pub trait Npy {
+        /// The `descr` of little-endian ones.
+        const DESCR: &'static str;
     }
 }
 
@@ -31,6 +48,10 @@ macro_rules! numbers {
                 fn decode(bytes: &[u8], into: &mut Vec<Self>) {
                     let (words, _) = bytes.as_chunks();
                     into.extend(words.iter().map(|word| Self::from_le_bytes(*word)));
+                }
+
+                fn encode(self, into: &mut Vec<u8>) {
+                    into.extend_from_slice(&self.to_le_bytes());
                 }
             }
         )*
@@ -63,6 +84,10 @@ macro_rules! complex_numbers {
                     let (pairs, _) = bytes.as_chunks::<{ size_of::<$part>() }>().0.as_chunks::<2>();
                     into.extend(pairs.iter().map(|pair| pair.map(<$part>::from_le_bytes)));
                 }
+
+                fn encode(self, into: &mut Vec<u8>) {
+                    into.extend(self.into_iter().flat_map(<$part>::to_le_bytes));
+                }
             }
         )*
     };
@@ -80,4 +105,35 @@ impl sealed::Decode for bool {
     fn decode(bytes: &[u8], into: &mut Vec<Self>) {
         into.extend(bytes.iter().map(|byte| *byte != 0));
     }
+
+    fn encode(self, into: &mut Vec<u8>) {
+        into.push(self.into());
+    }
+}
+
+#[cfg(feature = "ndarray")]
+macro_rules! npy {
+    ($($number:ty = $descr:literal;)*) => {
+        $(impl sealed::Npy for $number {
+            const DESCR: &'static str = $descr;
+        })*
+    };
+}
+
+#[cfg(feature = "ndarray")]
+npy! {
+    bool = "|b1";
+    i8 = "|i1";
+    i16 = "<i2";
+    i32 = "<i4";
+    i64 = "<i8";
+    u8 = "|u1";
+    u16 = "<u2";
+    u32 = "<u4";
+    u64 = "<u8";
+    f16 = "<f2";
+    f32 = "<f4";
+    f64 = "<f8";
+    [f32; 2] = "<c8";
+    [f64; 2] = "<c16";
 }

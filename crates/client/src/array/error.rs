@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use meta::{NodePath, selection::Selection};
+use store::{StoreError, Version};
 
-use crate::failure::{Fault, TransportError};
+use crate::{
+    failure::{Fault, TransportError},
+    upload::Unsent,
+};
 
-/// Why elements could not be read.
+/// Why elements could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ArrayError {
     /// There is no node at the path; or, where a dialect was asked for, none of it.
@@ -133,6 +137,83 @@ pub enum ArrayError {
         /// The name of the array's, if it is not too long for a header.
         found: Option<String>,
     },
+    /// There are not as many elements as were selected, or what is appended is no whole number of steps along the dimension.
+    #[error("the elements do not fit what was selected: {detail}")]
+    UnfitElements {
+        /// What is wrong with them.
+        detail: String,
+        /// How much there has to be, in bytes or else in elements.
+        expected: Option<u64>,
+        /// How much there was.
+        found: Option<u64>,
+    },
+    /// The data type has no such value.
+    #[error("the element at {element:?} cannot be written: {detail}")]
+    InvalidElement {
+        /// Which one, by its indices in what was to be written.
+        element: Vec<u64>,
+        /// Why not.
+        detail: String,
+    },
+    /// What was to be written is not understood: lists of different lengths, or a `.npy` file of another data type or shape.
+    #[error("the elements are not understood: {detail}")]
+    InvalidElements {
+        /// What is wrong with them.
+        detail: String,
+        /// Where in JSON, as a JSON Pointer (RFC 6901).
+        pointer: Option<String>,
+        /// Where in bytes from the beginning.
+        position: Option<u64>,
+    },
+    /// The condition does not hold of the array.
+    #[error("the precondition does not hold of {path}")]
+    PreconditionFailed {
+        /// The path of the array.
+        path: NodePath,
+        /// The version that it has.
+        current: Option<Version>,
+    },
+    /// The shape of the array changed while the elements were on their way, so that they do not fit any more. Nothing was written.
+    #[error("the shape of {path} changed meanwhile")]
+    ShapeChanged {
+        /// The path of the array.
+        path: NodePath,
+    },
+    /// The array cannot grow so.
+    #[error("the array at {path} cannot be changed so: {detail}")]
+    Unchangeable {
+        /// The path of the array.
+        path: NodePath,
+        /// Why not.
+        detail: String,
+    },
+    /// The codecs of the array do not take the elements.
+    #[error("the chunk at {key} cannot be encoded by {codec}: {detail}")]
+    UnencodableChunk {
+        /// The chunk's key.
+        key: String,
+        /// The codec that failed.
+        codec: String,
+        /// How.
+        detail: String,
+    },
+    /// It would take more changes than one commit has.
+    #[error("it takes {changes} changes, and one commit has at most {limit}")]
+    TooManyChanges {
+        /// How many it takes.
+        changes: u64,
+        /// How many there may be.
+        limit: u64,
+    },
+    /// The elements that were to be written did not come, or not to the server.
+    #[error("the elements did not reach the server whole")]
+    Content(#[source] StoreError),
+    /// The store takes no changes until the server is started again.
+    #[error("the store is read-only until the server is started again")]
+    ReadOnly,
+    /// There is no space left.
+    #[error("the server has no space left")]
+    OutOfSpace,
     /// The elements do not fit the memory of this machine.
     #[error("there is no memory for {size} bytes of elements")]
     Memory {
@@ -191,6 +272,15 @@ impl From<Fault> for ArrayError {
         match fault {
             Fault::Transport(error) => Self::Transport(error),
             Fault::Protocol { detail } => Self::Protocol { detail },
+        }
+    }
+}
+
+impl From<Unsent> for ArrayError {
+    fn from(unsent: Unsent) -> Self {
+        match unsent {
+            Unsent::Content(error) => Self::Content(error),
+            Unsent::Fault(fault) => fault.into(),
         }
     }
 }

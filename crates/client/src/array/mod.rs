@@ -5,42 +5,53 @@ mod element;
 mod error;
 mod gather;
 mod incoming;
+mod input;
 mod problem;
 mod request;
+mod write;
 
 use std::{fmt, sync::Arc};
 
 use meta::{
-    Dialect, NodePath,
+    Dialect, NodePath, select,
     selection::{ReadRequest, Selection},
 };
-use store::Version;
+use serde_json::{Map, Value};
+use store::{Precondition, Version};
 
+#[cfg(feature = "ndarray")]
+pub use self::element::NpyElement;
 pub use self::{
     describe::{Description, Elements},
     element::Element,
     error::ArrayError,
     incoming::ElementStream,
+    input::NewElements,
+    write::WriteReport,
 };
 use self::{
     gather::{Gather, Numbers, Pieces},
     incoming::Incoming,
     request::Ask,
+    write::Change,
 };
 use crate::{
-    BaseUrl, BuildError, ClientBuilder, Connection,
+    BaseUrl, BuildError, Changed, ClientBuilder, Connection, NodeClient, NodeError,
     failure::{Failure, Repeat},
     transport::{Clock, Transport},
 };
 
 /// The arrays of a zarrd server: their elements, whatever wrote them, without a Zarr library.
 ///
-/// What is read is a [`Selection`], best written with [`select!`](crate::select); or a [`ReadRequest`] of single points or of
+/// What is read or written is a [`Selection`], best written with [`select!`](crate::select); what is read may also be a [`ReadRequest`] of single points or of
 /// selections that are stacked. Elements come in C order with every word little-endian.
 ///
-/// A clone shares the connections, which are kept and used again. Nothing here changes anything, so all requests may be made
-/// again, and are, as told at [`Retries`](crate::Retries); an answer that breaks off is read anew, since a server cannot go on in
-/// the middle of one. Each answer shows the array as of one commit, two answers perhaps as of two.
+/// A clone shares the connections, which are kept and used again. Each answer shows the array as of one commit, two answers perhaps as of
+/// two; each write is one commit.
+///
+/// Readings are asked for again as told at [`Retries`](crate::Retries); an answer that breaks off is read anew, since a server cannot go on in
+/// the middle of one. So are writes of a region without a condition, unless their elements come as a stream: written twice, they are what they are.
+/// Appending, and what has a condition, is made again only where it is known not to have been done.
 ///
 /// Redirections are not followed, and no content coding is asked for.
 #[derive(Clone)]
@@ -124,6 +135,80 @@ impl ArrayClient {
         let (ask, transport, clock) = self.ask(path, what.into());
         let incoming = patiently(transport, clock, || ask.elements(transport, clock)).await?;
         Ok(incoming.into_stream())
+    }
+
+    /// Writes elements to all that `selection` has of an array: all of them become visible at once, or none. Repeated indices are refused.
+    ///
+    /// `condition` must hold of the [version](crate::FoundNode::version) of the node, which is another one whenever its metadata is; [`Precondition::none`]
+    /// always does.
+    pub async fn write(
+        &self,
+        path: &NodePath,
+        selection: Selection,
+        elements: impl Into<NewElements>,
+        condition: Precondition,
+    ) -> Result<WriteReport, ArrayError> {
+        let elements = elements.into();
+        self.check(path, &elements).await?;
+        let change = Change::region(path, &selection, self.dialect, condition);
+        change.run(&self.transport, elements.format, elements.content).await
+    }
+
+    /// Grows an array along a dimension (negative from the end) and writes elements there. Nobody sees the one without the other.
+    pub async fn append(
+        &self,
+        path: &NodePath,
+        dimension: i64,
+        elements: impl Into<NewElements>,
+        condition: Precondition,
+    ) -> Result<WriteReport, ArrayError> {
+        let elements = elements.into();
+        self.check(path, &elements).await?;
+        let change = Change::append(path, dimension, self.dialect, condition);
+        change.run(&self.transport, elements.format, elements.content).await
+    }
+
+    /// Gives an array another shape, as [`NodeClient::resize`] does.
+    pub async fn resize(
+        &self,
+        path: &NodePath,
+        shape: Vec<u64>,
+        condition: Precondition,
+    ) -> Result<Changed, NodeError> {
+        self.nodes().resize(path, shape, condition).await
+    }
+
+    /// Changes attributes of an array by a merge patch, as [`NodeClient::set_attributes`] does.
+    pub async fn set_attributes(
+        &self,
+        path: &NodePath,
+        attributes: Map<String, Value>,
+        condition: Precondition,
+    ) -> Result<Changed, NodeError> {
+        self.nodes().set_attributes(path, attributes, condition).await
+    }
+
+    /// The hierarchies that the arrays are in, over the same connections.
+    pub fn nodes(&self) -> NodeClient {
+        let nodes = NodeClient::from(Connection { transport: Arc::clone(&self.transport) });
+        match self.dialect {
+            Some(dialect) => nodes.of_dialect(dialect),
+            None => nodes,
+        }
+    }
+
+    /// Checks that elements are of the array's data type, since bytes of another one would be taken for it.
+    async fn check(&self, path: &NodePath, elements: &NewElements) -> Result<(), ArrayError> {
+        let Some(expected) = elements.data_type else { return Ok(()) };
+        // Nothing is selected, so nothing but metadata is looked at; only an array without dimensions has no such selection.
+        let described = match self.describe(path, select![0..0]).await {
+            Err(ArrayError::UnfitSelection { .. }) => self.describe(path, select![]).await?,
+            described => described?,
+        };
+        if described.data_type.as_deref() == Some(expected) {
+            return Ok(());
+        }
+        Err(ArrayError::DataType { expected, found: described.data_type })
     }
 
     /// Reads all elements.

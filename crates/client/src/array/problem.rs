@@ -2,17 +2,20 @@
 
 use meta::NodePath;
 use reqwest::StatusCode;
-use wire::problem::{Problem, ProblemType};
+use wire::{
+    etag,
+    problem::{Problem, ProblemType},
+};
 
 use super::ArrayError;
-use crate::{answer::Refusal, failure::Failure};
+use crate::{answer::Refusal, failure::Failure, problem::of_content};
 
-/// The failure that a refusal of a request for elements of the array at `path` stands for.
+/// The failure that a refusal of a request about elements of the array at `path` stands for.
 pub(super) fn into_failure(mut refusal: Refusal, path: &NodePath) -> Failure<ArrayError> {
     let (knowledge, retry_after) = (refusal.knowledge(), refusal.retry_after);
     let error = match refusal.problem.take() {
         Some(problem) => of_problem(&refusal, problem, path),
-        None => of_status(&refusal),
+        None => of_status(&refusal, path),
     };
     Failure { error, knowledge, retry_after }
 }
@@ -65,11 +68,40 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             Some(key) => ArrayError::Damaged { key: key.clone(), request: request() },
             None => remote(refusal, &problem),
         },
+        (ProblemType::PreconditionFailed, _) => {
+            ArrayError::PreconditionFailed { path: path(), current: members.current.as_deref().and_then(etag::parse) }
+        }
+        (ProblemType::UnfitBody, _) => {
+            ArrayError::UnfitElements { detail: detail(), expected: members.expected, found: members.found }
+        }
+        (ProblemType::InvalidElement, _) => match &members.element {
+            Some(element) => ArrayError::InvalidElement { element: element.clone(), detail: detail() },
+            None => invalid_elements(&problem),
+        },
+        (ProblemType::InvalidBody, _) => invalid_elements(&problem),
+        (ProblemType::ShapeChanged, _) => ArrayError::ShapeChanged { path: path() },
+        (ProblemType::InvalidPatch, _) => ArrayError::Unchangeable { path: path(), detail: detail() },
+        (ProblemType::UnencodableChunk, _) => match (&members.key, &members.codec) {
+            (Some(key), Some(codec)) => {
+                ArrayError::UnencodableChunk { key: key.clone(), codec: codec.clone(), detail: detail() }
+            }
+            _ => remote(refusal, &problem),
+        },
+        (ProblemType::TooManyChanges, Some(limit)) => match members.changes {
+            Some(changes) => ArrayError::TooManyChanges { changes, limit },
+            None => remote(refusal, &problem),
+        },
+        (ProblemType::ValueTooLarge, Some(limit)) => ArrayError::RequestTooLarge { limit },
+        (ProblemType::LengthMismatch | ProblemType::BodyAborted | ProblemType::BodyTimeout, _) => {
+            ArrayError::Content(of_content(&problem))
+        }
+        (ProblemType::StoreReadOnly, _) => ArrayError::ReadOnly,
+        (ProblemType::OutOfSpace, _) => ArrayError::OutOfSpace,
         (ProblemType::Busy | ProblemType::Stopping, _) => ArrayError::Busy { retry_after: refusal.retry_after },
         (ProblemType::ForbiddenHost | ProblemType::ForbiddenOrigin | ProblemType::ReadOnlyAccess, _) => {
             ArrayError::Forbidden { detail: detail() }
         }
-        // This client does not make such requests, or they are about keys and changes.
+        // This client does not make such requests, or they are about keys and structure.
         (
             ProblemType::InvalidKey
             | ProblemType::InvalidPath
@@ -81,43 +113,36 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             | ProblemType::UnknownListing
             | ProblemType::InvalidCursor
             | ProblemType::ConfirmationNeeded
-            | ProblemType::LengthMismatch
             | ProblemType::DigestMismatch
-            | ProblemType::BodyAborted
             | ProblemType::MissingHost
             | ProblemType::NotFound
             | ProblemType::NoSuchKey
             | ProblemType::MethodNotAllowed
             | ProblemType::NotAcceptable
-            | ProblemType::BodyTimeout
-            | ProblemType::PreconditionFailed
             | ProblemType::ValueTooLarge
             | ProblemType::TooManyChunks
             | ProblemType::BodyTooLarge
             | ProblemType::UnsupportedMediaType
             | ProblemType::EncodedBody
             | ProblemType::RangeNotSatisfiable
-            | ProblemType::StoreReadOnly
-            | ProblemType::OutOfSpace
             | ProblemType::InvalidZom
             | ProblemType::InvalidNodeName
-            | ProblemType::InvalidPatch
-            | ProblemType::InvalidBody
-            | ProblemType::UnfitBody
-            | ProblemType::InvalidElement
             | ProblemType::NodeDiffers
             | ProblemType::BelowArray
             | ProblemType::OtherDialect
-            | ProblemType::ShapeChanged
             | ProblemType::TooManyNodes
             | ProblemType::TooManyChanges
             | ProblemType::Lossy
             | ProblemType::Inconvertible
-            | ProblemType::UnencodableChunk
             | ProblemType::Internal,
             _,
         ) => remote(refusal, &problem),
     }
+}
+
+fn invalid_elements(problem: &Problem) -> ArrayError {
+    let (pointer, position) = (problem.members.pointer.clone(), problem.members.position);
+    ArrayError::InvalidElements { detail: problem.said().to_owned(), pointer, position }
 }
 
 fn unfit(problem: &Problem) -> ArrayError {
@@ -125,12 +150,13 @@ fn unfit(problem: &Problem) -> ArrayError {
 }
 
 /// The answer of a server that has other types, or of something that stands before it.
-fn of_status(refusal: &Refusal) -> ArrayError {
+fn of_status(refusal: &Refusal, path: &NodePath) -> ArrayError {
     let status = refusal.status;
     match status {
         _ if status.is_success() || status == StatusCode::NOT_MODIFIED => {
             ArrayError::Protocol { detail: format!("the status {status} is no answer to this request") }
         }
+        StatusCode::PRECONDITION_FAILED => ArrayError::PreconditionFailed { path: path.clone(), current: None },
         StatusCode::UNAUTHORIZED => ArrayError::Unauthorized,
         StatusCode::FORBIDDEN => ArrayError::Forbidden { detail: "it gave no reason".into() },
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
@@ -150,6 +176,7 @@ mod tests {
     use std::time::Duration;
 
     use meta::select;
+    use store::{StoreError, UploadError, Version};
     use wire::problem::Members;
 
     use super::*;
@@ -181,6 +208,13 @@ mod tests {
             smaller: Some("0:2,...".into()),
             codec: Some("zstd".into()),
             unsupported: Some("the codec x".into()),
+            expected: Some(16),
+            found: Some(12),
+            element: Some(vec![0, 2]),
+            changes: Some(9),
+            announced: Some(5),
+            received: Some(4),
+            current: Some(etag::text(Version::from_u128(5))),
             ..Members::default()
         };
         refused(Problem::new(kind).with_detail("why").with_members(members))
@@ -220,6 +254,39 @@ mod tests {
                     (key.as_str(), codec.as_str(), request.as_str()) == ("a/c/0", "zstd", "r")
                 }
                 (ArrayError::Damaged { key, request }, ProblemType::DamagedValue) => key == "a/c/0" && request == "r",
+                (ArrayError::PreconditionFailed { path, current }, ProblemType::PreconditionFailed) => {
+                    *path == named && *current == Some(Version::from_u128(5))
+                }
+                (ArrayError::UnfitElements { expected, found, .. }, ProblemType::UnfitBody) => {
+                    (*expected, *found) == (Some(16), Some(12))
+                }
+                (ArrayError::InvalidElement { element, detail }, ProblemType::InvalidElement) => {
+                    *element == [0, 2] && detail == "why"
+                }
+                (ArrayError::InvalidElements { pointer, position, .. }, ProblemType::InvalidBody) => {
+                    pointer.as_deref() == Some("/select/1") && *position == Some(3)
+                }
+                (ArrayError::ShapeChanged { path }, ProblemType::ShapeChanged) => *path == named,
+                (ArrayError::Unchangeable { path, detail }, ProblemType::InvalidPatch) => {
+                    *path == named && detail == "why"
+                }
+                (ArrayError::UnencodableChunk { key, codec, .. }, ProblemType::UnencodableChunk) => {
+                    key == "a/c/0" && codec == "zstd"
+                }
+                (ArrayError::TooManyChanges { changes, limit }, ProblemType::TooManyChanges) => {
+                    (*changes, *limit) == (9, 7)
+                }
+                (ArrayError::RequestTooLarge { limit }, ProblemType::ValueTooLarge) => *limit == 7,
+                (ArrayError::Content(StoreError::Upload(error)), kind) => match kind {
+                    ProblemType::LengthMismatch => {
+                        matches!(error, UploadError::Length { announced: 5, received: 4 })
+                    }
+                    ProblemType::BodyAborted => matches!(error, UploadError::Aborted(_)),
+                    ProblemType::BodyTimeout => matches!(error, UploadError::TimedOut),
+                    _ => false,
+                },
+                (ArrayError::ReadOnly, ProblemType::StoreReadOnly) => true,
+                (ArrayError::OutOfSpace, ProblemType::OutOfSpace) => true,
                 (ArrayError::Busy { retry_after }, ProblemType::Busy | ProblemType::Stopping) => {
                     *retry_after == Some(Duration::from_secs(9))
                 }
@@ -241,10 +308,13 @@ mod tests {
     fn is_about_elements(kind: ProblemType) -> bool {
         use ProblemType as P;
         let theirs = [P::NoSuchNode, P::NotAnArray, P::UnsupportedNode, P::InvalidMetadata, P::InvalidSelection];
-        let sizes = [P::SelectionTooLarge, P::TooManyChunks, P::ChunkTooLarge, P::BodyTooLarge];
+        let sizes = [P::SelectionTooLarge, P::TooManyChunks, P::ChunkTooLarge, P::BodyTooLarge, P::ValueTooLarge];
         let others =
             [P::UnfitSelection, P::IndexOutOfBounds, P::UndecodableChunk, P::DamagedValue, P::FormatCannotHold];
-        [&theirs[..], &sizes, &others].concat().contains(&kind)
+        let written = [P::UnfitBody, P::InvalidElement, P::InvalidBody, P::ShapeChanged, P::InvalidPatch];
+        let refused = [P::UnencodableChunk, P::TooManyChanges, P::PreconditionFailed, P::StoreReadOnly, P::OutOfSpace];
+        let bodies = [P::LengthMismatch, P::BodyAborted, P::BodyTimeout];
+        [&theirs[..], &sizes, &others, &written, &refused, &bodies].concat().contains(&kind)
     }
 
     #[test]
@@ -254,6 +324,8 @@ mod tests {
             ProblemType::BodyTooLarge,
             ProblemType::UndecodableChunk,
             ProblemType::DamagedValue,
+            ProblemType::UnencodableChunk,
+            ProblemType::TooManyChanges,
         ] {
             let Failure { error, .. } = refused(Problem::new(kind));
             let title = kind.title();
@@ -261,6 +333,8 @@ mod tests {
         }
         let Failure { error, .. } = refused(Problem::new(ProblemType::IndexOutOfBounds));
         assert!(matches!(error, ArrayError::UnfitSelection { dimension: None, .. }), "{error:?}");
+        let Failure { error, .. } = refused(Problem::new(ProblemType::InvalidElement));
+        assert!(matches!(error, ArrayError::InvalidElements { pointer: None, .. }), "{error:?}");
         for kind in [ProblemType::NoSuchNode, ProblemType::NotAnArray] {
             let Failure { error, .. } = refused(Problem::new(kind));
             let (ArrayError::NoSuchNode { path } | ArrayError::NotAnArray { path }) = error else {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use meta::{
     Dialect, NodePath,
     convert::Loss,
-    zom::{Difference, Violation, ZomError},
+    zom::{Difference, Violation},
 };
 use store::Version;
 
@@ -175,9 +175,6 @@ pub enum NodeError {
         /// What it said; empty where it said nothing.
         detail: String,
     },
-    /// The server told a ZOM that is none.
-    #[error("the server told a structure that cannot be understood")]
-    Answer(#[source] ZomError),
     /// The server answered what its contract does not allow.
     #[error("the server gave an answer that cannot be understood: {detail}")]
     Protocol {

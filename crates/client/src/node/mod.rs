@@ -4,6 +4,7 @@ mod error;
 mod found;
 mod problem;
 mod request;
+mod told;
 
 use std::{fmt, sync::Arc};
 
@@ -12,14 +13,17 @@ use meta::{
     zom::{self, Zom},
 };
 use serde_json::{Map, Value};
-use store::{Precondition, Version};
+use store::Precondition;
 use wire::query::{Depth, NodePostQuery, With};
 
+use self::request::Asked;
 pub use self::{
     error::NodeError,
-    found::{Changed, Child, Comparison, Conversion, ConversionReport, Declaration, Declared, Effect, Flat, FoundNode, Kind, Patch},
+    found::{
+        Changed, Child, Comparison, Conversion, ConversionReport, Declaration, Declared, Effect, Flat, FoundNode, Kind,
+        Patch,
+    },
 };
-use self::request::Asked;
 use crate::{
     BaseUrl, BuildError, ClientBuilder, Connection,
     failure::{Failure, Repeat},
@@ -70,12 +74,7 @@ impl NodeClient {
     }
 
     /// The same by the model of `version`, whatever dialect it is stored in. What that does not say is [told](FoundNode::losses).
-    pub async fn node_as(
-        &self,
-        path: &NodePath,
-        depth: Depth,
-        version: zom::Version,
-    ) -> Result<FoundNode, NodeError> {
+    pub async fn node_as(&self, path: &NodePath, depth: Depth, version: zom::Version) -> Result<FoundNode, NodeError> {
         self.look(path, depth, Some(version)).await
     }
 
@@ -108,12 +107,7 @@ impl NodeClient {
     ///
     /// Fails with [`NodeError::Differs`] where there is another one, unless it is to be
     /// [replaced](Declaration::existing).
-    pub async fn declare(
-        &self,
-        path: &NodePath,
-        zom: &Zom,
-        declaration: &Declaration,
-    ) -> Result<Declared, NodeError> {
+    pub async fn declare(&self, path: &NodePath, zom: &Zom, declaration: &Declaration) -> Result<Declared, NodeError> {
         let (asked, body) = (self.asked(path), request::json(&zom.to_json()));
         let (asked, body) = (&asked, &body);
         self.patiently(declaration.repeat(), |clock| {
@@ -130,12 +124,7 @@ impl NodeClient {
     }
 
     /// Changes what is said of a node.
-    pub async fn patch(
-        &self,
-        path: &NodePath,
-        patch: &Patch,
-        condition: Precondition,
-    ) -> Result<Changed, NodeError> {
+    pub async fn patch(&self, path: &NodePath, patch: &Patch, condition: Precondition) -> Result<Changed, NodeError> {
         let (asked, body) = (self.asked(path), request::json(&patch.to_json()));
         let (asked, body, condition) = (&asked, &body, &condition);
         self.patiently(patch.repeat(condition), |clock| {
@@ -185,12 +174,7 @@ impl NodeClient {
         self.patiently(Repeat::IfNotDone, |clock| asked.convert(&self.transport, query, clock.patient())).await
     }
 
-    async fn look(
-        &self,
-        path: &NodePath,
-        depth: Depth,
-        mapped: Option<zom::Version>,
-    ) -> Result<FoundNode, NodeError> {
+    async fn look(&self, path: &NodePath, depth: Depth, mapped: Option<zom::Version>) -> Result<FoundNode, NodeError> {
         let asked = self.asked(path);
         let query = wire::query::NodeQuery { depth, mapped, with: With::Origin, ..asked.query() };
         let (asked, query) = (&asked, &query);

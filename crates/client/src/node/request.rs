@@ -1,12 +1,7 @@
 //! Requests for nodes.
 
 use bytes::Bytes;
-use meta::{
-    Dialect, NodePath,
-    convert::Loss,
-    extensions::Link,
-    zom::Zom,
-};
+use meta::{Dialect, NodePath, convert::Loss, extensions::Link};
 use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, ETAG},
@@ -21,7 +16,9 @@ use wire::{
     routes,
 };
 
-use super::{Changed, Comparison, ConversionReport, Declaration, Declared, Effect, Flat, FoundNode, NodeError, problem};
+use super::{
+    Changed, Comparison, ConversionReport, Declaration, Declared, Effect, Flat, FoundNode, NodeError, problem, told,
+};
 use crate::{
     answer::Answer,
     failure::{Failure, Fault},
@@ -49,16 +46,20 @@ impl Asked {
     pub(super) async fn look(&self, transport: &Transport, query: &NodeQuery, clock: Clock) -> Tried<FoundNode> {
         let answer = self.got(transport, Method::GET, query, clock).await?;
         let version = version(&answer);
-        let told: WithOrigin = answer.json(MAX_ANSWER).await?;
+        let origin: WithOrigin = answer.json(MAX_ANSWER).await?;
         Ok(FoundNode {
-            path: path(&told.path)?,
-            dialect: told.dialect,
-            implicit: told.implicit,
+            path: path(&origin.path)?,
+            dialect: origin.dialect,
+            implicit: origin.implicit,
             version,
-            zom: zom(&json(&told.node))?,
-            other: told.other.iter().map(|other| Ok((path(&other.path)?, other.dialect))).collect::<Result<_, Fault>>()?,
-            losses: losses(told.losses)?,
-            links: told.links.into_iter().map(link).collect(),
+            zom: told::zom(origin.node)?,
+            other: origin
+                .other
+                .iter()
+                .map(|other| Ok((path(&other.path)?, other.dialect)))
+                .collect::<Result<_, Fault>>()?,
+            losses: losses(origin.losses)?,
+            links: origin.links.into_iter().map(link).collect(),
         })
     }
 
@@ -103,7 +104,8 @@ impl Asked {
 
     pub(super) async fn validate(&self, transport: &Transport, body: Bytes, clock: Clock) -> Tried<Comparison> {
         let query = NodePostQuery::Validate { dialect: self.dialect };
-        let request = transport.request(Method::POST, &self.target(&query.render())).header(CONTENT_TYPE, headers::JSON);
+        let request =
+            transport.request(Method::POST, &self.target(&query.render())).header(CONTENT_TYPE, headers::JSON);
         let answer = self.done(transport, request.body(body), clock).await?;
         let ValidateReport { equal, differences, truncated } = answer.json(MAX_ANSWER).await?;
         Ok(Comparison { equal, differences: differences.into_iter().map(Into::into).collect(), truncated })
@@ -170,11 +172,7 @@ pub(super) fn json(value: &Value) -> Bytes {
 
 async fn changed(answer: Answer) -> Tried<Changed> {
     let (dialect, version) = (dialect(&answer)?, version(&answer));
-    Ok(Changed { dialect, version, zom: zom(&answer.bytes(MAX_ANSWER).await?)? })
-}
-
-fn zom(json: &[u8]) -> Tried<Zom> {
-    Zom::parse(json).map_err(|error| Failure::answered(NodeError::Answer(error)))
+    Ok(Changed { dialect, version, zom: told::zom(answer.json(MAX_ANSWER).await?)? })
 }
 
 fn version(answer: &Answer) -> Option<Version> {
@@ -190,7 +188,7 @@ fn path(text: &str) -> Result<NodePath, Fault> {
     NodePath::parse(text).map_err(|error| Fault::protocol(format!("{text:?} is not the path of a node: {error}")))
 }
 
-pub(super) fn losses(told: Vec<node::Loss>) -> Result<Vec<(NodePath, Loss)>, Fault> {
+fn losses(told: Vec<node::Loss>) -> Result<Vec<(NodePath, Loss)>, Fault> {
     told.into_iter().map(|node::Loss { path: at, pointer, what }| Ok((path(&at)?, Loss { pointer, what }))).collect()
 }
 
