@@ -20,7 +20,7 @@ pub use codecs::{
     bytes::Swap,
     sharding::{ShardIndex, Sharding},
 };
-pub use elements::{Elements, VariableBuilder, VariableElements};
+pub use elements::{Elements, OverBudget, VariableBuilder, VariableElements};
 pub use error::{ChainError, CodecError};
 pub use representation::Representation;
 pub use traits::{ArrayToArray, ArrayToBytes, BytesToBytes, EncodedLen, Input, Plugin, Resolved, Serialized};

@@ -3,6 +3,7 @@
 mod answer;
 mod blocks;
 mod format;
+mod incoming;
 mod write;
 
 pub(crate) use write::{append, put};

@@ -28,7 +28,8 @@ pub enum Parsed {
 }
 
 /// More elements came than there is room for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the elements take too much room")]
 pub struct Full;
 
 /// Why JSON is not the elements that are wanted.
@@ -70,8 +71,8 @@ pub enum JsonError {
         at: Vec<u64>,
     },
     /// There was no room for all elements.
-    #[error("the elements take too much room")]
-    Full,
+    #[error(transparent)]
+    Full(Full),
 }
 
 /// Shows indices, of which there may be none.
@@ -176,7 +177,7 @@ impl State<'_> {
             let at = self.at.clone();
             return Err(self.fail(JsonError::Element { at, source }));
         }
-        (self.take)(&self.element).map_err(|Full| self.fail(JsonError::Full))
+        (self.take)(&self.element).map_err(|full| self.fail(JsonError::Full(full)))
     }
 }
 

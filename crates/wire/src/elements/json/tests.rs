@@ -157,7 +157,7 @@ fn what_is_hostile() {
         if left == 0 { Err(Full) } else { Ok(()) }
     };
     let full = parse(b"[1,2,3,4]", &data_type("int8"), &Extents::exactly(&[4]), &mut take);
-    assert!(matches!(full, Err(JsonError::Full)));
+    assert!(matches!(full, Err(JsonError::Full(Full))));
 }
 
 fn shaped(shape: &[u64], elements: &[i16]) -> Value {

@@ -1,0 +1,77 @@
+//! Raw bytes: elements of a fixed size as they are in memory; of variable length their number as a `u32`, then of each its length as a `u32` and its
+//! bytes, all numbers little-endian.
+
+use ::array::Incoming;
+use bytes::{Buf, BytesMut};
+use codec::{Swap, VariableElements};
+
+use super::{
+    Arrived, Bounds, IncomingError, Wanted,
+    fixed::Passage,
+    variable::{Collector, steps},
+    whole::{Whole, made},
+};
+use crate::body::ElementsBody;
+
+/// The size of a length.
+const LENGTH: usize = size_of::<u32>();
+
+/// Elements of a fixed size.
+pub(super) fn fixed(body: ElementsBody, wanted: &Wanted) -> Result<Arrived, IncomingError> {
+    let step = wanted.byte_len().unwrap_or(0);
+    let (expected, count) = match (wanted.extents.is_open(), body.size) {
+        (false, Some(found)) if found != step => return Err(IncomingError::Length { expected: step, found }),
+        (false, _) => (Some(step), None),
+        // Nothing says how many steps there are of what has no bytes.
+        (true, Some(found)) if found.checked_rem(step).unwrap_or(found) != 0 => {
+            return Err(IncomingError::Steps { step, found });
+        }
+        (true, found) => match step {
+            0 => (Some(0), Some(0)),
+            _ => (found, found.and_then(|found| found.checked_div(step))),
+        },
+    };
+    let passage = Passage {
+        expected,
+        extents: wanted.extents.dimensions().to_vec(),
+        data_type: wanted.data_type.clone(),
+        size: wanted.data_type.fixed_size().unwrap_or(0),
+        swap: Swap::Nothing,
+    };
+    Ok(Arrived { elements: Incoming::Fixed(passage.through(body.stream)), count, room: None })
+}
+
+/// Elements of variable length.
+pub(super) async fn variable(
+    bounds: &Bounds<'_>,
+    body: ElementsBody,
+    wanted: Wanted,
+) -> Result<Arrived, IncomingError> {
+    // Where each element ends takes twice the room of its length, and vectors that grow take as much again.
+    let needed = |size: u64| size.saturating_mul(5);
+    let Whole { bytes, room } = bounds.whole(BytesMut::new(), body.stream, body.size, needed).await?;
+    let limit = bounds.text;
+    let (elements, count) = made(bytes.len() as u64, move || parsed(&bytes, &wanted, limit)).await?;
+    Ok(Arrived { elements: Incoming::Variable(elements), count, room })
+}
+
+fn parsed(body: &[u8], wanted: &Wanted, limit: u64) -> Result<(VariableElements, Option<u64>), IncomingError> {
+    let wrong = || IncomingError::Lengths { size: body.len() as u64 };
+    let mut bytes = body;
+    let found = bytes.try_get_u32_le().map_err(|_| wrong())?;
+    let count = steps(wanted, u64::from(found))?;
+    // Each has at least its length.
+    if found as usize > bytes.len() / LENGTH {
+        return Err(wrong());
+    }
+    let extents = wanted.extents.dimensions();
+    // Of each element, what is kept beside its bytes may be more than its length.
+    let mut elements = Collector::new(&wanted.data_type, limit.saturating_mul(2));
+    for _ in 0..found {
+        let len = bytes.try_get_u32_le().map_err(|_| wrong())?;
+        let (element, rest) = bytes.split_at_checked(len as usize).ok_or_else(wrong)?;
+        elements.push(element, extents)?;
+        bytes = rest;
+    }
+    if bytes.is_empty() { Ok((elements.finish(), count)) } else { Err(wrong()) }
+}

@@ -1,0 +1,60 @@
+//! Bodies that are read whole.
+
+use bytes::{Bytes, BytesMut};
+use futures::TryStreamExt;
+use store::ByteStream;
+
+use super::{Bounds, IncomingError};
+use crate::{blocking::blocking, room::Room};
+
+/// Bodies up to this size, and what is made of them, are taken without asking whether there is memory, and parsed where they are.
+pub(super) const SMALL: u64 = 64 << 10;
+
+/// A body, and the memory that it and its elements may take.
+pub(super) struct Whole {
+    pub(super) bytes: Bytes,
+    pub(super) room: Option<Room>,
+}
+
+impl Bounds<'_> {
+    /// Reads what is left of a body, of which `begun` came already and `size` is all, where that is known. `needed` says how much memory a body of a size takes.
+    pub(super) async fn whole(
+        &self,
+        begun: BytesMut,
+        mut stream: ByteStream,
+        size: Option<u64>,
+        needed: impl Fn(u64) -> u64,
+    ) -> Result<Whole, IncomingError> {
+        let most = size.unwrap_or(self.text);
+        let (mut bytes, mut room) = (begun, None);
+        loop {
+            let len = bytes.len() as u64;
+            if len.max(size.unwrap_or(0)) > self.text {
+                return Err(IncomingError::TooLarge { limit: self.text });
+            }
+            if room.is_none() && len > SMALL {
+                room = Some(self.rooms.take(needed(most)).await.map_err(IncomingError::Refused)?);
+            }
+            match stream.try_next().await? {
+                Some(piece) => bytes.extend_from_slice(&piece),
+                None => break,
+            }
+        }
+        let needed = needed(bytes.len() as u64);
+        if room.is_none() && needed > SMALL.saturating_mul(16) {
+            room = Some(self.rooms.take(needed).await.map_err(IncomingError::Refused)?);
+        }
+        Ok(Whole { bytes: bytes.freeze(), room })
+    }
+}
+
+/// Makes something of bytes of this length: where they are, or where they do not keep other requests waiting.
+pub(super) async fn made<T: Send + 'static>(
+    len: u64,
+    make: impl FnOnce() -> Result<T, IncomingError> + Send + 'static,
+) -> Result<T, IncomingError> {
+    if len <= SMALL {
+        return make();
+    }
+    blocking(make).await.map_err(IncomingError::Refused)?
+}
