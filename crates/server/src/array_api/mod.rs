@@ -6,6 +6,7 @@ mod format;
 mod incoming;
 mod write;
 
+pub(crate) use incoming::IncomingError;
 pub(crate) use write::{append, put};
 
 use ::array::Reading;

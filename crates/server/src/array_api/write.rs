@@ -1,6 +1,6 @@
 //! Elements on their way in.
 
-use ::array::{Incoming, WriteReport};
+use ::array::WriteReport;
 use axum::{
     Json,
     extract::State,
@@ -9,12 +9,15 @@ use axum::{
 use http::{HeaderMap, header::ETAG};
 use meta::selection::Selection;
 use wire::{
-    array, etag,
+    array,
+    elements::Extents,
+    etag,
     headers::SHAPE,
     node::WriteAnswer,
     query::{AppendQuery, WriteQuery},
 };
 
+use super::incoming::{Arrived, Wanted, arrive};
 use crate::{
     body::ElementsBody,
     extract::{AtArray, Query, WriteConditions},
@@ -32,7 +35,10 @@ pub(crate) async fn put(
 ) -> Result<Response, Refusal> {
     let selection = Selection::parse(query.select.as_deref().unwrap_or_default())?;
     let region = app.arrays().write(&path, query.dialect, &selection, conditions.precondition).await?;
-    let report = region.run(Incoming::Fixed(body.stream)).await?;
+    let wanted = Wanted::new(region.model(), Extents::exactly(region.shape()));
+    let Arrived { elements, room, .. } = arrive(&app, body, wanted).await?;
+    let report = region.run(elements).await?;
+    drop(room);
     Ok(written(report))
 }
 
@@ -45,7 +51,10 @@ pub(crate) async fn append(
     body: ElementsBody,
 ) -> Result<Response, Refusal> {
     let append = app.arrays().append(&path, query.dialect, query.dimension, conditions.precondition).await?;
-    let report = append.run(None, Incoming::Fixed(body.stream)).await?;
+    let wanted = Wanted::new(append.model(), Extents::open(&append.model().view_shape(), append.dimension()));
+    let Arrived { elements, count, room } = arrive(&app, body, wanted).await?;
+    let report = append.run(count, elements).await?;
+    drop(room);
     Ok(written(report))
 }
 

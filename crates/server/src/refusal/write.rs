@@ -9,6 +9,7 @@ use wire::{
 };
 
 use super::{Refusal, at};
+use crate::array_api::IncomingError;
 
 impl From<WriteError> for Refusal {
     fn from(error: WriteError) -> Self {
@@ -19,7 +20,9 @@ impl From<WriteError> for Refusal {
             WriteError::Store(StoreError::Upload(UploadError::TooLarge { limit })) => {
                 return Self::body_too_large(limit);
             }
-            WriteError::Store(error) => return error.into(),
+            WriteError::Store(error) => {
+                return IncomingError::within(error).map_or_else(Self::from, Self::from);
+            }
             WriteError::Length { expected, found } | WriteError::Count { expected, found } => {
                 (ProblemType::UnfitBody, unfit(expected, found))
             }

@@ -43,7 +43,7 @@ fn parsed(text: &[u8], wanted: &Wanted, limit: u64) -> Result<(Incoming, Option<
             Parsed::Nested { shape } => (Incoming::Fixed(here(elements)), wanted.count(&shape)),
         });
     }
-    let mut elements = Collector::new(data_type, limit.saturating_mul(2));
+    let mut elements = Collector::new(data_type, limit);
     let mut take = |element: &[u8]| elements.push(element, &[]).map_err(|_| Full);
     let parsed = parse(text, data_type, extents, &mut take).map_err(|error| too_large(error, limit))?;
     Ok(match parsed {

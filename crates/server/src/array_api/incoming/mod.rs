@@ -20,7 +20,7 @@ pub(crate) use error::IncomingError;
 use ::array::Incoming;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use meta::data_type::DataType;
+use meta::{ArrayModel, data_type::DataType};
 use store::ByteStream;
 use wire::{array::Format, elements::Extents};
 
@@ -37,9 +37,9 @@ const FORMS: [Format; 3] = [Format::Raw, Format::Npy, Format::Json];
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     /// Their type.
-    pub(crate) data_type: DataType,
+    data_type: DataType,
     /// Their shape; where they are appended, open along the dimension that grows.
-    pub(crate) extents: Extents,
+    extents: Extents,
 }
 
 /// Elements that came, or are coming.
@@ -90,6 +90,11 @@ fn here(elements: impl Into<Bytes>) -> ByteStream {
 }
 
 impl Wanted {
+    /// Elements of an array.
+    pub(crate) fn new(model: &ArrayModel, extents: Extents) -> Self {
+        Self { data_type: model.data_type.clone(), extents }
+    }
+
     /// The size of all elements in bytes, of an open shape for each step along its dimension, if they are of a fixed one. What no `u64` counts is the largest.
     fn byte_len(&self) -> Option<u64> {
         let size = self.data_type.fixed_size()? as u64;

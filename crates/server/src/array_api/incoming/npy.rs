@@ -70,7 +70,9 @@ pub(super) async fn arrive(
     if bytes.len() as u64 != expected {
         return Err(IncomingError::Length { expected, found: bytes.len() as u64 });
     }
-    let elements = made(expected, move || {
+    // Elements of no size take their time, too.
+    let work = expected.max(byte_len(&head.shape, 1));
+    let elements = made(work, move || {
         let bytes = if is_transposed { transposed(&bytes, size, &head.shape).into() } else { bytes };
         Ok(match conversion {
             Conversion::Fixed => Incoming::Fixed(passage.through(here(bytes))),
@@ -129,7 +131,7 @@ impl Passage {
     /// Elements of variable length, of what pads them to one.
     fn variable(&self, conversion: Conversion, bytes: Bytes, limit: u64) -> Result<VariableElements, IncomingError> {
         let bytes = self.swap.apply(bytes);
-        let mut elements = Collector::new(&self.data_type, limit.saturating_mul(2));
+        let mut elements = Collector::new(&self.data_type, limit);
         let count = self.extents.iter().flatten().fold(1_u64, |count, extent| count.saturating_mul(*extent));
         let mut push = |number: u64, element: &[u8]| match conversion {
             Conversion::Texts => {

@@ -65,8 +65,7 @@ fn parsed(body: &[u8], wanted: &Wanted, limit: u64) -> Result<(VariableElements,
         return Err(wrong());
     }
     let extents = wanted.extents.dimensions();
-    // Of each element, what is kept beside its bytes may be more than its length.
-    let mut elements = Collector::new(&wanted.data_type, limit.saturating_mul(2));
+    let mut elements = Collector::new(&wanted.data_type, limit);
     for _ in 0..found {
         let len = bytes.try_get_u32_le().map_err(|_| wrong())?;
         let (element, rest) = bytes.split_at_checked(len as usize).ok_or_else(wrong)?;

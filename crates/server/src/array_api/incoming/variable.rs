@@ -14,9 +14,9 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Takes elements of up to `limit` bytes of memory.
+    /// Takes elements of up to `limit` bytes, and as much again for where each ends.
     pub(super) fn new(data_type: &DataType, limit: u64) -> Self {
-        Self { data_type: data_type.clone(), builder: VariableBuilder::new(limit), limit, count: 0 }
+        Self { data_type: data_type.clone(), builder: VariableBuilder::new(limit.saturating_mul(2)), limit, count: 0 }
     }
 
     pub(super) fn push(&mut self, element: &[u8], extents: &[Option<u64>]) -> Result<(), IncomingError> {
