@@ -43,10 +43,34 @@ impl ChunkKeyEncoding {
         }
     }
 
+    /// The indices of the chunk that a key is of, for an array of `rank` dimensions: what [`key`](Self::key), or
+    /// [`fallback_key`](Self::fallback_key), makes the key of. `None` for what is no chunk's key.
+    pub fn parse(self, key: &str, rank: usize) -> Option<Vec<u64>> {
+        if rank == 0 {
+            let is_key = key == self.key(&[]) || Some(key) == self.fallback_key(&[]);
+            return is_key.then(Vec::new);
+        }
+        let separator = self.separator.as_str();
+        let indices = match self.form {
+            ChunkKeyForm::Default => key.strip_prefix('c')?.strip_prefix(separator)?,
+            ChunkKeyForm::Draft => key.strip_prefix('c')?,
+            ChunkKeyForm::V2 => key,
+        };
+        // One more than there may be is enough to see that there are too many.
+        let chunk: Vec<u64> = indices.split(separator).take(rank + 1).map(index).collect::<Option<_>>()?;
+        (chunk.len() == rank).then_some(chunk)
+    }
+
     /// Another key under which some writers put the chunk; looked at where the first has no value.
     pub fn fallback_key(self, chunk: &[u64]) -> Option<&'static str> {
         (self.form == ChunkKeyForm::Draft && chunk.is_empty()).then_some("c0")
     }
+}
+
+/// An index as it is written: without a sign, or zeros that say nothing.
+fn index(text: &str) -> Option<u64> {
+    let canonical = text == "0" || !text.starts_with('0');
+    (canonical && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
 }
 
 impl Separator {
@@ -75,6 +99,30 @@ mod tests {
         for (form, zero_d) in [(ChunkKeyForm::Default, "c"), (ChunkKeyForm::V2, "0"), (ChunkKeyForm::Draft, "c")] {
             assert_eq!(key(form, Separator::Slash, &[]), zero_d);
         }
+    }
+
+    #[test]
+    fn keys_are_read_again() {
+        for form in [ChunkKeyForm::Default, ChunkKeyForm::V2, ChunkKeyForm::Draft] {
+            for separator in [Separator::Slash, Separator::Dot] {
+                let encoding = ChunkKeyEncoding { form, separator };
+                for chunk in [&[][..], &[0], &[7, 0], &[1, 23, u64::MAX]] {
+                    assert_eq!(
+                        encoding.parse(&encoding.key(chunk), chunk.len()).as_deref(),
+                        Some(chunk),
+                        "{encoding:?}"
+                    );
+                    assert_eq!(encoding.parse(&encoding.key(chunk), chunk.len() + 1), None, "{encoding:?}");
+                }
+                for no_key in
+                    ["", "c", "c/", "1/", "/1", "c01", "01", "+1", "c/+1", "18446744073709551616", "zarr.json"]
+                {
+                    assert_eq!(encoding.parse(no_key, 1), None, "{no_key} {encoding:?}");
+                }
+            }
+        }
+        let draft = ChunkKeyEncoding { form: ChunkKeyForm::Draft, separator: Separator::Slash };
+        assert_eq!(draft.parse("c0", 0), Some(vec![]));
     }
 
     #[test]

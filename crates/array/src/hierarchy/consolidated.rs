@@ -33,18 +33,20 @@ pub(super) struct Told {
     pub(super) node: Option<Map<String, Value>>,
 }
 
-/// Adds to a commit what the consolidated metadata of `top` and of the groups above it has to say of changed nodes, all of which are at `top` or below. Only what is there is kept true.
+/// Adds to a commit what consolidated metadata has to say of changed nodes: that of `top`, of the groups above it, and of these `groups` below. Only what is there is kept true.
 pub(super) async fn keep_true(
     shared: &Shared,
     edits: &mut Edits,
     top: &NodePath,
+    groups: &[NodePath],
     told: &[Told],
 ) -> Result<(), NodeError> {
     if told.is_empty() {
         return Ok(());
     }
     let mut copies: Vec<(NodePath, Dialect, Key)> = Vec::new();
-    for group in once(top.clone()).chain(top.ancestors()) {
+    let groups = groups.iter().filter(|group| *group != top).cloned();
+    for group in once(top.clone()).chain(top.ancestors()).chain(groups) {
         let Ok(prefix) = prefix(&group) else { continue };
         for (dialect, name) in [(Dialect::V2, ".zmetadata"), (Dialect::V3, "zarr.json")] {
             if told.iter().any(|told| told.dialect == dialect)

@@ -80,7 +80,7 @@ pub(super) async fn edits_of_array(
         edits.saw_all(&twin.documents);
         edit_array(&mut edits, &mut told, path, twin.array.model(), &twin.own, changes)?;
     }
-    keep_true(shared, &mut edits, path, &told).await?;
+    keep_true(shared, &mut edits, path, &[], &told).await?;
     Ok(edits)
 }
 

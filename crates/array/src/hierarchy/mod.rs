@@ -1,9 +1,17 @@
 //! Hierarchies: what nodes there are, and changing that.
 
 mod consolidated;
+mod convert;
+mod declare;
 pub(crate) mod documents;
 mod edits;
+mod erase;
 mod error;
+mod found;
+mod keys;
+mod patch;
+mod plan;
+mod walk;
 
 pub use error::NodeError;
 
@@ -18,7 +26,13 @@ use meta::{
 };
 use store::{Precondition, Version};
 
-use crate::shared::Shared;
+use tokio::task::spawn_blocking;
+
+use self::{
+    found::{found, told},
+    walk::{Mode, Walk, walk},
+};
+use crate::{ATTEMPTS, ArrayError, shared::Shared};
 
 /// The hierarchies of a store. Clones share its caches.
 ///
@@ -149,14 +163,21 @@ impl Hierarchies {
         depth: Depth,
         mapped: Option<Dialect>,
     ) -> Result<FoundNode, NodeError> {
-        let _ = (path, dialect, depth, mapped);
-        todo!()
+        let mode = if mapped.is_some() { Mode::Each } else { Mode::Same };
+        let walk = walk(&self.0, path, dialect, depth, mode).await?;
+        found(&self.0, walk, mapped).await
     }
 
     /// Declares a tree at a path: creates it in one commit, with the groups above it where the dialect wants them.
     pub async fn declare(&self, path: &NodePath, zom: &Zom, declaration: &Declaration) -> Result<Declared, NodeError> {
-        let _ = (path, zom, declaration);
-        todo!()
+        let _structure = self.0.structure.lock().await;
+        for _ in 0..ATTEMPTS {
+            if let Some((effect, dialect)) = declare::attempt(&self.0, path, zom, declaration).await? {
+                let node = self.node(path, Some(dialect), Depth::All, None).await?;
+                return Ok(Declared { effect, node });
+            }
+        }
+        Err(unsettled(path))
     }
 
     /// Where the hierarchy at a path differs from a ZOM, at most `limit` places.
@@ -167,8 +188,16 @@ impl Hierarchies {
         zom: &Zom,
         limit: usize,
     ) -> Result<Vec<Difference>, NodeError> {
-        let _ = (path, dialect, zom, limit);
-        todo!()
+        let Walk { top, memory, .. } = walk(&self.0, path, dialect, Depth::All, Mode::Same).await?;
+        let declared = zom.clone();
+        let compare = move || {
+            let version = declared.version;
+            let found = Zom { version, root: told(top, version, &mut Vec::new())? };
+            Ok(Zom::differences(&declared, &found, limit))
+        };
+        let differences = spawn_blocking(compare).await.map_err(|_| ArrayError::Stopped)?;
+        drop(memory);
+        differences
     }
 
     /// Changes what is said of a node: attributes, and of an array its shape and the names of its dimensions. Chunks that a smaller shape leaves outside are erased in the same commit;
@@ -180,8 +209,13 @@ impl Hierarchies {
         changes: &Changes,
         condition: &Precondition,
     ) -> Result<FoundNode, NodeError> {
-        let _ = (path, dialect, changes, condition);
-        todo!()
+        let _structure = self.0.structure.lock().await;
+        for _ in 0..ATTEMPTS {
+            if let Some(dialect) = patch::attempt(&self.0, path, dialect, changes, condition).await? {
+                return self.node(path, Some(dialect), Depth::Levels(0), None).await;
+            }
+        }
+        Err(unsettled(path))
     }
 
     /// Erases a node and all below it, metadata first; how many keys.
@@ -191,8 +225,13 @@ impl Hierarchies {
         dialect: Option<Dialect>,
         condition: &Precondition,
     ) -> Result<u64, NodeError> {
-        let _ = (path, dialect, condition);
-        todo!()
+        let _structure = self.0.structure.lock().await;
+        for _ in 0..ATTEMPTS {
+            if let Some(erased) = erase::attempt(&self.0, path, dialect, condition).await? {
+                return Ok(erased);
+            }
+        }
+        Err(unsettled(path))
     }
 
     /// Converts a hierarchy.
@@ -202,7 +241,19 @@ impl Hierarchies {
         dialect: Option<Dialect>,
         conversion: &Conversion,
     ) -> Result<ConversionReport, NodeError> {
-        let _ = (path, dialect, conversion);
-        todo!()
+        if let Some(target) = &conversion.target {
+            return convert::copy(&self.0, path, dialect, target, conversion).await;
+        }
+        let _structure = self.0.structure.lock().await;
+        for _ in 0..ATTEMPTS {
+            if let Some(report) = convert::in_place(&self.0, path, dialect, conversion).await? {
+                return Ok(report);
+            }
+        }
+        Err(unsettled(path))
     }
+}
+
+fn unsettled(path: &NodePath) -> NodeError {
+    ArrayError::Unsettled { path: path.clone() }.into()
 }

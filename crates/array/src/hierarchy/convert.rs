@@ -1,0 +1,304 @@
+//! Converting hierarchies: documents of another dialect over the same chunks, or a copy at another place.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::TryStreamExt;
+use meta::{
+    Dialect, NodePath,
+    convert::{Chunks, Converted, Loss},
+    documents::{
+        draft,
+        write::{consolidate_v2, consolidate_v3, text},
+    },
+    zom::{Version, Zom},
+};
+use serde_json::{Map, Value, json};
+use store::{Change, Content, Key, Precondition, Prefix};
+
+use super::{
+    Conversion, ConversionReport, Depth, Losses, NodeError,
+    consolidated::{Told, V3_MEMBER, keep_true},
+    declare::{Place, Replacement, commit},
+    edits::Edits,
+    found::{Model, model_of, told},
+    keys,
+    patch::chunk_prefix,
+    plan::Plan,
+    walk::{Branch, Form, Mode, walk},
+};
+use crate::{
+    ArrayError,
+    find::{Own, key_below, prefix},
+    shared::Shared,
+};
+
+/// How many chunks are copied in one commit.
+const BATCH: usize = 256;
+
+/// One attempt to put documents of another dialect over the same chunks; `None` where somebody else changed the hierarchy.
+pub(super) async fn in_place(
+    shared: &Shared,
+    path: &NodePath,
+    dialect: Option<Dialect>,
+    conversion: &Conversion,
+) -> Result<Option<ConversionReport>, NodeError> {
+    let to = conversion.to;
+    let walk = walk(shared, path, dialect, Depth::All, Mode::Same).await?;
+    let from = walk.top.dialect;
+    let mut report = ConversionReport { nodes: 0, chunks: 0, losses: Vec::new() };
+    if from == to {
+        return Ok(Some(report));
+    }
+    if from == Dialect::Draft || to == Dialect::Draft {
+        return Err(NodeError::NotInPlace { from, to });
+    }
+    let mut edits = Edits::default();
+    let mut documents = BTreeMap::new();
+    let there = there(shared, &walk.top, to).await?;
+    for node in walk.top.all() {
+        for (key, version) in &node.own.0 {
+            edits.saw(key, *version);
+        }
+        let Converted { document, losses } = model_of(node)?.convert(&node.path, to, Chunks::Kept)?;
+        report.losses.extend(losses.into_iter().map(|loss| (node.path.clone(), loss)));
+        documents.insert(node.path.clone(), (node.form, document));
+    }
+    if conversion.losses == Losses::Refuse && !report.losses.is_empty() {
+        return Err(NodeError::Lossy { dialect: to, losses: report.losses });
+    }
+    carry_over(shared, &walk.top, to, &mut documents, &mut edits).await?;
+    let mut told = Vec::new();
+    for (path, (form, document)) in documents {
+        // What has such a document already was converted before.
+        if there.contains(&path) {
+            continue;
+        }
+        report.nodes += 1;
+        let keys = keys::documents(&path, to, form, None)?;
+        let own = Own(keys.into_iter().map(|key| (key, None)).collect());
+        if let Some((key, _)) = own.0.first() {
+            edits.saw(key, None);
+        }
+        edits.rewrite(to, &own, None, &document);
+        told.push(Told { path, dialect: to, node: Some(document) });
+    }
+    keep_true(shared, &mut edits, path, &[], &told).await?;
+    if !edits.changes_anything() {
+        return Ok(Some(report));
+    }
+    Ok(commit(shared, edits).await?.map(|_| report))
+}
+
+/// The nodes that have a document of another dialect already.
+async fn there(shared: &Shared, top: &Branch, to: Dialect) -> Result<BTreeSet<NodePath>, NodeError> {
+    let mut keys = Vec::new();
+    for node in top.all() {
+        let own = keys::documents(&node.path, to, node.form, None)?;
+        keys.extend(own.into_iter().take(1).map(|key| (node.path.clone(), key)));
+    }
+    let named: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
+    let snapshot = shared.store.snapshot(&named).await?;
+    let mut there = BTreeSet::new();
+    for (path, key) in keys {
+        let Some(value) = snapshot.get(&key, None).await? else { continue };
+        if to == Dialect::V3 && draft::is_entry_point(&value.bytes().await?) {
+            return Err(NodeError::OtherDialect { path, found: Dialect::Draft });
+        }
+        there.insert(path);
+    }
+    Ok(there)
+}
+
+/// Gives groups that have consolidated metadata the same in the other dialect.
+async fn carry_over(
+    shared: &Shared,
+    top: &Branch,
+    to: Dialect,
+    documents: &mut BTreeMap<NodePath, (Form, Map<String, Value>)>,
+    edits: &mut Edits,
+) -> Result<(), NodeError> {
+    let groups: Vec<&Branch> = top.all().into_iter().filter(|node| node.form == Form::Group).collect();
+    let mut copies = Vec::new();
+    for group in groups {
+        let Some(key) = key_below(&prefix(&group.path)?, ".zmetadata") else { continue };
+        let has = match to {
+            Dialect::V3 => shared.store.head(&key).await?.is_some(),
+            Dialect::V2 | Dialect::Draft => group.document.contains_key(V3_MEMBER),
+        };
+        if has {
+            copies.push((group.path.clone(), key));
+        }
+    }
+    for (group, key) in copies {
+        let mut copy = match to {
+            Dialect::V3 => json!({V3_MEMBER: {"kind": "inline", "must_understand": false, "metadata": {}}}),
+            Dialect::V2 | Dialect::Draft => json!({"zarr_consolidated_format": 1, "metadata": {}}),
+        };
+        let Some(copy) = copy.as_object_mut() else { continue };
+        for (path, (_, document)) in &*documents {
+            let Some(below) = path.below(&group) else { continue };
+            match to {
+                Dialect::V3 => consolidate_v3(copy, below, Some(document)),
+                Dialect::V2 | Dialect::Draft => consolidate_v2(copy, below, Some(document)),
+            }
+        }
+        match (to, documents.get_mut(&group)) {
+            (Dialect::V3, Some((_, document))) => document.extend(std::mem::take(copy)),
+            _ => edits.set(key, text(copy)),
+        }
+    }
+    Ok(())
+}
+
+/// Copies a hierarchy to another place, as another dialect has it. The chunks come first, in many commits, and the documents last, in one: until then nothing is seen there.
+pub(super) async fn copy(
+    shared: &Shared,
+    path: &NodePath,
+    dialect: Option<Dialect>,
+    target: &NodePath,
+    conversion: &Conversion,
+) -> Result<ConversionReport, NodeError> {
+    let copy = Copy::plan(shared, path, dialect, target, conversion).await?;
+    let copied = copy.run(shared, target).await;
+    if copied.is_err() {
+        // Nobody sees these chunks, since there is no document; what is left of them does no harm.
+        for prefix in &copy.extent {
+            if let Err(error) = shared.store.erase_prefix(prefix).await {
+                tracing::warn!(%prefix, %error, "chunks of a conversion that failed are left behind");
+            }
+        }
+    }
+    copied
+}
+
+struct Copy {
+    source: Branch,
+    place: Place,
+    plan: Plan,
+    losses: Vec<(NodePath, Loss)>,
+    /// Where the copy will be.
+    extent: Vec<Prefix>,
+}
+
+impl Copy {
+    async fn plan(
+        shared: &Shared,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        target: &NodePath,
+        conversion: &Conversion,
+    ) -> Result<Self, NodeError> {
+        let to = conversion.to;
+        let source = walk(shared, path, dialect, Depth::All, Mode::Same).await?.top;
+        let mut losses = Vec::new();
+        let place = Place::find(shared, target, Some(to), Version::of(to)).await?;
+        place.check_dialects(target)?;
+        let moved = moved(&source, to, &mut losses)?;
+        let plan = Plan::new(target, &moved, &place.site)?;
+        if conversion.losses == Losses::Refuse && !losses.is_empty() {
+            return Err(NodeError::Lossy { dialect: to, losses });
+        }
+        let extent = keys::extent(target, to, place.site.root.as_ref())?.prefixes;
+        for prefix in &extent {
+            if !shared.store.list_prefix(prefix, store::Page::first(1)).await?.keys.is_empty() {
+                return Err(NodeError::Differs { path: target.clone(), differences: Vec::new() });
+            }
+        }
+        if place.current(shared, target).await?.is_some() {
+            return Err(NodeError::Differs { path: target.clone(), differences: Vec::new() });
+        }
+        Ok(Self { source, place, plan, losses, extent })
+    }
+
+    async fn run(&self, shared: &Shared, target: &NodePath) -> Result<ConversionReport, NodeError> {
+        let mut chunks = 0_u64;
+        let targets: BTreeMap<String, &Branch> = self
+            .plan
+            .top
+            .all()
+            .into_iter()
+            .filter_map(|node| Some((node.path.below(target)?.to_owned(), node)))
+            .collect();
+        for source in self.source.all() {
+            let below = source.path.below(&self.source.path).unwrap_or_default();
+            if let Some(target) = targets.get(below) {
+                chunks = chunks.saturating_add(copy_chunks(shared, source, target).await?);
+            }
+        }
+        let _structure = shared.structure.lock().await;
+        let mut edits = Edits::default();
+        for node in self.source.all() {
+            for (key, version) in &node.own.0 {
+                edits.saw(key, *version);
+            }
+        }
+        let mut change = Replacement::default();
+        change.create(&self.plan.top);
+        change.apply(shared, &mut edits).await?;
+        self.place.parents(target, &mut edits, &mut change.told)?;
+        self.place.saw(&mut edits);
+        keep_true(shared, &mut edits, target, &[], &change.told).await?;
+        match commit(shared, edits).await? {
+            Some(_) => Ok(ConversionReport { nodes: targets.len() as u64, chunks, losses: self.losses.clone() }),
+            None => Err(ArrayError::Unsettled { path: self.source.path.clone() }.into()),
+        }
+    }
+}
+
+/// A tree in the documents of another dialect, for copies of its chunks.
+fn moved(source: &Branch, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> Result<Zom, NodeError> {
+    let version = Version::of(source.dialect);
+    let root = told(source.clone(), version, losses)?;
+    let zom = Zom { version, root };
+    if source.dialect == to || version.dialect() == to {
+        return Ok(zom);
+    }
+    for node in source.all() {
+        let lost = model_of(node)?.convert(&node.path, to, Chunks::Moved)?.losses;
+        losses.extend(lost.into_iter().map(|loss| (node.path.clone(), loss)));
+    }
+    Ok(zom)
+}
+
+/// Copies the chunks of an array; how many.
+async fn copy_chunks(shared: &Shared, source: &Branch, target: &Branch) -> Result<u64, NodeError> {
+    let (Model::Array(from), Model::Array(to)) = (model_of(source)?, model_of(target)?) else { return Ok(0) };
+    let prefix_of =
+        |branch: &Branch, model| chunk_prefix(&branch.path, model, branch.root.as_ref().map(|root| &root.prefix));
+    let (from_prefix, to_prefix) = (prefix_of(source, &from)?, prefix_of(target, &to)?);
+    let rank = from.shape.len();
+    let mut copied = 0_u64;
+    let mut batch = BTreeMap::new();
+    let mut entries = std::pin::pin!(store::walk(&*shared.store, &from_prefix));
+    while let Some(entry) = entries.try_next().await? {
+        let name = from_prefix.strip(&entry.key).unwrap_or_default();
+        let Some(position) = from.chunk_keys.parse(name, rank) else { continue };
+        let key = to_prefix.join(&to.chunk_keys.key(&position));
+        let key = key.map_err(|_| keys::too_long(target.dialect, &target.path))?;
+        let Some(value) = shared.store.get(&entry.key, None).await? else { continue };
+        let content = Content { size: Some(value.info.size), stream: value.stream };
+        // Of two keys of one chunk the first that is looked at counts.
+        if batch.contains_key(&key) && Some(name) == from.chunk_keys.fallback_key(&position) {
+            continue;
+        }
+        let staged = shared.store.stage(&key, content).await?;
+        batch.insert(key, staged);
+        copied += 1;
+        if batch.len() >= BATCH {
+            flush(shared, &mut batch).await?;
+        }
+    }
+    flush(shared, &mut batch).await?;
+    Ok(copied)
+}
+
+async fn flush(shared: &Shared, batch: &mut BTreeMap<Key, store::Staged>) -> Result<(), NodeError> {
+    let changes: Vec<Change> = std::mem::take(batch)
+        .into_values()
+        .map(|staged| Change::Set { staged, precondition: Precondition::none() })
+        .collect();
+    if !changes.is_empty() {
+        shared.store.commit(changes).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! From what a walk found to what is told of it.
+
+use std::collections::BTreeMap;
+
+use meta::{
+    ArrayModel, Dialect, NodePath,
+    convert::{self, Chunks, Converted, Loss},
+    documents::{
+        DocumentError, GroupModel, draft, v2, v3,
+        write::{split_v2, text},
+    },
+    extensions::Link,
+    zom::{Group, Node, Version, Zom},
+};
+use serde_json::{Map, Value};
+use tokio::task::spawn_blocking;
+
+use super::{
+    FoundNode, Linked, NodeError,
+    consolidated::V3_MEMBER,
+    walk::{Branch, Form, Walk},
+};
+use crate::{
+    ArrayError,
+    find::{Sight, wrong},
+    shared::Shared,
+};
+
+/// How many links of one group are looked at.
+const MAX_LINKS: usize = 1024;
+
+/// The model of a node.
+pub(super) enum Model {
+    Array(Box<ArrayModel>),
+    Group(GroupModel),
+}
+
+impl Model {
+    /// Reads a node document of a dialect; of the draft, that of the node `below` the hierarchy's root.
+    pub(super) fn read(
+        dialect: Dialect,
+        form: Form,
+        document: &Map<String, Value>,
+        below: &str,
+    ) -> Result<Self, DocumentError> {
+        let array = |model| Self::Array(Box::new(model));
+        match (dialect, form) {
+            (Dialect::V3, _) => v3::node(&text(document)).map(|node| match node {
+                v3::Node::Array(model) => Self::Array(model),
+                v3::Node::Group(model) => Self::Group(model),
+            }),
+            (Dialect::Draft, Form::Array) => draft::array(&text(document), below).map(array),
+            (Dialect::Draft, Form::Group) => draft::group(&text(document)).map(Self::Group),
+            (Dialect::V2, form) => {
+                let (main, attributes) = split_v2(document);
+                let attributes = attributes.map(|attributes| text(&attributes));
+                match form {
+                    Form::Array => v2::array(&text(&main), attributes.as_deref()).map(array),
+                    Form::Group => v2::group(&text(&main), attributes.as_deref()).map(Self::Group),
+                }
+            }
+        }
+    }
+
+    /// Its document in another dialect.
+    pub(super) fn convert(&self, path: &NodePath, to: Dialect, chunks: Chunks) -> Result<Converted, NodeError> {
+        match self {
+            Self::Array(model) => convert::array(model, to, chunks)
+                .map_err(|source| NodeError::Inconvertible { path: path.clone(), source }),
+            Self::Group(model) => Ok(convert::group(model, to)),
+        }
+    }
+}
+
+/// The model of a node that was found.
+pub(super) fn model_of(branch: &Branch) -> Result<Model, NodeError> {
+    let below = branch.root.as_ref().and_then(|root| branch.path.below(&root.path)).unwrap_or_default();
+    Model::read(branch.dialect, branch.form, &branch.document, below).map_err(|source| match branch.own.0.first() {
+        Some((key, _)) => wrong(key, source).into(),
+        None => ArrayError::NoSuchNode { path: branch.path.clone() }.into(),
+    })
+}
+
+/// What is told of a node; with `mapped` all by the model of that dialect.
+pub(super) async fn found(shared: &Shared, walk: Walk, mapped: Option<Dialect>) -> Result<FoundNode, NodeError> {
+    let Walk { top, other, memory, .. } = walk;
+    let links = links(shared, &top).await?;
+    let (path, dialect, implicit) = (top.path.clone(), top.dialect, top.is_implicit());
+    let version = (!implicit).then(|| top.own.version());
+    let as_version = Version::of(mapped.unwrap_or(dialect));
+    let tell = move || {
+        let mut losses = Vec::new();
+        let root = told(top, as_version, &mut losses)?;
+        Ok::<_, NodeError>((Zom { version: as_version, root }, losses))
+    };
+    let (zom, losses) = match memory.is_empty() {
+        true => tell()?,
+        false => spawn_blocking(tell).await.map_err(|_| ArrayError::Stopped)??,
+    };
+    drop(memory);
+    Ok(FoundNode { path, dialect, implicit, version, zom, other, losses, links })
+}
+
+/// A node by a model, with what that does not say.
+pub(super) fn told(branch: Branch, version: Version, losses: &mut Vec<(NodePath, Loss)>) -> Result<Node, NodeError> {
+    let document = shown(&branch, version, losses)?;
+    if branch.form == Form::Array {
+        return Ok(Node::Array(document));
+    }
+    let members = match branch.members {
+        None => None,
+        Some(members) => {
+            let told = |(name, member)| Ok::<_, NodeError>((name, told(member, version, losses)?));
+            Some(members.into_iter().map(told).collect::<Result<BTreeMap<_, _>, _>>()?)
+        }
+    };
+    Ok(Node::Group(Group { document, members }))
+}
+
+/// A node's document by a model.
+fn shown(
+    branch: &Branch,
+    version: Version,
+    losses: &mut Vec<(NodePath, Loss)>,
+) -> Result<Map<String, Value>, NodeError> {
+    let to = version.dialect();
+    if branch.dialect == to {
+        let mut document = branch.document.clone();
+        if branch.form == Form::Group && to == Dialect::V3 {
+            document.shift_remove(V3_MEMBER);
+        }
+        return Ok(document);
+    }
+    // The chunks of v2 have names that v3 has too.
+    let chunks = if branch.dialect == Dialect::V2 { Chunks::Kept } else { Chunks::Moved };
+    let Converted { document, losses: lost } = model_of(branch)?.convert(&branch.path, to, chunks)?;
+    losses.extend(lost.into_iter().map(|loss| (branch.path.clone(), loss)));
+    Ok(document)
+}
+
+/// The arrays that extensions of a group name.
+async fn links(shared: &Shared, top: &Branch) -> Result<Vec<(Link, Linked)>, NodeError> {
+    if top.form == Form::Array || top.is_implicit() || !top.document.contains_key("extensions") {
+        return Ok(Vec::new());
+    }
+    let Model::Group(model) = model_of(top)? else { return Ok(Vec::new()) };
+    let mut links = Vec::new();
+    for link in model.links().into_iter().take(MAX_LINKS) {
+        let path = NodePath::parse(&format!("{}{}", top.path.key_prefix(), link.path));
+        let linked = match path {
+            Err(_) => Linked::Missing,
+            Ok(path) => match shared.see(&path, None).await {
+                Ok(Some(Sight::Array(_))) => Linked::Array,
+                Ok(_) | Err(ArrayError::Document { .. } | ArrayError::Chain { .. }) => Linked::Missing,
+                Err(ArrayError::NoSuchNode { .. }) => Linked::Missing,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        links.push((link, linked));
+    }
+    Ok(links)
+}

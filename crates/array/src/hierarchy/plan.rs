@@ -1,0 +1,137 @@
+//! From a ZOM to the documents that nodes have in a dialect.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use meta::{
+    Dialect, NodePath,
+    convert::{Chunks, Converted, Loss},
+    names,
+    zom::{Group, Node, Version, Zom},
+};
+use serde_json::{Map, Value};
+use store::Prefix;
+
+use super::{
+    NodeError,
+    found::{Model, told},
+    keys,
+    walk::{Branch, Form},
+};
+use crate::{
+    array::Array,
+    find::{DraftRoot, Own, wrong},
+};
+
+/// Where nodes are planned: in a dialect, and in the draft in which hierarchy.
+#[derive(Clone, Debug)]
+pub(super) struct Site {
+    pub(super) dialect: Dialect,
+    pub(super) root: Option<Arc<DraftRoot>>,
+}
+
+/// A tree as it is to be stored. None of its documents is there as far as it knows: each has its key, without a version.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) top: Branch,
+    /// What the dialect does not say.
+    pub(super) losses: Vec<(NodePath, Loss)>,
+}
+
+impl Plan {
+    /// Plans a tree at a path. Fails where the dialect has no such node, or what would be stored could not be opened.
+    pub(super) fn new(path: &NodePath, zom: &Zom, site: &Site) -> Result<Self, NodeError> {
+        let mut losses = Vec::new();
+        let top = branch(path, &zom.root, zom.version.dialect(), site, &mut losses)?;
+        Ok(Self { top, losses })
+    }
+
+    /// The tree as it is told when it is stored.
+    pub(super) fn told(&self) -> Result<Zom, NodeError> {
+        let version = Version::of(self.top.dialect);
+        Ok(Zom { version, root: told(self.top.clone(), version, &mut Vec::new())? })
+    }
+}
+
+/// Checks the name of a node that is to be created.
+pub(super) fn check_name(dialect: Dialect, path: &NodePath) -> Result<(), NodeError> {
+    match path.name() {
+        None => Ok(()),
+        Some(name) => names::check(dialect, name).map_err(|source| NodeError::Name { path: path.clone(), source }),
+    }
+}
+
+fn branch(
+    path: &NodePath,
+    node: &Node,
+    from: Dialect,
+    site: &Site,
+    losses: &mut Vec<(NodePath, Loss)>,
+) -> Result<Branch, NodeError> {
+    let form = match node {
+        Node::Array(_) => Form::Array,
+        Node::Group(_) => Form::Group,
+    };
+    let document = document(path, node.document(), form, from, site, losses)?;
+    let keys = keys::documents(path, site.dialect, form, site.root.as_ref())?;
+    let members = match node {
+        Node::Group(Group { members: Some(members), .. }) => {
+            let mut planned = BTreeMap::new();
+            for (name, member) in members {
+                let path = child(path, name, site.dialect)?;
+                planned.insert(name.clone(), branch(&path, member, from, site, losses)?);
+            }
+            Some(planned)
+        }
+        _ => None,
+    };
+    Ok(Branch {
+        path: path.clone(),
+        dialect: site.dialect,
+        form,
+        document,
+        own: Own(keys.into_iter().map(|key| (key, None)).collect()),
+        root: site.root.clone(),
+        members,
+    })
+}
+
+/// The path of a member, whose name is one that the dialect allows.
+fn child(path: &NodePath, name: &str, dialect: Dialect) -> Result<NodePath, NodeError> {
+    names::check(dialect, name).map_err(|source| NodeError::Name { path: path.clone(), source })?;
+    // What a name that is allowed can still be is too long.
+    NodePath::parse(&format!("{}{name}", path.key_prefix())).map_err(|_| keys::too_long(dialect, path))
+}
+
+/// The document of a node as it is stored.
+fn document(
+    path: &NodePath,
+    document: &Map<String, Value>,
+    form: Form,
+    from: Dialect,
+    site: &Site,
+    losses: &mut Vec<(NodePath, Loss)>,
+) -> Result<Map<String, Value>, NodeError> {
+    let key = || keys::documents(path, site.dialect, form, site.root.as_ref());
+    let read = |dialect, document: &Map<String, Value>| -> Result<Model, NodeError> {
+        let below = site.root.as_ref().and_then(|root| path.below(&root.path)).unwrap_or_default();
+        let model = Model::read(dialect, form, document, below);
+        match (model, key()?.first()) {
+            (Ok(model), _) => Ok(model),
+            (Err(source), Some(key)) => Err(wrong(key, source).into()),
+            (Err(_), None) => Err(keys::too_long(dialect, path)),
+        }
+    };
+    let mut model = read(from, document)?;
+    let mut stored = document.clone();
+    if from != site.dialect {
+        let Converted { document, losses: lost } = model.convert(path, site.dialect, Chunks::Moved)?;
+        losses.extend(lost.into_iter().map(|loss| (path.clone(), loss)));
+        model = read(site.dialect, &document)?;
+        stored = document;
+    }
+    if let Model::Array(model) = model {
+        // Chunks are not looked at, so that any prefix will do.
+        Array::new(*model, path.clone(), &Prefix::root(), 0)?;
+    }
+    Ok(stored)
+}
