@@ -193,6 +193,7 @@ impl Copy {
         let mut losses = Vec::new();
         let place = Place::find(shared, target, Some(to), Version::of(to)).await?;
         place.check_dialects(target)?;
+        place.check_name(target)?;
         let moved = moved(&source, to, &mut losses)?;
         let plan = Plan::new(target, &moved, &place.site)?;
         if conversion.losses == Losses::Refuse && !losses.is_empty() {

@@ -67,6 +67,7 @@ pub(super) async fn attempt(
     let mut change = Replacement::default();
     let effect = match &current {
         None => {
+            place.check_name(path)?;
             change.create(&plan.top);
             Effect::Created
         }
@@ -221,6 +222,14 @@ impl Place {
                 Err(NodeError::OtherDialect { path: path.clone(), found })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Checks the last name of a path that is to be a new node; the root of a hierarchy has none.
+    pub(super) fn check_name(&self, path: &NodePath) -> Result<(), NodeError> {
+        match &self.site.root {
+            Some(root) if root.path == *path => Ok(()),
+            _ => check_name(self.site.dialect, path),
         }
     }
 

@@ -1,0 +1,150 @@
+use array::{Declaration, Depth, Effect, Existing, NodeError};
+use meta::Dialect;
+use serde_json::{Value, json};
+use store::Precondition;
+
+use crate::lab::{Lab, entry_point, path, v2_array, v2_group, v3_array, v3_group, zom};
+
+/// v3, "Creating a group, creating an array": the metadata documents of explicit nodes; v2, "Hierarchies": every group above a node is there.
+#[tokio::test]
+async fn keys_of_created_nodes() {
+    let tree = |array: &Value, group: &dyn Fn(&Value) -> Value| group(&json!({"a": array, "g": group(&json!({}))}));
+    let v3 = tree(&v3_array(&[3]), &v3_group);
+    let v2 = tree(&v2_array(&[3]), &v2_group);
+    for (document, keys) in [
+        (v3, vec!["lab/x/a/zarr.json", "lab/x/g/zarr.json", "lab/x/zarr.json", "lab/zarr.json"]),
+        (v2, vec!["lab/.zgroup", "lab/x/.zgroup", "lab/x/a/.zarray", "lab/x/g/.zgroup"]),
+    ] {
+        let lab = Lab::new();
+        let declared = lab.declare("/lab/x", &document).await.unwrap();
+        assert_eq!(declared.effect, Effect::Created);
+        assert_eq!(declared.node.zom.to_json(), document);
+        assert_eq!(lab.keys().await, keys);
+        assert_eq!(lab.declare("/lab/x", &document).await.unwrap().effect, Effect::Equal);
+        assert_eq!(lab.all("/lab/x").await, document);
+    }
+}
+
+#[tokio::test]
+async fn attributes_of_v2_are_documents_of_their_own() {
+    let lab = Lab::new();
+    let mut array = v2_array(&[3]);
+    array["attributes"] = json!({"unit": "m"});
+    lab.declare("/a", &array).await.unwrap();
+    assert_eq!(lab.keys().await, ["a/.zarray", "a/.zattrs"]);
+    assert_eq!(lab.document("a/.zattrs").await, json!({"unit": "m"}));
+    assert!(lab.document("a/.zarray").await.get("attributes").is_none());
+    array["attributes"] = json!({});
+    assert_eq!(lab.replace("/a", &array).await.unwrap().effect, Effect::Replaced);
+    assert_eq!(lab.keys().await, ["a/.zarray"]);
+}
+
+#[tokio::test]
+async fn what_differs_is_told_and_stays() {
+    let lab = Lab::new();
+    lab.declare("/g", &v3_group(&json!({"a": v3_array(&[3]), "b": v3_array(&[3])}))).await.unwrap();
+    let before = lab.all("/g").await;
+    let declared = v3_group(&json!({"a": v3_array(&[4])}));
+    let Err(NodeError::Differs { path, differences }) = lab.declare("/g", &declared).await else {
+        panic!("it was taken")
+    };
+    assert_eq!(path.to_string(), "/g");
+    let pointers: Vec<_> = differences.iter().map(|difference| difference.pointer.as_str()).collect();
+    assert_eq!(pointers, ["/members/a/shape/0", "/members/b"]);
+    assert_eq!(lab.all("/g").await, before);
+    // Where nothing is said of the members, they make no difference.
+    let silent = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
+    assert_eq!(lab.declare("/g", &silent).await.unwrap().effect, Effect::Equal);
+}
+
+#[tokio::test]
+async fn replacing() {
+    let lab = Lab::new();
+    let mut keeps = v3_array(&[3]);
+    lab.declare("/g", &v3_group(&json!({"keeps": keeps, "gone": v3_array(&[3]), "other": v3_array(&[3])})))
+        .await
+        .unwrap();
+    for key in ["g/keeps/c/0", "g/gone/c/0", "g/other/c/0", "g2/c/0"] {
+        lab.set(key, [1, 2]).await;
+    }
+    keeps["attributes"] = json!({"new": true});
+    keeps["dimension_names"] = json!(["x"]);
+    let declared = v3_group(&json!({"keeps": keeps, "other": v3_array(&[5]), "new": v3_group(&json!({}))}));
+    let done = lab.replace("/g", &declared).await.unwrap();
+    assert_eq!(done.effect, Effect::Replaced);
+    assert_eq!(done.node.zom.to_json(), declared);
+    assert_eq!(
+        lab.keys().await,
+        ["g/keeps/c/0", "g/keeps/zarr.json", "g/new/zarr.json", "g/other/zarr.json", "g/zarr.json", "g2/c/0"]
+    );
+    // An array in the place of a group.
+    lab.replace("/g", &v3_array(&[1])).await.unwrap();
+    assert_eq!(lab.keys().await, ["g/zarr.json", "g2/c/0"]);
+}
+
+#[tokio::test]
+async fn preconditions() {
+    let lab = Lab::new();
+    let declare = async |document: Value, condition: Precondition| {
+        let declaration = Declaration { condition, existing: Existing::Replace, ..Declaration::default() };
+        lab.nodes.declare(&path("/g"), &zom(&document), &declaration).await
+    };
+    let refused = declare(v3_group(&json!({})), Precondition::present()).await;
+    assert!(matches!(refused, Err(NodeError::PreconditionFailed { current: None, .. })));
+    let created = declare(v3_group(&json!({})), Precondition::absent()).await.unwrap();
+    let version = created.node.version.unwrap();
+    let refused = declare(v3_array(&[1]), Precondition::absent()).await;
+    assert!(matches!(refused, Err(NodeError::PreconditionFailed { current: Some(_), .. })));
+    let replaced = declare(v3_array(&[1]), Precondition::at(version)).await.unwrap();
+    assert_ne!(replaced.node.version.unwrap(), version);
+    assert!(declare(v3_array(&[2]), Precondition::at(version)).await.is_err());
+}
+
+#[tokio::test]
+async fn places_where_no_node_can_be() {
+    let lab = Lab::new();
+    lab.declare("/a", &v3_array(&[3])).await.unwrap();
+    lab.declare("/b", &v2_array(&[3])).await.unwrap();
+    for (below, array) in [("/a/x", "/a"), ("/a/x/y", "/a"), ("/b/x", "/b")] {
+        let Err(NodeError::BelowArray { array: found, .. }) = lab.declare(below, &v3_array(&[1])).await else {
+            panic!("{below} was taken")
+        };
+        assert_eq!(found.to_string(), array);
+    }
+    lab.json("d/zarr.json", &entry_point()).await;
+    let refused = lab.declare_as("/d", &v3_group(&json!({})), Dialect::V3).await;
+    assert!(matches!(refused, Err(NodeError::OtherDialect { found: Dialect::Draft, .. })));
+    let refused = lab.declare_as("/b", &v3_array(&[3]), Dialect::V3).await;
+    assert!(matches!(refused, Err(NodeError::OtherDialect { found: Dialect::V2, .. })));
+    let refused = lab.declare("/__x", &v3_array(&[1])).await;
+    assert!(matches!(refused, Err(NodeError::Name { .. })));
+    let long = format!("/{}", "x".repeat(1020));
+    assert!(matches!(lab.declare(&long, &v3_array(&[1])).await, Err(NodeError::Name { .. })));
+    assert_eq!(lab.keys().await, ["a/zarr.json", "b/.zarray", "d/zarr.json"]);
+}
+
+#[tokio::test]
+async fn implicit_groups_become_explicit_where_they_are_declared() {
+    let lab = Lab::new();
+    lab.json("g/a/zarr.json", &v3_array(&[3])).await;
+    let declared = v3_group(&json!({"a": v3_array(&[3])}));
+    assert_eq!(lab.declare("/g", &declared).await.unwrap().effect, Effect::Created);
+    assert!(!lab.node("/g", Depth::Levels(0)).await.unwrap().implicit);
+    assert_eq!(lab.declare("/g", &declared).await.unwrap().effect, Effect::Equal);
+    assert_eq!(lab.keys().await, ["g/a/zarr.json", "g/zarr.json"]);
+}
+
+#[tokio::test]
+async fn ten_thousand_nodes() {
+    let lab = Lab::new();
+    let group = |names: usize| {
+        let members = (0..names).map(|name| (format!("a{name}"), v3_array(&[3]))).collect::<serde_json::Map<_, _>>();
+        v3_group(&members.into())
+    };
+    let members = (0..100).map(|name| (format!("g{name}"), group(99))).collect::<serde_json::Map<_, _>>();
+    let tree = v3_group(&members.into());
+    let declared = lab.declare("/big", &tree).await.unwrap();
+    assert_eq!(declared.node.zom.len(), 10_001);
+    assert_eq!(lab.declare("/big", &tree).await.unwrap().effect, Effect::Equal);
+    assert_eq!(lab.erase("/big").await.unwrap(), 10_001);
+}

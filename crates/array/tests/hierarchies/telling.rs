@@ -1,0 +1,110 @@
+use array::{ArrayError, Depth, NodeError};
+use meta::Dialect;
+use serde_json::json;
+
+use crate::lab::{Lab, draft_array, entry_point, path, v2_array, v3_array, v3_group};
+
+#[tokio::test]
+async fn the_root_is_a_group_whatever_there_is() {
+    let lab = Lab::new();
+    let root = lab.node("/", Depth::All).await.unwrap();
+    assert!(root.implicit && root.version.is_none());
+    assert_eq!((root.dialect, root.zom.len()), (Dialect::V3, 1));
+    assert!(matches!(lab.node("/x", Depth::All).await, Err(NodeError::Array(ArrayError::NoSuchNode { .. }))));
+}
+
+#[tokio::test]
+async fn depth() {
+    let lab = Lab::new();
+    lab.json("a/zarr.json", &json!({"zarr_format": 3, "node_type": "group", "attributes": {"n": 1}})).await;
+    lab.json("a/b/c/zarr.json", &v3_array(&[3])).await;
+    lab.set("a/b/c/c/0", [1]).await;
+    let group = json!({"zarr_format": 3, "node_type": "group"});
+    let depth = async |levels| lab.node("/a", Depth::Levels(levels)).await.unwrap().zom.to_json();
+    assert_eq!(depth(0).await, json!({"zarr_format": 3, "node_type": "group", "attributes": {"n": 1}}));
+    let one = depth(1).await;
+    assert_eq!(one["members"]["b"], group, "an implicit group, whose members are not told");
+    let all = depth(2).await;
+    assert_eq!(all["members"]["b"]["members"]["c"], v3_array(&[3]));
+    assert_eq!(all, depth(9).await);
+    assert_eq!(all, lab.all("/a").await);
+    let implicit = lab.node("/a/b", Depth::All).await.unwrap();
+    assert!(implicit.implicit);
+    assert_eq!(implicit.zom.len(), 2);
+}
+
+/// What is below an array is its own, and what has no documents below it is no group.
+#[tokio::test]
+async fn what_is_no_node() {
+    let lab = Lab::new();
+    lab.json("a/zarr.json", &v3_array(&[3])).await;
+    lab.json("a/c/x/zarr.json", &v3_array(&[3])).await;
+    lab.set("files/deep/down/readme.txt", "x").await;
+    let root = lab.all("/").await;
+    assert_eq!(root["members"], json!({"a": v3_array(&[3])}));
+    for nothing in ["/a/c", "/files", "/files/deep"] {
+        assert!(
+            matches!(lab.node(nothing, Depth::All).await, Err(NodeError::Array(ArrayError::NoSuchNode { .. }))),
+            "{nothing}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn children_of_other_dialects() {
+    let lab = Lab::new();
+    lab.json("lab/three/zarr.json", &v3_array(&[3])).await;
+    lab.json("lab/two/.zarray", &v2_array(&[3])).await;
+    lab.json("lab/deep/down/.zarray", &v2_array(&[3])).await;
+    lab.json("lab/draft/zarr.json", &entry_point()).await;
+    lab.json("lab/draft/meta/root/x.array.json", &draft_array(&[3])).await;
+    let found = lab.node("/lab", Depth::All).await.unwrap();
+    assert_eq!((found.dialect, found.implicit), (Dialect::V3, true));
+    assert_eq!(found.zom.to_json()["members"], json!({"three": v3_array(&[3])}));
+    let other: Vec<_> = found.other.iter().map(|(path, dialect)| (path.to_string(), *dialect)).collect();
+    let expected = [("/lab/deep", Dialect::V2), ("/lab/draft", Dialect::Draft), ("/lab/two", Dialect::V2)];
+    assert_eq!(other, expected.map(|(path, dialect)| (path.to_owned(), dialect)));
+    let v2 = lab.nodes.node(&path("/lab"), Some(Dialect::V2), Depth::All, None).await.unwrap();
+    let members = v2.zom.to_json()["members"].clone();
+    assert_eq!(members.as_object().unwrap().keys().collect::<Vec<_>>(), ["deep", "two"]);
+}
+
+/// Of the 2020 draft, "Hierarchies": implicit groups exist where there are nodes below; the keys of a hierarchy are no groups of other dialects.
+#[tokio::test]
+async fn the_keys_of_a_draft_hierarchy_are_no_groups() {
+    let lab = Lab::new();
+    lab.json("d/zarr.json", &entry_point()).await;
+    lab.json("d/meta/root/x.array.json", &draft_array(&[3])).await;
+    lab.json("d/meta/root/evil/zarr.json", &v3_array(&[3])).await;
+    for nothing in ["/d/meta", "/d/data", "/d/meta/root"] {
+        assert!(lab.node(nothing, Depth::All).await.is_err(), "{nothing}");
+    }
+}
+
+#[tokio::test]
+async fn versions_are_those_of_the_own_documents() {
+    let lab = Lab::new();
+    lab.declare("/g", &v3_group(&json!({"a": v3_array(&[3])}))).await.unwrap();
+    let version = async |at: &str| lab.node(at, Depth::Levels(0)).await.unwrap().version.unwrap();
+    let (group, array) = (version("/g").await, version("/g/a").await);
+    lab.set("g/a/c/0", [1]).await;
+    assert_eq!((version("/g").await, version("/g/a").await), (group, array));
+    lab.patch("/g/a", &json!({"attributes": {"x": 1}})).await.unwrap();
+    assert_eq!(version("/g").await, group);
+    assert_ne!(version("/g/a").await, array);
+}
+
+#[tokio::test]
+async fn documents_that_cannot_be_read() {
+    let lab = Lab::new();
+    lab.set("g/a/zarr.json", "{").await;
+    let Err(NodeError::Array(ArrayError::Document { key, .. })) = lab.node("/g", Depth::All).await else {
+        panic!("it was read")
+    };
+    assert_eq!(key.as_str(), "g/a/zarr.json");
+    // A member that cannot be opened can still be seen.
+    let mut unheard = v3_array(&[3]);
+    unheard["extensions"] = json!(["example.unheard-of"]);
+    lab.json("g/a/zarr.json", &unheard).await;
+    assert_eq!(lab.all("/g").await["members"]["a"], unheard);
+}
