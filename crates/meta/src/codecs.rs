@@ -93,7 +93,8 @@ impl CodecSpec {
             Namespace::Numcodecs => format!("{NUMCODECS}{}", self.name),
             Namespace::Model => format!("{MODEL}{}", self.name),
         };
-        match self.configuration.is_empty() {
+        // zarr-python wants a configuration of numcodecs' codecs, also where there is nothing in it.
+        match self.configuration.is_empty() && self.namespace != Namespace::Numcodecs {
             true => json!({"name": name}),
             false => json!({"name": name, "configuration": self.configuration}),
         }
@@ -132,6 +133,7 @@ mod tests {
             json!({"name": "bytes", "configuration": {"endian": "big"}}),
             json!({"name": "crc32c"}),
             json!({"name": "numcodecs.lz4", "configuration": {"acceleration": 1}}),
+            json!({"name": "numcodecs.crc32", "configuration": {}}),
             json!({"name": "model:mixed_endian", "configuration": {"big": [[0, 4, 1]]}}),
         ] {
             assert_eq!(CodecSpec::parse_v3(&entry).unwrap().to_v3(), entry);

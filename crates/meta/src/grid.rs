@@ -40,6 +40,15 @@ impl ChunkGrid {
         Some(Self { dimensions: chunk_shape.iter().map(length).collect::<Option<_>>()? })
     }
 
+    /// The shape of all chunks; `None` where there are lists of them.
+    pub fn regular_shape(&self) -> Option<Vec<u64>> {
+        let length = |dimension: &DimensionGrid| match dimension {
+            DimensionGrid::Regular { length } => Some(*length),
+            DimensionGrid::Rectilinear { .. } => None,
+        };
+        self.dimensions.iter().map(length).collect()
+    }
+
     /// The cut of each dimension.
     pub fn dimensions(&self) -> &[DimensionGrid] {
         &self.dimensions

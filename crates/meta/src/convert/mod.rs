@@ -1,8 +1,27 @@
 //! From one dialect's documents to another's, with everything that is lost on the way.
+//!
+//! The chunks of an array have the same bytes in both dialects. What a dialect only writes differently is no loss: order `F` and a `transpose`, the byte order
+//! of a `dtype` and that of the codec `bytes`, filters and compressor and a chain of codecs, `numcodecs.*` names, xarray's attribute
+//! `_ARRAY_DIMENSIONS` and `dimension_names`, the draft's storage transformer and `sharding_indexed`. What is written for v3 is what
+//! zarr-python 3 reads, and for the draft, what zarr-python 2 wrote.
 
 use serde_json::{Map, Value};
 
-use crate::{ArrayModel, Dialect, documents::GroupModel};
+use crate::{ArrayModel, Dialect, documents::write};
+
+mod chain;
+mod codec;
+mod draft;
+mod filter;
+mod group;
+mod source;
+#[cfg(test)]
+mod tests;
+mod v2;
+mod v3;
+
+pub use group::group;
+use source::Source;
 
 /// A node document of another dialect.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,14 +62,36 @@ pub enum Chunks {
     Moved,
 }
 
-/// The document of an array in another dialect. Of the draft it has no `filters` in the attributes where there are none.
-pub fn array(model: &ArrayModel, to: Dialect, chunks: Chunks) -> Result<Converted, Inconvertible> {
-    let _ = (model, to, chunks);
-    todo!()
+/// What a dialect cannot say, and where the original says it.
+#[derive(Debug)]
+struct Refusal {
+    pointer: String,
+    reason: String,
 }
 
-/// The document of a group in another dialect, without consolidated metadata.
-pub fn group(model: &GroupModel, to: Dialect) -> Converted {
-    let _ = (model, to);
-    todo!()
+impl Refusal {
+    fn new(pointer: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { pointer: pointer.into(), reason: reason.into() }
+    }
+}
+
+/// The document of an array in another dialect; in its own, its node document.
+///
+/// Chunks are [kept](Chunks::Kept) between v2 and those arrays of v3 whose chunk key encoding is `v2`.
+pub fn array(model: &ArrayModel, to: Dialect, chunks: Chunks) -> Result<Converted, Inconvertible> {
+    if model.dialect == to {
+        let document = match to {
+            Dialect::V2 => write::join_v2(&model.document, &model.attributes),
+            Dialect::V3 | Dialect::Draft => model.document.clone(),
+        };
+        return Ok(Converted { document, losses: Vec::new() });
+    }
+    let mut source = Source::new(model);
+    let document = match to {
+        Dialect::V2 => v2::array(&mut source, chunks),
+        Dialect::V3 => v3::array(&mut source, chunks),
+        Dialect::Draft => draft::array(&mut source, chunks),
+    };
+    let document = document.map_err(|Refusal { pointer, reason }| Inconvertible { dialect: to, pointer, reason })?;
+    Ok(Converted { document, losses: source.losses })
 }

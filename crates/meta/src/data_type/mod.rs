@@ -66,6 +66,17 @@ pub trait ElementType: fmt::Debug + Send + Sync {
     /// The JSON by which a dialect's document writes an element as a fill value, where elements are stored little-endian.
     fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible>;
 
+    /// The same, in the document of an array whose elements are stored in a byte order: the way back from [`stored_fill_value`](Self::stored_fill_value).
+    fn stored_fill_value_json(
+        &self,
+        element: &[u8],
+        dialect: Dialect,
+        order: &StoredOrder,
+    ) -> Result<Value, Inexpressible> {
+        let _ = order;
+        self.fill_value_json(element, dialect)
+    }
+
     /// The element that arrays have where nobody says: zero, false, or empty.
     fn zero(&self) -> Vec<u8>;
 

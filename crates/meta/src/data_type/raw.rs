@@ -1,6 +1,6 @@
 //! Raw bits: so many bytes of which nothing more is known.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
@@ -11,12 +11,14 @@ use super::{
 };
 use crate::{Dialect, limits::MAX_ELEMENT_SIZE};
 
+const RAW_BYTES: &str = "raw_bytes";
+
 #[derive(Debug)]
 struct Raw {
     size: usize,
 }
 
-/// `r24` (v3, draft), `raw_bytes` (v3, of zarr-python), `|V3` (v2).
+/// `r24` (v3, draft), `raw_bytes` (v3, of zarr-extensions), `|V3` (v2).
 pub(super) struct RawFamily;
 
 impl Family for RawFamily {
@@ -29,7 +31,7 @@ impl Family for RawFamily {
     }
 
     fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
-        if name == "raw_bytes" {
+        if name == RAW_BYTES {
             return Some(length_bytes(name, configuration).map(|size| DataType::new(Raw { size })));
         }
         bits(name).map(|size| size.and_then(|size| unconfigured(name, configuration, Raw { size })))
@@ -93,11 +95,9 @@ impl ElementType for Raw {
         Ok(element)
     }
 
-    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
-        Ok(match dialect {
-            Dialect::V2 => Value::from(encode_base64(element)),
-            Dialect::V3 | Dialect::Draft => Value::from(element),
-        })
+    fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, Inexpressible> {
+        // As zarr-python and tensorstore have it, which do not read the list of integers that the specification of v3 describes.
+        Ok(Value::from(encode_base64(element)))
     }
 
     fn zero(&self) -> Vec<u8> {
@@ -121,7 +121,8 @@ impl ElementType for Raw {
     }
 
     fn to_v3(&self) -> Value {
-        Value::from(self.name())
+        // zarr-python does not know `rN`.
+        json!({"name": RAW_BYTES, "configuration": {"length_bytes": self.size}})
     }
 
     fn to_v2(&self, _order: &StoredOrder) -> Result<Value, Inexpressible> {

@@ -13,6 +13,9 @@ use crate::{Dialect, codecs::CodecSpec, limits::MAX_ELEMENT_SIZE};
 const NAME: &str = "vlen_array";
 const CODEC: &str = "vlen-array";
 
+/// The most inner elements of a fill value that is written: as JSON each takes many times its size.
+const MAX_FILL_ITEMS: usize = 1 << 16;
+
 #[derive(Debug)]
 struct VariableArray {
     inner: DataType,
@@ -88,6 +91,12 @@ impl ElementType for VariableArray {
     }
 
     fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
+        if element.len() / self.size > MAX_FILL_ITEMS {
+            return Err(Inexpressible {
+                dialect,
+                what: format!("a fill value of more than {MAX_FILL_ITEMS} elements"),
+            });
+        }
         element.chunks_exact(self.size).map(|inner| self.inner.fill_value_json(inner, dialect)).collect()
     }
 

@@ -37,9 +37,9 @@ const JSON_ENCODINGS: [&str; 3] = [
     "https://tools.ietf.org/html/rfc8259",
 ];
 
-const CODECS: &str = "https://purl.org/zarr/spec/codec/";
+pub(crate) const CODECS: &str = "https://purl.org/zarr/spec/codec/";
 
-const SHARDING: &str = "https://purl.org/zarr/spec/storage_transformers/sharding/1.0";
+pub(crate) const SHARDING: &str = "https://purl.org/zarr/spec/storage_transformers/sharding/1.0";
 
 /// The longest suffix of metadata keys, in bytes.
 const MAX_SUFFIX: usize = 64;

@@ -32,7 +32,7 @@ pub mod write;
 
 pub use change::{ChangeError, Changes, ElementsChange};
 pub use error::{DocumentError, Feature};
-pub(crate) use parts::XARRAY_NAMES;
+pub(crate) use parts::{XARRAY_NAMES, object as members};
 pub(crate) use place::Place;
 
 /// Reads a document without looking into it.

@@ -166,7 +166,7 @@ fn to_bytes(order: &StoredOrder, words: &[WordRun]) -> CodecSpec {
 }
 
 /// An object of these members.
-pub(super) fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
+pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
     members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 

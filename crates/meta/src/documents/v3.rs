@@ -28,7 +28,7 @@ pub enum Node {
     Group(GroupModel),
 }
 
-const ARRAY_MEMBERS: &[&str] = &[
+pub(crate) const ARRAY_MEMBERS: &[&str] = &[
     "zarr_format",
     "node_type",
     "shape",
@@ -43,7 +43,8 @@ const ARRAY_MEMBERS: &[&str] = &[
     "extensions",
 ];
 
-const GROUP_MEMBERS: &[&str] = &["zarr_format", "node_type", "attributes", "consolidated_metadata", "extensions"];
+pub(crate) const GROUP_MEMBERS: &[&str] =
+    &["zarr_format", "node_type", "attributes", "consolidated_metadata", "extensions"];
 
 /// Reads a `zarr.json`.
 pub fn node(zarr_json: &[u8]) -> Result<Node, DocumentError> {

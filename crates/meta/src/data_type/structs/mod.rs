@@ -103,19 +103,21 @@ impl Field {
         }
     }
 
-    /// The fill value of all items, in nested arrays of the field's shape.
-    fn fill_items(&self, shape: &[usize], bytes: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
-        let Some((extent, inner)) = shape.split_first() else { return self.data_type.fill_value_json(bytes, dialect) };
-        let part = bytes.len().checked_div(*extent).unwrap_or_default().max(1);
-        bytes.chunks(part).map(|bytes| self.fill_items(inner, bytes, dialect)).collect()
-    }
-
     fn shape_v2(&self) -> Option<Value> {
         (!self.shape.is_empty()).then(|| Value::from(self.shape.as_slice()))
     }
 }
 
 impl Struct {
+    /// Between an element in memory and the bytes of a fill value, which are as stored but in v3.
+    fn turn(&self, element: &mut [u8], dialect: Dialect, order: &StoredOrder) {
+        match (dialect, order) {
+            (Dialect::V3, _) | (_, StoredOrder::Little) => {}
+            (_, StoredOrder::Big) => words::swap(element, &self.words),
+            (_, StoredOrder::Mixed(big)) => words::swap(element, big),
+        }
+    }
+
     /// Appends what the members of an object that bear the fields' names stand for: each field, and nothing else.
     fn push_object(
         &self,
@@ -172,24 +174,38 @@ impl ElementType for Struct {
         let Some(mut element) = bytes.filter(|bytes| bytes.len() == self.size) else {
             return Err(refuse(self, json, format!("it is an object of its fields, or base64 of {} bytes", self.size)));
         };
-        match (dialect, order) {
-            (Dialect::V3, _) | (_, StoredOrder::Little) => {}
-            (_, StoredOrder::Big) => words::swap(&mut element, &self.words),
-            (_, StoredOrder::Mixed(big)) => words::swap(&mut element, big),
-        }
+        self.turn(&mut element, dialect, order);
         Ok(element)
     }
 
     fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
-        if dialect == Dialect::V2 {
+        // In the draft as zarr-python 2 has it.
+        if dialect != Dialect::V3 {
             return Ok(Value::from(encode_base64(element)));
         }
         let mut object = Map::new();
         for field in &self.fields {
+            if !field.shape.is_empty() {
+                return Err(Inexpressible {
+                    dialect,
+                    what: format!("the array {} in a struct", shown_name(&field.name)),
+                });
+            }
             let bytes = element.get(field.offset..).and_then(|bytes| bytes.get(..field.size)).unwrap_or_default();
-            object.insert(field.name.clone(), field.fill_items(&field.shape, bytes, dialect)?);
+            object.insert(field.name.clone(), field.data_type.fill_value_json(bytes, dialect)?);
         }
         Ok(Value::Object(object))
+    }
+
+    fn stored_fill_value_json(
+        &self,
+        element: &[u8],
+        dialect: Dialect,
+        order: &StoredOrder,
+    ) -> Result<Value, Inexpressible> {
+        let mut stored = element.to_vec();
+        self.turn(&mut stored, dialect, order);
+        self.fill_value_json(&stored, dialect)
     }
 
     fn zero(&self) -> Vec<u8> {

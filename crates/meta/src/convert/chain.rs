@@ -1,0 +1,262 @@
+//! Chains of codecs: as v3 has them, and as v2 and the draft do.
+
+use serde_json::{Value, json};
+
+use super::{
+    Refusal, codec,
+    filter::{self, Elements},
+    source::CodecPlaces,
+};
+use crate::{
+    codecs::{CodecSpec, Namespace},
+    data_type::{DataType, Layout, StoredOrder, WordRun},
+    documents::members,
+    text::shown,
+};
+
+/// A chain as v2 and the draft say it.
+#[derive(Debug)]
+pub(super) struct Parts {
+    /// Whether the first index changes fastest.
+    pub(super) fortran: bool,
+    /// How elements are stored.
+    pub(super) order: StoredOrder,
+    /// Filters, and then what works on bytes; all of numcodecs.
+    pub(super) codecs: Vec<CodecSpec>,
+    /// Whether the last of these works on bytes, so that it can be a compressor.
+    pub(super) compressed: bool,
+    /// Where blosc is told a size of items that numcodecs would not find.
+    pub(super) lost_sizes: Vec<String>,
+}
+
+/// The names of v3 for the codecs that make bytes of elements of variable length.
+const VARIABLE: [(&str, &str); 2] = [("string", "vlen-utf8"), ("bytes", "vlen-bytes")];
+
+/// The shards of chunks, and chunks within these.
+const SHARDING: &str = "sharding_indexed";
+
+impl Parts {
+    /// Takes a chain apart.
+    pub(super) fn of(
+        chain: &[CodecSpec],
+        data_type: &DataType,
+        rank: usize,
+        places: &CodecPlaces,
+    ) -> Result<Self, Refusal> {
+        let at = |index: usize| move |reason: String| Refusal::new(places.of(index), reason);
+        let mut permutation: Vec<usize> = (0..rank).collect();
+        let mut filters = Vec::new();
+        let mut codecs = chain.iter().enumerate().peekable();
+        while let Some((index, transpose)) = codecs.next_if(|(_, codec)| is_v3(codec, "transpose")) {
+            permutation = composed(&permutation, transpose).map_err(at(index))?;
+        }
+        while let Some(filter) = codecs.next_if(|(_, codec)| is_element_filter(codec)) {
+            filters.push(filter);
+        }
+        let fortran = rank > 1 && permutation.iter().rev().copied().eq(0..rank);
+        if !fortran && !permutation.iter().copied().eq(0..rank) {
+            return Err(Refusal::new(places.of(0), "is an order of dimensions that is neither C nor F"));
+        }
+        let mut parts =
+            Self { fortran, order: StoredOrder::Little, codecs: Vec::new(), compressed: false, lost_sizes: Vec::new() };
+        let Layout::Fixed(layout) = data_type.layout() else {
+            parts.push_variable(&mut codecs, filters.first().copied(), data_type, places)?;
+            parts.push_bytes(codecs, 1, places)?;
+            return Ok(parts);
+        };
+        let (index, serial) = codecs.next().ok_or_else(|| Refusal::new(places.of(chain.len()), "is missing"))?;
+        let order = serial_order(serial).map_err(at(index))?;
+        let mut elements = Elements { data_type: data_type.clone(), order: StoredOrder::Little };
+        for (index, filter) in filters {
+            let (filter, made) = filter::reordered(filter, &elements, false, &order).map_err(at(index))?;
+            parts.codecs.push(filter);
+            elements = made;
+        }
+        parts.order = if layout.words.is_empty() { StoredOrder::Little } else { order };
+        parts.push_bytes(codecs, elements.data_type.fixed_size().unwrap_or(1), places)?;
+        Ok(parts)
+    }
+
+    /// The codec that makes bytes of elements of variable length.
+    fn push_variable<'a>(
+        &mut self,
+        codecs: &mut impl Iterator<Item = (usize, &'a CodecSpec)>,
+        filter: Option<(usize, &CodecSpec)>,
+        data_type: &DataType,
+        places: &CodecPlaces,
+    ) -> Result<(), Refusal> {
+        if let Some((index, filter)) = filter {
+            let reason = format!("is the filter {} of elements of variable length", shown(&filter.name));
+            return Err(Refusal::new(places.of(index), reason));
+        }
+        let (index, codec) = codecs.next().ok_or_else(|| Refusal::new(places.of(0), "is missing"))?;
+        let named = VARIABLE.iter().any(|(name, codec_name)| *name == data_type.name() && is_v3(codec, codec_name));
+        if !named && codec.namespace != Namespace::Numcodecs {
+            let reason = format!("is the codec {}, which numcodecs has not", shown(&codec.full_name()));
+            return Err(Refusal::new(places.of(index), reason));
+        }
+        self.codecs.push(CodecSpec::numcodecs(&codec.name, codec.configuration.clone()));
+        Ok(())
+    }
+
+    /// The codecs that work on bytes, the first of which is given items of this size. In v2 and the draft there may be filters among them.
+    fn push_bytes<'a>(
+        &mut self,
+        codecs: impl Iterator<Item = (usize, &'a CodecSpec)>,
+        mut item_size: usize,
+        places: &CodecPlaces,
+    ) -> Result<(), Refusal> {
+        for (index, codec) in codecs {
+            let (codec, size_is_lost) =
+                codec::to_numcodecs(codec, item_size).map_err(|reason| Refusal::new(places.of(index), reason))?;
+            if size_is_lost {
+                self.lost_sizes.push(format!("{}/configuration/typesize", places.of(index)));
+            }
+            self.compressed = !filter::is_filter(&codec.name);
+            self.codecs.push(codec);
+            item_size = 1;
+        }
+        Ok(())
+    }
+
+    /// The filters and the compressor.
+    pub(super) fn split(mut self) -> (Vec<CodecSpec>, Option<CodecSpec>) {
+        let compressor = if self.compressed { self.codecs.pop() } else { None };
+        (self.codecs, compressor)
+    }
+}
+
+/// A chain of v2 or the draft as v3 has it: its chunks have the same bytes.
+pub(super) fn to_v3(
+    chain: &[CodecSpec],
+    data_type: &DataType,
+    places: &CodecPlaces,
+) -> Result<Vec<CodecSpec>, Refusal> {
+    let at = |index: usize| move |reason: String| Refusal::new(places.of(index), reason);
+    let mut v3 = Vec::with_capacity(chain.len());
+    let mut codecs = chain.iter().enumerate().peekable();
+    if let Some((_, transpose)) = codecs.next_if(|(_, codec)| is_v3(codec, "transpose")) {
+        v3.push(transpose.clone());
+    }
+    if let Some((_, shards)) = codecs.next_if(|(_, codec)| is_v3(codec, SHARDING)) {
+        v3.push(shards_to_v3(shards, data_type, places)?);
+        return Ok(v3);
+    }
+    let mut item_size = 1;
+    if let Layout::Fixed(layout) = data_type.layout() {
+        let (index, serial) = codecs.next().ok_or_else(|| Refusal::new(places.of(0), "is missing"))?;
+        let order = serial_order(serial).map_err(at(index))?;
+        if matches!(order, StoredOrder::Mixed(_)) {
+            return Err(at(index)("has fields of both byte orders, for which v3 has no codec".to_owned()));
+        }
+        let order = if layout.words.is_empty() { StoredOrder::Little } else { order };
+        let mut elements = Elements { data_type: data_type.clone(), order };
+        while let Some((index, filter)) = codecs.next_if(|(_, codec)| filter::is_filter(&codec.name)) {
+            let (filter, made) = filter::reordered(filter, &elements, true, &StoredOrder::Little).map_err(at(index))?;
+            v3.push(filter);
+            elements = made;
+        }
+        item_size = elements.data_type.fixed_size().unwrap_or(1);
+        v3.push(serial_of(&elements));
+    } else if let Some((index, codec)) = codecs.next() {
+        let known = VARIABLE.iter().find(|(name, codec_name)| *name == data_type.name() && *codec_name == codec.name);
+        let (_, name) =
+            known.ok_or_else(|| at(index)(format!("is the codec {}, for which v3 has no name", shown(&codec.name))))?;
+        v3.push(CodecSpec::v3(name, codec.configuration.clone()));
+    }
+    for (index, codec) in codecs {
+        if filter::is_filter(&codec.name) {
+            return Err(at(index)(format!("is the filter {} behind a codec that works on bytes", codec.name)));
+        }
+        v3.push(codec::to_v3(codec, item_size).map_err(at(index))?);
+        item_size = 1;
+    }
+    Ok(v3)
+}
+
+/// The shards of the draft, whose inner chains are as those of other arrays of the draft.
+fn shards_to_v3(shards: &CodecSpec, data_type: &DataType, places: &CodecPlaces) -> Result<CodecSpec, Refusal> {
+    let inner = to_v3(&inner_chain(shards), data_type, places)?;
+    let mut shards = shards.clone();
+    let inner: Vec<_> = inner.iter().map(CodecSpec::to_v3).collect();
+    shards.configuration.insert("codecs".to_owned(), json!(inner));
+    Ok(shards)
+}
+
+/// The chain within shards.
+pub(super) fn inner_chain(shards: &CodecSpec) -> Vec<CodecSpec> {
+    let codecs = shards.configuration.get("codecs").and_then(Value::as_array);
+    codecs.into_iter().flatten().filter_map(|codec| CodecSpec::parse_v3(codec).ok()).collect()
+}
+
+/// Whether a chain is shards and nothing else.
+pub(super) fn only_shards(chain: &[CodecSpec]) -> Option<&CodecSpec> {
+    match chain {
+        [shards] if is_v3(shards, SHARDING) => Some(shards),
+        _ => None,
+    }
+}
+
+fn is_v3(codec: &CodecSpec, name: &str) -> bool {
+    codec.namespace == Namespace::V3 && codec.name == name
+}
+
+fn is_element_filter(codec: &CodecSpec) -> bool {
+    codec.namespace == Namespace::Numcodecs && filter::is_filter(&codec.name)
+}
+
+/// One permutation after another.
+fn composed(before: &[usize], transpose: &CodecSpec) -> Result<Vec<usize>, String> {
+    let order = match transpose.configuration.get("order") {
+        Some(Value::String(order)) if order == "C" => return Ok(before.to_vec()),
+        Some(Value::String(order)) if order == "F" => return Ok(before.iter().rev().copied().collect()),
+        order => order.and_then(Value::as_array),
+    };
+    let index = |index: &Value| before.get(usize::try_from(index.as_u64()?).ok()?).copied();
+    let composed = order.and_then(|order| order.iter().map(index).collect::<Option<Vec<_>>>());
+    composed
+        .filter(|composed| composed.len() == before.len())
+        .ok_or_else(|| "has no order of the dimensions".to_owned())
+}
+
+/// The byte order that a codec from arrays to bytes stores.
+fn serial_order(codec: &CodecSpec) -> Result<StoredOrder, String> {
+    if codec.namespace == Namespace::Model && codec.name == CodecSpec::MIXED_ENDIAN {
+        return Ok(StoredOrder::Mixed(big_words(codec).ok_or("has no words that are big-endian")?));
+    }
+    if !is_v3(codec, "bytes") && !is_v3(codec, "endian") {
+        return Err(format!("is the codec {}, which v2 and the draft have not", shown(&codec.full_name())));
+    }
+    match codec.configuration.get("endian") {
+        None | Some(Value::Null) => Ok(StoredOrder::Little),
+        Some(endian) if endian == "little" => Ok(StoredOrder::Little),
+        Some(endian) if endian == "big" => Ok(StoredOrder::Big),
+        Some(_) => Err("has no such endian".to_owned()),
+    }
+}
+
+/// The words of [`CodecSpec::MIXED_ENDIAN`].
+fn big_words(codec: &CodecSpec) -> Option<Vec<WordRun>> {
+    let run = |run: &Value| match run.as_array()?.as_slice() {
+        [offset, width, count] => {
+            let number = |number: &Value| usize::try_from(number.as_u64()?).ok();
+            Some(WordRun { offset: number(offset)?, width: number(width)?, count: number(count)? })
+        }
+        _ => None,
+    };
+    codec.configuration.get("big")?.as_array()?.iter().map(run).collect()
+}
+
+/// The codec of v3 that stores elements so.
+fn serial_of(elements: &Elements) -> CodecSpec {
+    let has_words = match elements.data_type.layout() {
+        Layout::Fixed(layout) => !layout.words.is_empty(),
+        Layout::Variable => false,
+    };
+    let endian = match elements.order {
+        _ if !has_words => return CodecSpec::v3("bytes", serde_json::Map::new()),
+        StoredOrder::Big => "big",
+        StoredOrder::Little | StoredOrder::Mixed(_) => "little",
+    };
+    CodecSpec::v3("bytes", members([("endian", json!(endian))]))
+}

@@ -1,0 +1,153 @@
+//! The document of an array of the draft, as zarr-python 2.18.7 writes it.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Chunks, Refusal, Source,
+    chain::{Parts, inner_chain, only_shards},
+    source::{CodecPlaces, extensions},
+    v2,
+};
+use crate::{
+    ArrayModel, Dialect,
+    codecs::CodecSpec,
+    documents::{
+        draft::{CODECS, FILTERS, SHARDING},
+        members,
+    },
+};
+
+/// The codecs that have a URI.
+const COMPRESSORS: [&str; 7] = ["blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"];
+
+pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Map<String, Value>, Refusal> {
+    let ArrayModel { shape, data_type, .. } = source.model;
+    if chunks == Chunks::Kept {
+        return Err(Refusal::new("", "has its chunks where the draft has none"));
+    }
+    let Shards { chunk_shape, codecs, transformers, places } = Shards::of(source)?;
+    let mut parts = Parts::of(&codecs, data_type, shape.len(), &places)?;
+    for pointer in std::mem::take(&mut parts.lost_sizes) {
+        source.lose(pointer, "the size of items that blosc is told");
+    }
+    let data_type = extended(v2::dtype(source, &parts)?);
+    let fill_value = source.fill_value(Dialect::Draft, &parts.order)?;
+    let mut attributes = source.attributes_with_names();
+    source.lose_unknown_members();
+    let (extensions, losses) = extensions(&source.model.extensions, Dialect::Draft);
+    source.losses.extend(losses);
+    let layout = if parts.fortran { "F" } else { "C" };
+    parts.compressed &= parts.codecs.last().is_some_and(|last| COMPRESSORS.contains(&last.name.as_str()));
+    let (filters, compressor) = parts.split();
+    put_filters(&mut attributes, &filters)?;
+    let mut document = members([
+        ("shape", json!(shape)),
+        ("data_type", data_type),
+        ("chunk_grid", json!({"type": "regular", "chunk_shape": chunk_shape, "separator": "/"})),
+        ("chunk_memory_layout", json!(layout)),
+        ("fill_value", fill_value),
+        ("extensions", json!(extensions)),
+        ("attributes", Value::Object(attributes)),
+    ]);
+    if let Some(CodecSpec { name, configuration, .. }) = compressor {
+        let compressor = json!({"codec": format!("{CODECS}{name}/1.0"), "configuration": configuration});
+        document.insert("compressor".to_owned(), compressor);
+    }
+    if !transformers.is_empty() {
+        document.insert("storage_transformers".to_owned(), json!(transformers));
+    }
+    Ok(document)
+}
+
+/// An array with its shards taken off.
+struct Shards {
+    /// The shape of the innermost chunks.
+    chunk_shape: Vec<u64>,
+    /// Their chain.
+    codecs: Vec<CodecSpec>,
+    /// What makes shards of them, the innermost first.
+    transformers: Vec<Value>,
+    /// Where the chain is.
+    places: CodecPlaces,
+}
+
+impl Shards {
+    fn of(source: &Source<'_>) -> Result<Self, Refusal> {
+        let mut chunk_shape = source.chunk_shape()?;
+        let mut codecs = source.model.codecs.clone();
+        let mut transformers = Vec::new();
+        let mut pointer = "/codecs".to_owned();
+        while let Some(shards) = only_shards(&codecs) {
+            let refuse = |reason: &str| Refusal::new(format!("{pointer}/0"), reason);
+            let inner = shards.configuration.get("chunk_shape").and_then(Value::as_array);
+            let inner: Option<Vec<u64>> = inner.and_then(|lengths| lengths.iter().map(Value::as_u64).collect());
+            let inner = inner.filter(|inner| inner.len() == chunk_shape.len());
+            let inner = inner.ok_or_else(|| refuse("has no shape of chunks"))?;
+            let whole = |(outer, inner): (&u64, &u64)| {
+                outer.checked_div(*inner).filter(|count| count.checked_mul(*inner) == Some(*outer))
+            };
+            let counts: Option<Vec<u64>> = chunk_shape.iter().zip(&inner).map(whole).collect();
+            let counts = counts.ok_or_else(|| refuse("does not have whole chunks in its shards"))?;
+            if !has_plain_index(shards) {
+                return Err(refuse(
+                    "has an index that is not at the end, or not stored as plain little-endian numbers",
+                ));
+            }
+            let transformer =
+                json!({"extension": SHARDING, "type": "indexed", "configuration": {"chunks_per_shard": counts}});
+            transformers.insert(0, transformer);
+            chunk_shape = inner;
+            codecs = inner_chain(shards);
+            pointer = format!("{pointer}/0/configuration/codecs");
+        }
+        let places = match source.model.dialect {
+            Dialect::V3 => CodecPlaces::List(pointer),
+            Dialect::V2 | Dialect::Draft => source.codec_places(&codecs),
+        };
+        Ok(Self { chunk_shape, codecs, transformers, places })
+    }
+}
+
+/// Whether shards have the only index that the draft has.
+fn has_plain_index(shards: &CodecSpec) -> bool {
+    let at_the_end = shards.configuration.get("index_location").is_none_or(|location| location == "end");
+    let codecs = shards.configuration.get("index_codecs").and_then(Value::as_array);
+    let codecs = codecs.map(|codecs| codecs.iter().map(CodecSpec::parse_v3).collect::<Result<Vec<_>, _>>());
+    let plain = CodecSpec::v3("bytes", members([("endian", json!("little"))]));
+    at_the_end && codecs.is_some_and(|codecs| codecs.is_ok_and(|codecs| codecs == [plain]))
+}
+
+/// The filters go where zarr-python keeps them, which something else of the user's may have taken.
+fn put_filters(attributes: &mut Map<String, Value>, filters: &[CodecSpec]) -> Result<(), Refusal> {
+    if attributes.contains_key(FILTERS) {
+        return Err(Refusal::new("/attributes/filters", "is where the draft has the filters of the array"));
+    }
+    if !filters.is_empty() {
+        attributes.insert(FILTERS.to_owned(), filters.iter().map(v2::codec).collect());
+    }
+    Ok(())
+}
+
+/// A `dtype` as a data type of the draft, which has numbers, and an extension for everything else.
+fn extended(dtype: Value) -> Value {
+    let Some(text) = dtype.as_str() else { return extension("TODO: structured array protocol URL", dtype) };
+    let mut characters = text.trim_start_matches(['<', '>', '|']).chars();
+    let url = match (characters.next(), characters.as_str()) {
+        (Some('b'), _) => return json!("bool"),
+        (Some(kind @ ('i' | 'u')), "1") => return json!(format!("{kind}1")),
+        (Some('i' | 'u' | 'f'), _) => return dtype,
+        (Some('c'), _) => {
+            "https://zarr-specs.readthedocs.io/en/core-protocol-v3.0-dev/protocol/extensions/complex-dtypes/v1.0.html"
+        }
+        (Some('M' | 'm'), _) => "https://zarr-specs.readthedocs.io/en/latest/extensions/data-types/datetime/v1.0.html",
+        (Some('S'), _) => "TODO: bytestring array protocol URL",
+        (Some('U'), _) => "TODO: unicode array protocol URL",
+        (Some('V'), _) => return extension("TODO: structured array protocol URL", json!([["", dtype]])),
+        _ => "TODO: object array protocol URL",
+    };
+    extension(url, dtype)
+}
+
+fn extension(url: &str, dtype: Value) -> Value {
+    json!({"extension": url, "type": dtype, "fallback": null})
+}

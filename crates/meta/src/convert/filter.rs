@@ -1,0 +1,110 @@
+//! Filters of numcodecs: codecs that calculate with elements. In v2 and the draft they are given bytes, and say themselves which elements these are
+//! and in which byte order; in v3 they are given elements as they are in memory.
+
+use serde_json::Value;
+
+use crate::{
+    codecs::CodecSpec,
+    data_type::{DataType, StoredOrder, V2Context, parse_v2, parse_v3},
+    text::shown,
+};
+
+/// The elements on one side of a filter, and the byte order in which they are stored.
+#[derive(Clone, Debug)]
+pub(super) struct Elements {
+    pub(super) data_type: DataType,
+    pub(super) order: StoredOrder,
+}
+
+/// The members of a filter's configuration that name the types of its two sides.
+#[derive(Clone, Copy, Debug)]
+enum Types {
+    /// Both sides have what there is.
+    Same,
+    /// These two; where the second is not said, it is the first.
+    Named(&'static str, &'static str),
+    /// Booleans become bytes of eight.
+    Bits,
+}
+
+/// Whether this is the id of such a filter.
+pub(super) fn is_filter(id: &str) -> bool {
+    types(id).is_some()
+}
+
+fn types(id: &str) -> Option<Types> {
+    Some(match id {
+        "bitround" => Types::Same,
+        "delta" | "fixedscaleoffset" | "quantize" => Types::Named("dtype", "astype"),
+        "astype" => Types::Named("decode_dtype", "encode_dtype"),
+        "packbits" => Types::Bits,
+        _ => return None,
+    })
+}
+
+impl Elements {
+    /// What a `dtype` of a configuration names to NumPy: `<f4`, `f4`, `float32`.
+    fn named(dtype: &Value) -> Option<Self> {
+        let text = dtype.as_str()?;
+        let v2 = |text: &str| parse_v2(&Value::from(text), V2Context::default());
+        if let Ok((data_type, order)) = v2(text).or_else(|_| v2(&format!("<{text}"))) {
+            return Some(Self { data_type, order });
+        }
+        Some(Self { data_type: parse_v3(dtype).ok()?, order: StoredOrder::Little })
+    }
+
+    /// Whether both have the same bytes.
+    fn is_stored_as(&self, other: &Self) -> bool {
+        self.is_of_type(&other.data_type) && self.order == other.order
+    }
+
+    /// Whether the elements have a type, or are the integers that times of this type are to NumPy.
+    fn is_of_type(&self, data_type: &DataType) -> bool {
+        let is_time = data_type.name().starts_with("numpy.");
+        self.data_type == *data_type || (is_time && self.data_type.name() == "int64")
+    }
+}
+
+/// A filter in a document for which both sides are stored in this byte order, and the elements that it makes.
+///
+/// Fails with the reason where it is not for these elements. With `stored` they are in their byte order, and not as they are in memory.
+pub(super) fn reordered(
+    filter: &CodecSpec,
+    given: &Elements,
+    stored: bool,
+    order: &StoredOrder,
+) -> Result<(CodecSpec, Elements), String> {
+    let mut filter = filter.clone();
+    let made = match types(&filter.name) {
+        Some(Types::Same) => given.clone(),
+        Some(Types::Bits) => {
+            let bytes = Elements::named(&Value::from("|u1")).ok_or("makes bytes")?;
+            if given.data_type.name() != "bool" {
+                return Err(format!("is for bool, and given {}", shown(&given.data_type.name())));
+            }
+            bytes
+        }
+        Some(Types::Named(from, to)) => {
+            let read = |filter: &CodecSpec, member: &str| match filter.configuration.get(member) {
+                None | Some(Value::Null) => Ok(None),
+                Some(dtype) => Elements::named(dtype).map(Some).ok_or(format!("has a {member} that is not known")),
+            };
+            let decoded = read(&filter, from)?.unwrap_or_else(|| given.clone());
+            let fits = if stored { decoded.is_stored_as(given) } else { decoded.is_of_type(&given.data_type) };
+            if !fits {
+                return Err(format!("is not for the elements that it is given, {}", shown(&given.data_type.name())));
+            }
+            let encoded = read(&filter, to)?.unwrap_or_else(|| decoded.clone());
+            if stored && filter.name == "quantize" && decoded.data_type != encoded.data_type {
+                return Err("has an astype, which zarr-python does not read in v3".to_owned());
+            }
+            for (member, elements) in [(from, &decoded), (to, &encoded)] {
+                let dtype = elements.data_type.to_v2(order).map_err(|error| format!("is of {}", error.what))?;
+                filter.configuration.insert(member.to_owned(), dtype);
+            }
+            encoded
+        }
+        None => return Err(format!("is the filter {}, which is not known", shown(&filter.name))),
+    };
+    Ok((filter, made))
+}

@@ -1,0 +1,257 @@
+//! What is converted: the array as its own document says it.
+
+use serde_json::{Map, Value, json};
+
+use super::{Loss, Refusal};
+use crate::{
+    ArrayModel, Dialect,
+    codecs::{CodecSpec, Namespace},
+    data_type::StoredOrder,
+    documents::{XARRAY_NAMES, draft, v3},
+    extensions::{Extension, Meaning},
+    text::{pointer_to, shown},
+};
+
+/// The members of the document of an array in v2.
+const V2_MEMBERS: &[&str] = &[
+    "zarr_format",
+    "shape",
+    "chunks",
+    "dtype",
+    "compressor",
+    "fill_value",
+    "order",
+    "filters",
+    "dimension_separator",
+    "attributes",
+];
+
+/// The members of the document of an array in the draft, the older ones and those that only zarr-python writes included.
+const DRAFT_MEMBERS: &[&str] = &[
+    "shape",
+    "data_type",
+    "chunk_grid",
+    "chunk_memory_layout",
+    "compressor",
+    "codecs",
+    "fill_value",
+    "extensions",
+    "attributes",
+    "storage_transformers",
+    "dimension_separator",
+];
+
+/// An array, and what is lost of it.
+pub(super) struct Source<'a> {
+    pub(super) model: &'a ArrayModel,
+    pub(super) losses: Vec<Loss>,
+}
+
+/// Where the document of an array says which codecs there are.
+#[derive(Clone, Debug)]
+pub(super) enum CodecPlaces {
+    /// In one list, of which this is the pointer.
+    List(String),
+    /// In several members, as in v2 and the draft.
+    Members {
+        /// Of the order of the elements.
+        order: &'static str,
+        /// Of the data type.
+        data_type: &'static str,
+        /// How many codecs come before the first that the document names.
+        unnamed: usize,
+        /// Of the filters.
+        filters: &'static str,
+        /// How many filters there are.
+        filter_count: usize,
+        /// Whether the codecs behind the filters are in a list `codecs`, and not one `compressor`.
+        pipeline: bool,
+    },
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(model: &'a ArrayModel) -> Self {
+        Self { model, losses: Vec::new() }
+    }
+
+    pub(super) fn lose(&mut self, pointer: impl Into<String>, what: impl Into<String>) {
+        self.losses.push(Loss { pointer: pointer.into(), what: what.into() });
+    }
+
+    /// Tells of the members that only the source's dialect has, or nobody knows.
+    pub(super) fn lose_unknown_members(&mut self) {
+        let known = match self.model.dialect {
+            Dialect::V2 => V2_MEMBERS,
+            Dialect::V3 => v3::ARRAY_MEMBERS,
+            Dialect::Draft => DRAFT_MEMBERS,
+        };
+        for name in unknown(&self.model.document, known) {
+            self.lose(pointer_to("", &name), "a member that the specification does not name");
+        }
+        if self.model.dialect != Dialect::Draft {
+            return;
+        }
+        if let Some(grid) = self.model.document.get("chunk_grid").and_then(Value::as_object) {
+            for name in unknown(grid, &["type", "chunk_shape", "separator"]) {
+                self.lose(pointer_to("/chunk_grid", &name), "a member that the specification does not name");
+            }
+        }
+        let fallback = self.model.document.get("data_type").and_then(|data_type| data_type.get("fallback"));
+        if fallback.is_some_and(|fallback| !fallback.is_null()) {
+            self.lose("/data_type/fallback", "the fallback for those who do not know the data type");
+        }
+    }
+
+    pub(super) fn data_type_pointer(&self) -> &'static str {
+        match self.model.dialect {
+            Dialect::V2 => "/dtype",
+            Dialect::V3 | Dialect::Draft => "/data_type",
+        }
+    }
+
+    /// Where the codecs of a chain of the array are, which for shards of the draft is that of the innermost chunks.
+    pub(super) fn codec_places(&self, chain: &[CodecSpec]) -> CodecPlaces {
+        let (order, filters) = match self.model.dialect {
+            Dialect::V3 => return CodecPlaces::List("/codecs".to_owned()),
+            Dialect::V2 => ("/order", "/filters"),
+            Dialect::Draft => ("/chunk_memory_layout", "/attributes/filters"),
+        };
+        let list = match self.model.dialect {
+            Dialect::V2 => self.model.document.get("filters"),
+            _ => draft::filters_of(&self.model.attributes),
+        };
+        let named = chain.iter().position(|codec| codec.namespace == Namespace::Numcodecs);
+        CodecPlaces::Members {
+            order,
+            data_type: self.data_type_pointer(),
+            unnamed: named.unwrap_or(chain.len()),
+            filters,
+            filter_count: list.and_then(Value::as_array).map_or(0, Vec::len),
+            pipeline: self.model.document.get("codecs").is_some_and(|codecs| !codecs.is_null()),
+        }
+    }
+
+    /// The shape of the chunks.
+    pub(super) fn chunk_shape(&self) -> Result<Vec<u64>, Refusal> {
+        let regular = || Refusal::new("/chunk_grid", "is not a regular grid");
+        self.model.grid.regular_shape().ok_or_else(regular)
+    }
+
+    /// The fill value as a dialect writes it. A `null` stays one where it means the same.
+    pub(super) fn fill_value(&mut self, to: Dialect, order: &StoredOrder) -> Result<Value, Refusal> {
+        let ArrayModel { data_type, fill_value, document, .. } = self.model;
+        if document.get("fill_value") == Some(&Value::Null) {
+            if to != Dialect::V3 && data_type.fill_value(&Value::Null, to).as_ref() == Ok(fill_value) {
+                return Ok(Value::Null);
+            }
+            self.lose("/fill_value", "that elements which were never written are undefined");
+        }
+        let refuse = |reason| Refusal::new("/fill_value", reason);
+        let json = data_type
+            .stored_fill_value_json(fill_value, to, order)
+            .map_err(|error| refuse(format!("is {}, which {to} cannot express", error.what)))?;
+        match data_type.stored_fill_value(&json, to, order) {
+            Ok(read) if read == *fill_value => Ok(json),
+            _ => Err(refuse(format!("is an element that {to} cannot express"))),
+        }
+    }
+
+    /// The attributes for a dialect that has the names of dimensions among them.
+    pub(super) fn attributes_with_names(&mut self) -> Map<String, Value> {
+        let mut attributes = self.own_attributes();
+        if self.model.dialect != Dialect::V3 {
+            return attributes;
+        }
+        let listed = self.model.document.get("dimension_names").is_some_and(Value::is_array);
+        let names: Option<Vec<&str>> = self.model.dimension_names.iter().map(Option::as_deref).collect();
+        let named = self.model.dimension_names.iter().any(Option::is_some);
+        match names {
+            Some(names) if listed => {
+                let names = json!(names);
+                if attributes.get(XARRAY_NAMES).is_some_and(|other| *other != names) {
+                    self.lose(
+                        pointer_to("/attributes", XARRAY_NAMES),
+                        "an attribute whose name means dimension_names there",
+                    );
+                }
+                attributes.insert(XARRAY_NAMES.to_owned(), names);
+            }
+            _ => {
+                if named {
+                    self.lose("/dimension_names", "the names of some dimensions where others have none");
+                }
+                if let Some((_, pointer)) = self.xarray_names() {
+                    self.lose(pointer, "that this attribute does not name the dimensions");
+                }
+            }
+        }
+        attributes
+    }
+
+    /// The attributes for a dialect that has a member for the names of dimensions, and these names.
+    pub(super) fn attributes_and_names(&self) -> (Map<String, Value>, Option<Value>) {
+        let mut attributes = self.own_attributes();
+        let names = self.xarray_names().and_then(|_| attributes.shift_remove(XARRAY_NAMES));
+        (attributes, names)
+    }
+
+    /// xarray's attribute, where it names the dimensions, and its pointer.
+    fn xarray_names(&self) -> Option<(&'a Value, String)> {
+        let names = self.model.attributes.get(XARRAY_NAMES)?;
+        let list = names.as_array().filter(|list| list.len() == self.model.shape.len())?;
+        list.iter().all(Value::is_string).then(|| (names, pointer_to("/attributes", XARRAY_NAMES)))
+    }
+
+    /// The attributes without the filters that zarr-python keeps there in the draft.
+    fn own_attributes(&self) -> Map<String, Value> {
+        let mut attributes = self.model.attributes.clone();
+        if self.model.dialect == Dialect::Draft && draft::filters_of(&attributes).is_some() {
+            attributes.shift_remove(draft::FILTERS);
+        }
+        attributes
+    }
+}
+
+impl CodecPlaces {
+    /// Where the codec with an index in the chain is.
+    pub(super) fn of(&self, index: usize) -> String {
+        match self {
+            Self::List(list) => format!("{list}/{index}"),
+            Self::Members { order, data_type, unnamed, filters, filter_count, pipeline } => {
+                match index.checked_sub(*unnamed) {
+                    // Of two the first is the order.
+                    None if index.saturating_add(1) < *unnamed => (*order).to_owned(),
+                    None => (*data_type).to_owned(),
+                    Some(filter) if filter < *filter_count => format!("{filters}/{filter}"),
+                    Some(codec) if *pipeline => format!("/codecs/{}", codec.saturating_sub(*filter_count)),
+                    Some(_) => "/compressor".to_owned(),
+                }
+            }
+        }
+    }
+}
+
+/// The names of an object's members that are none of these.
+pub(super) fn unknown(document: &Map<String, Value>, known: &[&str]) -> Vec<String> {
+    document.keys().filter(|name| !known.contains(&name.as_str())).cloned().collect()
+}
+
+/// The extensions of a node as another dialect's list of them, and what is lost. In v3 those stay that mean something; others would keep readers from a node
+/// that they could read in the draft.
+pub(super) fn extensions(extensions: &[Extension], to: Dialect) -> (Vec<Value>, Vec<Loss>) {
+    let mut kept = Vec::new();
+    let mut losses = Vec::new();
+    for (index, extension) in extensions.iter().enumerate() {
+        let name = match to {
+            Dialect::Draft => "extension",
+            Dialect::V3 if extension.meaning != Meaning::Ignored => "name",
+            Dialect::V2 | Dialect::V3 => {
+                let what = format!("the extension {}", shown(&extension.name));
+                losses.push(Loss { pointer: format!("/extensions/{index}"), what });
+                continue;
+            }
+        };
+        kept.push(json!({name: extension.name, "configuration": extension.configuration, "must_understand": extension.must_understand}));
+    }
+    (kept, losses)
+}

@@ -1,0 +1,78 @@
+//! The document of an array of v2.
+
+use serde_json::{Map, Value, json};
+
+use super::{Chunks, Refusal, Source, chain::Parts, source::extensions};
+use crate::{
+    ArrayModel, Dialect,
+    chunk_keys::{ChunkKeyForm, Separator},
+    codecs::CodecSpec,
+    data_type::{StoredOrder, V2Context, parse_v2},
+    documents::members,
+};
+
+pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Map<String, Value>, Refusal> {
+    let ArrayModel { shape, data_type, codecs, .. } = source.model;
+    let separator = separator(source.model, chunks)?;
+    let chunk_shape = source.chunk_shape()?;
+    let places = source.codec_places(codecs);
+    let mut parts = Parts::of(codecs, data_type, shape.len(), &places)?;
+    for pointer in std::mem::take(&mut parts.lost_sizes) {
+        source.lose(pointer, "the size of items that blosc is told");
+    }
+    let dtype = dtype(source, &parts)?;
+    let fill_value = source.fill_value(Dialect::V2, &parts.order)?;
+    let attributes = source.attributes_with_names();
+    source.lose_unknown_members();
+    let (_, losses) = extensions(&source.model.extensions, Dialect::V2);
+    source.losses.extend(losses);
+    let order = if parts.fortran { "F" } else { "C" };
+    let (filters, compressor) = parts.split();
+    let filters = (!filters.is_empty()).then(|| filters.iter().map(codec).collect::<Vec<_>>());
+    Ok(members([
+        ("zarr_format", json!(2)),
+        ("shape", json!(shape)),
+        ("chunks", json!(chunk_shape)),
+        ("dtype", dtype),
+        ("compressor", compressor.as_ref().map_or(Value::Null, codec)),
+        ("fill_value", fill_value),
+        ("order", json!(order)),
+        ("filters", json!(filters)),
+        ("dimension_separator", json!(separator.as_str())),
+        ("attributes", Value::Object(attributes)),
+    ]))
+}
+
+fn separator(model: &ArrayModel, chunks: Chunks) -> Result<Separator, Refusal> {
+    match (chunks, model.dialect, model.chunk_keys.form) {
+        (Chunks::Moved, _, _) => Ok(Separator::Dot),
+        (Chunks::Kept, Dialect::V3, ChunkKeyForm::V2) => Ok(model.chunk_keys.separator),
+        (Chunks::Kept, Dialect::V3, _) => {
+            Err(Refusal::new("/chunk_key_encoding", "names chunks otherwise than v2 does"))
+        }
+        (Chunks::Kept, _, _) => Err(Refusal::new("/chunk_grid", "has its chunks where v2 has none")),
+    }
+}
+
+/// The `dtype`, which must be read as the same again.
+pub(super) fn dtype(source: &Source<'_>, parts: &Parts) -> Result<Value, Refusal> {
+    let data_type = &source.model.data_type;
+    let refuse = || {
+        let reason = format!("is {}, for which v2 has no dtype", crate::text::shown(&data_type.name()));
+        Refusal::new(source.data_type_pointer(), reason)
+    };
+    let dtype = data_type.to_v2(&parts.order).map_err(|_| refuse())?;
+    match parse_v2(&dtype, V2Context { object_codec: parts.codecs.first() }) {
+        Ok((read, order)) if read == *data_type && (order == parts.order || parts.order == StoredOrder::Little) => {
+            Ok(dtype)
+        }
+        _ => Err(refuse()),
+    }
+}
+
+/// A codec as numcodecs configures it.
+pub(super) fn codec(codec: &CodecSpec) -> Value {
+    let mut numcodecs = members([("id", json!(codec.name))]);
+    numcodecs.extend(codec.configuration.clone());
+    Value::Object(numcodecs)
+}

@@ -1,0 +1,77 @@
+//! The document of an array of v3.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Chunks, Refusal, Source,
+    chain::{inner_chain, only_shards, to_v3},
+    source::extensions,
+};
+use crate::{
+    ArrayModel, Dialect,
+    codecs::CodecSpec,
+    data_type::{StoredOrder, parse_v3},
+    documents::members,
+    text::shown,
+};
+
+pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Map<String, Value>, Refusal> {
+    let ArrayModel { shape, codecs, .. } = source.model;
+    let chunk_keys = chunk_keys(source.model, chunks)?;
+    let chunk_shape = source.chunk_shape()?;
+    let data_type = data_type(source)?;
+    let codecs = to_v3(codecs, &source.model.data_type, &source.codec_places(&innermost(codecs)))?;
+    let fill_value = source.fill_value(Dialect::V3, &StoredOrder::Little)?;
+    let (attributes, dimension_names) = source.attributes_and_names();
+    source.lose_unknown_members();
+    let (extensions, losses) = extensions(&source.model.extensions, Dialect::V3);
+    source.losses.extend(losses);
+    let mut document = members([
+        ("zarr_format", json!(3)),
+        ("node_type", json!("array")),
+        ("shape", json!(shape)),
+        ("data_type", data_type),
+        ("chunk_grid", json!({"name": "regular", "configuration": {"chunk_shape": chunk_shape}})),
+        ("chunk_key_encoding", chunk_keys),
+        ("fill_value", fill_value),
+        ("codecs", json!(codecs.iter().map(CodecSpec::to_v3).collect::<Vec<_>>())),
+        ("attributes", Value::Object(attributes)),
+    ]);
+    document.extend(dimension_names.map(|names| ("dimension_names".to_owned(), names)));
+    if !extensions.is_empty() {
+        document.insert("extensions".to_owned(), json!(extensions));
+    }
+    Ok(document)
+}
+
+fn chunk_keys(model: &ArrayModel, chunks: Chunks) -> Result<Value, Refusal> {
+    match (chunks, model.dialect) {
+        (Chunks::Moved, _) => Ok(json!({"name": "default", "configuration": {"separator": "/"}})),
+        (Chunks::Kept, Dialect::V2) => {
+            Ok(json!({"name": "v2", "configuration": {"separator": model.chunk_keys.separator.as_str()}}))
+        }
+        (Chunks::Kept, _) => Err(Refusal::new("/chunk_grid", "has its chunks where v3 has none")),
+    }
+}
+
+/// The data type, which must be read as the same again.
+fn data_type(source: &Source<'_>) -> Result<Value, Refusal> {
+    let data_type = &source.model.data_type;
+    let json = data_type.to_v3();
+    match parse_v3(&json) {
+        Ok(read) if read == *data_type => Ok(json),
+        _ => {
+            let reason = format!("is {}, for which v3 has no registered data type", shown(&data_type.name()));
+            Err(Refusal::new(source.data_type_pointer(), reason))
+        }
+    }
+}
+
+/// The chain of the innermost chunks.
+fn innermost(chain: &[CodecSpec]) -> Vec<CodecSpec> {
+    let mut chain = chain.to_vec();
+    while let Some(shards) = only_shards(&chain) {
+        chain = inner_chain(shards);
+    }
+    chain
+}
