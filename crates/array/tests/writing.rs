@@ -4,11 +4,17 @@
 
 mod written;
 
-use array::{Incoming, Options};
+use std::sync::Arc;
+
+use array::{ArrayError, EmptyChunks, Incoming, Options, WriteError, WriteReport};
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use meta::selection::Selection;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
-use tokio::runtime;
-use written::{Elements, Site, codecs, dimension, selection};
+use store::{MemoryStore, Precondition, StoreError, UploadError, Version};
+use tokio::{runtime, task::JoinSet};
+use written::{Elements, Site, codecs, dimension, path, selection};
 
 /// One write.
 #[derive(Clone, Debug)]
@@ -113,5 +119,209 @@ proptest! {
             }
             Ok(())
         })?;
+    }
+}
+
+fn document(shape: &[u64], chunk: &[u64], codecs: &Value) -> Value {
+    json!({"zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint16", "fill_value": 7, "codecs": codecs,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}}, "chunk_key_encoding": {"name": "default"}})
+}
+
+fn gzip() -> Value {
+    json!([{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip", "configuration": {"level": 1}}])
+}
+
+async fn write(site: &Site, select: &str, incoming: Incoming) -> Result<WriteReport, WriteError> {
+    let selection = Selection::parse(select).unwrap();
+    site.arrays.write(&path(), None, &selection, Precondition::none()).await?.run(incoming).await
+}
+
+#[tokio::test]
+async fn what_does_not_fit_changes_nothing() {
+    let site = Site::new(&document(&[8, 8], &[4, 4], &gzip()), Options::default()).await;
+    write(&site, "", site.incoming(&site.elements(1, 64), 10)).await.unwrap();
+    let before = site.versions().await;
+    let body = |count: usize| site.incoming(&site.elements(2, count), 5);
+    for (count, found) in [(63, 126), (65, 130), (0, 0)] {
+        let error = write(&site, "", body(count)).await.unwrap_err();
+        assert!(matches!(error, WriteError::Length { expected: 128, found: told } if told == found), "{error:?}");
+    }
+    let error = write(&site, "0:0", body(1)).await.unwrap_err();
+    assert!(matches!(error, WriteError::Length { expected: 0, found: 2 }), "{error:?}");
+    let error = write(&site, "[1,2,1]", body(24)).await.unwrap_err();
+    assert!(matches!(error, WriteError::RepeatedIndex { dimension: 0, index: 1 }), "{error:?}");
+    let error = write(&site, "8", body(8)).await.unwrap_err();
+    assert!(matches!(error, WriteError::Array(ArrayError::Selection(_))), "{error:?}");
+    let error = write(&site, "", Incoming::Scalar(vec![1])).await.unwrap_err();
+    assert!(matches!(error, WriteError::Length { expected: 2, found: 1 }), "{error:?}");
+    let broken = stream::iter([Ok(Bytes::from_static(&[1; 100])), Err(UploadError::TimedOut.into())]).boxed();
+    let error = write(&site, "", Incoming::Fixed(broken)).await.unwrap_err();
+    assert!(matches!(error, WriteError::Store(StoreError::Upload(UploadError::TimedOut))), "{error:?}");
+    let stale = Precondition::at(Version::from_u128(1));
+    let error = site.arrays.write(&path(), None, &Selection::default(), stale).await.unwrap_err();
+    assert!(matches!(error, WriteError::PreconditionFailed { current: Some(_), .. }), "{error:?}");
+    assert_eq!(site.versions().await, before);
+    let report = write(&site, "3:3", body(0)).await.unwrap();
+    assert_eq!((report.stored, report.erased), (0, 0));
+    assert_eq!(site.versions().await, before);
+}
+
+#[tokio::test]
+async fn a_chunk_that_is_damaged_is_not_written_in_part() {
+    let site = Site::new(&document(&[8], &[4], &gzip()), Options::default()).await;
+    written::set(&site.store, "a/c/1", b"damage".to_vec()).await;
+    let before = site.versions().await;
+    let error = write(&site, "3:5", Incoming::Scalar(vec![1, 2])).await.unwrap_err();
+    assert!(matches!(error, WriteError::Array(ArrayError::Chunk { .. })), "{error:?}");
+    assert_eq!(site.versions().await, before);
+    write(&site, "4:", Incoming::Scalar(vec![1, 2])).await.unwrap();
+    assert_eq!(site.read(&selection(&[]), 100).await.0.concat(), [[7, 0].repeat(4), [1, 2].repeat(4)].concat());
+}
+
+#[tokio::test]
+async fn arrays_of_too_many_chunks_and_too_large_ones() {
+    let site = Site::new(&document(&[1 << 40], &[1], &gzip()), Options::default()).await;
+    let error = write(&site, "", Incoming::Scalar(vec![1, 2])).await.unwrap_err();
+    assert!(matches!(error, WriteError::Array(ArrayError::TooManyChunks { .. })), "{error:?}");
+    write(&site, "[0,1099511627775]", Incoming::Scalar(vec![1, 2])).await.unwrap();
+    let site = Site::new(&document(&[1 << 40], &[1 << 36], &gzip()), Options::default()).await;
+    let error = write(&site, "5", Incoming::Scalar(vec![1, 2])).await.unwrap_err();
+    assert!(matches!(error, WriteError::Array(ArrayError::ChunkTooLarge { .. })), "{error:?}");
+}
+
+#[tokio::test]
+async fn empty_chunks_are_not_stored_unless_they_are_to_be() {
+    for (empty_chunks, extension, stored) in
+        [(EmptyChunks::Skip, false, 1), (EmptyChunks::Store, false, 2), (EmptyChunks::Store, true, 1)]
+    {
+        let mut document = document(&[8], &[4], &gzip());
+        if extension {
+            document["extensions"] = json!(["example.skip_empty_chunks"]);
+        }
+        let site = Site::new(&document, Options { empty_chunks, ..Options::default() }).await;
+        write(&site, "", Incoming::Scalar(vec![1, 1])).await.unwrap();
+        let elements = [vec![7, 0].repeat(4), vec![1, 2].repeat(4)].concat();
+        let incoming = Incoming::Fixed(stream::iter([Ok(Bytes::from(elements.clone()))]).boxed());
+        let report = write(&site, "", incoming).await.unwrap();
+        assert_eq!((report.stored, report.erased), (stored, 2 - stored), "{empty_chunks:?} {extension}");
+        assert_eq!(site.versions().await.len() as u64, 1 + stored);
+        assert_eq!(site.read(&selection(&[]), 100).await.0.concat(), elements);
+        // In part as well.
+        let report = write(&site, "5:", Incoming::Scalar(vec![7, 0])).await.unwrap();
+        assert_eq!((report.stored, report.erased), (1, 0));
+        let report = write(&site, "4", Incoming::Scalar(vec![7, 0])).await.unwrap();
+        assert_eq!(report.stored, stored - 1);
+    }
+}
+
+/// zarr-python 2.x wrote the chunk of an array of no dimensions where nobody else looks first.
+#[tokio::test]
+async fn the_chunk_of_a_draft_array_without_dimensions_moves() {
+    let store = Arc::new(MemoryStore::new());
+    let entry = json!({"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0",
+        "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json", "extensions": []});
+    let array = json!({"shape": [], "data_type": "<u2", "chunk_grid": {"type": "regular", "chunk_shape": [], "separator": "/"},
+        "chunk_memory_layout": "C", "fill_value": 7, "extensions": [], "attributes": {}});
+    written::set(&store, "zarr.json", entry.to_string().into_bytes()).await;
+    written::set(&store, "meta/root/a.array.json", array.to_string().into_bytes()).await;
+    written::set(&store, "data/root/a/c0", vec![1, 2]).await;
+    let site = Site::over(store, Options::default()).await;
+    assert_eq!(site.read(&selection(&[]), 100).await.0, [[1, 2]]);
+    write(&site, "", Incoming::Scalar(vec![3, 4])).await.unwrap();
+    assert_eq!(site.read(&selection(&[]), 100).await.0, [[3, 4]]);
+    let keys: Vec<String> = site.versions().await.into_keys().collect();
+    assert_eq!(keys, ["data/root/a/c", "meta/root/a.array.json", "zarr.json"]);
+}
+
+/// The document changes while the elements come.
+#[tokio::test]
+async fn an_array_that_changes_meanwhile() {
+    let before = document(&[8, 8], &[4, 4], &gzip());
+    let mut told = before.clone();
+    told["attributes"] = json!({"unit": "m"});
+    let grown = document(&[12, 8], &[4, 4], &gzip());
+    let mut finer = before.clone();
+    finer["chunk_grid"]["configuration"]["chunk_shape"] = json!([2, 2]);
+    // What it becomes, what is selected, whether that is still the same.
+    let cases = [
+        (&told, "", true),
+        (&told, "1:5", true),
+        (&grown, "", false),
+        (&grown, "0:8", true),
+        (&grown, "2:3", true),
+        (&grown, "-1", false),
+        (&finer, "0:4", false),
+    ];
+    for (after, select, fits) in cases {
+        let site = Site::new(&before, Options::default()).await;
+        let region = site.arrays.write(&path(), None, &Selection::parse(select).unwrap(), Precondition::none()).await;
+        let region = region.unwrap();
+        let count = region.shape().iter().product::<u64>() as usize;
+        let elements = site.elements(3, count);
+        written::set(&site.store, "a/zarr.json", after.to_string().into_bytes()).await;
+        let versions = site.versions().await;
+        match region.run(site.incoming(&elements, 7)).await {
+            Ok(_) => {
+                assert!(fits, "{select}");
+                assert_eq!(site.read(&Selection::parse(select).unwrap(), 1 << 20).await, elements);
+            }
+            Err(WriteError::ShapeChanged { .. }) => {
+                assert!(!fits, "{select}");
+                assert_eq!(site.versions().await, versions);
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    let site = Site::new(&before, Options::default()).await;
+    let (_, version) = site.arrays.model(&path(), None).await.unwrap();
+    let region = site.arrays.write(&path(), None, &Selection::default(), Precondition::at(version)).await.unwrap();
+    written::set(&site.store, "a/zarr.json", told.to_string().into_bytes()).await;
+    let error = region.run(Incoming::Scalar(vec![1, 2])).await.unwrap_err();
+    assert!(matches!(error, WriteError::PreconditionFailed { .. }), "{error:?}");
+}
+
+/// Each of many writers adds to its own elements, which share chunks with those of others, so that a lost write would be seen.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writers_of_the_same_chunks_lose_nothing() {
+    const WRITERS: u64 = 16;
+    let site = Arc::new(Site::new(&document(&[64, 6], &[16, 4], &gzip()), Options::default()).await);
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let mut running = JoinSet::new();
+    for writer in 0..WRITERS {
+        let site = site.clone();
+        running.spawn(async move {
+            let mut repeated = 0;
+            for round in 1..=15_u8 {
+                // Every 16th row, so that all writers meet in all chunks.
+                let report =
+                    write(&site, &format!("{writer}::{WRITERS}"), Incoming::Scalar(vec![writer as u8, round])).await;
+                repeated += report.unwrap().repeated;
+                let found = site.read(&Selection::parse(&format!("{writer}::{WRITERS}")).unwrap(), 1 << 20).await;
+                assert!(found.0.iter().all(|element| *element == [writer as u8, round]), "{writer} {round}: {found:?}");
+            }
+            repeated
+        });
+    }
+    let reader = tokio::spawn({
+        let (site, stop) = (site.clone(), stop.clone());
+        async move {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let all = site.read(&selection(&[]), 1 << 20).await;
+                for writer in 0..WRITERS as usize {
+                    let rows = all.0.chunks(6).skip(writer).step_by(WRITERS as usize);
+                    let elements: Vec<&Vec<u8>> = rows.flatten().collect();
+                    assert!(elements.windows(2).all(|two| two[0] == two[1]), "a slice of two commits: {elements:?}");
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let repeated: u64 = running.join_all().await.into_iter().sum();
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    reader.await.unwrap();
+    assert!(repeated > 0, "no two writers met");
+    let all = site.read(&selection(&[]), 1 << 20).await;
+    for (row, elements) in all.0.chunks(6).enumerate() {
+        assert!(elements.iter().all(|element| *element == [(row as u64 % WRITERS) as u8, 15]), "{row}: {elements:?}");
     }
 }

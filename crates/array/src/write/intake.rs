@@ -5,9 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::TryStreamExt;
 use store::ByteStream;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::WriteError;
-use crate::{ArrayError, read::buffers::Buffers, shared::Shared};
+use crate::{ArrayError, read::buffers::Buffers};
 /// The bytes of a region on their way in.
 pub(super) struct Intake {
     stream: ByteStream,
@@ -33,15 +34,19 @@ impl Intake {
         Ok(())
     }
 
-    /// The next `len` bytes. They are held in memory that is reserved until the last use of them, unless they came in one piece.
-    pub(super) async fn take(&mut self, len: u64, shared: &Shared) -> Result<Bytes, WriteError> {
+    /// Whether the next `len` bytes are there in one piece, so that they take no memory of their own.
+    pub(super) fn has(&self, len: u64) -> bool {
+        self.rest.len() as u64 >= len
+    }
+
+    /// The next `len` bytes. They are held with the permission to have them until the last use of them.
+    pub(super) async fn take(&mut self, len: u64, permit: Option<OwnedSemaphorePermit>) -> Result<Bytes, WriteError> {
         self.begin().await?;
         let wanted = usize::try_from(len).map_err(|_| ArrayError::Busy)?;
-        if self.rest.len() >= wanted {
+        if self.has(len) {
             self.taken = self.taken.saturating_add(len);
             return Ok(self.rest.split_to(wanted));
         }
-        let permit = shared.admit(len).await?;
         let mut buffer = self.buffers.take(wanted);
         let mut filled = 0;
         while let Some(room) = buffer.get_mut(filled..).filter(|room| !room.is_empty()) {
@@ -55,7 +60,7 @@ impl Intake {
             filled += now;
         }
         self.taken = self.taken.saturating_add(len);
-        Ok(self.buffers.lend(buffer, Some(permit)))
+        Ok(self.buffers.lend(buffer, permit))
     }
 
     /// Fails where more comes than was expected.

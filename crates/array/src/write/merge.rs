@@ -62,7 +62,7 @@ async fn some(
         if waiting.is_empty() || !wanted(&part)? {
             continue;
         }
-        let permit = target.admit(&part.shape, 1).await?;
+        let permit = making.admit_chunks(&part.shape, 1).await?;
         let target = target.clone();
         making
             .spawn(async move {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use codec::{Elements, VariableBuilder};
-use tokio::task::JoinSet;
+use futures::FutureExt;
+use tokio::{sync::OwnedSemaphorePermit, task::JoinSet};
 
 use super::{
     Incoming, WriteError,
@@ -21,6 +22,9 @@ const WINDOW: u64 = 8 << 20;
 
 /// How many bytes of chunks are made together.
 const BATCH: u64 = 256 << 10;
+
+/// Up to how many bytes are taken without a reservation.
+const LIGHT: u64 = 64 << 10;
 
 /// What came of a region.
 pub(super) struct Received {
@@ -92,7 +96,14 @@ async fn receive_stream(target: &Arc<Target>, stream: store::ByteStream, size: u
     let most = (target.shared.options.assembly / 2 / size.max(1)).max(1);
     let least = (WINDOW / size.max(1)).clamp(1, most);
     for window in target.layout.windows(least, most) {
-        let bytes = intake.take(window.elements().saturating_mul(size), &target.shared).await?;
+        let len = window.elements().saturating_mul(size);
+        // Memory is reserved when there is something to put there, not while that is waited for.
+        intake.begin().await?;
+        let permit = match intake.has(len) {
+            true => None,
+            false => Some(making.admit(len).await?),
+        };
+        let bytes = intake.take(len, permit).await?;
         let source = Source::new(Elements::Fixed(bytes), &window.extents());
         let mut parts = Vec::new();
         for part in target.layout.parts(&window) {
@@ -151,8 +162,8 @@ impl Making {
         let works = std::mem::take(&mut self.batch);
         self.batch_bytes = 0;
         let Some(work) = works.first() else { return Ok(()) };
+        let permit = self.admit_chunks(&work.shape, works.len() as u64).await?;
         let target = self.target.clone();
-        let permit = target.admit(&work.shape, works.len() as u64).await?;
         self.spawn(async move {
             let made = target.make(works).await;
             drop(permit);
@@ -175,6 +186,30 @@ impl Making {
         }
         self.tasks.spawn(making);
         Ok(())
+    }
+
+    /// A reservation for making so many chunks of a shape.
+    pub(super) async fn admit_chunks(
+        &mut self,
+        shape: &[u64],
+        chunks: u64,
+    ) -> Result<Option<OwnedSemaphorePermit>, WriteError> {
+        let bytes = self.target.memory(shape)?.saturating_mul(chunks);
+        if bytes <= LIGHT {
+            return Ok(None);
+        }
+        self.admit(bytes.min(self.target.shared.options.chunk_memory())).await.map(Some)
+    }
+
+    /// A reservation of memory. What is being made for the same write is not waited for with patience, but until it is made.
+    pub(super) async fn admit(&mut self, bytes: u64) -> Result<OwnedSemaphorePermit, WriteError> {
+        while !self.tasks.is_empty() {
+            match self.target.shared.admit(bytes).now_or_never() {
+                Some(permit) => return Ok(permit?),
+                None => self.join().await?,
+            }
+        }
+        Ok(self.target.shared.admit(bytes).await?)
     }
 
     async fn join(&mut self) -> Result<(), WriteError> {

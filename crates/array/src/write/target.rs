@@ -6,7 +6,6 @@ use bytes::Bytes;
 use codec::{Access, Chain, CodecError, Elements, EncodedLen};
 use futures::{StreamExt, TryStreamExt, stream};
 use store::{Change, Key, Precondition, Staged, Version};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     WriteError,
@@ -22,6 +21,9 @@ use crate::{
 
 /// How many bytes of chunks are assembled and encoded on the async thread: what takes less time than the way to another thread.
 const INLINE: u64 = 32 << 10;
+
+/// How many bytes an element of variable length is taken to have.
+const PER_VARIABLE: u64 = 32;
 
 /// How many chunks of one batch are staged at a time.
 const STAGED_ABREAST: usize = 8;
@@ -96,19 +98,12 @@ impl Target {
         self.size.map_or(size_of::<u64>() as u64, |size| size as u64)
     }
 
-    /// A reservation for making chunks of this shape.
-    pub(super) async fn admit(&self, shape: &[u64], chunks: u64) -> Result<Option<OwnedSemaphorePermit>, ArrayError> {
+    /// How many bytes making one chunk of this shape takes.
+    pub(super) fn memory(&self, shape: &[u64]) -> Result<u64, ArrayError> {
         let chain = self.array.chain(shape)?;
-        let bytes = self.memory(&chain).saturating_mul(chunks);
-        if bytes <= INLINE * 2 {
-            return Ok(None);
-        }
-        self.shared.admit(bytes.min(self.shared.options.chunk_memory())).await.map(Some)
-    }
-
-    /// How many bytes making one chunk takes.
-    pub(super) fn memory(&self, chain: &Chain) -> u64 {
-        chain.working_len().unwrap_or_else(|| chain.array().elements().saturating_mul(16)).saturating_mul(2)
+        let assembled = chain.working_len().unwrap_or_else(|| chain.array().elements().saturating_mul(PER_VARIABLE));
+        // What is stored of it, or is made of it, beside it.
+        Ok(assembled.saturating_mul(2))
     }
 
     /// The keys of a chunk, the first of which is the one to write.

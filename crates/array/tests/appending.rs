@@ -1,0 +1,172 @@
+//! Appending, against a naive model.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what a test prepares has to be there")]
+
+mod written;
+
+use array::{ArrayError, Incoming, NodeError, Options, WriteError};
+use proptest::{collection::vec, prelude::*, sample::select};
+use serde_json::{Value, json};
+use store::Precondition;
+use tokio::{runtime, task::JoinSet};
+use written::{Elements, Site, codecs, path, selection};
+
+fn document(shape: &[u64], chunk: &[u64], data_type: &str, codecs: &Value, origin: &[u64]) -> Value {
+    let mut document = json!({
+        "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": data_type, "fill_value": written::fill(data_type),
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+        "chunk_key_encoding": {"name": "default"}, "codecs": codecs});
+    if origin.iter().any(|&origin| origin > 0) {
+        document["extensions"] = json!([{"name": "example.offset", "configuration": {"offset": origin}}]);
+    }
+    document
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    document: Value,
+    view: Vec<u64>,
+    dimension: usize,
+    /// How many steps, by which seed, in pieces of which length.
+    appends: Vec<(u64, u16, usize)>,
+    assembly: u64,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let axis = (1..6_u64, 1..5_u64, prop_oneof![3 => Just(0), 1 => 0..4_u64]);
+    let append = vec((0..7_u64, any::<u16>(), 1..40_usize), 1..4);
+    let grows = (any::<prop::sample::Index>(), any::<bool>());
+    (vec(axis, 1..4), append, grows, select(vec!["uint16", "string"]), select(vec![16, 64, 1 << 20])).prop_flat_map(
+        |(axes, appends, (dimension, from_nothing), data_type, assembly)| {
+            let dimension = dimension.index(axes.len());
+            let mut view: Vec<u64> = axes.iter().map(|axis| axis.0).collect();
+            let chunk: Vec<u64> = axes.iter().map(|axis| axis.1).collect();
+            let origin: Vec<u64> = axes.iter().map(|axis| axis.2).collect();
+            if from_nothing && let Some(extent) = view.get_mut(dimension) {
+                *extent = 0;
+            }
+            let assembly = if data_type == "string" { 1 << 14 } else { assembly };
+            select(codecs(&chunk, data_type, false)).prop_map(move |codecs| {
+                let shape: Vec<u64> = view.iter().zip(&origin).map(|(extent, origin)| extent + origin).collect();
+                let document = document(&shape, &chunk, data_type, &codecs, &origin);
+                Case { document, view: view.clone(), dimension, appends: appends.clone(), assembly }
+            })
+        },
+    )
+}
+
+/// An array with another one behind it along a dimension.
+fn behind(shape: &[u64], elements: &Elements, more: &Elements, count: u64, dimension: usize) -> Elements {
+    let inner: u64 = shape.iter().skip(dimension + 1).product();
+    let (old, new) = (shape.get(dimension).unwrap() * inner, count * inner);
+    let outer: u64 = shape.iter().take(dimension).product();
+    let mut all = Vec::new();
+    for block in 0..outer as usize {
+        all.extend(elements.0.iter().skip(block * old as usize).take(old as usize).cloned());
+        all.extend(more.0.iter().skip(block * new as usize).take(new as usize).cloned());
+    }
+    Elements(all)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn arrays_grow(case in case()) {
+        runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+            let options = Options { assembly: case.assembly, ..Options::default() };
+            let site = Site::new(&case.document, options).await;
+            let mut shape = case.view.clone();
+            let all = site.elements(1, shape.iter().product::<u64>() as usize);
+            let whole = meta::selection::Region::whole(&shape).dimensions;
+            site.region(&whole).await.run(site.incoming(&all, 64)).await.unwrap();
+            let mut expected = all;
+            for &(count, seed, piece) in &case.appends {
+                let others: u64 = shape.iter().enumerate().filter(|(axis, _)| *axis != case.dimension).map(|(_, extent)| extent).product();
+                let more = site.elements(seed, (count * others) as usize);
+                let dimension = case.dimension as i64 - if seed % 2 == 0 { shape.len() as i64 } else { 0 };
+                let append = site.arrays.append(&path(), None, dimension, Precondition::none()).await.unwrap();
+                prop_assert_eq!(append.dimension(), case.dimension);
+                let report = append.run((seed % 3 == 0).then_some(count), site.incoming(&more, piece)).await.unwrap();
+                expected = behind(&shape, &expected, &more, count, case.dimension);
+                *shape.get_mut(case.dimension).unwrap() += count;
+                prop_assert_eq!(&report.shape, &shape);
+                let (model, version) = site.arrays.model(&path(), None).await.unwrap();
+                prop_assert_eq!(model.view_shape(), shape.clone());
+                prop_assert_eq!(report.version, Some(version));
+                let found = site.read(&selection(&[]), 1 << 30).await;
+                prop_assert_eq!(&found, &expected);
+            }
+            Ok(())
+        })?;
+    }
+}
+
+fn plain() -> Value {
+    json!([{"name": "bytes", "configuration": {"endian": "little"}}])
+}
+
+#[tokio::test]
+async fn what_does_not_fit_changes_nothing() {
+    let site = Site::new(&document(&[2, 3], &[2, 2], "uint16", &plain(), &[]), Options::default()).await;
+    let before = site.versions().await;
+    let node = path();
+    let append = |dimension| site.arrays.append(&node, None, dimension, Precondition::none());
+    assert!(matches!(append(2).await, Err(WriteError::Dimension { dimension: 2, rank: 2 })));
+    assert!(matches!(append(-3).await, Err(WriteError::Dimension { dimension: -3, rank: 2 })));
+    let body = |count: usize| site.incoming(&site.elements(1, count), 5);
+    let error = append(0).await.unwrap().run(None, body(4)).await.unwrap_err();
+    assert!(matches!(error, WriteError::AppendLength { dimension: 0, step: 6, found: 8 }), "{error:?}");
+    let error = append(0).await.unwrap().run(Some(2), body(3)).await.unwrap_err();
+    assert!(matches!(error, WriteError::Length { expected: 12, found: 6 }), "{error:?}");
+    let scalar = Incoming::Scalar(vec![1, 2, 3]);
+    let error = append(0).await.unwrap().run(None, scalar).await.unwrap_err();
+    assert!(matches!(error, WriteError::Length { expected: 2, found: 3 }), "{error:?}");
+    let error = append(0).await.unwrap().run(Some(u64::MAX), Incoming::Scalar(vec![1, 2])).await.unwrap_err();
+    assert!(matches!(error, WriteError::Node(NodeError::Change(_))), "{error:?}");
+    let error = append(0).await.unwrap().run(Some(1 << 40), Incoming::Scalar(vec![1, 2])).await.unwrap_err();
+    assert!(matches!(error, WriteError::Array(ArrayError::TooManyChunks { .. })), "{error:?}");
+    assert_eq!(site.versions().await, before);
+    let report = append(1).await.unwrap().run(Some(0), body(0)).await.unwrap();
+    assert_eq!((report.shape, report.stored), (vec![2, 3], 0));
+    assert_eq!(site.versions().await, before);
+}
+
+/// Many append at the same time: each step is there once, whole, and a reader never sees a step that is not there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn appends_come_one_after_the_other() {
+    const TASKS: u8 = 8;
+    const STEPS: usize = 12;
+    let site = Site::new(&document(&[0, 5], &[4, 2], "uint16", &plain(), &[]), Options::default()).await;
+    let mut running = JoinSet::new();
+    for task in 0..TASKS {
+        let arrays = site.arrays.clone();
+        running.spawn(async move {
+            for step in 0..STEPS as u8 {
+                let append = arrays.append(&path(), None, 0, Precondition::none()).await.unwrap();
+                append.run(None, Incoming::Scalar(vec![task + 10, step])).await.unwrap();
+            }
+        });
+    }
+    let reader = async {
+        for _ in 0..200 {
+            let all = site.read(&selection(&[]), 1 << 30).await;
+            assert!(all.0.iter().all(|element| *element != site.fill), "a step is not there");
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::join!(reader, async { while running.join_next().await.transpose().unwrap().is_some() {} });
+    let all = site.read(&selection(&[]), 1 << 30).await;
+    let mut steps: Vec<Vec<u8>> = all
+        .0
+        .chunks(5)
+        .map(|step| {
+            assert!(step.windows(2).all(|two| two.first() == two.last()), "a step of two appends: {step:?}");
+            step.first().unwrap().clone()
+        })
+        .collect();
+    steps.sort_unstable();
+    let expected: Vec<Vec<u8>> =
+        (10..10 + TASKS).flat_map(|task| (0..STEPS as u8).map(move |step| vec![task, step])).collect();
+    assert_eq!(steps, expected);
+}
