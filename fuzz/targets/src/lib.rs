@@ -4,12 +4,14 @@
 
 mod chunk;
 mod decode;
+mod elements;
 mod metadata;
 mod request;
 mod selection;
 mod shard_index;
 
 pub use decode::decode;
+pub use elements::elements;
 pub use metadata::metadata;
 pub use request::request;
 pub use selection::selection;

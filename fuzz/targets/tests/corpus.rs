@@ -17,6 +17,11 @@ fn chunks() {
 }
 
 #[test]
+fn elements() {
+    assert!(replay("elements", fuzz_targets::elements) >= 30);
+}
+
+#[test]
 fn documents() {
     assert!(replay("metadata", fuzz_targets::metadata) >= 50);
 }
