@@ -80,8 +80,6 @@ pub(super) struct Walk {
     pub(super) top: Branch,
     /// The children that are of another dialect.
     pub(super) other: Vec<(NodePath, Dialect)>,
-    /// All documents that were looked at, with their versions.
-    pub(super) seen: Vec<(Key, Option<Version>)>,
     /// Held for as long as the documents are.
     pub(super) memory: Vec<OwnedSemaphorePermit>,
 }
@@ -569,7 +567,7 @@ impl<'a> Walker<'a> {
         }
         let top = self.items.pop().ok_or_else(|| ArrayError::NoSuchNode { path: path.clone() })?.branch;
         self.other.sort_unstable();
-        Ok(Walk { top, other: self.other, seen: self.seen, memory: self.memory })
+        Ok(Walk { top, other: self.other, memory: self.memory })
     }
 }
 

@@ -1,1 +1,231 @@
+//! What others write while a change is planned, or an answer is read.
 
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use array::{ArrayError, Depth, Effect, NodeError};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use store::{
+    ByteRange, ByteStream, Change, Content, DirPage, Info, Key, KeyPage, ListableStore, MemoryStore, Outcome, Page,
+    Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value as Stored,
+    WriteableStore, Written,
+};
+
+use crate::lab::{Lab, path, v2_array, v3_array, v3_group};
+
+/// A store in which somebody else writes just before a commit: one write of the queue before each.
+#[derive(Default)]
+struct Intruded {
+    store: MemoryStore,
+    writes: Mutex<VecDeque<(String, Value)>>,
+}
+
+impl Intruded {
+    fn lab() -> (Lab, Arc<Self>) {
+        let store = Arc::new(Self::default());
+        (Lab::over(store.clone()), store)
+    }
+
+    fn intrude(&self, key: &str, document: Value) {
+        self.writes.lock().unwrap().push_back((key.to_owned(), document));
+    }
+}
+
+#[async_trait]
+impl ReadableStore for Intruded {
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Stored>, StoreError> {
+        self.store.get(key, range).await
+    }
+
+    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
+        self.store.head(key).await
+    }
+}
+
+#[async_trait]
+impl WriteableStore for Intruded {
+    async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError> {
+        self.store.set(key, content, precondition).await
+    }
+
+    async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
+        self.store.erase(key, precondition).await
+    }
+
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<u64, StoreError> {
+        self.store.erase_prefix(prefix).await
+    }
+
+    async fn writable(&self) -> Result<(), StoreError> {
+        self.store.writable().await
+    }
+}
+
+#[async_trait]
+impl ListableStore for Intruded {
+    async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError> {
+        self.store.list_prefix(prefix, page).await
+    }
+
+    async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError> {
+        self.store.list_dir(prefix, page).await
+    }
+}
+
+#[async_trait]
+impl TransactionalStore for Intruded {
+    async fn stage(&self, key: &Key, content: Content) -> Result<Staged, StoreError> {
+        self.store.stage(key, content).await
+    }
+
+    async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {
+        self.store.read_staged(staged, range).await
+    }
+
+    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
+        let write = self.writes.lock().unwrap().pop_front();
+        if let Some((key, document)) = write {
+            let content = document.to_string().into_bytes().into();
+            self.store.set(&Key::parse(&key).unwrap(), content, Precondition::none()).await?;
+        }
+        self.store.commit(changes).await
+    }
+
+    async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
+        self.store.snapshot(keys).await
+    }
+}
+
+#[tokio::test]
+async fn a_parent_becomes_an_array() {
+    for (key, document) in [("g/zarr.json", v3_array(&[1])), ("g/.zarray", v2_array(&[1]))] {
+        let (lab, store) = Intruded::lab();
+        lab.json("g/other/zarr.json", &v3_array(&[3])).await;
+        store.intrude(key, document);
+        let refused = lab.declare("/g/x", &v3_array(&[3])).await;
+        assert!(matches!(refused, Err(NodeError::BelowArray { .. })), "{key}");
+        assert_eq!(lab.keys().await.len(), 2, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn the_node_itself_appears() {
+    let (lab, store) = Intruded::lab();
+    store.intrude("a/zarr.json", v3_array(&[3]));
+    assert_eq!(lab.declare("/a", &v3_array(&[3])).await.unwrap().effect, Effect::Equal);
+    store.intrude("b/zarr.json", v3_array(&[4]));
+    assert!(matches!(lab.declare("/b", &v3_array(&[3])).await, Err(NodeError::Differs { .. })));
+    assert_eq!(lab.all("/b").await["shape"], json!([4]));
+    // So does one below what is to be created.
+    store.intrude("c/x/zarr.json", v3_array(&[4]));
+    let tree = v3_group(&json!({"x": v3_array(&[3])}));
+    assert!(matches!(lab.declare("/c", &tree).await, Err(NodeError::Differs { .. })));
+}
+
+#[tokio::test]
+async fn a_patch_meets_another() {
+    let (lab, store) = Intruded::lab();
+    lab.declare("/a", &v3_array(&[3])).await.unwrap();
+    let mut other = v3_array(&[5]);
+    other["attributes"] = json!({"theirs": 1});
+    store.intrude("a/zarr.json", other);
+    let found = lab.patch("/a", &json!({"attributes": {"ours": 2}})).await.unwrap().zom.to_json();
+    assert_eq!((&found["shape"], &found["attributes"]), (&json!([5]), &json!({"theirs": 1, "ours": 2})));
+}
+
+#[tokio::test]
+async fn consolidated_metadata_is_written_meanwhile() {
+    let (lab, store) = Intruded::lab();
+    lab.declare("/g", &crate::lab::v2_group(&json!({"a": v2_array(&[3])}))).await.unwrap();
+    lab.json("g/.zmetadata", &json!({"zarr_consolidated_format": 1, "metadata": {}})).await;
+    let theirs = json!({"zarr_consolidated_format": 1, "metadata": {"theirs/.zgroup": {"zarr_format": 2}}});
+    store.intrude("g/.zmetadata", theirs);
+    lab.patch("/g/a", &json!({"shape": [9]})).await.unwrap();
+    let copies = lab.document("g/.zmetadata").await["metadata"].clone();
+    assert_eq!(copies["a/.zarray"]["shape"], json!([9]));
+    assert!(copies.get("theirs/.zgroup").is_some());
+}
+
+#[tokio::test]
+async fn what_is_erased_changes_meanwhile() {
+    let (lab, store) = Intruded::lab();
+    let version = lab.declare("/a", &v3_array(&[3])).await.unwrap().node.version.unwrap();
+    store.intrude("a/zarr.json", v3_array(&[4]));
+    let refused = lab.nodes.erase(&path("/a"), None, &Precondition::at(version)).await;
+    assert!(matches!(refused, Err(NodeError::PreconditionFailed { .. })));
+    store.intrude("a/zarr.json", v3_array(&[5]));
+    assert_eq!(lab.erase("/a").await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn somebody_who_never_rests() {
+    let (lab, store) = Intruded::lab();
+    lab.declare("/a", &v3_array(&[3])).await.unwrap();
+    for extent in 0..50 {
+        store.intrude("a/zarr.json", v3_array(&[extent]));
+    }
+    let refused = lab.patch("/a", &json!({"attributes": {"n": 1}})).await;
+    assert!(matches!(refused, Err(NodeError::Array(ArrayError::Unsettled { .. }))));
+}
+
+/// An answer is as of one commit: what two nodes say is always of the same, and the nodes that come and go do so with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_see_one_commit() {
+    let lab = Arc::new(Lab::new());
+    lab.declare("/g", &v3_group(&json!({"a": v3_array(&[3]), "z": v3_group(&json!({}))}))).await.unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let writer = {
+        let (lab, done) = (lab.clone(), done.clone());
+        tokio::spawn(async move {
+            for round in 0..300 {
+                let mut array = v3_array(&[3]);
+                array["attributes"] = json!({"round": round});
+                let mut group = v3_group(&json!({}));
+                group["attributes"] = json!({"round": round});
+                group.as_object_mut().unwrap().remove("members");
+                let mut changes = Vec::new();
+                for (key, document) in [("g/a/zarr.json", &array), ("g/z/zarr.json", &group)] {
+                    let content = document.to_string().into_bytes().into();
+                    let staged = lab.store.stage(&Key::parse(key).unwrap(), content).await.unwrap();
+                    changes.push(Change::Set { staged, precondition: Precondition::none() });
+                }
+                // There is a child in odd rounds.
+                let child = Key::parse("g/z/odd/zarr.json").unwrap();
+                let precondition = Precondition::none();
+                changes.push(match round % 2 {
+                    0 => Change::Erase { key: child, precondition },
+                    _ => {
+                        let content = v3_array(&[3]).to_string().into_bytes().into();
+                        Change::Set { staged: lab.store.stage(&child, content).await.unwrap(), precondition }
+                    }
+                });
+                lab.store.commit(changes).await.unwrap();
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            done.store(true, Ordering::Release);
+        })
+    };
+    let mut seen = 0;
+    while !done.load(Ordering::Acquire) {
+        match lab.node("/g", Depth::All).await {
+            Ok(found) => {
+                let found = found.zom.to_json();
+                let round = &found["members"]["a"]["attributes"]["round"];
+                assert_eq!(*round, found["members"]["z"]["attributes"]["round"]);
+                let odd = found["members"]["z"]["members"].get("odd").is_some();
+                assert_eq!(odd, round.as_u64().unwrap_or(0) % 2 == 1, "{found}");
+                seen += 1;
+            }
+            Err(NodeError::Array(ArrayError::Unsettled { .. })) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    writer.await.unwrap();
+    assert!(seen > 0);
+}

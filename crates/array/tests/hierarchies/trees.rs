@@ -1,1 +1,70 @@
+//! Trees of any form are told as they were declared, and leave nothing when they are erased.
 
+use array::Effect;
+use meta::Dialect;
+use proptest::{collection::btree_map, prelude::*};
+use serde_json::Value;
+
+use crate::lab::{Lab, v2_array, v2_group, v3_array, v3_group};
+
+#[derive(Clone, Debug)]
+enum Tree {
+    Array(Vec<u64>),
+    Group(std::collections::BTreeMap<String, Tree>),
+}
+
+impl Tree {
+    fn any() -> impl Strategy<Value = Self> {
+        let array = prop::collection::vec(0_u64..9, 0..3).prop_map(Self::Array);
+        // Among the names are those that the keys of chunks and of other dialects have.
+        let name = prop::sample::select(vec!["a", "a2", "b", "c", "0", "c0", "data", "meta", "x.array", "ü"]);
+        array.prop_recursive(4, 24, 4, move |inner| {
+            btree_map(name.clone().prop_map(str::to_owned), inner, 0..4).prop_map(Self::Group)
+        })
+    }
+
+    fn in_dialect(&self, dialect: Dialect) -> Value {
+        match (self, dialect) {
+            (Self::Array(shape), Dialect::V2) => v2_array(shape),
+            (Self::Array(shape), _) => v3_array(shape),
+            (Self::Group(members), dialect) => {
+                let members: serde_json::Map<_, _> =
+                    members.iter().map(|(name, member)| (name.clone(), member.in_dialect(dialect))).collect();
+                if dialect == Dialect::V2 { v2_group(&members.into()) } else { v3_group(&members.into()) }
+            }
+        }
+    }
+}
+
+async fn round_trip(tree: &Tree, other: &Tree, dialect: Dialect) {
+    let lab = Lab::new();
+    let (first, second) = (tree.in_dialect(dialect), other.in_dialect(dialect));
+    let declared = lab.declare("/t", &first).await.unwrap();
+    assert_eq!((declared.effect, declared.node.dialect), (Effect::Created, dialect));
+    assert_eq!(lab.all("/t").await, first);
+    let keys = lab.keys().await;
+    assert_eq!(lab.declare("/t", &first).await.unwrap().effect, Effect::Equal);
+    assert_eq!(lab.keys().await, keys);
+    let replaced = lab.replace("/t", &second).await.unwrap();
+    assert_eq!(replaced.node.zom.to_json(), second);
+    // What replaced another is no different from what was declared alone.
+    let alone = Lab::new();
+    alone.declare("/t", &second).await.unwrap();
+    assert_eq!(lab.keys().await, alone.keys().await);
+    assert_eq!(lab.erase("/t").await.unwrap(), lab_len(&alone).await);
+    assert!(lab.keys().await.is_empty());
+}
+
+async fn lab_len(lab: &Lab) -> u64 {
+    lab.keys().await.len() as u64
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_trees(tree in Tree::any(), other in Tree::any(), v2 in any::<bool>()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(round_trip(&tree, &other, if v2 { Dialect::V2 } else { Dialect::V3 }));
+    }
+}
