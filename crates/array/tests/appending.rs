@@ -1,6 +1,6 @@
 //! Appending, against a naive model.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "what a test prepares has to be there")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "what a test prepares has to be there")]
 
 mod written;
 

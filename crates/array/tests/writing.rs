@@ -12,7 +12,7 @@ use futures::{StreamExt, stream};
 use meta::selection::Selection;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
-use store::{MemoryStore, Precondition, StoreError, UploadError, Version};
+use store::{Key, MemoryStore, Precondition, ReadableStore, StoreError, UploadError, Version};
 use tokio::{runtime, task::JoinSet};
 use written::{Elements, Site, codecs, dimension, path, selection};
 
@@ -200,7 +200,7 @@ async fn empty_chunks_are_not_stored_unless_they_are_to_be() {
         }
         let site = Site::new(&document, Options { empty_chunks, ..Options::default() }).await;
         write(&site, "", Incoming::Scalar(vec![1, 1])).await.unwrap();
-        let elements = [vec![7, 0].repeat(4), vec![1, 2].repeat(4)].concat();
+        let elements = [[7, 0].repeat(4), [1, 2].repeat(4)].concat();
         let incoming = Incoming::Fixed(stream::iter([Ok(Bytes::from(elements.clone()))]).boxed());
         let report = write(&site, "", incoming).await.unwrap();
         assert_eq!((report.stored, report.erased), (stored, 2 - stored), "{empty_chunks:?} {extension}");
@@ -324,4 +324,33 @@ async fn writers_of_the_same_chunks_lose_nothing() {
     for (row, elements) in all.0.chunks(6).enumerate() {
         assert!(elements.iter().all(|element| *element == [(row as u64 % WRITERS) as u8, 15]), "{row}: {elements:?}");
     }
+}
+
+/// Inner chunks that a write does not touch go over as they are stored, even those that nobody could decode.
+#[tokio::test]
+async fn inner_chunks_that_are_not_touched_stay_as_they_are() {
+    let shards = json!([{"name": "sharding_indexed", "configuration": {"chunk_shape": [4], "codecs": gzip(),
+        "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "index_location": "end"}}]);
+    let site = Site::new(&document(&[20], &[12], &shards), Options::default()).await;
+    write(&site, "", Incoming::Scalar(vec![1, 0])).await.unwrap();
+    let key = Key::parse("a/c/0").unwrap();
+    let mut shard = site.store.get(&key, None).await.unwrap().unwrap().bytes().await.unwrap().to_vec();
+    let second = (shard.len() - 48) / 3;
+    // The magic number of the second inner chunk's gzip.
+    shard[second] ^= 0xff;
+    written::set(&site.store, "a/c/0", shard.clone()).await;
+    write(&site, "2:4", Incoming::Scalar(vec![2, 0])).await.unwrap();
+    let expected = [[1, 0].repeat(2), [2, 0].repeat(2)].concat();
+    assert_eq!(site.read(&Selection::parse("0:4").unwrap(), 100).await.0.concat(), expected);
+    assert_eq!(site.read(&Selection::parse("8:12").unwrap(), 100).await.0.concat(), [1, 0].repeat(4));
+    let error = write(&site, "5", Incoming::Scalar(vec![2, 0])).await.unwrap_err();
+    assert!(matches!(error, WriteError::Array(ArrayError::Chunk { .. })), "{error:?}");
+    // All of it needs nothing of what is there.
+    write(&site, "4:8", Incoming::Scalar(vec![3, 0])).await.unwrap();
+    assert_eq!(site.read(&Selection::parse("4:8").unwrap(), 100).await.0.concat(), [3, 0].repeat(4));
+    // A shard of which nothing is left is erased, also at the edge of the array.
+    write(&site, "12:15", Incoming::Scalar(vec![7, 0])).await.unwrap();
+    let report = write(&site, "15:", Incoming::Scalar(vec![7, 0])).await.unwrap();
+    assert_eq!((report.stored, report.erased), (0, 1));
+    assert_eq!(site.versions().await.into_keys().collect::<Vec<_>>(), ["a/c/0", "a/zarr.json"]);
 }

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use codec::{Elements, Representation, VariableBuilder, VariableElements};
 
-use super::layout::{Beyond, elements};
+use super::layout::elements;
 use crate::plan::{AxisIndices, Run, Runs, Strides};
 
 /// Elements that are written, and how places are counted in them.
@@ -23,8 +23,8 @@ pub(super) struct Patch {
 /// What a chunk has where no patch says anything.
 #[derive(Debug)]
 pub(super) enum Base {
-    /// It does not matter; what lies beyond the array is full of the fill value.
-    Overwritten(Beyond),
+    /// There is no such place.
+    Overwritten,
     /// The fill value.
     Missing,
     /// What is stored.
@@ -88,7 +88,7 @@ pub(super) fn assemble(chunk: &Representation, base: Base, patches: &[Patch]) ->
     match chunk.data_type().fixed_size() {
         Some(0) => Ok(Elements::Fixed(Bytes::new())),
         Some(size) => {
-            if let ([patch], Base::Overwritten(Beyond::Nothing)) = (patches, &base)
+            if let ([patch], Base::Overwritten) = (patches, &base)
                 && let Some(elements) = as_it_is(chunk, patch, &strides, size)
             {
                 return Ok(Elements::Fixed(elements));
@@ -104,7 +104,7 @@ pub(super) fn assemble(chunk: &Representation, base: Base, patches: &[Patch]) ->
             let base = match base {
                 Base::Stored(Elements::Variable(elements)) => Some(elements),
                 Base::Stored(Elements::Fixed(_)) => return Err(Misplaced),
-                Base::Overwritten(_) | Base::Missing => None,
+                Base::Overwritten | Base::Missing => None,
             };
             assemble_variable(chunk, base.as_ref(), patches, &strides).map(Elements::Variable)
         }
@@ -130,14 +130,14 @@ fn fixed_base(chunk: &Representation, base: Base, size: usize) -> Result<BytesMu
     match base {
         Base::Stored(Elements::Fixed(bytes)) if bytes.len() == len => Ok(BytesMut::from(bytes)),
         Base::Stored(_) => Err(Misplaced),
-        Base::Missing | Base::Overwritten(Beyond::Unseen) if fill.iter().any(|&byte| byte != 0) => {
+        Base::Missing if fill.iter().any(|&byte| byte != 0) => {
             let mut cells = BytesMut::zeroed(len);
             cells.chunks_exact_mut(size).for_each(|cell| {
                 cell.iter_mut().zip(fill).for_each(|(cell, &byte)| *cell = byte);
             });
             Ok(cells)
         }
-        Base::Missing | Base::Overwritten(_) => Ok(BytesMut::zeroed(len)),
+        Base::Missing | Base::Overwritten => Ok(BytesMut::zeroed(len)),
     }
 }
 

@@ -60,19 +60,10 @@ pub(super) struct Part {
 /// What a region has of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coverage {
-    /// All that lies within the array, so that what is stored does not matter; whether the chunk lies within the array too.
-    All(Beyond),
+    /// All that lies within the array, so that what is stored does not matter.
+    All,
     /// Some.
     Some,
-}
-
-/// What a chunk has beyond the array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Beyond {
-    /// Nothing.
-    Nothing,
-    /// Elements that nobody sees.
-    Unseen,
 }
 
 impl Layout {
@@ -287,16 +278,11 @@ impl Iterator for Parts<'_> {
         let chosen: Vec<&(&CoveredPiece, AxisIndices)> =
             self.axes.iter().zip(&current).map(|(pieces, &index)| pieces.get(index)).collect::<Option<_>>()?;
         let covered = chosen.iter().all(|(piece, _)| piece.is_covered());
-        let inside = chosen.iter().all(|(piece, _)| piece.within == piece.piece.extent);
         let part = Part {
             position: chosen.iter().map(|(piece, _)| piece.piece.piece).collect(),
             shape: chosen.iter().map(|(piece, _)| piece.piece.extent).collect(),
             picks: chosen.iter().map(|(_, picks)| picks.clone()).collect(),
-            coverage: match (covered, inside) {
-                (true, true) => Coverage::All(Beyond::Nothing),
-                (true, false) => Coverage::All(Beyond::Unseen),
-                (false, _) => Coverage::Some,
-            },
+            coverage: if covered { Coverage::All } else { Coverage::Some },
             wanted: chosen.iter().fold(1, |product, (piece, _)| product.saturating_mul(piece.piece.indices.len())),
         };
         let mut following = current;

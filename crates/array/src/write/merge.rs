@@ -77,7 +77,7 @@ async fn some(
 
 async fn one(target: &Arc<Target>, part: Part, waiting: Vec<Waiting>) -> Result<Vec<Made>, WriteError> {
     let under = match part.coverage {
-        Coverage::All(beyond) => Under::Overwritten(beyond),
+        Coverage::All => Under::Nothing,
         Coverage::Some => Under::Stored(target.read(&part).await?),
     };
     let patches = stream::iter(waiting).map(|waiting| waiting.fetch(target));

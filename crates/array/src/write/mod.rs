@@ -14,6 +14,7 @@ mod layout;
 mod locks;
 mod merge;
 mod receive;
+mod rewrite;
 mod target;
 
 pub use append::Append;

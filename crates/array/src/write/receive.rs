@@ -12,7 +12,7 @@ use super::{
     copy::{Patch, Source},
     intake::Intake,
     kept::Kept,
-    layout::{Coverage, Part},
+    layout::Part,
     target::{Made, Target, Under, Work},
 };
 use crate::ArrayError;
@@ -140,17 +140,9 @@ impl Making {
 
     /// Makes a chunk that came whole, with others if it is small.
     async fn add(&mut self, part: Part, source: Source) -> Result<(), WriteError> {
-        let Coverage::All(beyond) = part.coverage else {
-            return Err(ArrayError::Misplaced { path: self.target.array.path().clone() }.into());
-        };
         self.batch_bytes = self.batch_bytes.saturating_add(self.target.chunk_len(&part.shape));
         let patches = vec![Patch { picks: part.picks, source }];
-        self.batch.push(Work {
-            position: part.position,
-            shape: part.shape,
-            under: Under::Overwritten(beyond),
-            patches,
-        });
+        self.batch.push(Work { position: part.position, shape: part.shape, under: Under::Nothing, patches });
         if self.batch_bytes >= BATCH {
             self.start().await?;
         }

@@ -9,8 +9,9 @@ use store::{Change, Key, Precondition, Staged, Version};
 
 use super::{
     WriteError,
-    copy::{Base, Patch, assemble},
-    layout::{Beyond, Layout, Part},
+    copy::Patch,
+    layout::{Layout, Part},
+    rewrite::{Before, RewriteError, rewrite},
 };
 use crate::{
     ArrayError, EmptyChunks,
@@ -48,8 +49,8 @@ pub(super) struct Work {
 
 /// What is under the patches.
 pub(super) enum Under {
-    /// Nothing that matters.
-    Overwritten(Beyond),
+    /// Nothing that matters: beyond the array there is the fill value.
+    Nothing,
     /// What is stored.
     Stored(Stored),
 }
@@ -58,13 +59,9 @@ pub(super) enum Under {
 pub(super) struct Stored {
     /// The version of each of its keys.
     versions: Vec<Option<Version>>,
-    content: StoredContent,
-}
-
-enum StoredContent {
-    Missing,
-    Encoded(Key, Bytes),
-    Decoded(Elements),
+    /// The key that has it; the first where there is none.
+    key: Key,
+    content: Before,
 }
 
 /// A chunk that was made.
@@ -114,36 +111,42 @@ impl Target {
 
     /// Reads what is stored of a chunk.
     pub(super) async fn read(&self, part: &Part) -> Result<Stored, WriteError> {
-        let mut versions = Vec::new();
-        let mut content = StoredContent::Missing;
-        for key in self.keys(&part.position)? {
-            if !matches!(content, StoredContent::Missing) {
-                versions.push(self.shared.store.head(&key).await?.map(|info| info.version));
+        let keys = self.keys(&part.position)?;
+        let mut stored = Stored { versions: Vec::new(), key: first(&keys)?, content: Before::Nothing };
+        for key in keys {
+            if !matches!(stored.content, Before::Nothing) {
+                stored.versions.push(self.shared.store.head(&key).await?.map(|info| info.version));
                 continue;
             }
             let Some(value) = self.shared.store.get(&key, None).await? else {
-                versions.push(None);
+                stored.versions.push(None);
                 continue;
             };
-            let version = value.info.version;
-            versions.push(Some(version));
+            stored.versions.push(Some(value.info.version));
             let chain = self.array.chain(&part.shape)?;
-            let kept = (!matches!(chain.access(), Access::Shard(_)))
-                .then(|| {
-                    let metadata = self.array.stamp();
-                    let place = CacheKey { key: key.clone(), version, start: 0, kind: Kind::Chunk, metadata };
-                    self.shared.cache.get(&place)
-                })
-                .flatten();
-            content = match kept {
-                Some(Cached::Chunk(elements)) => StoredContent::Decoded(elements),
-                _ => {
+            stored.content = match self.kept(&chain, &key, value.info.version) {
+                Some(elements) => Before::Decoded(elements),
+                None => {
                     self.check_stored(&chain, &key, value.info.size)?;
-                    StoredContent::Encoded(key, value.bytes().await?)
+                    Before::Encoded(value.bytes().await?)
                 }
             };
+            stored.key = key;
         }
-        Ok(Stored { versions, content })
+        Ok(stored)
+    }
+
+    /// A chunk that somebody read.
+    fn kept(&self, chain: &Chain, key: &Key, version: Version) -> Option<Elements> {
+        if matches!(chain.access(), Access::Shard(_)) {
+            return None;
+        }
+        let metadata = self.array.stamp();
+        let place = CacheKey { key: key.clone(), version, start: 0, kind: Kind::Chunk, metadata };
+        match self.shared.cache.get(&place)? {
+            Cached::Chunk(elements) => Some(elements),
+            Cached::Index(_) => None,
+        }
     }
 
     /// Makes chunks: assembles, encodes and stages them.
@@ -168,31 +171,18 @@ impl Target {
     fn encode(&self, work: Work) -> Result<Encoded, WriteError> {
         let keys = self.keys(&work.position)?;
         let chain = self.array.chain(&work.shape)?;
-        let (base, read) = match work.under {
-            Under::Overwritten(beyond) => (Base::Overwritten(beyond), None),
-            Under::Stored(stored) => (self.decode(&chain, stored.content)?, Some(stored.versions)),
+        let (before, read, key) = match work.under {
+            Under::Nothing => (Before::Nothing, None, first(&keys)?),
+            Under::Stored(Stored { versions, key, content }) => (content, Some(versions), key),
         };
-        let elements = assemble(chain.array(), base, &work.patches)
-            .map_err(|_| ArrayError::Misplaced { path: self.array.path().clone() })?;
-        drop(work.patches);
-        if self.empty == EmptyChunks::Skip && elements.are_all(chain.array().fill_value()) {
-            return Ok(Encoded { keys, bytes: None, read });
-        }
-        match chain.encode(elements) {
-            Ok(bytes) => Ok(Encoded { keys, bytes: Some(bytes), read }),
-            Err(source) => Err(WriteError::Encode { key: first(&keys)?, source }),
-        }
-    }
-
-    fn decode(&self, chain: &Chain, content: StoredContent) -> Result<Base, WriteError> {
-        match content {
-            StoredContent::Missing => Ok(Base::Missing),
-            StoredContent::Decoded(elements) => Ok(Base::Stored(elements)),
-            StoredContent::Encoded(key, bytes) => {
-                let decoded = chain.decode(bytes, self.shared.options.assembly / 2);
-                decoded.map(Base::Stored).map_err(|source| undecodable(key, source).into())
-            }
-        }
+        let budget = self.shared.options.assembly / 2;
+        let rewritten = rewrite(&chain, before, work.patches, self.empty, budget);
+        let bytes = rewritten.map_err(|error| match error {
+            RewriteError::Misplaced => ArrayError::Misplaced { path: self.array.path().clone() }.into(),
+            RewriteError::Decode(source) => undecodable(key, source).into(),
+            RewriteError::Encode(source) => WriteError::Encode { key, source },
+        })?;
+        Ok(Encoded { keys, bytes, read })
     }
 
     async fn stage(&self, chunk: Encoded) -> Result<Made, WriteError> {

@@ -12,7 +12,7 @@
 //! lies within the shard and outside its index, and is no longer than its chain allows; inner chunks may share bytes unless they are shards; the index's chain has codecs of exact length only; shards
 //! are nested at most [`MAX_SHARD_DEPTH`](meta::limits::MAX_SHARD_DEPTH) deep.
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use meta::{
@@ -148,6 +148,27 @@ impl Sharding {
         Ok(index)
     }
 
+    /// Puts a shard together of inner chunks that are encoded. `changed` has some, by their [position](Self::position), and `None` for those that are
+    /// not stored; what `before`, a shard with its index, has of the others goes over as it is.
+    pub fn assemble(
+        &self,
+        before: Option<(&Bytes, &ShardIndex)>,
+        changed: &BTreeMap<u64, Option<Bytes>>,
+    ) -> Result<Bytes, CodecError> {
+        let mut shard = Writer::new(self)?;
+        for position in 0..self.inner_chunks {
+            match (changed.get(&position), before) {
+                (Some(chunk), _) => shard.push(chunk.as_deref()),
+                (None, Some((bytes, index))) => {
+                    let chunk = index.locate(position)?.map(|range| slice(bytes, range)).transpose()?;
+                    shard.push(chunk.as_deref());
+                }
+                (None, None) => shard.push(None),
+            }
+        }
+        shard.finish()
+    }
+
     /// Cuts a decoded shard into its inner chunks, in the order of the index.
     fn tiles(&self) -> Result<Tiles, CodecError> {
         Tiles::new(&self.shard, self.inner_shape()).ok_or_else(no_index)
@@ -158,6 +179,16 @@ impl ShardIndex {
     /// How many bytes of memory it takes.
     pub fn memory(&self) -> u64 {
         ENTRY.saturating_mul(self.entries.len() as u64)
+    }
+
+    /// How many inner chunks the shard has, there or not.
+    pub fn len(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// How many bytes all inner chunks have that lie within the shard.
@@ -187,6 +218,48 @@ impl ShardIndex {
     }
 }
 
+/// A shard being written, one inner chunk after the other.
+struct Writer<'a> {
+    sharding: &'a Sharding,
+    shard: BytesMut,
+    entries: Vec<u8>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(sharding: &'a Sharding) -> Result<Self, CodecError> {
+        let mut shard = BytesMut::new();
+        if sharding.location == IndexLocation::Start {
+            shard.resize(usize::try_from(sharding.index_len).map_err(|_| no_index())?, 0);
+        }
+        Ok(Self { sharding, shard, entries: Vec::new() })
+    }
+
+    /// The next inner chunk, encoded; `None` for one that is not stored.
+    fn push(&mut self, chunk: Option<&[u8]>) {
+        let [offset, length] = match chunk {
+            None => [MISSING; 2],
+            Some(bytes) => {
+                let offset = self.shard.len() as u64;
+                self.shard.extend_from_slice(bytes);
+                [offset, bytes.len() as u64]
+            }
+        };
+        self.entries.extend_from_slice(&offset.to_le_bytes());
+        self.entries.extend_from_slice(&length.to_le_bytes());
+    }
+
+    fn finish(mut self) -> Result<Bytes, CodecError> {
+        let index = self.sharding.index.encode(Elements::Fixed(self.entries.into()))?;
+        match self.sharding.location {
+            IndexLocation::End => self.shard.extend_from_slice(&index),
+            IndexLocation::Start => {
+                self.shard.get_mut(..index.len()).ok_or_else(no_index)?.copy_from_slice(&index);
+            }
+        }
+        Ok(self.shard.freeze())
+    }
+}
+
 impl ArrayToBytes for Sharding {
     fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
         let shard_len = encoded.len() as u64;
@@ -208,33 +281,15 @@ impl ArrayToBytes for Sharding {
 
     fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError> {
         let mut tiles = self.tiles()?;
-        let mut shard = BytesMut::new();
-        if self.location == IndexLocation::Start {
-            shard.resize(usize::try_from(self.index_len).map_err(|_| no_index())?, 0);
-        }
-        let mut entries = Vec::new();
+        let mut shard = Writer::new(self)?;
         for _ in 0..self.inner_chunks {
             let tile = tiles.next_tile().ok_or_else(no_index)?;
-            let [offset, length] = match tiles::cut(&decoded, &self.shard, &tile)? {
-                chunk if chunk.are_all(self.shard.fill_value()) => [MISSING; 2],
-                chunk => {
-                    let bytes = self.inner.encode(chunk)?;
-                    let offset = shard.len() as u64;
-                    shard.extend_from_slice(&bytes);
-                    [offset, bytes.len() as u64]
-                }
-            };
-            entries.extend_from_slice(&offset.to_le_bytes());
-            entries.extend_from_slice(&length.to_le_bytes());
-        }
-        let index = self.index.encode(Elements::Fixed(entries.into()))?;
-        match self.location {
-            IndexLocation::End => shard.extend_from_slice(&index),
-            IndexLocation::Start => {
-                shard.get_mut(..index.len()).ok_or_else(no_index)?.copy_from_slice(&index);
+            match tiles::cut(&decoded, &self.shard, &tile)? {
+                chunk if chunk.are_all(self.shard.fill_value()) => shard.push(None),
+                chunk => shard.push(Some(&self.inner.encode(chunk)?)),
             }
         }
-        Ok(shard.freeze())
+        shard.finish()
     }
 
     fn encoded_len(&self) -> Option<EncodedLen> {

@@ -13,12 +13,9 @@
 //! believed up to a small multiple of the input. Windows cost nothing of their own, whatever their size: the output itself serves as one.
 //! Frames that need a dictionary are refused.
 
-use std::{cell::RefCell, io, sync::Arc};
+use std::{cell::RefCell, sync::Arc};
 
-use ::zstd::{
-    bulk::Compressor,
-    zstd_safe::{self, DCtx, zstd_sys::ZSTD_ErrorCode},
-};
+use ::zstd::zstd_safe::{self, CCtx, CParameter, DCtx, zstd_sys::ZSTD_ErrorCode};
 use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
@@ -42,7 +39,13 @@ pub(crate) static PLUGINS: &[Plugin] = &[
 thread_local! {
     /// A context has 95 KiB. Making one for each chunk halves the speed for chunks of 16 KiB.
     static CONTEXT: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
+
+    /// One for encoding has 1 MiB and more, by its level and what was encoded last.
+    static COMPRESSION: RefCell<Option<CCtx<'static>>> = const { RefCell::new(None) };
 }
+
+/// Up to how many bytes a context for encoding is kept: those of high levels take hundreds of megabytes.
+const KEPT_COMPRESSION: usize = 8 << 20;
 
 #[derive(Debug)]
 struct Zstd {
@@ -91,15 +94,43 @@ impl BytesToBytes for Zstd {
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        let failed = |source: io::Error| CodecError::Library { codec: NAME, source: Box::new(source) };
-        let mut compressor = Compressor::new(self.level).map_err(failed)?;
-        compressor.include_checksum(self.checksum).map_err(failed)?;
-        compressor.compress(&decoded).map(Bytes::from).map_err(failed)
+        let checksum = if self.checksum { Checksum::Appended } else { Checksum::None };
+        compress(&decoded, self.level, checksum)
+            .map(Bytes::from)
+            .map_err(|source| CodecError::Library { codec: NAME, source: Box::new(source) })
     }
 
     fn encoded_len(&self, decoded: u64) -> EncodedLen {
         compressed_len(decoded)
     }
+}
+
+/// Whether a frame ends with a checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Checksum {
+    /// It does.
+    Appended,
+    /// It does not.
+    None,
+}
+
+/// Encodes one frame.
+pub(super) fn compress(decoded: &[u8], level: i32, checksum: Checksum) -> Result<Vec<u8>, FrameError> {
+    let failed = |code| FrameError::Library(zstd_safe::get_error_name(code));
+    COMPRESSION.with_borrow_mut(|kept| {
+        let mut context = match kept.take() {
+            Some(context) => context,
+            None => CCtx::try_create().ok_or(FrameError::Library("there is no memory for a context"))?,
+        };
+        context.set_parameter(CParameter::CompressionLevel(level)).map_err(failed)?;
+        context.set_parameter(CParameter::ChecksumFlag(checksum == Checksum::Appended)).map_err(failed)?;
+        let mut encoded = Vec::with_capacity(zstd_safe::compress_bound(decoded.len()));
+        context.compress2(&mut encoded, decoded).map_err(failed)?;
+        if context.sizeof() <= KEPT_COMPRESSION {
+            *kept = Some(context);
+        }
+        Ok(encoded)
+    })
 }
 
 /// Decodes all frames of the input into the room that there is, and answers how many bytes they were.

@@ -12,7 +12,10 @@ use super::{
 };
 use crate::{
     CodecError,
-    codecs::inflate::{self, Wrapper},
+    codecs::{
+        inflate::{self, Wrapper},
+        zstd::{self, Checksum},
+    },
 };
 
 /// How bytes are encoded.
@@ -154,7 +157,9 @@ fn compress_stream(settings: &Settings, bytes: &[u8]) -> Result<Option<Vec<u8>>,
                 8 => 20,
                 level => level * 2 - 1,
             };
-            ::zstd::bulk::compress(bytes, level).map(Some).map_err(io)
+            zstd::compress(bytes, level, Checksum::None)
+                .map(Some)
+                .map_err(|source| CodecError::Library { codec: NAME, source: Box::new(source) })
         }
     }
 }
