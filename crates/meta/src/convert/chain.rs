@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Refusal, codec,
+    Refusal, Source, codec,
     filter::{self, Elements},
     source::CodecPlaces,
 };
@@ -11,6 +11,7 @@ use crate::{
     codecs::{CodecSpec, Namespace},
     data_type::{DataType, Layout, StoredOrder, WordRun},
     documents::members,
+    limits::MAX_CODECS,
     text::shown,
 };
 
@@ -120,9 +121,10 @@ impl Parts {
     }
 
     /// The filters and the compressor.
-    pub(super) fn split(mut self) -> (Vec<CodecSpec>, Option<CodecSpec>) {
+    pub(super) fn split(mut self, source: &Source<'_>) -> Result<(Vec<CodecSpec>, Option<CodecSpec>), Refusal> {
         let compressor = if self.compressed { self.codecs.pop() } else { None };
-        (self.codecs, compressor)
+        check_count(&self.codecs, source)?;
+        Ok((self.codecs, compressor))
     }
 }
 
@@ -172,6 +174,14 @@ pub(super) fn to_v3(
         item_size = 1;
     }
     Ok(v3)
+}
+
+/// Fails where a list of codecs is longer than it is read.
+pub(super) fn check_count(codecs: &[CodecSpec], source: &Source<'_>) -> Result<(), Refusal> {
+    match codecs.len() {
+        0..=MAX_CODECS => Ok(()),
+        _ => Err(Refusal::new(source.data_type_pointer(), format!("is stored with more than {MAX_CODECS} codecs"))),
+    }
 }
 
 /// The shards of the draft, whose inner chains are as those of other arrays of the draft.

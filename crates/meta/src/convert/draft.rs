@@ -15,6 +15,7 @@ use crate::{
         draft::{CODECS, FILTERS, SHARDING},
         members,
     },
+    limits::MAX_SHARD_DEPTH,
 };
 
 /// The codecs that have a URI.
@@ -38,7 +39,7 @@ pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Map<Strin
     source.losses.extend(losses);
     let layout = if parts.fortran { "F" } else { "C" };
     parts.compressed &= parts.codecs.last().is_some_and(|last| COMPRESSORS.contains(&last.name.as_str()));
-    let (filters, compressor) = parts.split();
+    let (filters, compressor) = parts.split(source)?;
     put_filters(&mut attributes, &filters)?;
     let mut document = members([
         ("shape", json!(shape)),
@@ -79,6 +80,9 @@ impl Shards {
         let mut pointer = "/codecs".to_owned();
         while let Some(shards) = only_shards(&codecs) {
             let refuse = |reason: &str| Refusal::new(format!("{pointer}/0"), reason);
+            if transformers.len() == MAX_SHARD_DEPTH {
+                return Err(refuse("makes shards deeper than they are read"));
+            }
             let inner = shards.configuration.get("chunk_shape").and_then(Value::as_array);
             let inner: Option<Vec<u64>> = inner.and_then(|lengths| lengths.iter().map(Value::as_u64).collect());
             let inner = inner.filter(|inner| inner.len() == chunk_shape.len());

@@ -2,7 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Chunks, Refusal, Source, chain::Parts, source::extensions};
+use super::{
+    Chunks, Refusal, Source,
+    chain::{Parts, only_shards},
+    source::extensions,
+};
 use crate::{
     ArrayModel, Dialect,
     chunk_keys::{ChunkKeyForm, Separator},
@@ -15,6 +19,10 @@ pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Map<Strin
     let ArrayModel { shape, data_type, codecs, .. } = source.model;
     let separator = separator(source.model, chunks)?;
     let chunk_shape = source.chunk_shape()?;
+    if only_shards(codecs).is_some() {
+        let pointer = if source.model.dialect == Dialect::Draft { "/storage_transformers" } else { "/codecs/0" };
+        return Err(Refusal::new(pointer, "makes shards, which v2 has not"));
+    }
     let places = source.codec_places(codecs);
     let mut parts = Parts::of(codecs, data_type, shape.len(), &places)?;
     for pointer in std::mem::take(&mut parts.lost_sizes) {
@@ -27,7 +35,7 @@ pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Map<Strin
     let (_, losses) = extensions(&source.model.extensions, Dialect::V2);
     source.losses.extend(losses);
     let order = if parts.fortran { "F" } else { "C" };
-    let (filters, compressor) = parts.split();
+    let (filters, compressor) = parts.split(source)?;
     let filters = (!filters.is_empty()).then(|| filters.iter().map(codec).collect::<Vec<_>>());
     Ok(members([
         ("zarr_format", json!(2)),

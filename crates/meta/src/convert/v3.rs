@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Chunks, Refusal, Source,
-    chain::{inner_chain, only_shards, to_v3},
+    chain::{check_count, inner_chain, only_shards, to_v3},
     source::extensions,
 };
 use crate::{
@@ -21,6 +21,7 @@ pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Map<Strin
     let chunk_shape = source.chunk_shape()?;
     let data_type = data_type(source)?;
     let codecs = to_v3(codecs, &source.model.data_type, &source.codec_places(&innermost(codecs)))?;
+    check_count(&codecs, source)?;
     let fill_value = source.fill_value(Dialect::V3, &StoredOrder::Little)?;
     let (attributes, dimension_names) = source.attributes_and_names();
     source.lose_unknown_members();

@@ -1,16 +1,49 @@
 //! Node documents as the values of keys.
 
+use std::io;
+
 use serde_json::{Map, Value, json};
 
 use super::parts::object;
+use crate::limits::MAX_DOCUMENT;
 
 /// The member of a node document in which its attributes are.
 const ATTRIBUTES: &str = "attributes";
 
-/// The text of a document as it is stored: indented by two, as zarr-python has it, in the order of its members.
+/// How many times as long as without it a text may be with indentation.
+const MAX_INDENTATION: usize = 8;
+
+/// The text of a document as it is stored: indented by two, as zarr-python has it, in the order of its members. What is nested so deeply that indentation
+/// would make it many times as long, or longer than a document may be, has none.
 pub fn text(document: &Map<String, Value>) -> Vec<u8> {
     // A vector takes every byte, and the names of a document's members are texts.
-    serde_json::to_vec_pretty(document).unwrap_or_default()
+    let compact = serde_json::to_vec(document).unwrap_or_default();
+    let limit = compact.len().saturating_mul(MAX_INDENTATION).min(MAX_DOCUMENT);
+    let mut indented = Bounded { bytes: Vec::with_capacity(compact.len()), limit };
+    match serde_json::to_writer_pretty(&mut indented, document) {
+        Ok(()) => indented.bytes,
+        Err(_) => compact,
+    }
+}
+
+/// Takes so many bytes and no more.
+struct Bounded {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.limit.saturating_sub(self.bytes.len()) {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Takes the `attributes` out of a node document of v2: what goes into `.zarray` or `.zgroup`, and what goes into `.zattrs`, which is left out where it is empty.

@@ -151,12 +151,7 @@ fn what_is_not_converted() {
             Dialect::V2,
             "/codecs/0 is an order of dimensions that is neither C nor F",
         ),
-        (
-            Dialect::V3,
-            shards("end"),
-            Dialect::V2,
-            "/codecs/0 is the codec sharding_indexed, which v2 and the draft have not",
-        ),
+        (Dialect::V3, shards("end"), Dialect::V2, "/codecs/0 makes shards, which v2 has not"),
         (
             Dialect::V3,
             shards("start"),

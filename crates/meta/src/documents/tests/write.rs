@@ -16,6 +16,17 @@ fn texts() {
     assert_eq!(String::from_utf8(write::text(&document)).unwrap(), text);
 }
 
+/// Indentation could make a hundred bytes of each.
+#[test]
+fn deep_documents_are_not_indented() {
+    let mut deep = json!(vec![1; 1000]);
+    for _ in 0..100 {
+        deep = json!([deep]);
+    }
+    let document = object(json!({"a": deep}));
+    assert_eq!(write::text(&document), json!(document).to_string().into_bytes());
+}
+
 #[test]
 fn attributes_of_v2_stand_beside() {
     let node = object(json!({"zarr_format": 2, "attributes": {"a": 1}, "x": 2}));
