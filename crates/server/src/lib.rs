@@ -27,7 +27,7 @@ mod settings;
 mod state;
 mod store_api;
 
-pub use array::Options as ArrayOptions;
+pub use array::{EmptyChunks, Options as ArrayOptions};
 pub use routes::{Effect, Operation, ROUTES, Route, app};
 pub use serve::serve;
 pub use settings::{Access, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};

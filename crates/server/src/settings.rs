@@ -19,7 +19,7 @@ pub struct Settings {
     pub hosts: Hosts,
     /// How much of anything there may be.
     pub limits: Limits,
-    /// How much the reading of arrays may take.
+    /// How much the reading and writing of arrays may take, and how chunks are written.
     pub arrays: array::Options,
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "clippy exempts test functions only")]
 
 pub mod arrays;
+pub mod nodes;
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderName, Method, Request, StatusCode, header::HOST};
 use http_body_util::BodyExt;
 use server::{App, Settings, app, serve};
-use store::{Key, MemoryStore, TransactionalStore};
+use store::{Key, MemoryStore, Page, TransactionalStore};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -81,6 +82,23 @@ impl Site {
 
     pub async fn put(&self, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {
         self.ask(Method::PUT, path, headers, body).await
+    }
+
+    /// Sends a JSON document.
+    pub async fn json(&self, method: Method, path: &str, body: &serde_json::Value) -> Answer {
+        self.ask(method, path, &[("content-type", "application/json")], body.to_string()).await
+    }
+
+    /// Every key with the version of its value.
+    pub async fn all(&self) -> Vec<(Key, store::Version)> {
+        let page = self.store.list(Page::first(1000)).await.unwrap();
+        assert!(page.cursor.is_none());
+        page.keys.into_iter().map(|entry| (entry.key, entry.info.version)).collect()
+    }
+
+    /// Every key.
+    pub async fn keys(&self) -> Vec<String> {
+        self.all().await.into_iter().map(|(key, _)| key.to_string()).collect()
     }
 
     pub async fn delete(&self, path: &str, headers: &[(&str, &str)]) -> Answer {

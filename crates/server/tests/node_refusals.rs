@@ -1,0 +1,195 @@
+//! What is wrong with changes of nodes: each with its own problem, and nothing written.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "clippy exempts test functions only, and these have helpers"
+)]
+
+mod common;
+
+use axum::body::Body;
+use common::{
+    Answer, Site,
+    arrays::site,
+    nodes::{v2_array, v3_array, v3_group, with},
+};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use server::{Access, Settings};
+use wire::problem::{Problem, ProblemType};
+
+/// The problem with a request that changes nothing.
+async fn refused(site: &Site, method: Method, path: &str, body: &Value, kind: ProblemType) -> Problem {
+    let before = site.all().await;
+    let answer = site.json(method, path, body).await;
+    assert_eq!(site.all().await, before, "{path}");
+    answer.problem(kind)
+}
+
+fn array() -> Value {
+    v3_array("uint8", &[4], &[2])
+}
+
+#[tokio::test]
+async fn what_is_no_zom() {
+    let site = site().await;
+    for (zom, pointer) in [
+        (json!([]), ""),
+        (json!({}), "/zarr_format"),
+        (json!({"zarr_format": 4}), "/zarr_format"),
+        (with(array(), "/shape", json!(["x"])), "/shape/0"),
+        (v3_group(json!({"a": with(array(), "/chunk_grid", json!({}))})), "/members/a/chunk_grid"),
+        (v3_group(json!({"a": 5})), "/members/a"),
+    ] {
+        let problem = refused(&site, Method::PUT, "/node/new", &zom, ProblemType::InvalidZom).await;
+        let members = problem.members;
+        let first = members.violations.first().unwrap();
+        assert_eq!(members.pointer.as_deref(), Some(first.pointer.as_str()));
+        assert!(first.pointer.starts_with(pointer) && !first.reason.is_empty(), "{zom}: {first:?}");
+    }
+    let text = site.put("/node/new", &[("content-type", "application/json")], "{").await;
+    let problem = text.problem(ProblemType::InvalidZom);
+    assert_eq!(problem.members.pointer.as_deref(), Some(""));
+}
+
+#[tokio::test]
+async fn names_and_places() {
+    let site = site().await;
+    for name in ["__x", "..."] {
+        let problem =
+            refused(&site, Method::PUT, &format!("/node/{name}"), &array(), ProblemType::InvalidNodeName).await;
+        let path = format!("/{name}");
+        assert_eq!((problem.members.path, problem.members.dialect.as_deref()), (Some(path), Some("v3")));
+    }
+    let problem = refused(&site, Method::PUT, "/node/m/below", &array(), ProblemType::BelowArray).await;
+    assert_eq!((problem.members.path.as_deref(), problem.members.array.as_deref()), (Some("/m/below"), Some("/m")));
+    for path in ["/node/a/../b", "/node//a", "/node/a//b", "/node/%2Fa", "/node/a%00"] {
+        refused(&site, Method::PUT, path, &array(), ProblemType::InvalidPath).await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_dialect_does_not_say() {
+    let site = site().await;
+    let named = with(v3_array("uint8", &[4, 4], &[2, 2]), "/dimension_names", json!(["y", null]));
+    let problem = refused(&site, Method::PUT, "/node/new?dialect=v2", &named, ProblemType::Lossy).await;
+    assert_eq!(problem.members.dialect.as_deref(), Some("v2"));
+    assert!(problem.members.losses.iter().any(|loss| loss.pointer.starts_with("/dimension_names")));
+    let created = site.json(Method::PUT, "/node/new?dialect=v2&lossy", &named).await;
+    assert_eq!((created.status, created.header("zarr-dialect")), (StatusCode::CREATED, "v2"));
+    let sharded = with(
+        array(),
+        "/codecs",
+        json!([{"name": "sharding_indexed", "configuration": {
+            "chunk_shape": [1], "codecs": [{"name": "bytes"}], "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        }}]),
+    );
+    let problem = refused(&site, Method::PUT, "/node/more?dialect=v2", &sharded, ProblemType::Inconvertible).await;
+    assert!(problem.members.pointer.unwrap().starts_with("/codecs"));
+}
+
+#[tokio::test]
+async fn patches() {
+    let site = site().await;
+    for (path, patch, pointer) in [
+        ("/node/m", json!({"shape": [4]}), "/shape"),
+        ("/node/m", json!({"shape": [4, -1]}), "/shape/1"),
+        ("/node/m", json!({"attributes": 5}), "/attributes"),
+        ("/node/m", json!({"attributes": [1]}), "/attributes"),
+        ("/node/m", json!({"dimension_names": ["x"]}), "/dimension_names"),
+        ("/node/m", json!({"fill_value": 1}), "/fill_value"),
+        ("/node/m", json!([]), ""),
+        ("/node/g", json!({"shape": [4]}), "/shape"),
+    ] {
+        let problem = refused(&site, Method::PATCH, path, &patch, ProblemType::InvalidPatch).await;
+        assert!(problem.members.pointer.unwrap().starts_with(pointer), "{patch}");
+    }
+    refused(&site, Method::PATCH, "/node/none", &json!({"attributes": {}}), ProblemType::NoSuchNode).await;
+    refused(&site, Method::PATCH, "/node/m?depth=0", &json!({}), ProblemType::UnknownParameter).await;
+}
+
+#[tokio::test]
+async fn bodies() {
+    let site = site().await;
+    let send = async |headers: &[(&str, &str)], body: Body| site.ask(Method::PUT, "/node/new", headers, body).await;
+    let text = array().to_string();
+    let problem =
+        send(&[("content-type", "text/yaml")], text.clone().into()).await.problem(ProblemType::UnsupportedMediaType);
+    assert_eq!(problem.members.known.unwrap(), ["application/json"]);
+    let merge = [("content-type", "application/merge-patch+json")];
+    send(&merge, text.clone().into()).await.problem(ProblemType::UnsupportedMediaType);
+    send(&[("content-encoding", "gzip")], text.clone().into()).await.problem(ProblemType::EncodedBody);
+    let wrong = [("content-digest", "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:")];
+    send(&wrong, text.clone().into()).await.problem(ProblemType::DigestMismatch);
+    let pieces = (0..65).map(|_| Ok::<_, std::io::Error>(vec![b' '; 1 << 20]));
+    let large = Body::from_stream(futures::stream::iter(pieces));
+    let problem = send(&[], large).await.problem(ProblemType::BodyTooLarge);
+    assert_eq!(problem.members.limit, Some(64 << 20));
+    // In pieces, and without saying what it is.
+    let (head, tail) = text.split_at(10);
+    let pieces = [head.to_owned(), tail.to_owned()].map(Ok::<_, std::io::Error>);
+    assert_eq!(send(&[], Body::from_stream(futures::stream::iter(pieces))).await.status, StatusCode::CREATED);
+}
+
+#[tokio::test]
+async fn who_may_change() {
+    let settings = Settings { origins: vec!["https://viewer.example".parse().unwrap()], ..Settings::default() };
+    let site = Site::with(settings);
+    site.json(Method::PUT, "/node/a", &v2_array("|u1", &[4], &[2])).await;
+    let before = site.all().await;
+    let ask = async |method: Method, path: &str, origin: &str| -> Answer {
+        let headers = [("origin", origin), ("content-type", "application/json")];
+        site.ask(method, path, &headers, v2_array("|u1", &[4], &[2]).to_string()).await
+    };
+    let changes = [
+        (Method::PUT, "/node/b"),
+        (Method::PATCH, "/node/a"),
+        (Method::DELETE, "/node/a"),
+        (Method::POST, "/node/a?convert=v3"),
+        (Method::POST, "/node/a?validate&convert=v3"),
+        (Method::POST, "/node/a?%63onvert=v3"),
+        (Method::PUT, "/array/a"),
+        (Method::POST, "/array/a?append=0"),
+        (Method::POST, "/array/a?read&%61ppend=0"),
+    ];
+    for (method, path) in changes.clone() {
+        for origin in ["https://other.example", "null", ""] {
+            ask(method.clone(), path, origin).await.problem(ProblemType::ForbiddenOrigin);
+        }
+    }
+    assert_eq!(site.all().await, before);
+    // What reads is for every page, also where its method is POST.
+    assert_eq!(ask(Method::POST, "/node/a?validate", "https://other.example").await.status, StatusCode::OK);
+    assert_eq!(ask(Method::GET, "/node/a", "https://other.example").await.status, StatusCode::OK);
+    assert_eq!(ask(Method::POST, "/node/a?convert=v3", "https://viewer.example").await.status, StatusCode::OK);
+
+    let only = Site::over(site.store.clone(), Settings { access: Access::Read, ..Settings::default() });
+    let before = only.all().await;
+    for (method, path) in changes {
+        only.ask(method, path, &[], "").await.problem(ProblemType::ReadOnlyAccess);
+    }
+    assert_eq!(only.get("/node/a", &[]).await.status, StatusCode::OK);
+    let same = only.json(Method::POST, "/node/a?validate", &v2_array("|u1", &[4], &[2])).await;
+    assert_eq!(same.status, StatusCode::OK);
+    assert_eq!(only.all().await, before);
+}
+
+#[tokio::test]
+async fn preflights() {
+    let settings = Settings { origins: vec!["https://viewer.example".parse().unwrap()], ..Settings::default() };
+    let site = Site::with(settings);
+    for (path, origin, methods) in [
+        ("/node/a", "https://viewer.example", "GET, HEAD, PUT, PATCH, DELETE, POST, OPTIONS"),
+        ("/node/a", "https://other.example", "GET, HEAD, POST, OPTIONS"),
+        ("/node/a?validate", "https://other.example", "GET, HEAD, POST, OPTIONS"),
+        ("/node/a?convert=v3", "https://other.example", "GET, HEAD, OPTIONS"),
+        ("/array/a", "https://viewer.example", "GET, HEAD, PUT, POST, OPTIONS"),
+        ("/array/a?read", "https://other.example", "GET, HEAD, POST, OPTIONS"),
+        ("/array/a?append=0", "https://other.example", "GET, HEAD, OPTIONS"),
+    ] {
+        let asked = [("origin", origin), ("access-control-request-method", "PATCH")];
+        let answer = site.ask(Method::OPTIONS, path, &asked, "").await;
+        assert_eq!(answer.header("access-control-allow-methods"), methods, "{path} {origin}");
+    }
+}

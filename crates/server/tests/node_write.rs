@@ -1,0 +1,217 @@
+//! Nodes that are created, changed, erased and converted.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "clippy exempts test functions only, and these have helpers"
+)]
+
+mod common;
+
+use common::{
+    Answer, Site,
+    arrays::site,
+    nodes::{v2_array, v2_group, v3_array, v3_group, with},
+};
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use wire::{
+    node::{ConvertReport, ValidateReport},
+    problem::ProblemType,
+};
+
+async fn declare(site: &Site, path: &str, zom: &Value) -> Answer {
+    site.json(Method::PUT, path, zom).await
+}
+
+fn experiment() -> Value {
+    v3_group(json!({
+        "foo": v3_array("float32", &[4, 6], &[2, 3]),
+        "sub": v3_group(json!({"bar": v3_array("uint8", &[3], &[3])})),
+    }))
+}
+
+#[tokio::test]
+async fn a_tree_in_one_request() {
+    let site = Site::new();
+    let created = declare(&site, "/node/lab/exp1", &experiment()).await;
+    assert_eq!((created.status, created.json()), (StatusCode::CREATED, experiment()));
+    assert_eq!((created.header("zarr-dialect"), created.header("content-type")), ("v3", "application/json"));
+    let keys = [
+        "lab/exp1/foo/zarr.json",
+        "lab/exp1/sub/bar/zarr.json",
+        "lab/exp1/sub/zarr.json",
+        "lab/exp1/zarr.json",
+        "lab/zarr.json",
+    ];
+    assert_eq!(site.keys().await, keys);
+    let got = site.get("/node/lab/exp1?depth=all", &[]).await;
+    assert_eq!((got.json(), got.header("etag")), (experiment(), created.header("etag")));
+
+    let before = site.all().await;
+    let again = declare(&site, "/node/lab/exp1/", &experiment()).await;
+    assert_eq!((again.status, again.json()), (StatusCode::OK, experiment()));
+    assert_eq!(site.all().await, before, "nothing is written where all is equal");
+}
+
+#[tokio::test]
+async fn each_dialect() {
+    let site = Site::new();
+    let zom = v2_group(json!({"a": v2_array("<f4", &[4], &[2])}));
+    let created = declare(&site, "/node/two", &zom).await;
+    assert_eq!((created.status, created.header("zarr-dialect")), (StatusCode::CREATED, "v2"));
+    assert_eq!(site.keys().await, ["two/.zgroup", "two/a/.zarray"]);
+    let zom = v3_group(json!({"a": v3_array("float32", &[4], &[2])}));
+    let created = declare(&site, "/node/draft?dialect=draft", &zom).await;
+    assert_eq!((created.status, created.header("zarr-dialect")), (StatusCode::CREATED, "draft"));
+    let keys = site.keys().await;
+    assert!(keys.contains(&"draft/meta/root/a.array.json".to_owned()), "{keys:?}");
+    let below = declare(&site, "/node/draft/b", &v3_array("float32", &[4], &[2])).await;
+    assert_eq!((below.status, below.header("zarr-dialect")), (StatusCode::CREATED, "draft"));
+}
+
+#[tokio::test]
+async fn what_differs() {
+    let site = Site::new();
+    declare(&site, "/node/a", &experiment()).await;
+    let before = site.all().await;
+    let other = with(experiment(), "/members/foo/shape", json!([4, 7]));
+    let problem = declare(&site, "/node/a", &other).await.problem(ProblemType::NodeDiffers);
+    assert_eq!(problem.members.path.as_deref(), Some("/a"));
+    let [difference] = &problem.members.differences[..] else { panic!("{problem:?}") };
+    assert_eq!(difference.pointer, "/members/foo/shape/1");
+    assert_eq!((&difference.declared, &difference.found), (&Some(json!(7)), &Some(json!(6))));
+    let fewer = v3_group(json!({}));
+    let problem = declare(&site, "/node/a", &fewer).await.problem(ProblemType::NodeDiffers);
+    assert_eq!(problem.members.differences.len(), 2);
+    assert_eq!(site.all().await, before);
+
+    let replaced = declare(&site, "/node/a?replace", &other).await;
+    assert_eq!((replaced.status, replaced.json()), (StatusCode::OK, other));
+    assert_eq!(declare(&site, "/node/a?replace", &fewer).await.status, StatusCode::OK);
+    assert_eq!(site.keys().await, ["a/zarr.json"]);
+}
+
+#[tokio::test]
+async fn under_conditions() {
+    let site = Site::new();
+    let ask = async |method: Method, path: &str, header: (&str, &str), body: &Value| {
+        site.ask(method, path, &[("content-type", "application/json"), header], body.to_string()).await
+    };
+    let (array, none) = (v3_array("uint8", &[2], &[2]), ("if-none-match", "*"));
+    let created = ask(Method::PUT, "/node/a", none, &array).await;
+    assert_eq!(created.status, StatusCode::CREATED);
+    let tag = created.header("etag").to_owned();
+    let problem = ask(Method::PUT, "/node/a", none, &array).await.problem(ProblemType::PreconditionFailed);
+    assert_eq!(problem.members.current.as_deref(), Some(tag.as_str()));
+    let patch = json!({"attributes": {"a": 1}});
+    let patched = ask(Method::PATCH, "/node/a", ("if-match", &tag), &patch).await;
+    assert_eq!(patched.status, StatusCode::OK);
+    let newer = patched.header("etag").to_owned();
+    assert_ne!(newer, tag);
+    let before = site.all().await;
+    for (method, path, body) in [
+        (Method::PATCH, "/node/a", &patch),
+        (Method::PUT, "/node/a?replace", &v3_array("uint8", &[3], &[3])),
+        (Method::DELETE, "/node/a", &json!({})),
+    ] {
+        let problem = ask(method, path, ("if-match", &tag), body).await.problem(ProblemType::PreconditionFailed);
+        assert_eq!(problem.members.current.as_deref(), Some(newer.as_str()), "{path}");
+    }
+    ask(Method::PUT, "/node/none", ("if-match", "*"), &array).await.problem(ProblemType::PreconditionFailed);
+    assert_eq!(site.all().await, before);
+    let erased = ask(Method::DELETE, "/node/a", ("if-match", &newer), &json!({})).await;
+    assert_eq!((erased.status, erased.json()), (StatusCode::OK, json!({"erased": 1})));
+}
+
+#[tokio::test]
+async fn patches() {
+    let site = site().await;
+    let merge = [("content-type", "application/merge-patch+json; charset=utf-8")];
+    let patch = async |path: &str, body: Value| site.ask(Method::PATCH, path, &merge, body.to_string()).await;
+    let first = patch("/node/m", json!({"attributes": {"unit": "K", "more": {"a": 1}}})).await;
+    assert_eq!((first.status, &first.json()["attributes"]), (StatusCode::OK, &json!({"unit": "K", "more": {"a": 1}})));
+    let second = patch("/node/m", json!({"attributes": {"unit": null}, "dimension_names": ["y", "x"]})).await;
+    assert_eq!(second.json()["attributes"], json!({"more": {"a": 1}}));
+    assert_eq!(second.json()["dimension_names"], json!(["y", "x"]));
+    assert_eq!(second.json(), site.get("/node/m", &[]).await.json());
+    assert_eq!(second.header("etag"), site.get("/node/m", &[]).await.header("etag"));
+    let resized = patch("/node/m", json!({"shape": [2, 6]})).await;
+    assert_eq!(resized.json()["shape"], json!([2, 6]));
+    assert_eq!(site.value("m/c/1/0").await, None, "what lies outside is gone");
+    let rows = site.get("/array/m?select=1", &[]).await.json();
+    assert_eq!(rows, json!([6.0, 7.0, 8.0, 9.0, 10.0, 11.0]));
+    let group = patch("/node/g", json!({"attributes": {"title": "old"}})).await;
+    assert_eq!(group.json(), json!({"zarr_format": 2, "attributes": {"title": "old"}}), "without members");
+    assert_eq!(
+        site.value("g/.zattrs").await.map(|bytes| serde_json::from_slice::<Value>(&bytes).unwrap()),
+        Some(json!({"title": "old"}))
+    );
+}
+
+#[tokio::test]
+async fn erasing() {
+    let site = site().await;
+    let erased = site.delete("/node/m/", &[]).await;
+    assert_eq!((erased.status, erased.json()), (StatusCode::OK, json!({"erased": 5})));
+    let problem = site.delete("/node/m", &[]).await.problem(ProblemType::NoSuchNode);
+    assert_eq!(problem.members.path.as_deref(), Some("/m"));
+    for path in ["/node", "/node/"] {
+        let problem = site.delete(path, &[]).await.problem(ProblemType::ConfirmationNeeded);
+        assert_eq!(problem.members.parameter.as_deref(), Some("confirm"));
+    }
+    site.delete("/node//g", &[]).await.problem(ProblemType::InvalidPath);
+    site.delete("/node/?confirm=yes", &[]).await.problem(ProblemType::InvalidParameter);
+    site.delete("/node/g?recursive", &[]).await.problem(ProblemType::UnknownParameter);
+    assert_eq!(site.keys().await.len(), 3);
+    assert_eq!(site.delete("/node?confirm=all", &[]).await.json(), json!({"erased": 3}));
+    assert!(site.keys().await.is_empty());
+}
+
+#[tokio::test]
+async fn comparing() {
+    let site = Site::new();
+    declare(&site, "/node/a", &experiment()).await;
+    let before = site.all().await;
+    let compare = async |zom: &Value| -> ValidateReport {
+        let answer = site.json(Method::POST, "/node/a?validate", zom).await;
+        assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
+        serde_json::from_slice(&answer.body).unwrap()
+    };
+    assert_eq!(compare(&experiment()).await, ValidateReport { equal: true, differences: Vec::new(), truncated: false });
+    let report = compare(&with(experiment(), "/members/foo/data_type", json!("float64"))).await;
+    assert!(!report.equal && !report.truncated);
+    assert_eq!(report.differences[0].pointer, "/members/foo/data_type");
+    let many: serde_json::Map<_, _> =
+        (0..150).map(|name| (format!("n{name}"), v3_array("uint8", &[1], &[1]))).collect();
+    let report = compare(&v3_group(Value::Object(many))).await;
+    assert_eq!((report.differences.len(), report.truncated), (100, true));
+    site.json(Method::POST, "/node/none?validate", &experiment()).await.problem(ProblemType::NoSuchNode);
+    site.json(Method::POST, "/node/a?validate", &json!({})).await.problem(ProblemType::InvalidZom);
+    assert_eq!(site.all().await, before);
+}
+
+#[tokio::test]
+async fn converting() {
+    let site = Site::new();
+    let zom = v2_group(json!({"a": v2_array("<f4", &[4], &[2])}));
+    declare(&site, "/node/g", &zom).await;
+    let convert = async |query: &str| site.ask(Method::POST, &format!("/node/g?{query}"), &[], "").await;
+    let report: ConvertReport = serde_json::from_slice(&convert("convert=v3").await.body).unwrap();
+    assert_eq!(report, ConvertReport { nodes: 2, chunks: 0, losses: Vec::new() });
+    assert_eq!(site.keys().await, ["g/.zgroup", "g/a/.zarray", "g/a/zarr.json", "g/zarr.json"]);
+    let shown = site.get("/node/g/a", &[]).await;
+    assert_eq!(shown.header("zarr-dialect"), "v3");
+    let problem = convert("convert=draft").await.problem(ProblemType::MissingParameter);
+    assert_eq!(problem.members.parameter.as_deref(), Some("to"));
+    let copied = convert("convert=draft&to=/copy").await;
+    assert_eq!(copied.status, StatusCode::OK, "{copied:?}");
+    assert_eq!(site.get("/node/copy/a", &[]).await.header("zarr-dialect"), "draft");
+
+    let problem = convert("").await.problem(ProblemType::MissingParameter);
+    assert_eq!(problem.members.parameter.as_deref(), Some("validate"));
+    assert_eq!(problem.members.known.unwrap(), ["validate", "convert", "to", "lossy", "dialect"]);
+    for query in ["convert=v4", "convert", "convert=v3&to=a//b", "convert=v3&validate", "validate&lossy"] {
+        convert(query).await.problem(ProblemType::InvalidParameter);
+    }
+}
