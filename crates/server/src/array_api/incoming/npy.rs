@@ -111,7 +111,8 @@ fn byte_len(shape: &[u64], size: usize) -> u64 {
 
 /// What makes elements of the array's type out of those of a file.
 fn conversion(found: &DataType, wanted: &DataType) -> Result<Conversion, IncomingError> {
-    let fits = || found.fixed_size() <= wanted.fixed_size();
+    // Of elements of no size, nothing comes that could become larger.
+    let fits = || found.fixed_size() > Some(0) && found.fixed_size() <= wanted.fixed_size();
     match (kind(found), kind(wanted), wanted.name().as_str()) {
         _ if found == wanted => Ok(Conversion::Fixed),
         (Some('U'), Some('U'), _) | (Some('S'), Some('S'), _) if fits() => Ok(Conversion::Fixed),

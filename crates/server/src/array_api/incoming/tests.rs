@@ -249,7 +249,11 @@ fn texts_of_numpy() {
     let wrong = npy("{'descr': '<U1', 'fortran_order': False, 'shape': (2,), }", b"\x61\x00\x00\x00\x00\xd8\x00\x00");
     let flaw = "the element at [1] is none of the data type: a text has what is no code point";
     assert_eq!(came(&wrong, &of("string")).unwrap_err().to_string(), flaw);
-    for (file, data_type) in [(&little, text(1)), (&short, bytes(2)), (&little, of("bytes")), (&short, of("string"))] {
+    let empty = npy("{'descr': '<U0', 'fortran_order': False, 'shape': (2,), }", b"");
+    assert_eq!(came(&empty, &of("string")).unwrap(), strings(&["", ""]));
+    for (file, data_type) in
+        [(&little, text(1)), (&empty, text(1)), (&short, bytes(2)), (&little, of("bytes")), (&short, of("string"))]
+    {
         let error = came(file, &data_type).unwrap_err();
         assert!(
             matches!(&error, IncomingError::ElementType { expected, .. } if *expected == data_type.name()),
