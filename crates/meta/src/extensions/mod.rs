@@ -1,7 +1,7 @@
 //! Extensions: what a document says that a reader may have to understand.
 //!
 //! Specification: [ZEP 10](https://zarr.dev/zeps/draft/ZEP0010.html), whose examples are the extensions known here; the draft's own list is
-//! read the same way. A new extension is one file with an implementation of [`Code`] and one line in [`KNOWN`].
+//! read the same way. A new extension is one file with an implementation of `Code` and one line in `KNOWN`.
 //!
 //! An extension that is not known makes its node unreadable, unless it need not be understood. One that is known is read strictly, and has
 //! its effect whether it must be understood or not. Where its configuration is wrong, or it is on a kind of node that it is not for, it is as
