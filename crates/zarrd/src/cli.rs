@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{
     ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind, parser::ValueSource,
 };
-use client::BaseUrl;
+use client::{BaseUrl, Dialect, NodePath};
 
 use crate::{
     config::{ImportFrom, Listen, Location, LogOptions, PrefixArg, ServeOptions, StoreOptions, TransferOptions},
@@ -19,6 +19,7 @@ Examples:
   zarrd serve                             keep data in ./zarrd-data, listen on http://127.0.0.1:8000
   zarrd import ./data.zarr lab/data.zarr  copy a hierarchy from disk into the store
   zarrd export lab/data.zarr ./copy.zarr  and back
+  zarrd tree lab                          what nodes there are below lab, with shapes and data types
   zarrd check                             read everything once and verify its checksums
 
 Settings:
@@ -78,6 +79,37 @@ when the command ends, all that are there are durable.
 
 At the end one line of JSON on stdout tells what was done.";
 
+const LS_EXAMPLES: &str = "\
+Examples:
+  zarrd ls
+      the nodes at the root of the store in ./zarrd-data
+  zarrd ls -l lab/exp1
+      those below the group lab/exp1, with dialects, chunks and codecs
+  zarrd ls --server http://127.0.0.1:8000 --json lab
+      through a running server, a JSON object a line
+
+Groups end in /. Nodes of all dialects are listed.";
+
+const TREE_EXAMPLES: &str = "\
+Examples:
+  zarrd tree
+      the whole store in ./zarrd-data
+  zarrd tree --depth 2 lab
+      two levels below the group lab
+  zarrd tree --server http://127.0.0.1:8000 lab
+      through a running server
+
+The dialect is told where it is not that of the group above. With --json there is a JSON object a line, in the same order.";
+
+const INFO_EXAMPLES: &str = "\
+Examples:
+  zarrd info lab/exp1/mice
+      all that is known of an array: how it is stored, how much of it is there, its attributes
+  zarrd info --server http://127.0.0.1:8000 --json lab/exp1
+      of a group, through a running server, as one JSON object
+
+Stored chunks are counted up to 100,000.";
+
 const CHECK_EXAMPLES: &str = "\
 Examples:
   zarrd check
@@ -106,7 +138,7 @@ write. A full disk does not count: reading and erasing go on.";
 /// Parses the command line of this process; where it is wrong, or asks for help, the process ends.
 pub(crate) fn parse() -> Cli {
     let matches = Cli::command().get_matches();
-    if let Some((name @ ("import" | "export"), matches)) = matches.subcommand()
+    if let Some((name @ ("import" | "export" | "ls" | "tree" | "info"), matches)) = matches.subcommand()
         && names_both_places(matches)
     {
         let message = format!("zarrd {name} takes --store or --server, not both");
@@ -149,6 +181,15 @@ pub(crate) enum Command {
     /// Copy a prefix of a store into a new directory
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),
+    /// List the nodes directly below a group
+    #[command(after_help = LS_EXAMPLES)]
+    Ls(LsArgs),
+    /// Show all nodes below a group, with their shapes and data types
+    #[command(after_help = TREE_EXAMPLES)]
+    Tree(TreeArgs),
+    /// Tell all that is known of a node
+    #[command(after_help = INFO_EXAMPLES)]
+    Info(InfoArgs),
     /// Read every value of a store and verify its checksums
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
@@ -179,7 +220,7 @@ pub(crate) struct ThroughArgs {
     pub(crate) store: StoreOptions,
     /// Work through the running server at this URL instead of opening a store; counts before a store named by
     /// ZARRD_STORE or zarrd.toml
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", visible_alias = "url")]
     pub(crate) server: Option<BaseUrl>,
 }
 
@@ -220,6 +261,53 @@ pub(crate) struct ExportArgs {
     /// Leave out what cannot become a file, instead of failing
     #[arg(long)]
     pub(crate) skip_invalid: bool,
+}
+
+/// Which node to look at, and how.
+#[derive(Debug, Args)]
+pub(crate) struct LookArgs {
+    /// The path of the node, such as lab/exp1
+    #[arg(default_value = "/", value_parser = NodePath::parse)]
+    pub(crate) path: NodePath,
+    /// Where it is.
+    #[command(flatten)]
+    pub(crate) through: ThroughArgs,
+    /// Of a path with nodes in several dialects, mean that one: v2, v3 or draft
+    #[arg(long)]
+    pub(crate) dialect: Option<Dialect>,
+    /// For programs: JSON instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The arguments of `ls`.
+#[derive(Debug, Args)]
+pub(crate) struct LsArgs {
+    /// At what.
+    #[command(flatten)]
+    pub(crate) at: LookArgs,
+    /// Tell dialects, chunks and codecs too
+    #[arg(long, short)]
+    pub(crate) long: bool,
+}
+
+/// The arguments of `tree`.
+#[derive(Debug, Args)]
+pub(crate) struct TreeArgs {
+    /// At what.
+    #[command(flatten)]
+    pub(crate) at: LookArgs,
+    /// How many levels to show [default: all]
+    #[arg(long, short, value_name = "LEVELS")]
+    pub(crate) depth: Option<u32>,
+}
+
+/// The arguments of `info`.
+#[derive(Debug, Args)]
+pub(crate) struct InfoArgs {
+    /// At what.
+    #[command(flatten)]
+    pub(crate) at: LookArgs,
 }
 
 /// The arguments of `check`.

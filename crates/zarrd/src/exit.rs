@@ -7,6 +7,7 @@ use store_local::OpenError;
 
 use crate::{
     config::{ConfigError, Location},
+    hierarchy::LookError,
     transfer::TransferError,
 };
 
@@ -140,6 +141,21 @@ pub(crate) enum Failure {
         /// What it said, or why it could not be asked.
         reason: String,
     },
+    /// A node cannot be looked at.
+    #[error(transparent)]
+    Look(#[from] LookError),
+    /// A node was told that cannot be one.
+    #[error("{path:?} is not the path of a node")]
+    NodeName {
+        /// What was told.
+        path: String,
+        /// What is wrong with it.
+        #[source]
+        source: client::PathError,
+    },
+    /// What was found cannot be written to stdout.
+    #[error("cannot write to stdout")]
+    Output(#[source] io::Error),
     /// Stopped by a signal.
     #[error("stopped by {signal}")]
     Stopped {
@@ -160,9 +176,14 @@ impl Failure {
             Self::Transfer(error) => error.code(),
             Self::CopyIncomplete { source, .. } => source.code(),
             Self::Stopped { signal } => signal.code(),
-            Self::Store(_) | Self::Client { .. } | Self::Serve(_) | Self::System { .. } | Self::Unhealthy { .. } => {
-                Code::Failed
-            }
+            Self::Store(_)
+            | Self::Client { .. }
+            | Self::Serve(_)
+            | Self::System { .. }
+            | Self::Look(_)
+            | Self::NodeName { .. }
+            | Self::Output(_)
+            | Self::Unhealthy { .. } => Code::Failed,
         }
     }
 }

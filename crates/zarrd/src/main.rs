@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod config;
 mod exit;
+mod hierarchy;
 mod log;
 mod opening;
 mod signals;

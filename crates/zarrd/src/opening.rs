@@ -7,7 +7,7 @@ use std::{
 };
 
 use client::{BaseUrl, HttpStore};
-use store::{ListableStore, MemoryStore, Prefix, TransactionalStore};
+use store::{ListableStore, MemoryStore, Prefix, ReadableStore, TransactionalStore};
 use store_local::{IndexKind, LocalStore, OpenError, Options};
 
 use crate::{
@@ -139,6 +139,14 @@ impl OpenPlace {
 
     /// The store, to be listed.
     pub(crate) fn listable(&self) -> &dyn ListableStore {
+        match self {
+            Self::Local(store) => store,
+            Self::Server(store) => store,
+        }
+    }
+
+    /// The store, to be read.
+    pub(crate) fn readable(&self) -> &dyn ReadableStore {
         match self {
             Self::Local(store) => store,
             Self::Server(store) => store,

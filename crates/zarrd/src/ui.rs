@@ -3,7 +3,7 @@
 
 use std::{
     fmt::Display,
-    io::{IsTerminal, Write},
+    io::{BufWriter, IsTerminal, Stdout, Write},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -14,6 +14,8 @@ use std::{
 use indicatif::{BinaryBytes, HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tokio::{task::JoinHandle, time};
+
+use crate::exit::Failure;
 
 const BAR_EVERY: Duration = Duration::from_millis(100);
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -50,6 +52,9 @@ pub(crate) struct Progress {
     ticker: JoinHandle<()>,
 }
 
+/// Many lines on stdout. Whoever does not listen any more ends the command.
+pub(crate) struct Output(BufWriter<Stdout>);
+
 /// Where it is shown.
 #[derive(Clone)]
 enum Shown {
@@ -81,6 +86,30 @@ pub(crate) fn print(line: impl Display) {
 /// Writes a note to stderr.
 pub(crate) fn note(line: impl Display) {
     let _ = writeln!(std::io::stderr().lock(), "zarrd: {line}");
+}
+
+impl Output {
+    /// Writes a line.
+    pub(crate) fn line(&mut self, line: impl Display) -> Result<(), Failure> {
+        writeln!(self.0, "{line}").map_err(Failure::Output)
+    }
+
+    /// Writes a line of JSON.
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        serde_json::to_writer(&mut self.0, value).map_err(|error| Failure::Output(error.into()))?;
+        self.line("")
+    }
+
+    /// Ends.
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+        self.0.flush().map_err(Failure::Output)
+    }
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self(BufWriter::new(std::io::stdout()))
+    }
 }
 
 impl Tally {

@@ -5,16 +5,21 @@ mod copy;
 mod export;
 mod health;
 mod import;
+mod info;
+mod ls;
 mod serve;
+mod tree;
 
 use std::{path::Path, time::Duration};
 
+use client::NodePath;
 use store::{ListableStore, Page, Prefix};
 
 use crate::{
     cli::{Cli, Command},
     config::{
-        CheckConfig, CopyConfig, ExportConfig, File, HealthConfig, ImportConfig, Location, LogConfig, ServeConfig,
+        CheckConfig, CopyConfig, Detail, ExportConfig, File, HealthConfig, ImportConfig, Location, LogConfig,
+        LookConfig, ServeConfig,
     },
     exit::Failure,
     log, opening,
@@ -47,10 +52,27 @@ async fn dispatch(command: Command, file: &File) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(ServeConfig::new(args.store, args.serve, file)?).await,
         Command::Import(args) => import::run(ImportConfig::new(args, file)?).await,
         Command::Export(args) => export::run(ExportConfig::new(args, file)?).await,
+        Command::Ls(args) => heard(ls::run(LookConfig::new(args.at, file, "ls")?, Detail::new(args.long)).await),
+        Command::Tree(args) => heard(tree::run(LookConfig::new(args.at, file, "tree")?, args.depth).await),
+        Command::Info(args) => heard(info::run(LookConfig::new(args.at, file, "info")?).await),
         Command::Check(args) => check::run(CheckConfig::new(args.store, file)?).await,
         Command::Copy(args) => copy::run(CopyConfig::new(args, file)?).await,
         Command::Health(args) => health::run(HealthConfig::new(args, file)?).await,
     }
+}
+
+/// Whoever stops listening, as `head` does, has heard enough.
+fn heard(result: Result<(), Failure>) -> Result<(), Failure> {
+    match result {
+        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+/// The path of a node below another.
+fn below(path: &NodePath, name: &str) -> Result<NodePath, Failure> {
+    let child = format!("{}{name}", path.key_prefix());
+    NodePath::parse(&child).map_err(|source| Failure::NodeName { path: child, source })
 }
 
 /// Fails where a prefix that was named has no keys, which is more likely a slip of the pen than what was meant.

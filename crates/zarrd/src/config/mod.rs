@@ -14,7 +14,8 @@ pub(crate) use location::{Listen, Location};
 pub(crate) use options::{Anonymous, LogFormat, LogOptions, ServeOptions, StoreOptions, TransferOptions};
 pub(crate) use remote::{ImportFrom, PrefixArg};
 pub(crate) use typed::{
-    CheckConfig, CopyConfig, ExportConfig, HealthConfig, ImportConfig, LogConfig, OnRefused, Place, ServeConfig,
+    CheckConfig, CopyConfig, Detail, ExportConfig, HealthConfig, ImportConfig, LogConfig, LookConfig, OnRefused,
+    OutputForm, Place, ServeConfig,
 };
 
 /// Why there is no configuration to run with.

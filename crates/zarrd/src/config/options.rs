@@ -77,6 +77,10 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_CHUNK_CACHE", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) chunk_cache: Option<ByteSize>,
+    /// Store chunks that are full of the fill value when elements are written, instead of leaving them out [default: false]
+    #[arg(long, env = "ZARRD_STORE_EMPTY_CHUNKS", value_name = "BOOL")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) store_empty_chunks: Option<bool>,
     /// How many connections there may be at the same time; more are answered 503 [default: 1024]
     #[arg(long, env = "ZARRD_MAX_CONNECTIONS", value_name = "NUMBER")]
     pub(crate) max_connections: Option<NonZeroUsize>,

@@ -6,8 +6,9 @@ use std::{
     time::Duration,
 };
 
+use array::EmptyChunks;
 use bytesize::ByteSize;
-use client::BaseUrl;
+use client::{BaseUrl, Dialect, NodePath};
 use server::{Access, ArrayOptions, Hosts, Limits, Settings};
 use store::Prefix;
 use tracing_subscriber::EnvFilter;
@@ -16,7 +17,7 @@ use super::{
     Anonymous, ConfigError, File, ImportFrom, Listen, Location, LogFormat, LogOptions, ServeOptions, StoreOptions,
     TransferOptions,
 };
-use crate::cli::{CopyArgs, ExportArgs, HealthArgs, ImportArgs, ThroughArgs};
+use crate::cli::{CopyArgs, ExportArgs, HealthArgs, ImportArgs, LookArgs, ThroughArgs};
 
 const DEFAULT_LISTEN: Listen =
     Listen(std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8000));
@@ -73,6 +74,37 @@ pub(crate) struct ExportConfig {
     pub(crate) jobs: NonZeroUsize,
     /// What to do about keys that cannot be files.
     pub(crate) refused: OnRefused,
+}
+
+/// What to look at.
+#[derive(Debug)]
+pub(crate) struct LookConfig {
+    /// Where the hierarchy is.
+    pub(crate) place: Place,
+    /// The node.
+    pub(crate) path: NodePath,
+    /// Of which dialect, if only that is meant.
+    pub(crate) dialect: Option<Dialect>,
+    /// How it is told.
+    pub(crate) form: OutputForm,
+}
+
+/// How something is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutputForm {
+    /// For people.
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+/// How much is told of each node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// What it is.
+    Short,
+    /// How it is stored as well.
+    Long,
 }
 
 /// What to check.
@@ -180,6 +212,25 @@ impl ExportConfig {
     }
 }
 
+impl LookConfig {
+    /// Resolves the layers.
+    pub(crate) fn new(args: LookArgs, file: &File, command: &'static str) -> Result<Self, ConfigError> {
+        Ok(Self {
+            place: place(args.through, file, command)?,
+            path: args.path,
+            dialect: args.dialect,
+            form: if args.json { OutputForm::Json } else { OutputForm::Text },
+        })
+    }
+}
+
+impl Detail {
+    /// What the flag says.
+    pub(crate) fn new(long: bool) -> Self {
+        if long { Self::Long } else { Self::Short }
+    }
+}
+
 impl CheckConfig {
     /// Resolves the layers.
     pub(crate) fn new(store: StoreOptions, file: &File) -> Result<Self, ConfigError> {
@@ -240,6 +291,11 @@ fn arrays(flags: &ServeOptions, file: &ServeOptions) -> Result<ArrayOptions, Con
         cache: size(flags.chunk_cache, file.chunk_cache, default.cache),
         chunks: flags.max_chunks.or(file.max_chunks).map_or(default.chunks, NonZeroU64::get),
         assembly: default.assembly.min(memory / 8),
+        empty_chunks: match flags.store_empty_chunks.or(file.store_empty_chunks) {
+            Some(true) => EmptyChunks::Store,
+            Some(false) => EmptyChunks::Skip,
+            None => default.empty_chunks,
+        },
         ..default
     })
 }

@@ -1,0 +1,78 @@
+//! `zarrd ls`: what is directly below a node.
+
+use client::{FoundNode, zom};
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::below;
+use crate::{
+    config::{Detail, LookConfig, OutputForm},
+    exit::Failure,
+    hierarchy::{Card, Hierarchy, Kind, columns, shown, tuple},
+    signals::unless_stopped,
+    ui::Output,
+};
+
+/// How many nodes of another dialect are asked for at the same time.
+const AT_A_TIME: usize = 8;
+
+/// Lists.
+pub(super) async fn run(config: LookConfig, detail: Detail) -> Result<(), Failure> {
+    let hierarchy = Hierarchy::open(&config.place).await?;
+    let result = unless_stopped(list(&hierarchy, &config, detail)).await;
+    result.and(hierarchy.close().await)
+}
+
+async fn list(hierarchy: &Hierarchy, config: &LookConfig, detail: Detail) -> Result<(), Failure> {
+    let found = hierarchy.look(&config.path, config.dialect, 1).await?;
+    let cards = cards(hierarchy, found).await?;
+    let mut output = Output::default();
+    match config.form {
+        OutputForm::Json => cards.iter().try_for_each(|card| output.json(card))?,
+        OutputForm::Text => {
+            let mut rows: Vec<Vec<String>> = cards.iter().map(|card| row(card, detail)).collect();
+            if detail == Detail::Long && !rows.is_empty() {
+                rows.insert(0, ["name", "kind", "shape", "type", "dialect", "chunks", "codecs"].map(Into::into).into());
+            }
+            columns(&rows).iter().try_for_each(|line| output.line(line))?;
+        }
+    }
+    output.finish()
+}
+
+/// Those below a group, sorted by name; an array itself.
+async fn cards(hierarchy: &Hierarchy, found: FoundNode) -> Result<Vec<Card>, Failure> {
+    let FoundNode { path, dialect, zom, other, .. } = found;
+    let zom::Node::Group(group) = &zom.root else {
+        return Ok(vec![Card::of(&path, dialect, zom.version, &zom.root)]);
+    };
+    let members = group.members.iter().flatten();
+    let mut cards: Vec<Card> = members
+        .map(|(name, node)| Ok(Card::of(&below(&path, name)?, dialect, zom.version, node)))
+        .collect::<Result<_, Failure>>()?;
+    let others = stream::iter(other.into_iter().filter(|(child, _)| child.parent().as_ref() == Some(&path)));
+    let others = others.map(|(child, dialect)| async move {
+        let found = hierarchy.look(&child, Some(dialect), 0).await?;
+        Ok::<_, Failure>(Card::of(&child, dialect, found.zom.version, &found.zom.root))
+    });
+    let others: Vec<Card> = others.buffered(AT_A_TIME).try_collect().await?;
+    cards.extend(others);
+    cards.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(cards)
+}
+
+fn row(card: &Card, detail: Detail) -> Vec<String> {
+    let kind = match card.kind {
+        Kind::Array => "array",
+        Kind::Group => "group",
+    };
+    let mut row = vec![shown(&card.name()).into_owned(), kind.to_owned()];
+    let array = card.array.as_ref();
+    row.push(array.map(|array| tuple(&array.shape)).unwrap_or_default());
+    row.push(array.map(|array| shown(&array.data_type).into_owned()).unwrap_or_default());
+    if detail == Detail::Long {
+        row.push(card.dialect.to_owned());
+        row.push(array.map(|array| array.chunking()).unwrap_or_default());
+        row.push(array.map(|array| shown(&array.codecs.join(", ")).into_owned()).unwrap_or_default());
+    }
+    row
+}

@@ -1,0 +1,203 @@
+//! What is told of a node in a line.
+
+use client::{Dialect, NodePath, zom};
+use meta::{
+    ArrayModel,
+    documents::{v2, v3, write},
+    grid::DimensionGrid,
+};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::text::tuple;
+
+/// The codec that makes chunks shards.
+const SHARDING: &str = "sharding_indexed";
+
+/// What is told of a node in a line.
+#[derive(Debug, Serialize)]
+pub(crate) struct Card {
+    /// Its path.
+    pub(crate) path: String,
+    /// What it is.
+    pub(crate) kind: Kind,
+    /// In which dialect it is stored.
+    pub(crate) dialect: &'static str,
+    /// What there is to say of an array.
+    #[serde(flatten)]
+    pub(crate) array: Option<ArrayCard>,
+}
+
+/// What is told of an array in a line. What its document does not say in a way that is understood is not told.
+#[derive(Debug, Serialize)]
+pub(crate) struct ArrayCard {
+    /// How many elements there are along each dimension.
+    pub(crate) shape: Vec<u64>,
+    /// The name of the data type.
+    pub(crate) data_type: String,
+    /// The shape of the chunks: a length for each dimension, or a list of lengths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) chunks: Vec<Value>,
+    /// The shape of the shards that they are in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) shards: Option<Vec<Value>>,
+    /// The names of the codecs.
+    pub(crate) codecs: Vec<String>,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    /// An array.
+    Array,
+    /// A group.
+    Group,
+}
+
+impl Card {
+    /// What is told of the node at a path.
+    pub(crate) fn of(path: &NodePath, dialect: Dialect, version: zom::Version, node: &zom::Node) -> Self {
+        let (kind, array) = match node {
+            zom::Node::Array(document) => (Kind::Array, Some(ArrayCard::of(version, document))),
+            zom::Node::Group(_) => (Kind::Group, None),
+        };
+        Self { path: path.to_string(), kind, dialect: dialect.name(), array }
+    }
+
+    /// The last part of the path, with a `/` behind that of a group; the root is `/`.
+    pub(crate) fn name(&self) -> String {
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        match self.kind {
+            Kind::Array => name.to_owned(),
+            Kind::Group => format!("{name}/"),
+        }
+    }
+}
+
+impl ArrayCard {
+    fn of(version: zom::Version, document: &Map<String, Value>) -> Self {
+        let Some(model) = array_model(version, document) else { return Self::of_strange(document) };
+        let grid: Vec<Value> = model.grid.dimensions().iter().map(lengths).collect();
+        let inner = model.codecs.iter().find(|codec| codec.name == SHARDING);
+        let inner = inner.and_then(|sharding| sharding.configuration.get("chunk_shape")?.as_array().cloned());
+        let (chunks, shards) = match inner {
+            Some(inner) => (inner, Some(grid)),
+            None => (grid, None),
+        };
+        let codecs = model.codecs.iter().map(|codec| codec.name.clone()).collect();
+        Self { shape: model.view_shape(), data_type: model.data_type.name(), chunks, shards, codecs }
+    }
+
+    /// What can be told of an array that cannot be read here, for example since it has a codec that nobody knows.
+    fn of_strange(document: &Map<String, Value>) -> Self {
+        let shape = document.get("shape").and_then(Value::as_array);
+        let shape = shape.map(|shape| shape.iter().filter_map(Value::as_u64).collect()).unwrap_or_default();
+        let data_type = match document.get("data_type").or_else(|| document.get("dtype")) {
+            Some(Value::String(name)) => name.clone(),
+            Some(other) => other.get("name").and_then(Value::as_str).map_or_else(|| other.to_string(), str::to_owned),
+            None => String::new(),
+        };
+        let codec = |codec: &Value| match codec {
+            Value::String(name) => Some(name.clone()),
+            other => other.get("name").and_then(Value::as_str).map(str::to_owned),
+        };
+        let codecs = document.get("codecs").and_then(Value::as_array);
+        let codecs = codecs.map(|codecs| codecs.iter().filter_map(codec).collect()).unwrap_or_default();
+        Self { shape, data_type, chunks: Vec::new(), shards: None, codecs }
+    }
+
+    /// The shape of the chunks, and of the shards that they are in.
+    pub(crate) fn chunking(&self) -> String {
+        match &self.shards {
+            Some(shards) => format!("{} in shards of {}", tuple(&self.chunks), tuple(shards)),
+            None if self.chunks.is_empty() && !self.shape.is_empty() => String::new(),
+            None => tuple(&self.chunks),
+        }
+    }
+}
+
+/// The model of an array whose node document this is; `None` where it cannot be read here.
+pub(crate) fn array_model(version: zom::Version, document: &Map<String, Value>) -> Option<ArrayModel> {
+    match version {
+        zom::Version::V2 => {
+            let (zarray, zattrs) = write::split_v2(document);
+            v2::array(&write::text(&zarray), zattrs.map(|zattrs| write::text(&zattrs)).as_deref()).ok()
+        }
+        zom::Version::V3 => match v3::node(&write::text(document)).ok()? {
+            v3::Node::Array(model) => Some(*model),
+            v3::Node::Group(_) => None,
+        },
+    }
+}
+
+/// The length of all pieces of a dimension, or a list of them.
+fn lengths(dimension: &DimensionGrid) -> Value {
+    match dimension {
+        DimensionGrid::Regular { length } => Value::from(*length),
+        DimensionGrid::Rectilinear { ends } => {
+            let starts = std::iter::once(0).chain(ends.iter().copied());
+            ends.iter().zip(starts).map(|(end, start)| end.saturating_sub(start)).collect::<Vec<_>>().into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn card(version: zom::Version, document: Value) -> Card {
+        let Value::Object(document) = document else { panic!("{document}") };
+        let node = zom::Node::Array(document);
+        Card::of(&NodePath::parse("/lab/mice").unwrap(), version.dialect(), version, &node)
+    }
+
+    #[test]
+    fn arrays_of_both_versions() {
+        let v3 = card(
+            zom::Version::V3,
+            json!({
+                "zarr_format": 3, "node_type": "array", "shape": [10, 8], "data_type": "float32", "fill_value": 0,
+                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 8]}},
+                "chunk_key_encoding": {"name": "default"},
+                "codecs": [{"name": "sharding_indexed", "configuration": {
+                    "chunk_shape": [2, 2], "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+                    "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}],
+                }}],
+            }),
+        );
+        assert_eq!(
+            serde_json::to_value(&v3).unwrap(),
+            json!({"path": "/lab/mice", "kind": "array", "dialect": "v3", "shape": [10, 8], "data_type": "float32",
+                "chunks": [2, 2], "shards": [4, 8], "codecs": ["sharding_indexed"]})
+        );
+        assert_eq!(v3.array.unwrap().chunking(), "(2, 2) in shards of (4, 8)");
+        let v2 = card(
+            zom::Version::V2,
+            json!({"zarr_format": 2, "shape": [5], "chunks": [2], "dtype": ">i2", "compressor": null, "fill_value": 0,
+                "filters": null, "order": "C", "attributes": {"a": 1}}),
+        );
+        let array = v2.array.unwrap();
+        assert_eq!((array.data_type.as_str(), array.chunking().as_str()), ("int16", "(2,)"));
+    }
+
+    #[test]
+    fn arrays_that_nobody_here_reads() {
+        let strange = card(
+            zom::Version::V3,
+            json!({"zarr_format": 3, "node_type": "array", "shape": [5], "data_type": {"name": "odd"}, "codecs": ["odder", 1]}),
+        );
+        let array = strange.array.unwrap();
+        assert_eq!((array.shape, array.data_type, array.codecs), (vec![5], "odd".into(), vec!["odder".to_owned()]));
+        assert_eq!(array.chunks, [] as [Value; 0]);
+    }
+
+    #[test]
+    fn names() {
+        let group = zom::Node::Group(zom::Group::default());
+        let name = |path| Card::of(&NodePath::parse(path).unwrap(), Dialect::V2, zom::Version::V2, &group).name();
+        assert_eq!((name("/"), name("/a/b")), ("/".into(), "b/".into()));
+    }
+}

@@ -1,0 +1,139 @@
+//! Hierarchies to be looked at: those of a store of this machine, and those of a running server, told alike.
+
+mod card;
+mod text;
+
+use std::sync::Arc;
+
+use array::{Arrays, Hierarchies, Linked};
+use client::{Depth, Dialect, FoundNode, LinkTarget, NodeClient, NodePath};
+use store::{ListableStore, ReadableStore};
+
+pub(crate) use self::{
+    card::{ArrayCard, Card, Kind, array_model},
+    text::{columns, counted, shown, tuple},
+};
+use crate::{config::Place, exit::Failure, opening::OpenPlace};
+
+/// The hierarchies of a store.
+pub(crate) struct Hierarchy {
+    place: OpenPlace,
+    nodes: Nodes,
+}
+
+enum Nodes {
+    Local(Hierarchies),
+    Server(NodeClient),
+}
+
+/// Why a node cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LookError {
+    /// There is none.
+    #[error("there is no node at {path}")]
+    Missing {
+        /// The path.
+        path: NodePath,
+    },
+    /// There are more nodes than are told at a time.
+    #[error("there are more than {limit} nodes below {path}")]
+    TooMany {
+        /// The path.
+        path: NodePath,
+        /// How many are told.
+        limit: u64,
+    },
+    /// The store, or what is stored there, says no.
+    #[error("cannot look at {path}")]
+    Local {
+        /// The path.
+        path: NodePath,
+        /// Why.
+        #[source]
+        source: array::NodeError,
+    },
+    /// The server does.
+    #[error("cannot look at {path}")]
+    Server {
+        /// The path.
+        path: NodePath,
+        /// Why.
+        #[source]
+        source: client::NodeError,
+    },
+}
+
+impl Hierarchy {
+    /// Opens a store, or makes ready to ask a server.
+    pub(crate) async fn open(place: &Place) -> Result<Self, Failure> {
+        let place = OpenPlace::for_reading(place).await?;
+        let nodes = match &place {
+            OpenPlace::Local(store) => {
+                Nodes::Local(Arrays::new(Arc::new(store.clone()), array::Options::default()).hierarchies())
+            }
+            OpenPlace::Server(store) => Nodes::Server(store.connection().into()),
+        };
+        Ok(Self { place, nodes })
+    }
+
+    /// The node at a path, as deep as that; of one dialect if only that is meant.
+    pub(crate) async fn look(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        depth: u32,
+    ) -> Result<FoundNode, LookError> {
+        match &self.nodes {
+            Nodes::Local(nodes) => {
+                let found = nodes.node(path, dialect, array::Depth::Levels(depth), None).await;
+                found.map(told).map_err(|error| of_local(error, path))
+            }
+            Nodes::Server(nodes) => {
+                let nodes = dialect.map_or_else(|| nodes.clone(), |dialect| nodes.of_dialect(dialect));
+                nodes.node(path, Depth::Levels(depth)).await.map_err(|error| of_server(error, path))
+            }
+        }
+    }
+
+    /// The store, to be listed.
+    pub(crate) fn listable(&self) -> &dyn ListableStore {
+        self.place.listable()
+    }
+
+    /// The store, to be read.
+    pub(crate) fn readable(&self) -> &dyn ReadableStore {
+        self.place.readable()
+    }
+
+    /// Closes the store.
+    pub(crate) async fn close(self) -> Result<(), Failure> {
+        drop(self.nodes);
+        self.place.close().await
+    }
+}
+
+/// A node of a store of this machine as a server tells it.
+fn told(found: array::FoundNode) -> FoundNode {
+    let array::FoundNode { path, dialect, implicit, version, zom, other, losses, links } = found;
+    let links = links.into_iter().map(|(link, target)| match target {
+        Linked::Array => (link, LinkTarget::Array),
+        Linked::Missing => (link, LinkTarget::Missing),
+    });
+    FoundNode { path, dialect, implicit, version, zom, other, losses, links: links.collect() }
+}
+
+fn of_local(error: array::NodeError, path: &NodePath) -> LookError {
+    match error {
+        array::NodeError::Array(array::ArrayError::NoSuchNode { path }) => LookError::Missing { path },
+        array::NodeError::TooManyNodes { limit } => LookError::TooMany { path: path.clone(), limit: limit as u64 },
+        source => LookError::Local { path: path.clone(), source },
+    }
+}
+
+fn of_server(error: client::NodeError, path: &NodePath) -> LookError {
+    match error {
+        client::NodeError::NoSuchNode { path } => LookError::Missing { path },
+        client::NodeError::TooManyNodes { limit } => LookError::TooMany { path: path.clone(), limit },
+        source => LookError::Server { path: path.clone(), source },
+    }
+}
