@@ -237,6 +237,18 @@ fn shards_of_the_draft() {
     assert_eq!(v3["chunk_grid"]["configuration"]["chunk_shape"], json!([4, 6]));
 }
 
+/// xarray wants the empty list of a scalar's dimensions in both dialects.
+#[test]
+fn names_of_no_dimensions() {
+    let v2 = v2_with(json!({"shape": [], "chunks": [], "attributes": {"_ARRAY_DIMENSIONS": []}}));
+    let v3 = converted(&v2, Dialect::V2, Dialect::V3, Chunks::Kept);
+    assert_eq!((&v3["dimension_names"], &v3["attributes"]), (&json!([]), &json!({})));
+    assert_eq!(converted(&v3, Dialect::V3, Dialect::V2, Chunks::Kept), v2);
+    let unnamed = v2_with(json!({"attributes": {"_ARRAY_DIMENSIONS": ["one"]}}));
+    let v3 = converted(&unnamed, Dialect::V2, Dialect::V3, Chunks::Kept);
+    assert_eq!((v3.get("dimension_names"), &v3["attributes"]), (None, &unnamed["attributes"]));
+}
+
 #[test]
 fn groups() {
     let group_of = |document: Value| match v3::node(document.to_string().as_bytes()).unwrap() {
