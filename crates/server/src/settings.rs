@@ -35,7 +35,7 @@ pub enum Access {
 /// How much of anything there may be.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The most bytes that a value has.
+    /// The most bytes that a value has, and a body with elements.
     pub value: u64,
     /// The most bytes of elements that one answer has, where they are sent as they are in memory: `raw` and `npy`.
     pub selection: u64,

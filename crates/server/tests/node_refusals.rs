@@ -90,6 +90,35 @@ async fn what_a_dialect_does_not_say() {
 }
 
 #[tokio::test]
+async fn conversions() {
+    let site = site().await;
+    let refused =
+        async |query: &str, kind| refused(&site, Method::POST, &format!("/node/{query}"), &json!({}), kind).await;
+    let problem = refused("m?convert=v2", ProblemType::Inconvertible).await;
+    assert_eq!(problem.members.pointer.as_deref(), Some("/chunk_key_encoding"), "the chunks have other keys");
+    let problem = refused("m?convert=v2&to=/copy", ProblemType::Lossy).await;
+    assert!(problem.members.losses.iter().all(|loss| loss.path == "/m"), "{problem:?}");
+    refused("none?convert=v3", ProblemType::NoSuchNode).await;
+    refused("g?convert=v3&dialect=v3", ProblemType::NoSuchNode).await;
+    let problem = refused("g?convert=draft", ProblemType::MissingParameter).await;
+    assert_eq!(problem.members.parameter.as_deref(), Some("to"));
+    let problem = refused("g?convert=v3&to=/m/g", ProblemType::BelowArray).await;
+    assert_eq!(problem.members.array.as_deref(), Some("/m"));
+    refused("g?convert=v3&to=/__g", ProblemType::InvalidNodeName).await;
+    refused("g?convert=v3&depth=1", ProblemType::UnknownParameter).await;
+}
+
+#[tokio::test]
+async fn trees_that_are_too_large() {
+    let site = Site::new();
+    let group = json!({"zarr_format": 3, "node_type": "group"});
+    let members: serde_json::Map<_, _> = (0..100_000).map(|name| (name.to_string(), group.clone())).collect();
+    let zom = with(group, "/members", Value::Object(members));
+    let problem = refused(&site, Method::PUT, "/node/new", &zom, ProblemType::TooManyNodes).await;
+    assert_eq!(problem.members.limit, Some(100_000));
+}
+
+#[tokio::test]
 async fn patches() {
     let site = site().await;
     for (path, patch, pointer) in [

@@ -9,12 +9,13 @@
 mod common;
 
 use common::{
-    Answer, Site,
+    Answer, Running, Site,
     arrays::site,
     nodes::{v2_array, v2_group, v3_array, v3_group, with},
 };
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use server::Settings;
 use wire::{
     node::{ConvertReport, ValidateReport},
     problem::ProblemType,
@@ -52,6 +53,43 @@ async fn a_tree_in_one_request() {
     let again = declare(&site, "/node/lab/exp1/", &experiment()).await;
     assert_eq!((again.status, again.json()), (StatusCode::OK, experiment()));
     assert_eq!(site.all().await, before, "nothing is written where all is equal");
+}
+
+/// The example of ZEP 6 as it stands there.
+#[tokio::test]
+async fn the_example_of_the_specification() {
+    let site = Site::new();
+    for (version, array) in [("v3", "v3"), ("v2", "v2")] {
+        let path = format!("{}/../meta/src/zom/tests/zep6/{version}.json", env!("CARGO_MANIFEST_DIR"));
+        let example = std::fs::read(path).unwrap();
+        let headers = [("content-type", "application/json")];
+        let created = site.put(&format!("/node/{version}"), &headers, example.clone()).await;
+        assert_eq!((created.status, created.header("zarr-dialect")), (StatusCode::CREATED, array), "{created:?}");
+        assert_eq!(site.put(&format!("/node/{version}"), &headers, example.clone()).await.status, StatusCode::OK);
+        let report = site.ask(Method::POST, &format!("/node/{version}?validate"), &headers, example).await;
+        assert_eq!(report.json()["equal"], true);
+    }
+}
+
+#[tokio::test]
+async fn on_a_connection() {
+    let running = Running::start(Settings::default()).await;
+    let (head, zom) = ("host: localhost\r\n", v3_array("uint8", &[2], &[2]).to_string());
+    let mut raw = running.connect().await;
+    raw.send(&format!("PUT /node/a HTTP/1.1\r\n{head}expect: 100-continue\r\ntransfer-encoding: chunked\r\n\r\n"))
+        .await;
+    assert_eq!(raw.until("\r\n\r\n").await, "HTTP/1.1 100 Continue\r\n\r\n");
+    let (first, second) = zom.split_at(7);
+    raw.send(&format!("7\r\n{first}\r\n{:x}\r\n{second}\r\n0\r\n\r\n", second.len())).await;
+    assert!(raw.until("\r\n\r\n").await.starts_with("HTTP/1.1 201 Created"));
+    for path in ["/node//a", "/node/a?x", "/node/a?replace=1"] {
+        let mut raw = running.connect().await;
+        let length = zom.len();
+        raw.send(&format!("PUT {path} HTTP/1.1\r\n{head}expect: 100-continue\r\ncontent-length: {length}\r\n\r\n"))
+            .await;
+        let answer = raw.rest().await;
+        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("connection: close"), "{path}: {answer}");
+    }
 }
 
 #[tokio::test]
