@@ -61,11 +61,14 @@ impl Place {
     }
 }
 
-/// Whether the documents are still what they were.
+/// Whether the documents are still what they were. One may be another while the next is looked at, which the commit will notice.
 async fn is_current(shared: &Shared, sighting: &Sighting) -> Result<bool, StoreError> {
-    let keys: Vec<Key> = sighting.documents.keys().cloned().collect();
-    let snapshot = shared.store.snapshot(&keys).await?;
-    sighting.documents.are_in(&*snapshot)
+    for (key, version) in sighting.documents.versions() {
+        if shared.store.head(key).await?.map(|info| info.version) != *version {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// What a write is planned on, beside the array's documents.
@@ -89,13 +92,13 @@ pub(super) async fn commit(
     ground: &Ground<'_>,
     received: Received,
 ) -> Result<WriteReport, WriteError> {
-    let Received { made, kept } = received;
+    let Received { made, kept, memory: _memory } = received;
     let mut merged = merge::all(target, &kept).await?;
     let mut repeated = 0;
     let shared = &target.shared;
     for attempt in 0..ATTEMPTS {
         let alone = match attempt >= OPTIMISTIC {
-            true => Some(shared.locks.hold_alone(keys(&merged), keys(&made)).await),
+            true => Some(shared.locks.hold_alone(keys(&merged.made), keys(&made)).await),
             false => None,
         };
         if attempt > 0 {
@@ -104,10 +107,10 @@ pub(super) async fn commit(
         }
         let together = match alone {
             Some(_) => None,
-            None => Some(shared.locks.share(keys(&made).chain(keys(&merged))).await),
+            None => Some(shared.locks.share(keys(&made).chain(keys(&merged.made))).await),
         };
         let documents = documents(shared, place, &sighting, ground).await?;
-        let all = || made.iter().chain(&merged);
+        let all = || made.iter().chain(&merged.made);
         let changes = documents.changes.iter().cloned().chain(all().flat_map(Made::changes)).collect();
         let committed = shared.store.commit(changes).await;
         drop((alone, together));

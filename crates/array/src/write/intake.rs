@@ -5,10 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::TryStreamExt;
 use store::ByteStream;
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::WriteError;
+use super::{WriteError, receive::Making};
 use crate::{ArrayError, read::buffers::Buffers};
+/// How many bytes of memory are reserved at a time.
+const STEP: u64 = 4 << 20;
+
 /// The bytes of a region on their way in.
 pub(super) struct Intake {
     stream: ByteStream,
@@ -26,7 +28,7 @@ impl Intake {
     }
 
     /// Waits until something has come, or all.
-    pub(super) async fn begin(&mut self) -> Result<(), WriteError> {
+    async fn begin(&mut self) -> Result<(), WriteError> {
         while self.rest.is_empty() {
             let Some(piece) = self.stream.try_next().await? else { return Ok(()) };
             self.rest = piece;
@@ -34,33 +36,39 @@ impl Intake {
         Ok(())
     }
 
-    /// Whether the next `len` bytes are there in one piece, so that they take no memory of their own.
-    pub(super) fn has(&self, len: u64) -> bool {
-        self.rest.len() as u64 >= len
-    }
-
-    /// The next `len` bytes. They are held with the permission to have them until the last use of them.
-    pub(super) async fn take(&mut self, len: u64, permit: Option<OwnedSemaphorePermit>) -> Result<Bytes, WriteError> {
+    /// The next `len` bytes. Where they do not come in one piece they are held in memory, reserved as they come, until the last use of them.
+    pub(super) async fn take(&mut self, len: u64, making: &mut Making) -> Result<Bytes, WriteError> {
         self.begin().await?;
         let wanted = usize::try_from(len).map_err(|_| ArrayError::Busy)?;
-        if self.has(len) {
+        if self.rest.len() >= wanted {
             self.taken = self.taken.saturating_add(len);
             return Ok(self.rest.split_to(wanted));
         }
+        let mut reserved = making.admit(len.min(STEP)).await?;
+        let mut covered = len.min(STEP);
         let mut buffer = self.buffers.take(wanted);
         let mut filled = 0;
-        while let Some(room) = buffer.get_mut(filled..).filter(|room| !room.is_empty()) {
+        while filled < wanted {
             self.begin().await?;
-            let now = room.len().min(self.rest.len());
-            let Some((room, piece)) = room.get_mut(..now).zip(self.rest.get(..now)).filter(|_| now > 0) else {
+            if self.rest.is_empty() {
                 return Err(self.wrong_length(filled as u64));
-            };
-            room.copy_from_slice(piece);
+            }
+            // Whoever sends slowly holds no more than what they sent.
+            if filled as u64 == covered {
+                let step = (len - covered).min(STEP);
+                reserved.merge(making.admit(step).await?);
+                covered = covered.saturating_add(step);
+            }
+            let until = usize::try_from(covered).unwrap_or(wanted).min(wanted);
+            let now = (until - filled).min(self.rest.len());
+            if let (Some(room), Some(piece)) = (buffer.get_mut(filled..filled + now), self.rest.get(..now)) {
+                room.copy_from_slice(piece);
+            }
             let _ = self.rest.split_to(now);
             filled += now;
         }
         self.taken = self.taken.saturating_add(len);
-        Ok(self.buffers.lend(buffer, permit))
+        Ok(self.buffers.lend(buffer, Some(reserved)))
     }
 
     /// Fails where more comes than was expected.

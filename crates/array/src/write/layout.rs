@@ -79,6 +79,14 @@ impl Layout {
         self.axes.iter().fold(1, |product, axis| product.saturating_mul(axis.len))
     }
 
+    /// How many elements a window has at the least to be of whole chunks; the first of several numbers if these differ.
+    pub(super) fn row(&self) -> u64 {
+        let Some(cut) = self.axes.iter().position(|axis| axis.len > 1) else { return 1 };
+        let after = self.axes.iter().skip(cut + 1).fold(1_u64, |product, axis| product.saturating_mul(axis.len));
+        let first = self.axes.get(cut).and_then(|axis| axis.ends.first()).copied().unwrap_or(1);
+        first.saturating_mul(after)
+    }
+
     /// All of it.
     pub(super) fn whole(&self) -> Window {
         Window(self.axes.iter().map(|axis| 0..axis.len).collect())

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use store::{Key, Version};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     WriteError,
@@ -16,21 +17,28 @@ use super::{
 /// How many parts of one chunk are fetched at a time.
 const FETCHED_ABREAST: usize = 4;
 
+/// Chunks that were made of what is stored and of what came.
+pub(super) struct Merged {
+    pub(super) made: Vec<Made>,
+    /// For what they take.
+    memory: Vec<OwnedSemaphorePermit>,
+}
+
 /// Makes all chunks of which parts were kept.
-pub(super) async fn all(target: &Arc<Target>, kept: &Kept) -> Result<Vec<Made>, WriteError> {
+pub(super) async fn all(target: &Arc<Target>, kept: &Kept) -> Result<Merged, WriteError> {
     some(target, kept, |_| Ok(true)).await
 }
 
 /// Makes those chunks anew that others have written meanwhile; how many.
-pub(super) async fn again(target: &Arc<Target>, kept: &Kept, made: &mut Vec<Made>) -> Result<u64, WriteError> {
-    let keys: Vec<Key> = made.iter().flat_map(Made::keys).cloned().collect();
+pub(super) async fn again(target: &Arc<Target>, kept: &Kept, merged: &mut Merged) -> Result<u64, WriteError> {
+    let keys: Vec<Key> = merged.made.iter().flat_map(Made::keys).cloned().collect();
     if keys.is_empty() {
         return Ok(0);
     }
     let snapshot = target.shared.store.snapshot(&keys).await?;
     let mut stale = std::collections::HashSet::new();
-    let mut current = Vec::with_capacity(made.len());
-    for chunk in std::mem::take(made) {
+    let mut current = Vec::with_capacity(merged.made.len());
+    for chunk in std::mem::take(&mut merged.made) {
         let versions = chunk.keys().iter().map(|key| Ok(snapshot.head(key)?.map(|info| info.version)));
         let versions: Vec<Option<Version>> = versions.collect::<Result<_, store::StoreError>>()?;
         match chunk.is_of(&versions) {
@@ -42,8 +50,10 @@ pub(super) async fn again(target: &Arc<Target>, kept: &Kept, made: &mut Vec<Made
         let keys = target.keys(&part.position)?;
         Ok(keys.first().is_some_and(|key| stale.contains(key)))
     });
-    current.extend(renewed.await?);
-    *made = current;
+    let Merged { made, memory } = renewed.await?;
+    current.extend(made);
+    merged.made = current;
+    merged.memory.extend(memory);
     Ok(stale.len() as u64)
 }
 
@@ -51,28 +61,21 @@ async fn some(
     target: &Arc<Target>,
     kept: &Kept,
     wanted: impl Fn(&Part) -> Result<bool, WriteError>,
-) -> Result<Vec<Made>, WriteError> {
+) -> Result<Merged, WriteError> {
     let mut making = Making::new(target.clone());
-    if kept.is_empty() {
-        return Ok(Vec::new());
-    }
     let mut finder = kept.finder();
-    for part in target.layout.parts(&target.layout.whole()) {
+    let window = if kept.is_empty() { None } else { Some(target.layout.whole()) };
+    for part in window.iter().flat_map(|window| target.layout.parts(window)) {
         let waiting = finder.next(&part);
         if waiting.is_empty() || !wanted(&part)? {
             continue;
         }
         let permit = making.admit_chunks(&part.shape, 1).await?;
         let target = target.clone();
-        making
-            .spawn(async move {
-                let made = one(&target, part, waiting).await;
-                drop(permit);
-                made
-            })
-            .await?;
+        making.spawn(permit, async move { one(&target, part, waiting).await }).await?;
     }
-    making.finish().await
+    let (made, memory) = making.finish().await?;
+    Ok(Merged { made, memory: memory.into_iter().collect() })
 }
 
 async fn one(target: &Arc<Target>, part: Part, waiting: Vec<Waiting>) -> Result<Vec<Made>, WriteError> {

@@ -15,7 +15,7 @@ use super::{
     layout::Part,
     target::{Made, Target, Under, Work},
 };
-use crate::ArrayError;
+use crate::{ArrayError, shared::UNIT};
 
 /// How many bytes a window has if it can end there.
 const WINDOW: u64 = 8 << 20;
@@ -32,13 +32,17 @@ pub(super) struct Received {
     pub(super) made: Vec<Made>,
     /// The parts of the others.
     pub(super) kept: Kept,
+    /// For what the chunks that were made take.
+    pub(super) memory: Option<OwnedSemaphorePermit>,
 }
 
 /// Chunks being made, several at a time.
 pub(super) struct Making {
     target: Arc<Target>,
-    tasks: JoinSet<Result<Vec<Made>, WriteError>>,
+    tasks: JoinSet<Result<(Vec<Made>, Option<OwnedSemaphorePermit>), WriteError>>,
     done: Vec<Made>,
+    /// For what is done.
+    memory: Option<OwnedSemaphorePermit>,
     batch: Vec<Work>,
     batch_bytes: u64,
 }
@@ -74,7 +78,8 @@ pub(super) async fn receive(target: &Arc<Target>, elements: Incoming) -> Result<
     if parts {
         kept.keep_whole(window, source);
     }
-    Ok(Received { made: making.finish().await?, kept })
+    let (made, memory) = making.finish().await?;
+    Ok(Received { made, kept, memory })
 }
 
 /// Fails unless there are no elements, where there is no place for any.
@@ -93,17 +98,18 @@ async fn receive_stream(target: &Arc<Target>, stream: store::ByteStream, size: u
     let mut intake = Intake::new(stream, target.layout.elements().saturating_mul(size));
     let mut making = Making::new(target.clone());
     let mut kept = Kept::default();
-    let most = (target.shared.options.assembly / 2 / size.max(1)).max(1);
+    let options = &target.shared.options;
+    // Larger windows are worth their memory where they spare parts of chunks the way through the store.
+    let row = target.layout.row().saturating_mul(size);
+    let most = match row <= options.assembly.saturating_mul(2).min(options.memory / 4) {
+        true => row.max(options.assembly / 2),
+        false => options.assembly / 2,
+    };
+    let most = (most / size.max(1)).max(1);
     let least = (WINDOW / size.max(1)).clamp(1, most);
     for window in target.layout.windows(least, most) {
         let len = window.elements().saturating_mul(size);
-        // Memory is reserved when there is something to put there, not while that is waited for.
-        intake.begin().await?;
-        let permit = match intake.has(len) {
-            true => None,
-            false => Some(making.admit(len).await?),
-        };
-        let bytes = intake.take(len, permit).await?;
+        let bytes = intake.take(len, &mut making).await?;
         let source = Source::new(Elements::Fixed(bytes), &window.extents());
         let mut parts = Vec::new();
         for part in target.layout.parts(&window) {
@@ -117,7 +123,8 @@ async fn receive_stream(target: &Arc<Target>, stream: store::ByteStream, size: u
         }
     }
     intake.end().await?;
-    Ok(Received { made: making.finish().await?, kept })
+    let (made, memory) = making.finish().await?;
+    Ok(Received { made, kept, memory })
 }
 
 /// One element; fails unless it has the size.
@@ -135,7 +142,7 @@ fn scalar(element: Vec<u8>, size: Option<usize>) -> Result<Elements, WriteError>
 
 impl Making {
     pub(super) fn new(target: Arc<Target>) -> Self {
-        Self { target, tasks: JoinSet::new(), done: Vec::new(), batch: Vec::new(), batch_bytes: 0 }
+        Self { target, tasks: JoinSet::new(), done: Vec::new(), memory: None, batch: Vec::new(), batch_bytes: 0 }
     }
 
     /// Makes a chunk that came whole, with others if it is small.
@@ -156,27 +163,25 @@ impl Making {
         let Some(work) = works.first() else { return Ok(()) };
         let permit = self.admit_chunks(&work.shape, works.len() as u64).await?;
         let target = self.target.clone();
-        self.spawn(async move {
-            let made = target.make(works).await;
-            drop(permit);
-            made
-        })
-        .await
+        self.spawn(permit, async move { target.make(works).await }).await
     }
 
-    /// Does something beside the others, when there is room for it.
+    /// Makes something beside the others, when there is room for it. Of the memory reserved for that, what staged values may take stays reserved.
     pub(super) async fn spawn(
         &mut self,
+        permit: Option<OwnedSemaphorePermit>,
         making: impl Future<Output = Result<Vec<Made>, WriteError>> + Send + 'static,
     ) -> Result<(), WriteError> {
         while self.tasks.len() >= self.target.shared.options.parallelism.max(1) {
             self.join().await?;
         }
-        // What is done already frees its memory.
-        while let Some(done) = self.tasks.try_join_next() {
-            self.done.extend(done.unwrap_or(Err(ArrayError::Stopped.into()))?);
-        }
-        self.tasks.spawn(making);
+        self.tasks.spawn(async move {
+            let made = making.await?;
+            let units = made.iter().map(Made::memory).sum::<u64>().div_ceil(UNIT);
+            let left =
+                permit.and_then(|mut permit| permit.split(usize::try_from(units).ok()?.min(permit.num_permits())));
+            Ok((made, left))
+        });
         Ok(())
     }
 
@@ -206,13 +211,18 @@ impl Making {
 
     async fn join(&mut self) -> Result<(), WriteError> {
         if let Some(done) = self.tasks.join_next().await {
-            self.done.extend(done.unwrap_or(Err(ArrayError::Stopped.into()))?);
+            let (made, memory) = done.unwrap_or(Err(ArrayError::Stopped.into()))?;
+            self.done.extend(made);
+            match (&mut self.memory, memory) {
+                (Some(all), Some(more)) => all.merge(more),
+                (none, more) => *none = none.take().or(more),
+            }
         }
         Ok(())
     }
 
     /// All that was made.
-    pub(super) async fn finish(mut self) -> Result<Vec<Made>, WriteError> {
+    pub(super) async fn finish(mut self) -> Result<(Vec<Made>, Option<OwnedSemaphorePermit>), WriteError> {
         if self.tasks.is_empty() {
             let works = std::mem::take(&mut self.batch);
             self.done.extend(self.target.make(works).await?);
@@ -221,6 +231,6 @@ impl Making {
         while !self.tasks.is_empty() {
             self.join().await?;
         }
-        Ok(self.done)
+        Ok((self.done, self.memory))
     }
 }

@@ -26,6 +26,10 @@ const INLINE: u64 = 32 << 10;
 /// How many bytes an element of variable length is taken to have.
 const PER_VARIABLE: u64 = 32;
 
+/// How many bytes of memory a chunk takes that was made and is not yet committed, beside its value, and up to how many bytes a value takes some as well.
+const PER_MADE: u64 = 512;
+const SMALL_VALUE: u64 = 8 << 10;
+
 /// How many chunks of one batch are staged at a time.
 const STAGED_ABREAST: usize = 8;
 
@@ -85,7 +89,7 @@ impl Target {
         let size = model.data_type.fixed_size();
         let target = Self { empty, size, shared, array, layout };
         if let Some(chain) = target.array.largest_chain()? {
-            target.fits(chain.working_len().unwrap_or(0))?;
+            target.fits(working_len(&chain))?;
         }
         Ok(target)
     }
@@ -97,10 +101,8 @@ impl Target {
 
     /// How many bytes making one chunk of this shape takes.
     pub(super) fn memory(&self, shape: &[u64]) -> Result<u64, ArrayError> {
-        let chain = self.array.chain(shape)?;
-        let assembled = chain.working_len().unwrap_or_else(|| chain.array().elements().saturating_mul(PER_VARIABLE));
         // What is stored of it, or is made of it, beside it.
-        Ok(assembled.saturating_mul(2))
+        Ok(working_len(&*self.array.chain(shape)?).saturating_mul(2))
     }
 
     /// The keys of a chunk, the first of which is the one to write.
@@ -198,7 +200,7 @@ impl Target {
         if let Some(limit) = chain.encoded_len().map(EncodedLen::max).filter(|&limit| len > limit) {
             return Err(undecodable(key.clone(), CodecError::TooLong { codec: "the stored chunk", limit }));
         }
-        self.fits(chain.working_len().unwrap_or(0).saturating_add(len))
+        self.fits(working_len(chain).saturating_add(len))
     }
 
     fn fits(&self, size: u64) -> Result<(), ArrayError> {
@@ -222,6 +224,12 @@ impl Made {
         self.staged.is_some()
     }
 
+    /// How many bytes of memory it takes: stores may keep what is small there.
+    pub(super) fn memory(&self) -> u64 {
+        let value = self.staged.as_ref().map_or(0, Staged::size);
+        PER_MADE + if value <= SMALL_VALUE { value } else { 0 }
+    }
+
     /// Its keys.
     pub(super) fn keys(&self) -> &[Key] {
         &self.keys
@@ -243,6 +251,13 @@ impl Made {
             }
         })
     }
+}
+
+/// How many bytes assembling a chunk takes. The inner chunks of a shard are assembled one after the other; together they are no longer than it.
+fn working_len(chain: &Chain) -> u64 {
+    let whole = || chain.array().fixed_len();
+    let len = if matches!(chain.access(), Access::Shard(_)) { whole() } else { chain.working_len() };
+    len.unwrap_or_else(|| chain.array().elements().saturating_mul(PER_VARIABLE))
 }
 
 fn first(keys: &[Key]) -> Result<Key, ArrayError> {
