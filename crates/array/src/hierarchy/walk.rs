@@ -244,7 +244,7 @@ impl<'a> Walker<'a> {
     }
 
     async fn entry_point_at(&mut self, path: &NodePath) -> Result<bool, NodeError> {
-        let found = self.documents(&[path.clone()]).await?;
+        let found = self.documents(std::slice::from_ref(path)).await?;
         Ok(found.first().is_some_and(|documents| documents.entry))
     }
 
