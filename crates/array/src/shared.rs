@@ -28,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) found: Found,
     /// Held while a change of structure is planned and committed, so that these come one after the other.
     pub(crate) structure: Mutex<()>,
+    /// The places to which hierarchies are being copied, where nobody else creates nodes.
+    pub(crate) copied_to: parking_lot::Mutex<Vec<NodePath>>,
     /// Locks on chunks, for writers who lost against others too often; and on the documents of arrays that are appended to.
     pub(crate) locks: Locks,
     pub(crate) appends: Locks,
@@ -48,6 +50,7 @@ impl Shared {
             cache: ChunkCache::new(options.cache),
             found: Found::default(),
             structure: Mutex::new(()),
+            copied_to: parking_lot::Mutex::default(),
             locks: Locks::default(),
             appends: Locks::default(),
             memory: Arc::new(Semaphore::new((units as usize).min(Semaphore::MAX_PERMITS))),

@@ -158,17 +158,39 @@ pub(super) async fn copy(
     target: &NodePath,
     conversion: &Conversion,
 ) -> Result<ConversionReport, NodeError> {
-    let copy = Copy::plan(shared, path, dialect, target, conversion).await?;
+    let (copy, reservation) = {
+        let _structure = shared.structure.lock().await;
+        let copy = Copy::plan(shared, path, dialect, target, conversion).await?;
+        (copy, Reservation::new(shared, target.clone()))
+    };
     let copied = copy.run(shared, target).await;
     if copied.is_err() {
-        // Nobody sees these chunks, since there is no document; what is left of them does no harm.
-        for prefix in &copy.extent {
-            if let Err(error) = shared.store.erase_prefix(prefix).await {
-                tracing::warn!(%prefix, %error, "chunks of a conversion that failed are left behind");
-            }
+        copy.clear(shared, target).await;
+    }
+    drop(reservation);
+    copied
+}
+
+/// Keeps others from creating nodes where a hierarchy is being copied to.
+struct Reservation<'a> {
+    shared: &'a Shared,
+    target: NodePath,
+}
+
+impl<'a> Reservation<'a> {
+    fn new(shared: &'a Shared, target: NodePath) -> Self {
+        shared.copied_to.lock().push(target.clone());
+        Self { shared, target }
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        let mut reserved = self.shared.copied_to.lock();
+        if let Some(at) = reserved.iter().position(|target| *target == self.target) {
+            reserved.swap_remove(at);
         }
     }
-    copied
 }
 
 struct Copy {
@@ -211,6 +233,20 @@ impl Copy {
         Ok(Self { source, place, plan, losses, extent })
     }
 
+    /// Erases the chunks of a copy that failed, unless somebody made a node of them meanwhile.
+    async fn clear(&self, shared: &Shared, target: &NodePath) {
+        let _structure = shared.structure.lock().await;
+        if !matches!(self.place.current(shared, target).await, Ok(None)) {
+            return;
+        }
+        for prefix in &self.extent {
+            if let Err(error) = shared.store.erase_prefix(prefix).await {
+                tracing::warn!(%prefix, %error, "chunks of a conversion that failed are left behind");
+            }
+        }
+    }
+
+    /// Copies the chunks, and commits the documents.
     async fn run(&self, shared: &Shared, target: &NodePath) -> Result<ConversionReport, NodeError> {
         let mut chunks = 0_u64;
         let targets: BTreeMap<String, &Branch> = self

@@ -141,6 +141,10 @@ impl Place {
         dialect: Option<Dialect>,
         version: Version,
     ) -> Result<Self, NodeError> {
+        let overlaps = |copied: &NodePath| copied.below(path).is_some() || path.below(copied).is_some();
+        if shared.copied_to.lock().iter().any(overlaps) {
+            return Err(ArrayError::Unsettled { path: path.clone() }.into());
+        }
         let (around, seen) = around(shared, path).await?;
         let above = around.iter().skip(1);
         if let Some((array, _)) = above.clone().find(|(_, documents)| documents.has_array()) {

@@ -9,10 +9,11 @@ use super::{
     declare::commit,
     edits::Edits,
     keys,
-    walk::{Mode, NAMES, walk},
+    walk::{Branch, Form, Mode, NAMES, unread, walk},
 };
 use crate::{
-    find::{key_below, prefix},
+    ArrayError,
+    find::{Own, key_below, prefix},
     shared::Shared,
 };
 
@@ -26,7 +27,13 @@ pub(super) async fn attempt(
     dialect: Option<Dialect>,
     condition: &Precondition,
 ) -> Result<Option<u64>, NodeError> {
-    let top = walk(shared, path, dialect, Depth::Levels(0), Mode::Same).await?.top;
+    let top = match walk(shared, path, dialect, Depth::Levels(0), Mode::Same).await {
+        Ok(walk) => walk.top,
+        Err(NodeError::Array(error @ (ArrayError::Document { .. } | ArrayError::Chain { .. }))) => {
+            unreadable(shared, path, dialect).await?.ok_or(error)?
+        }
+        Err(error) => return Err(error),
+    };
     let version = (!top.is_implicit()).then(|| top.own.version());
     if !condition.holds(version) {
         return Err(NodeError::PreconditionFailed { path: path.clone(), current: version });
@@ -63,6 +70,26 @@ pub(super) async fn attempt(
         }
     }
     Ok(Some(erased))
+}
+
+/// A node whose documents cannot be read, and which can be erased all the same.
+async fn unreadable(shared: &Shared, path: &NodePath, dialect: Option<Dialect>) -> Result<Option<Branch>, NodeError> {
+    for wanted in [Dialect::V3, Dialect::V2] {
+        for form in [Form::Array, Form::Group] {
+            let keys = keys::documents(path, wanted, form, None)?;
+            let snapshot = shared.store.snapshot(&keys).await?;
+            let mut own = Vec::new();
+            for key in keys {
+                let version = snapshot.head(&key)?.map(|info| info.version);
+                own.push((key, version));
+            }
+            let there = own.first().is_some_and(|(_, version)| version.is_some());
+            if there && dialect.is_none_or(|dialect| dialect == wanted) {
+                return Ok(Some(unread(path.clone(), wanted, form, Own(own))));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// The keys of the documents of a node and of those below it.

@@ -131,6 +131,11 @@ pub(super) async fn around(
     Ok((paths.into_iter().zip(documents).collect(), walker.seen))
 }
 
+/// A node of which nothing is known but its documents' versions.
+pub(super) fn unread(path: NodePath, dialect: Dialect, form: Form, own: Own) -> Branch {
+    leaf(path, dialect, form, Map::new(), own)
+}
+
 /// The document of a group that says nothing.
 pub(super) fn bare_group(dialect: Dialect) -> Map<String, Value> {
     let mut document = Map::new();
@@ -224,7 +229,15 @@ impl<'a> Walker<'a> {
 
     /// Finds the topmost node.
     async fn top(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
-        let sight = self.shared.see(path, dialect).await?;
+        let sight = match self.shared.see(path, dialect).await {
+            // What an array is can be told without its codecs.
+            Err(error @ ArrayError::Chain { .. }) => {
+                let branch = self.unopened(path, dialect).await?.ok_or(error)?;
+                self.items.push(Item { branch, parent: None, level: 0, reserved: &[] });
+                return Ok(());
+            }
+            sight => sight?,
+        };
         let (documents, branch) = match sight {
             Some(Sight::Array(sighting)) => (Some(sighting.documents.clone()), array_branch(path, &sighting)),
             Some(Sight::Group(sighting)) => (Some(sighting.documents.clone()), group_branch(path, *sighting)),
@@ -241,6 +254,15 @@ impl<'a> Walker<'a> {
         };
         self.items.push(Item { branch, parent: None, level: 0, reserved });
         Ok(())
+    }
+
+    /// The node of v2 or v3 at a path, of which only the documents are looked at.
+    async fn unopened(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<Option<Branch>, NodeError> {
+        let mut found = self.documents(std::slice::from_ref(path)).await?;
+        let Some(documents) = found.first_mut() else { return Ok(None) };
+        let has = documents.dialects();
+        let preferred = has.into_iter().find(|has| dialect.is_none_or(|dialect| dialect == *has));
+        Ok(preferred.and_then(|dialect| documents.branch(path, dialect)))
     }
 
     async fn entry_point_at(&mut self, path: &NodePath) -> Result<bool, NodeError> {
@@ -365,16 +387,7 @@ impl<'a> Walker<'a> {
             return Ok(());
         }
         let branch = match dialect {
-            Dialect::V3 => documents.v3.take().map(|(key, version, document)| {
-                let form = match document.get("node_type").and_then(Value::as_str) {
-                    Some("array") => Form::Array,
-                    _ => Form::Group,
-                };
-                leaf(path.clone(), Dialect::V3, form, document, Own(vec![(key, Some(version))]))
-            }),
-            Dialect::V2 => {
-                documents.v2.take().map(|(form, own, document)| leaf(path.clone(), Dialect::V2, form, document, own))
-            }
+            Dialect::V3 | Dialect::V2 => documents.branch(path, dialect),
             Dialect::Draft => match self.shared.see(path, Some(Dialect::Draft)).await? {
                 Some(Sight::Array(sighting)) => {
                     self.seen.extend(sighting.documents.versions().to_vec());
@@ -605,6 +618,23 @@ impl Documents {
             documents.v2 = Some((form, own, join_v2(&parsed(&key, &value)?, &attributes)));
         }
         Ok(documents)
+    }
+
+    /// The node that it is in v2 or v3.
+    fn branch(&mut self, path: &NodePath, dialect: Dialect) -> Option<Branch> {
+        match dialect {
+            Dialect::V3 => self.v3.take().map(|(key, version, document)| {
+                let form = match document.get("node_type").and_then(Value::as_str) {
+                    Some("array") => Form::Array,
+                    _ => Form::Group,
+                };
+                leaf(path.clone(), Dialect::V3, form, document, Own(vec![(key, Some(version))]))
+            }),
+            Dialect::V2 => {
+                self.v2.take().map(|(form, own, document)| leaf(path.clone(), Dialect::V2, form, document, own))
+            }
+            Dialect::Draft => None,
+        }
     }
 
     /// In which dialects there is a node, the preferred one first.

@@ -106,3 +106,20 @@ async fn more_than_a_commit_has() {
     assert_eq!(lab.erase("/g").await.unwrap(), 100_052);
     assert!(lab.keys().await.is_empty());
 }
+
+/// What cannot be opened can still be erased.
+#[tokio::test]
+async fn documents_that_cannot_be_read() {
+    let lab = Lab::new();
+    let mut unknown = v3_array(&[3]);
+    unknown["codecs"] = json!([{"name": "bytes"}, {"name": "unheard-of"}]);
+    lab.json("a/zarr.json", &unknown).await;
+    lab.set("a/c/0", [0]).await;
+    lab.set("b/zarr.json", "{").await;
+    lab.set("c/.zarray", "{").await;
+    lab.set("c/0", [0]).await;
+    for (node, keys) in [("/a", 2), ("/b", 1), ("/c", 2)] {
+        assert_eq!(lab.erase(node).await.unwrap(), keys, "{node}");
+    }
+    assert!(lab.keys().await.is_empty());
+}

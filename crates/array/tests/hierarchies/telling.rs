@@ -107,4 +107,21 @@ async fn documents_that_cannot_be_read() {
     unheard["extensions"] = json!(["example.unheard-of"]);
     lab.json("g/a/zarr.json", &unheard).await;
     assert_eq!(lab.all("/g").await["members"]["a"], unheard);
+    assert!(matches!(lab.node("/g/a", Depth::All).await, Err(NodeError::Array(ArrayError::Document { .. }))));
+    // Codecs are not needed to tell of an array.
+    let mut unknown = v3_array(&[3]);
+    unknown["codecs"] = json!([{"name": "bytes"}, {"name": "unheard-of"}]);
+    lab.json("g/a/zarr.json", &unknown).await;
+    assert_eq!(lab.all("/g/a").await, unknown);
+}
+
+/// Paths are at most as deep as keys are long, and an answer as deep as that takes no more of the stack than there is.
+#[tokio::test]
+async fn the_deepest_hierarchy() {
+    let lab = Lab::new();
+    let prefix = "a/".repeat(505);
+    lab.json(&format!("{prefix}zarr.json"), &v3_array(&[3])).await;
+    let found = lab.node("/", Depth::All).await.unwrap();
+    assert_eq!(found.zom.len(), 506);
+    assert_eq!(lab.erase("/a").await.unwrap(), 1);
 }

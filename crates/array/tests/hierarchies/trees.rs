@@ -17,7 +17,7 @@ impl Tree {
     fn any() -> impl Strategy<Value = Self> {
         let array = prop::collection::vec(0_u64..9, 0..3).prop_map(Self::Array);
         // Among the names are those that the keys of chunks and of other dialects have.
-        let name = prop::sample::select(vec!["a", "a2", "b", "c", "0", "c0", "data", "meta", "x.array", "ü"]);
+        let name = prop::sample::select(vec!["a", "a2", "b", "c", "0", "c0", "data", "meta", "x.array"]);
         array.prop_recursive(4, 24, 4, move |inner| {
             btree_map(name.clone().prop_map(str::to_owned), inner, 0..4).prop_map(Self::Group)
         })
@@ -39,32 +39,41 @@ impl Tree {
 async fn round_trip(tree: &Tree, other: &Tree, dialect: Dialect) {
     let lab = Lab::new();
     let (first, second) = (tree.in_dialect(dialect), other.in_dialect(dialect));
-    let declared = lab.declare("/t", &first).await.unwrap();
+    let declared = lab.declare_as("/t", &first, dialect).await.unwrap();
     assert_eq!((declared.effect, declared.node.dialect), (Effect::Created, dialect));
-    assert_eq!(lab.all("/t").await, first);
+    let told = lab.all("/t").await;
+    assert_eq!(shown(&told), shown(&first));
+    if dialect != Dialect::Draft {
+        assert_eq!(told, first);
+    }
     let keys = lab.keys().await;
     assert_eq!(lab.declare("/t", &first).await.unwrap().effect, Effect::Equal);
+    assert_eq!(lab.declare("/t", &told).await.unwrap().effect, Effect::Equal);
     assert_eq!(lab.keys().await, keys);
-    let replaced = lab.replace("/t", &second).await.unwrap();
-    assert_eq!(replaced.node.zom.to_json(), second);
+    lab.replace("/t", &second).await.unwrap();
+    assert_eq!(shown(&lab.all("/t").await), shown(&second));
     // What replaced another is no different from what was declared alone.
     let alone = Lab::new();
-    alone.declare("/t", &second).await.unwrap();
-    assert_eq!(lab.keys().await, alone.keys().await);
-    assert_eq!(lab.erase("/t").await.unwrap(), lab_len(&alone).await);
+    alone.declare_as("/t", &second, dialect).await.unwrap();
+    let left = alone.keys().await;
+    assert_eq!(lab.keys().await, left);
+    assert_eq!(lab.erase("/t").await.unwrap(), left.len() as u64);
     assert!(lab.keys().await.is_empty());
 }
 
-async fn lab_len(lab: &Lab) -> u64 {
-    lab.keys().await.len() as u64
+/// What the draft says as v3 does: the nodes, and the shapes of the arrays.
+fn shown(node: &Value) -> Value {
+    let members = node.get("members").and_then(Value::as_object);
+    let members = members.map(|members| members.iter().map(|(name, member)| (name.clone(), shown(member))).collect());
+    serde_json::json!({"shape": node.get("shape"), "members": members.map(Value::Object)})
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_trees(tree in Tree::any(), other in Tree::any(), v2 in any::<bool>()) {
+    fn any_trees(tree in Tree::any(), other in Tree::any(), dialect in prop::sample::select(Dialect::ALL.to_vec())) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(round_trip(&tree, &other, if v2 { Dialect::V2 } else { Dialect::V3 }));
+        runtime.block_on(round_trip(&tree, &other, dialect));
     }
 }
