@@ -10,7 +10,7 @@ use meta::{
         draft,
         write::{consolidate_v2, consolidate_v3, text},
     },
-    zom::{Version, Zom},
+    zom::{MAX_NODES, Version, Zom},
 };
 use serde_json::{Map, Value, json};
 use store::{Change, Content, Key, Precondition, Prefix};
@@ -44,6 +44,7 @@ pub(super) async fn in_place(
 ) -> Result<Option<ConversionReport>, NodeError> {
     let to = conversion.to;
     let walk = walk(shared, path, dialect, Depth::All, Mode::Same).await?;
+    check_whole(&walk.top)?;
     let from = walk.top.dialect;
     let mut report = ConversionReport { nodes: 0, chunks: 0, losses: Vec::new() };
     if from == to {
@@ -87,6 +88,15 @@ pub(super) async fn in_place(
         return Ok(Some(report));
     }
     Ok(commit(shared, edits).await?.map(|_| report))
+}
+
+/// Fails where there are groups that are too deep to have been looked into.
+fn check_whole(top: &Branch) -> Result<(), NodeError> {
+    let unseen = |node: &&Branch| node.form == Form::Group && node.members.is_none();
+    match top.all().iter().any(unseen) {
+        true => Err(NodeError::TooManyNodes { limit: MAX_NODES }),
+        false => Ok(()),
+    }
 }
 
 /// The nodes that have a document of another dialect already.
@@ -212,6 +222,7 @@ impl Copy {
     ) -> Result<Self, NodeError> {
         let to = conversion.to;
         let source = walk(shared, path, dialect, Depth::All, Mode::Same).await?.top;
+        check_whole(&source)?;
         let mut losses = Vec::new();
         let place = Place::find(shared, target, Some(to), Version::of(to)).await?;
         place.check_dialects(target)?;

@@ -45,7 +45,7 @@ pub struct Hierarchies(pub(crate) Arc<Shared>);
 pub enum Depth {
     /// So many levels below it; with 0 its members are not told.
     Levels(u32),
-    /// All.
+    /// All, but for what is deeper than JSON can be nested: below 64 levels, members are not told.
     All,
 }
 

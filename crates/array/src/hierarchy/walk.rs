@@ -5,7 +5,7 @@
 //! that the whole is as of one commit.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     iter::once,
     sync::Arc,
 };
@@ -39,6 +39,9 @@ const PARSED: u64 = 8;
 
 /// Up to so many bytes of documents are read without a reservation of memory, and parsed where the request is.
 const LIGHT: u64 = 64 << 10;
+
+/// How many levels are told at a time. JSON nests twice as deep, which is as much as its readers take, and what nests takes of the stack.
+pub(super) const MAX_LEVELS: u32 = 64;
 
 /// The documents of v2 and v3.
 pub(super) const NAMES: [&str; 4] = ["zarr.json", ".zarray", ".zgroup", ".zattrs"];
@@ -160,6 +163,8 @@ struct Walker<'a> {
     items: Vec<Item>,
     other: Vec<(NodePath, Dialect)>,
     seen: Vec<(Key, Option<Version>)>,
+    /// The dialects of the groups without documents that probes came through.
+    probed: HashMap<Prefix, Dialect>,
     /// The prefixes that were listed, each with a hash of what was in it.
     listed: Vec<(Prefix, u128)>,
     entries: usize,
@@ -203,6 +208,7 @@ impl<'a> Walker<'a> {
             items: Vec::new(),
             other: Vec::new(),
             seen: Vec::new(),
+            probed: HashMap::new(),
             listed: Vec::new(),
             entries: 0,
             bytes: 0,
@@ -304,6 +310,10 @@ impl<'a> Walker<'a> {
         wanted: Option<Dialect>,
         reserved: &[&str],
     ) -> Result<Option<Dialect>, NodeError> {
+        let top = prefix;
+        if let Some(known) = self.probed.get(top).filter(|_| wanted.is_none()) {
+            return Ok(Some(*known));
+        }
         let mut open = vec![(prefix.clone(), reserved.to_vec())];
         while let Some((prefix, reserved)) = open.pop() {
             let names = self.list(&prefix).await?.prefixes;
@@ -324,13 +334,27 @@ impl<'a> Walker<'a> {
                         deeper.push((below, reserved));
                     }
                 }
-                if best.is_some() {
+                if let Some(found) = best {
+                    self.came_through(top, &prefix, found, wanted);
                     return Ok(best);
                 }
             }
             open.extend(deeper.into_iter().rev());
         }
         Ok(None)
+    }
+
+    /// Whoever probes a prefix between `top` and the one with the first node comes to the same node.
+    fn came_through(&mut self, top: &Prefix, last: &Prefix, found: Dialect, wanted: Option<Dialect>) {
+        let below = last.as_str().strip_prefix(top.as_str()).filter(|_| wanted.is_none());
+        let mut at = top.as_str().to_owned();
+        for segment in below.into_iter().flat_map(|below| below.split_terminator('/')) {
+            at.push_str(segment);
+            at.push('/');
+            if let Ok(prefix) = Prefix::parse(&at) {
+                self.probed.insert(prefix, found);
+            }
+        }
     }
 
     /// Finds the members of a group.
@@ -588,8 +612,8 @@ impl Depth {
     /// Whether the members of a group at this level below the topmost node are told.
     fn reaches(self, level: u32) -> bool {
         match self {
-            Self::Levels(levels) => level < levels,
-            Self::All => true,
+            Self::Levels(levels) => level < levels.min(MAX_LEVELS),
+            Self::All => level < MAX_LEVELS,
         }
     }
 }
