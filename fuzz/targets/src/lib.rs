@@ -9,6 +9,7 @@ mod metadata;
 mod request;
 mod selection;
 mod shard_index;
+mod zom;
 
 pub use decode::decode;
 pub use elements::elements;
@@ -16,3 +17,4 @@ pub use metadata::metadata;
 pub use request::request;
 pub use selection::selection;
 pub use shard_index::shard_index;
+pub use zom::zom;

@@ -40,3 +40,8 @@ fn selections() {
 fn shards() {
     assert!(replay("shard_index", fuzz_targets::shard_index) >= 20);
 }
+
+#[test]
+fn object_models() {
+    assert!(replay("zom", fuzz_targets::zom) >= 20);
+}

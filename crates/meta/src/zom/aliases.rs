@@ -122,9 +122,10 @@ fn array_v3(document: &mut Map<String, Value>) {
     for name in ["data_type", "chunk_grid", "chunk_key_encoding"] {
         document.get_mut(name).into_iter().for_each(without_null);
     }
-    let (data_type, order) = document.get_mut("data_type").map(data_type).unwrap_or_default();
+    let order = document.get_mut("data_type").and_then(data_type).unwrap_or(StoredOrder::Little);
+    let data_type = document.get("data_type").cloned().unwrap_or_default();
     if let Some(Value::Array(list)) = document.get_mut("codecs") {
-        codecs(list, data_type.as_ref(), &order.unwrap_or(StoredOrder::Little));
+        codecs(list, &data_type, &order);
     }
 }
 
@@ -140,19 +141,18 @@ fn without_null(named: &mut Value) {
     }
 }
 
-/// Normalises a data type. The answer is what it is, if that is known, and the byte order that it tells, if it does.
-fn data_type(json: &mut Value) -> (Option<DataType>, Option<StoredOrder>) {
-    let dtype = json.as_str().is_some_and(|name| name.starts_with(['<', '>', '|']));
-    if !dtype {
-        return (data_type::parse_v3(json).ok(), None);
+/// Normalises a data type. The answer is the byte order that it tells, if it does.
+fn data_type(json: &mut Value) -> Option<StoredOrder> {
+    if !json.as_str()?.starts_with(['<', '>', '|']) {
+        return None;
     }
-    let Ok((data_type, order)) = data_type::parse_v2(json, V2Context::default()) else { return (None, None) };
+    let (data_type, order) = data_type::parse_v2(json, V2Context::default()).ok()?;
     *json = data_type.to_v3();
-    (Some(data_type), Some(order))
+    Some(order)
 }
 
 /// Normalises the codecs of an array of a data type, and of the chunks in shards of it.
-fn codecs(list: &mut Vec<Value>, data_type: Option<&DataType>, order: &StoredOrder) {
+fn codecs(list: &mut Vec<Value>, data_type: &Value, order: &StoredOrder) {
     for codec in list.iter_mut() {
         without_null(codec);
         named(codec, "name", name_of_class);
@@ -165,10 +165,9 @@ fn codecs(list: &mut Vec<Value>, data_type: Option<&DataType>, order: &StoredOrd
             inner.iter_mut().for_each(|codec| named(codec, "name", name_of_class));
         }
     }
-    let missing = place_of_missing(list).zip(data_type.and_then(|data_type| to_bytes(data_type, order)));
-    if let Some((place, codec)) = missing {
-        list.insert(place, codec);
-    }
+    let Some(place) = place_of_missing(list) else { return };
+    let codec = data_type::parse_v3(data_type).ok().and_then(|data_type| to_bytes(&data_type, order));
+    list.splice(place..place, codec);
 }
 
 /// Where the codec is missing that makes bytes of the array, if it surely is.

@@ -17,6 +17,7 @@ mod aliases;
 mod canonical;
 mod differences;
 mod members;
+mod memory;
 mod read;
 mod schema;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::{Group, MAX_NODES, MAX_VIOLATIONS, Node, Version, Violation, Zom, ZomError, aliases, members};
+use super::{Group, MAX_NODES, MAX_VIOLATIONS, Node, Version, Violation, Zom, ZomError, aliases, members, memory};
 use crate::{
     documents::{DocumentError, json, v2, v3},
     limits::MAX_DOCUMENT,
@@ -28,7 +28,7 @@ pub(super) fn zom(json: &[u8]) -> Result<Zom, ZomError> {
     if json.len() > MAX_DOCUMENT {
         return Err(too_large(format!("has more than {MAX_DOCUMENT} bytes")));
     }
-    if memory(json) > MAX_MEMORY {
+    if memory::estimate(json) > MAX_MEMORY {
         return Err(too_large(format!("takes more than {MAX_MEMORY} bytes of memory")));
     }
     let json = json::parse(json).map_err(ZomError::NotJson)?;
@@ -44,21 +44,6 @@ pub(super) fn zom(json: &[u8]) -> Result<Zom, ZomError> {
         Some(zom) if reader.violations.is_empty() => Ok(zom),
         _ => Err(ZomError::Invalid { violations: reader.violations }),
     }
-}
-
-/// A generous estimate of the memory that the values of a text take: a byte of it can make a hundred of values.
-///
-/// Counted are a slot in a list that has just doubled, an entry of an object with its name, and the first room of an object.
-fn memory(json: &[u8]) -> usize {
-    let value = size_of::<Value>();
-    let cost = |byte: &u8| match byte {
-        b',' | b'[' => 2 * value,
-        b':' => 3 * value,
-        b'{' => 6 * value,
-        _ => 1,
-    };
-    // Cannot overflow: the text has at most `MAX_DOCUMENT` bytes.
-    json.iter().map(cost).sum()
 }
 
 /// Whose the topmost node is; or which of its members does not say so, and why.

@@ -1,8 +1,15 @@
 //! Reading.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::*;
+use crate::{
+    documents::{v2, v3},
+    names::MAX_NAME_LEN,
+    zom::{Group, MAX_NODES, MAX_VIOLATIONS, Node, Version},
+};
 
 #[test]
 fn the_examples_of_zep_6() {
@@ -47,4 +54,208 @@ fn the_examples_of_zep_6() {
             }},
         })
     );
+}
+
+/// A node and all below it without the `null` for names that no dimension has.
+fn without_null_names(node: &mut Value) {
+    let node = node.as_object_mut().unwrap();
+    if node.get("dimension_names").is_some_and(Value::is_null) {
+        node.shift_remove("dimension_names");
+    }
+    node.get_mut("members")
+        .and_then(Value::as_object_mut)
+        .into_iter()
+        .flatten()
+        .for_each(|(_, node)| without_null_names(node));
+}
+
+#[test]
+fn what_pydantic_zarr_writes() {
+    for (text, nodes) in [(PYDANTIC_V2, 11), (PYDANTIC_V3, 9)] {
+        let zom = Zom::parse(text.as_bytes()).unwrap();
+        assert_eq!(zom.len(), nodes);
+        let mut written: Value = serde_json::from_str(text).unwrap();
+        without_null_names(&mut written);
+        assert_eq!(zom.to_json(), written);
+        assert_eq!(parse(&zom.to_json()).unwrap(), zom);
+    }
+}
+
+#[test]
+fn paths_of_flat_are_those_of_pydantic_zarr() {
+    let mut paths: Vec<_> = Zom::parse(PYDANTIC_V3.as_bytes()).unwrap().flat().keys().cloned().collect();
+    paths.sort();
+    assert_eq!(paths, ["", "/a", "/g", "/g/b", "/g/c", "/g/s", "/g/t", "/g/u", "/g/v"]);
+    let flat = parse(&group_v3(json!({"a": array_v3()}))).unwrap().flat();
+    assert_eq!(flat[""], json!({"zarr_format": 3, "node_type": "group", "attributes": {}}));
+    assert_eq!(flat["/a"], array_v3());
+    assert_eq!(parse(&array_v3()).unwrap().flat().keys().collect::<Vec<_>>(), [""]);
+}
+
+#[test]
+fn what_is_said_of_members() {
+    let members = |json: Value| match parse(&json).unwrap().root {
+        Node::Group(Group { members, .. }) => members,
+        Node::Array(_) => panic!("{json} is a group"),
+    };
+    assert_eq!(members(group_v3(json!({}))), Some(BTreeMap::new()));
+    assert_eq!(members(group_v3(json!(null))), None);
+    assert_eq!(members(json!({"zarr_format": 3, "node_type": "group"})), None);
+    assert_eq!(members(json!({"zarr_format": 2})), None);
+    assert_eq!(parse(&group_v2(json!(null))).unwrap().to_json(), json!({"zarr_format": 2, "attributes": {}}));
+    assert_eq!(parse(&group_v2(json!({}))).unwrap().to_json(), group_v2(json!({})));
+}
+
+#[test]
+fn a_document_with_members_of_its_own() {
+    let own = json!({"must_understand": false});
+    let json = json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "_members": own, "members": {}});
+    let zom = parse(&json).unwrap();
+    assert_eq!(zom.root.document()["members"], own);
+    assert_eq!(zom.to_json(), json);
+    assert_eq!(zom.flat()[""]["_members"], own);
+    let wrong = changed(&json, "/_members", Some(json!(1)));
+    assert_eq!(violations(&wrong)[0].0, "/_members");
+}
+
+#[test]
+fn places_of_violations() {
+    let v3 =
+        |pointer: &str, value: Value| group_v3(json!({"a~/b": 0, "a": changed(&array_v3(), pointer, Some(value))}));
+    for (json, place, why) in [
+        (json!([]), "", "is not an object"),
+        (json!({}), "/zarr_format", "is missing"),
+        (json!({"zarr_format": "3"}), "/zarr_format", "is neither 2 nor 3"),
+        (json!({"zarr_format": 3}), "/node_type", "is missing"),
+        (json!({"zarr_format": 3, "node_type": 1}), "/node_type", "is neither \"array\" nor \"group\""),
+        (group_v3(json!([])), "/members", "is neither an object nor null"),
+        (group_v3(json!({"a": null})), "/members/a", "is not an object"),
+        (group_v3(json!({"a": {}})), "/members/a/zarr_format", "is missing"),
+        (group_v3(json!({"a": group_v2(json!({}))})), "/members/a/zarr_format", "is 2 where the topmost node has 3"),
+        (group_v2(json!({"a": array_v3()})), "/members/a/zarr_format", "is 3 where the topmost node has 2"),
+        (
+            group_v3(json!({"__a": array_v3()})),
+            "/members/__a",
+            "has a name that v3 does not allow: it begins with \"__\", which is reserved",
+        ),
+        (group_v3(json!({"a~/b": array_v3()})), "/members/a~0~1b", "has a name that v3 does not allow: it has a \"/\""),
+        (
+            group_v2(json!({".zarray": array_v2()})),
+            "/members/.zarray",
+            "has a name that v2 does not allow: documents are called so",
+        ),
+        (
+            group_v3(json!({"a": changed(&array_v3(), "/members", Some(json!({})))})),
+            "/members/a/members",
+            "is there, and arrays have no nodes below them",
+        ),
+        (
+            group_v2(json!({"a": changed(&array_v2(), "/members", Some(json!({})))})),
+            "/members/a/members",
+            "is there, and arrays have no nodes below them",
+        ),
+        (
+            group_v2(json!({"a": changed(&array_v2(), "/order", Some(json!("X")))})),
+            "/members/a/order",
+            "is neither \"C\" nor \"F\"",
+        ),
+        (
+            group_v2(json!({"a": changed(&array_v2(), "/attributes", Some(json!([])))})),
+            "/members/a/attributes",
+            "is not an object",
+        ),
+        (group_v2(json!({"a": changed(&array_v2(), "/shape", None)})), "/members/a/shape", "is missing"),
+        (group_v3(json!({"a": changed(&array_v3(), "/codecs", None)})), "/members/a/codecs", "is missing"),
+    ] {
+        assert_eq!(violations(&json), [(place.to_owned(), why.to_owned())], "{json}");
+    }
+    for (json, place) in [
+        (v3("/shape/1", json!(-1)), "/members/a/shape/1"),
+        (v3("/shape", json!([1])), "/members/a/chunk_grid/configuration/chunk_shape"),
+        (v3("/data_type", json!("float33")), "/members/a/data_type"),
+        (v3("/fill_value", json!("x")), "/members/a/fill_value"),
+        (v3("/codecs/1", json!(1)), "/members/a/codecs/1"),
+        (v3("/chunk_grid/name", json!("hexagonal")), "/members/a/chunk_grid"),
+        (v3("/unheard", json!(1)), "/members/a/unheard"),
+        (v3("/storage_transformers", json!(["x"])), "/members/a/storage_transformers/0"),
+        (v3("/extensions", json!(["x"])), "/members/a/extensions/0"),
+    ] {
+        let places: Vec<_> = violations(&json).into_iter().map(|(place, _)| place).collect();
+        assert_eq!(places, ["/members/a~0~1b", place], "{json}");
+    }
+}
+
+#[test]
+fn all_that_is_missing_is_told() {
+    let array = json!({"zarr_format": 2, "dtype": "<f4"});
+    let told = violations(&group_v2(json!({"a": array, "b": {"zarr_format": 3}})));
+    let places: Vec<_> = told.iter().map(|(place, _)| place.as_str()).collect();
+    let missing = ["/shape", "/chunks", "/compressor", "/fill_value", "/order"].map(|name| format!("/members/a{name}"));
+    assert_eq!(places[..5], missing);
+    assert_eq!(places[5..], ["/members/b/zarr_format"]);
+}
+
+#[test]
+fn what_is_too_much() {
+    let members: serde_json::Map<_, _> = (0..2 * MAX_VIOLATIONS).map(|index| (index.to_string(), json!(1))).collect();
+    assert_eq!(violations(&group_v3(members.into())).len(), MAX_VIOLATIONS);
+
+    let node = "{\"zarr_format\":2},";
+    let many = |count: usize| {
+        let members: String = (0..count).map(|index| format!("\"{index}\":{node}")).collect();
+        format!("{{\"zarr_format\":2,\"members\":{{{}}}}}", members.trim_end_matches(','))
+    };
+    assert_eq!(Zom::parse(many(MAX_NODES - 1).as_bytes()).unwrap().len(), MAX_NODES);
+    let more = Zom::parse(many(MAX_NODES).as_bytes());
+    assert!(matches!(more, Err(ZomError::TooManyNodes { limit: MAX_NODES })), "{more:?}");
+
+    let values = format!("{{\"zarr_format\":2,\"attributes\":{{\"a\":[{}0]}}}}", "{\"\":0},".repeat(3 << 20));
+    let Err(ZomError::Invalid { violations: told }) = Zom::parse(values.as_bytes()) else { panic!("it is too large") };
+    assert!(told[0].reason.contains("memory"), "{told:?}");
+
+    let long = "a".repeat(MAX_NAME_LEN);
+    assert_eq!(parse(&group_v3(json!({&long: array_v3()}))).unwrap().len(), 2);
+    let told = violations(&group_v3(json!({&long: group_v3(json!({"b": array_v3()}))})));
+    assert_eq!(told, [(format!("/members/{long}/members/b"), "has a path of more than 1014 bytes".to_owned())]);
+    let told = violations(&group_v3(json!({"a".repeat(100_000): array_v3()})));
+    assert!(told[0].0.len() < 200, "{told:?}");
+}
+
+#[test]
+fn how_deep_groups_are() {
+    let nested = |depth: usize| {
+        let above = "{\"zarr_format\":2,\"members\":{\"a\":".repeat(depth - 1);
+        format!("{above}{{\"zarr_format\":2}}{}", "}}".repeat(depth - 1))
+    };
+    let zom = Zom::parse(nested(64).as_bytes()).unwrap();
+    assert_eq!((zom.len(), zom.flat().len()), (64, 64));
+    assert!(Zom::differences(&zom, &zom, 1).is_empty());
+    for depth in [65, 10_000] {
+        assert!(matches!(Zom::parse(nested(depth).as_bytes()), Err(ZomError::NotJson(_))), "{depth}");
+    }
+}
+
+#[test]
+fn words_that_zarr_python_writes() {
+    let zom = Zom::parse(b"{\"zarr_format\":2,\"attributes\":{\"a\":NaN}}").unwrap();
+    assert_eq!(zom.to_json()["attributes"]["a"], "NaN");
+    assert!(matches!(Zom::parse(b"{"), Err(ZomError::NotJson(_))));
+}
+
+#[test]
+fn nodes_that_are_stored() {
+    let zarray = br#"{"zarr_format":2,"shape":[1],"chunks":[1],"dtype":"|u1","compressor":null,"fill_value":null,"order":"C","more":1}"#;
+    let array = v2::array(zarray, Some(br#"{"b":1,"a":2}"#)).unwrap();
+    let shown = Node::of_array(&array).to_json();
+    assert_eq!(shown["attributes"].to_string(), r#"{"b":1,"a":2}"#);
+    // Nothing is normalised.
+    assert_eq!((shown.get("filters"), shown.get("more")), (None, Some(&json!(1))));
+    let group = v2::group(br#"{"zarr_format":2}"#, None).unwrap();
+    assert_eq!(Node::Group(Node::of_group(&group)).to_json(), json!({"zarr_format": 2, "attributes": {}}));
+
+    let zarr_json = json!({"zarr_format": 3, "node_type": "group", "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {}}});
+    let Ok(v3::Node::Group(group)) = v3::node(zarr_json.to_string().as_bytes()) else { panic!("it is a group") };
+    let group = Node::of_group(&group);
+    assert_eq!(Node::Group(group).to_json(), json!({"zarr_format": 3, "node_type": "group", "attributes": {}}));
+    assert_eq!((Version::V2.dialect().name(), Version::V3.dialect().name()), ("v2", "v3"));
 }

@@ -1,0 +1,53 @@
+//! Zarr Object Models.
+
+use meta::zom::{MAX_VIOLATIONS, Node, Zom, ZomError};
+
+/// Parses a ZOM. Two that are separated by a zero, which is no JSON, are compared.
+pub fn zom(data: &[u8]) {
+    let mut parts = data.splitn(2, |&byte| byte == 0);
+    let first = parse(parts.next().unwrap_or_default());
+    let second = parts.next().and_then(parse);
+    let (Some(first), Some(second)) = (first, second) else { return };
+    let differences = Zom::differences(&first, &second, MAX_VIOLATIONS);
+    assert!(differences.len() <= MAX_VIOLATIONS);
+    assert!(differences.iter().all(|difference| difference.pointer.is_empty() || difference.pointer.starts_with('/')));
+    if first == second {
+        assert!(differences.is_empty(), "{differences:?}");
+    }
+}
+
+fn parse(text: &[u8]) -> Option<Zom> {
+    let zom = match Zom::parse(text) {
+        Ok(zom) => zom,
+        Err(error) => {
+            refused(&error);
+            return None;
+        }
+    };
+    let json = zom.to_json();
+    let again = Zom::parse(&serde_json::to_vec(&json).expect("JSON")).expect("a ZOM that was read");
+    assert_eq!(again, zom);
+    assert_eq!(again.to_json(), json);
+    assert!(Zom::differences(&zom, &again, MAX_VIOLATIONS).is_empty());
+    assert_eq!(zom.flat().len(), zom.len());
+    named(&zom.root, &zom);
+    Some(zom)
+}
+
+/// Every refusal says where, within bounds.
+fn refused(error: &ZomError) {
+    drop(error.to_string());
+    if let ZomError::Invalid { violations } = error {
+        assert!((1..=MAX_VIOLATIONS).contains(&violations.len()));
+        assert!(violations.iter().all(|violation| violation.pointer.is_empty() || violation.pointer.starts_with('/')));
+    }
+}
+
+/// Every node has a name that its dialect allows.
+fn named(node: &Node, zom: &Zom) {
+    let Node::Group(group) = node else { return };
+    for (name, node) in group.members.iter().flatten() {
+        assert_eq!(meta::names::check(zom.version.dialect(), name), Ok(()));
+        named(node, zom);
+    }
+}
