@@ -127,6 +127,17 @@ async fn what_does_not_fit_changes_nothing() {
     let error = append(0).await.unwrap().run(Some(1 << 40), Incoming::Scalar(vec![1, 2])).await.unwrap_err();
     assert!(matches!(error, WriteError::Array(ArrayError::TooManyChunks { .. })), "{error:?}");
     assert_eq!(site.versions().await, before);
+    let mut rectilinear = document(&[5], &[1], "uint16", &plain(), &[]);
+    rectilinear["chunk_grid"] =
+        json!({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": [[3, 3]]}});
+    let pieces = Site::new(&rectilinear, Options::default()).await;
+    for (count, fits) in [(2, false), (1, true), (1, false)] {
+        let append = pieces.arrays.append(&node, None, 0, Precondition::none()).await.unwrap();
+        match append.run(Some(count), Incoming::Scalar(vec![1, 2])).await {
+            Ok(report) => assert!(fits && report.shape == [6], "{report:?}"),
+            Err(error) => assert!(!fits && matches!(error, WriteError::Node(NodeError::Change(_))), "{error:?}"),
+        }
+    }
     let report = append(1).await.unwrap().run(Some(0), body(0)).await.unwrap();
     assert_eq!((report.shape, report.stored), (vec![2, 3], 0));
     assert_eq!(site.versions().await, before);

@@ -234,6 +234,41 @@ async fn the_chunk_of_a_draft_array_without_dimensions_moves() {
     assert_eq!(keys, ["data/root/a/c", "meta/root/a.array.json", "zarr.json"]);
 }
 
+/// Arrays of v2 and the draft, in both orders, are written and appended to.
+#[tokio::test]
+async fn arrays_of_all_dialects() {
+    let entry = json!({"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0",
+        "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json", "extensions": []});
+    for order in ["C", "F"] {
+        let v2 = json!({"zarr_format": 2, "shape": [5, 7], "chunks": [2, 3], "dtype": ">u2", "compressor": {"id": "zlib", "level": 1},
+            "fill_value": 7, "order": order, "filters": [{"id": "delta", "dtype": ">u2"}], "dimension_separator": "/"});
+        let draft = json!({"shape": [5, 7], "data_type": ">u2", "chunk_memory_layout": order, "fill_value": 7, "extensions": [],
+            "chunk_grid": {"type": "regular", "chunk_shape": [2, 3], "separator": "/"}, "attributes": {}});
+        let draft = [("zarr.json", &entry), ("meta/root/a.array.json", &draft)];
+        for documents in [&[("a/.zarray", &v2)][..], &draft] {
+            let store = Arc::new(MemoryStore::new());
+            for (key, document) in documents {
+                written::set(&store, key, document.to_string().into_bytes()).await;
+            }
+            let site = Site::over(store, Options { assembly: 64, ..Options::default() }).await;
+            let mut expected = site.filled(&[5, 7]);
+            for (seed, select) in [(1, "1:4,2:7"), (2, ""), (3, "::-2,[6,0,3]")] {
+                let select = Selection::parse(select).unwrap();
+                let region = site.arrays.write(&path(), None, &select, Precondition::none()).await.unwrap();
+                let elements = site.elements(seed, region.shape().iter().product::<u64>() as usize);
+                region.run(site.incoming(&elements, 11)).await.unwrap();
+                expected.set(&[5, 7], &select.resolve(&[5, 7]).unwrap().dimensions, &elements);
+                assert_eq!(site.read(&selection(&[]), 1 << 20).await, expected);
+            }
+            let more = site.elements(4, 21);
+            let append = site.arrays.append(&path(), None, 0, Precondition::none()).await.unwrap();
+            assert_eq!(append.run(None, site.incoming(&more, 5)).await.unwrap().shape, [8, 7]);
+            expected.0.extend(more.0);
+            assert_eq!(site.read(&selection(&[]), 1 << 20).await, expected);
+        }
+    }
+}
+
 /// The document changes while the elements come.
 #[tokio::test]
 async fn an_array_that_changes_meanwhile() {

@@ -2,7 +2,7 @@
 //!
 //! Indices along one axis ([`AxisIndices`]) are cut by a grid into pieces, each with its indices within the piece and the places in the answer
 //! where they go ([`cut`]). The same cut serves an array and its chunks, a shard and its inner chunks, and an uncompressed chunk and the parts
-//! of it that lie together. A selection larger than may be assembled at once is cut into [slabs](slabs) first. Where elements are on both sides is said in [runs].
+//! of it that lie together. A selection larger than may be assembled at once is cut into [slabs](slabs) first. Where elements are on both sides is said by [`runs`].
 
 mod axis;
 mod cut;

@@ -2,7 +2,7 @@
 //!
 //! The way of an element: [`intake`] gathers what comes into windows, parts of the region that follow each other; the [`layout`] says what each window has of each chunk.
 //! Chunks that are whole in a window are [made](target) at once, several at a time, while the next window comes. [Parts](kept) of others wait until everything is there, and are
-//! then [merged](merge) with what is stored. Nothing is visible before all of it is, in one [commit](commit).
+//! then [merged](merge) with what is stored. Nothing is visible before all of it is, in one [`commit`].
 
 mod append;
 mod commit;

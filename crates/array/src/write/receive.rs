@@ -39,13 +39,16 @@ pub(super) struct Received {
 /// Chunks being made, several at a time.
 pub(super) struct Making {
     target: Arc<Target>,
-    tasks: JoinSet<Result<(Vec<Made>, Option<OwnedSemaphorePermit>), WriteError>>,
+    tasks: JoinSet<Result<Done, WriteError>>,
     done: Vec<Made>,
     /// For what is done.
     memory: Option<OwnedSemaphorePermit>,
     batch: Vec<Work>,
     batch_bytes: u64,
 }
+
+/// Chunks that were made, and the reservation of what they take.
+pub(super) type Done = (Vec<Made>, Option<OwnedSemaphorePermit>);
 
 /// Takes in all elements.
 pub(super) async fn receive(target: &Arc<Target>, elements: Incoming) -> Result<Received, WriteError> {
@@ -222,7 +225,7 @@ impl Making {
     }
 
     /// All that was made.
-    pub(super) async fn finish(mut self) -> Result<(Vec<Made>, Option<OwnedSemaphorePermit>), WriteError> {
+    pub(super) async fn finish(mut self) -> Result<Done, WriteError> {
         if self.tasks.is_empty() {
             let works = std::mem::take(&mut self.batch);
             self.done.extend(self.target.make(works).await?);
