@@ -84,7 +84,7 @@ fn every_snippet_prints_what_the_readme_says() {
     }
     assert!(blocks.len() >= 8, "{}", blocks.len());
     // Another one would not be run below.
-    assert_eq!(blocks.iter().filter(|block| block.language == "rust").count(), 2);
+    assert_eq!(blocks.iter().filter(|block| block.language == "rust").count(), 3);
 }
 
 #[tokio::test]
@@ -103,4 +103,5 @@ async fn the_rust_snippets_run() {
         store.set(&Key::parse(key).unwrap(), value.into_bytes().into(), Precondition::none()).await.unwrap();
     }
     rust::snippet_2::slices(&server.url("")).await.unwrap();
+    rust::snippet_3::growth(&server.url("")).await.unwrap();
 }

@@ -8,7 +8,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::options::Retries;
 
-/// How a connection failed: the source of [`StoreError::Transport`] and of [`ArrayError::Transport`](crate::ArrayError::Transport).
+/// How a connection failed: the source of [`StoreError::Transport`], [`ArrayError::Transport`](crate::ArrayError::Transport) and
+/// [`NodeError::Transport`](crate::NodeError::Transport).
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
     /// No connection came about, or it broke.

@@ -1,4 +1,4 @@
-//! The store of a zarrd server and its arrays, over HTTP.
+//! The store of a zarrd server, its hierarchies and its arrays, over HTTP.
 //!
 //! [`HttpStore`] implements the traits of the `store` crate, so whatever works on a local store works on a remote one:
 //!
@@ -46,7 +46,34 @@
 //! # }
 //! ```
 //!
-//! Both can share one [`Connection`]. A server that asks for a token, or has a certificate of one's own authority:
+//! It writes them too, and [`NodeClient`] finds, creates and changes the hierarchies that they are in:
+//!
+//! ```no_run
+//! use client::{ArrayClient, BaseUrl, Declaration, Depth, NodePath, Zom, select};
+//! use serde_json::json;
+//! use store::Precondition;
+//!
+//! # async fn example(zom: &[u8], frame: &[f32]) -> Result<(), Box<dyn std::error::Error>> {
+//! let arrays = ArrayClient::new(BaseUrl::parse("http://127.0.0.1:8000")?)?;
+//! let (nodes, mice) = (arrays.nodes(), NodePath::parse("lab/exp1/mice")?);
+//!
+//! nodes.declare(&mice, &Zom::parse(zom)?, &Declaration::default()).await?;
+//! arrays.write(&mice, select![0..10, ..], json!(0), Precondition::none()).await?;
+//! let wrote = arrays.append(&mice, 0, frame, Precondition::none()).await?;
+//! println!("{:?}", wrote.shape);
+//!
+//! let found = nodes.node(&mice, Depth::Levels(0)).await?;
+//! if let Some(version) = found.version {
+//!     nodes.resize(&mice, vec![10, 512, 512], Precondition::at(version)).await?;
+//! }
+//! for child in nodes.children(&NodePath::parse("lab/exp1")?).await? {
+//!     println!("{} {:?}", child.path, child.kind);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! All can share one [`Connection`]. A server that asks for a token, or has a certificate of one's own authority:
 //!
 //! ```no_run
 //! # use client::{ArrayClient, BaseUrl, Connection, HttpStore, Token};

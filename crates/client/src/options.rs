@@ -31,6 +31,8 @@ pub struct Timeouts {
 /// memory) and erasing. What such a repetition tells is what the last try found: an erase whose first answer was lost may
 /// say that there was nothing to erase.
 ///
+/// [`NodeClient`](crate::NodeClient) and [`ArrayClient`](crate::ArrayClient) say which of their changes these are.
+///
 /// A conditional change is repeated only where the request is known not to have been carried out: where no connection
 /// came about, or the server said that it is busy. If an answer was merely lost, the change may have been made; it would itself be the reason
 /// why its precondition no longer holds, and the caller would be told that somebody else came first.
@@ -46,8 +48,8 @@ pub struct Retries {
     pub longest_wait: Duration,
 }
 
-/// What a client of a server is made with: an [`HttpStore`](crate::HttpStore), an [`ArrayClient`](crate::ArrayClient), or the
-/// [`Connection`] of which both can be made.
+/// What a client of a server is made with: an [`HttpStore`](crate::HttpStore), an [`ArrayClient`](crate::ArrayClient), a
+/// [`NodeClient`](crate::NodeClient), or the [`Connection`] of which all can be made.
 pub struct ClientBuilder<C> {
     base: BaseUrl,
     token: Option<Token>,
@@ -57,8 +59,8 @@ pub struct ClientBuilder<C> {
     made: PhantomData<fn() -> C>,
 }
 
-/// The connections to a server, which are kept and used again. An [`HttpStore`](crate::HttpStore) and an
-/// [`ArrayClient`](crate::ArrayClient) that are made of one share them.
+/// The connections to a server, which are kept and used again. An [`HttpStore`](crate::HttpStore), an
+/// [`ArrayClient`](crate::ArrayClient) and a [`NodeClient`](crate::NodeClient) that are made of one share them.
 #[derive(Clone, Debug)]
 pub struct Connection {
     pub(crate) transport: Arc<Transport>,

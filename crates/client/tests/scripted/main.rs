@@ -2,6 +2,8 @@
 
 // What is marked so may panic like the tests that it helps.
 #[cfg(test)]
+mod changing;
+#[cfg(test)]
 mod elements;
 #[cfg(test)]
 mod reading;

@@ -11,7 +11,7 @@ fn help_begins_with_what_it_is_and_ends_with_examples_and_exit_codes() {
     {
         assert!(help.contains(part), "{part}: {help}");
     }
-    for command in ["serve", "import", "export", "check", "copy", "health"] {
+    for command in ["serve", "import", "export", "ls", "tree", "info", "check", "copy", "health"] {
         let help = place.done(&[command, "--help"]).stdout;
         assert_eq!(place.done(&["help", command]).stdout, help);
         assert!(help.contains("Examples:") && help.contains(&format!("zarrd {command}")), "{help}");

@@ -1,0 +1,301 @@
+//! Hierarchies of a server of this project, and what is written into arrays, as the client does it.
+
+// What is marked so may panic like the tests that it helps.
+#[cfg(test)]
+mod served;
+
+#[cfg(test)]
+mod changed {
+    use bytes::Bytes;
+    use client::{
+        ArrayClient, ArrayError, Child, Conversion, Declaration, Depth, Dialect, Effect, Existing, Kind, Losses,
+        NewElements, NodeClient, NodeError, NodePath, Patch, Zom, select, zom,
+    };
+    use futures::{StreamExt, stream};
+    use serde_json::{Map, Value, json};
+    use server::{Access, Settings};
+    use store::{Content, MemoryStore, Precondition, StoreError, UploadError, Version};
+
+    use crate::served::Served;
+
+    fn path(text: &str) -> NodePath {
+        NodePath::parse(text).unwrap()
+    }
+
+    fn nodes(served: &Served) -> NodeClient {
+        served.store.connection().into()
+    }
+
+    fn arrays(served: &Served) -> ArrayClient {
+        served.store.connection().into()
+    }
+
+    fn zom(json: &Value) -> Zom {
+        Zom::parse(json.to_string().as_bytes()).unwrap()
+    }
+
+    fn array(data_type: &str, shape: &[u64], chunks: &[u64]) -> Value {
+        let fill_value = if data_type == "string" { json!("") } else { json!(0) };
+        let codec = match data_type {
+            "string" => json!({"name": "vlen-utf8"}),
+            _ => json!({"name": "bytes", "configuration": {"endian": "little"}}),
+        };
+        json!({
+            "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": data_type, "fill_value": fill_value,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}, "codecs": [codec],
+        })
+    }
+
+    fn group(members: Value) -> Value {
+        json!({"zarr_format": 3, "node_type": "group", "attributes": {"who": "me"}, "members": members})
+    }
+
+    /// `/lab`: a group with the array `mice`, four by three of `uint16`, and an empty group.
+    async fn lab(served: &Served) -> Value {
+        let lab = group(json!({"mice": array("uint16", &[4, 3], &[2, 3]), "empty": group(json!({}))}));
+        let declared = nodes(served).declare(&path("lab"), &zom(&lab), &Declaration::default()).await.unwrap();
+        assert_eq!(declared.effect, Effect::Created);
+        lab
+    }
+
+    fn object(json: Value) -> Map<String, Value> {
+        let Value::Object(object) = json else { panic!("{json}") };
+        object
+    }
+
+    #[tokio::test]
+    async fn a_tree_is_declared_found_and_erased() {
+        let served = Served::start().await;
+        let (nodes, at) = (nodes(&served), path("/lab"));
+        assert!(!nodes.exists(&at).await.unwrap());
+        let tree = lab(&served).await;
+        assert!(nodes.exists(&at).await.unwrap());
+
+        let again = nodes.declare(&at, &zom(&tree), &Declaration::default()).await.unwrap();
+        assert_eq!(again.effect, Effect::Present);
+        let found = nodes.node(&at, Depth::All).await.unwrap();
+        assert_eq!((found.dialect, found.implicit, &found.path), (Dialect::V3, false, &at));
+        assert_eq!((found.version, &found.zom), (again.node.version, &again.node.zom));
+        assert_eq!(zom::Zom::differences(&zom(&tree), &found.zom, 10), []);
+
+        let shallow = nodes.node(&at, Depth::Levels(0)).await.unwrap();
+        let zom::Node::Group(shallow) = shallow.zom.root else { panic!("{shallow:?}") };
+        assert_eq!((shallow.members, &shallow.document["attributes"]), (None, &json!({"who": "me"})));
+        let flat = nodes.flat(&at, Depth::All).await.unwrap();
+        assert_eq!(flat.documents.keys().collect::<Vec<_>>(), ["", "/empty", "/mice"]);
+        assert_eq!(flat.documents["/mice"]["shape"], json!([4, 3]));
+
+        let child = |at: &str, kind| Child { path: path(at), dialect: Dialect::V3, kind: Some(kind) };
+        let below = [child("/lab/empty", Kind::Group), child("/lab/mice", Kind::Array)];
+        assert_eq!(nodes.children(&at).await.unwrap(), below);
+        let all = nodes.descendants(&NodePath::root()).await.unwrap();
+        assert_eq!(all[1..], below);
+        assert_eq!(all[0], child("/lab", Kind::Group));
+
+        assert_eq!(nodes.erase(&path("lab/mice"), Precondition::none()).await.unwrap(), 1);
+        let error = nodes.erase(&path("lab/mice"), Precondition::none()).await.unwrap_err();
+        assert!(matches!(&error, NodeError::NoSuchNode { path: gone } if *gone == path("lab/mice")), "{error:?}");
+        assert_eq!(nodes.erase(&NodePath::root(), Precondition::none()).await.unwrap(), 2);
+        assert!(!nodes.exists(&at).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn another_tree_is_told_and_replaced() {
+        let served = Served::start().await;
+        let (nodes, at) = (nodes(&served), path("lab"));
+        let mut tree = lab(&served).await;
+        tree["members"]["mice"]["shape"] = json!([5, 3]);
+        let other = zom(&tree);
+        let error = nodes.declare(&at, &other, &Declaration::default()).await.unwrap_err();
+        let NodeError::Differs { path: of, differences } = error else { panic!("{error:?}") };
+        let [difference] = &differences[..] else { panic!("{differences:?}") };
+        assert_eq!((of, difference.pointer.as_str()), (at.clone(), "/members/mice/shape/0"));
+        assert_eq!((&difference.declared, &difference.found), (&Some(json!(5)), &Some(json!(4))));
+        let compared = nodes.validate(&at, &other).await.unwrap();
+        assert_eq!((compared.equal, compared.differences, compared.truncated), (false, differences, false));
+
+        let absent = Declaration { condition: Precondition::absent(), ..Declaration::default() };
+        let error = nodes.declare(&at, &other, &absent).await.unwrap_err();
+        let NodeError::PreconditionFailed { current: Some(current), .. } = error else { panic!("{error:?}") };
+        let replace =
+            Declaration { existing: Existing::Replace, condition: Precondition::at(current), ..Declaration::default() };
+        let declared = nodes.declare(&at, &other, &replace).await.unwrap();
+        assert_eq!(declared.effect, Effect::Present);
+        assert!(nodes.validate(&at, &other).await.unwrap().equal);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_declared() {
+        let served = Served::start().await;
+        let nodes = nodes(&served);
+        lab(&served).await;
+        let array = zom(&array("uint8", &[1], &[1]));
+        let declare = async |at: &str| nodes.declare(&path(at), &array, &Declaration::default()).await.unwrap_err();
+        let error = declare("lab/mice/c").await;
+        assert!(
+            matches!(&error, NodeError::BelowArray { array: Some(above), .. } if *above == path("lab/mice")),
+            "{error:?}"
+        );
+        let error = declare("lab/__odd").await;
+        assert!(matches!(&error, NodeError::InvalidName { .. }), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn nodes_of_other_dialects_are_told_apart_and_mapped() {
+        let served = Served::start().await;
+        let nodes = nodes(&served);
+        lab(&served).await;
+        let old = zom(&json!({"zarr_format": 2, "attributes": {}, "members": {"x": {
+            "zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "<i4", "compressor": null, "fill_value": 0,
+            "filters": null, "order": "C", "attributes": {},
+        }}}));
+        let v2 = nodes.of_dialect(Dialect::V2);
+        v2.declare(&path("lab/old"), &old, &Declaration::default()).await.unwrap();
+        let found = nodes.node(&path("lab"), Depth::All).await.unwrap();
+        assert_eq!(found.other, [(path("lab/old"), Dialect::V2)]);
+        let other = Child { path: path("lab/old"), dialect: Dialect::V2, kind: None };
+        assert!(nodes.children(&path("lab")).await.unwrap().contains(&other));
+        let error = nodes.of_dialect(Dialect::Draft).node(&path("lab/old"), Depth::All).await.unwrap_err();
+        assert!(matches!(error, NodeError::NoSuchNode { .. }), "{error:?}");
+
+        let mapped = nodes.node_as(&path("lab/old"), Depth::All, zom::Version::V3).await.unwrap();
+        assert_eq!((mapped.dialect, mapped.zom.version), (Dialect::V2, zom::Version::V3));
+        let into = Conversion { into: Dialect::V3, to: None, losses: Losses::Refuse };
+        let report = nodes.convert(&path("lab/old"), &into).await.unwrap();
+        assert_eq!((report.nodes, report.chunks), (2, 0));
+        assert_eq!(nodes.node(&path("lab/old/x"), Depth::All).await.unwrap().dialect, Dialect::V3);
+    }
+
+    #[tokio::test]
+    async fn nodes_are_patched_under_conditions() {
+        let served = Served::start().await;
+        let (nodes, at) = (nodes(&served), path("lab/mice"));
+        lab(&served).await;
+        let before = nodes.node(&at, Depth::Levels(0)).await.unwrap().version.unwrap();
+        let unit = object(json!({"unit": "mV"}));
+        let changed = nodes.set_attributes(&at, unit.clone(), Precondition::at(before)).await.unwrap();
+        assert_eq!(changed.zom.root.document()["attributes"], json!({"unit": "mV"}));
+        let error = nodes.set_attributes(&at, unit, Precondition::at(before)).await.unwrap_err();
+        assert!(
+            matches!(&error, NodeError::PreconditionFailed { current, .. } if *current == changed.version),
+            "{error:?}"
+        );
+        let names = Some(Some(vec![Some("y".to_owned()), None]));
+        let patch = Patch { dimension_names: names, shape: Some(vec![3, 3]), ..Patch::default() };
+        let changed = nodes.patch(&at, &patch, Precondition::none()).await.unwrap();
+        let document = changed.zom.root.document();
+        assert_eq!((&document["shape"], &document["dimension_names"]), (&json!([3, 3]), &json!(["y", null])));
+        let changed = arrays(&served).resize(&at, vec![6, 3], Precondition::none()).await.unwrap();
+        assert_eq!(changed.zom.root.document()["shape"], json!([6, 3]));
+        let error = nodes.resize(&at, vec![6], Precondition::none()).await.unwrap_err();
+        assert!(
+            matches!(&error, NodeError::InvalidPatch { pointer: Some(place), .. } if place == "/shape"),
+            "{error:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn elements_of_every_form_are_written_and_appended() {
+        let served = Served::start().await;
+        let (arrays, at) = (arrays(&served), path("lab/mice"));
+        lab(&served).await;
+        let none = Precondition::none;
+        let report = arrays.write(&at, select![0..2, ..], &[1_u16, 2, 3, 4, 5, 6], none()).await.unwrap();
+        assert_eq!((report.shape.as_slice(), report.stored, report.erased), (&[4, 3][..], 1, 0));
+        arrays.write(&at, select![.., 1], json!(9), none()).await.unwrap();
+        arrays.write(&at, select![3, ..; 2], json!([7, 8]), none()).await.unwrap();
+        arrays.write(&at, select![2, 0], Bytes::from_static(&[0, 1]), none()).await.unwrap();
+        let report = arrays.append(&at, 0, &vec![10_u16, 11, 12], none()).await.unwrap();
+        assert_eq!(report.shape, [5, 3]);
+        let found = arrays.read_as::<u16>(&at, select![]).await.unwrap();
+        assert_eq!(found.content, [1, 9, 3, 4, 9, 6, 256, 9, 0, 7, 9, 8, 10, 11, 12]);
+        assert_eq!(arrays.nodes().node(&at, Depth::All).await.unwrap().version, report.version);
+
+        let words = zom(&array("string", &[2], &[2]));
+        arrays.nodes().declare(&path("words"), &words, &Declaration::default()).await.unwrap();
+        arrays.write(&path("words"), select![], NewElements::texts(["é", "bc"]).unwrap(), none()).await.unwrap();
+        arrays.append(&path("words"), -1, NewElements::texts(["d"]).unwrap(), none()).await.unwrap();
+        let found = arrays.read(&path("words"), select![]).await.unwrap();
+        assert_eq!(found.texts().unwrap(), ["é", "bc", "d"]);
+
+        let scalar = zom(&array("int8", &[], &[]));
+        arrays.nodes().declare(&path("one"), &scalar, &Declaration::default()).await.unwrap();
+        arrays.write(&path("one"), select![], &[-5_i8], none()).await.unwrap();
+        assert_eq!(arrays.read_as::<i8>(&path("one"), select![]).await.unwrap().content, [-5]);
+    }
+
+    #[cfg(feature = "ndarray")]
+    #[tokio::test]
+    async fn arrays_of_ndarray_have_their_shape_checked() {
+        let served = Served::start().await;
+        let (arrays, at) = (arrays(&served), path("lab/mice"));
+        lab(&served).await;
+        let block = ndarray::array![[1_u16, 2], [3, 4], [5, 6]];
+        arrays.write(&at, select![0..2, ..], NewElements::ndarray(&block.t()), Precondition::none()).await.unwrap();
+        let found = arrays.read_as::<u16>(&at, select![0..2, ..]).await.unwrap();
+        assert_eq!(found.into_ndarray().unwrap(), block.t().into_dyn());
+        for wrong in [NewElements::ndarray(&block), NewElements::ndarray(&block.t().mapv(f32::from))] {
+            let error = arrays.write(&at, select![0..2, ..], wrong, Precondition::none()).await.unwrap_err();
+            let is_told = matches!(error, ArrayError::UnfitElements { .. } | ArrayError::InvalidElements { .. });
+            assert!(is_told, "{error:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn elements_that_come_as_a_stream() {
+        let served = Served::start().await;
+        let (arrays, at) = (arrays(&served), path("many"));
+        let many = zom(&array("uint32", &[1 << 20], &[1 << 16]));
+        arrays.nodes().declare(&at, &many, &Declaration::default()).await.unwrap();
+        let pieces = || stream::iter(0..1024_u32).map(|n| Ok(Bytes::from(n.to_le_bytes().repeat(1024))));
+        let report = arrays.write(&at, select![], Content::from_stream(pieces()), Precondition::none()).await.unwrap();
+        assert_eq!(report.stored, 16);
+        let found = arrays.read_as::<u32>(&at, select![..; 1024]).await.unwrap();
+        assert!(found.content.iter().copied().eq(0..1024));
+
+        let short = Content { size: Some(1 << 22), ..Content::from_stream(pieces().take(1000)) };
+        let error = arrays.write(&at, select![], short, Precondition::none()).await.unwrap_err();
+        assert!(
+            matches!(error, ArrayError::Content(StoreError::Upload(UploadError::Length { received: 4_096_000, .. }))),
+            "{error:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_written_is_told() {
+        let served = Served::start().await;
+        let (arrays, at) = (arrays(&served), path("lab/mice"));
+        lab(&served).await;
+        let none = Precondition::none;
+        let error = arrays.write(&at, select![0], &[1.0_f32; 3], none()).await.unwrap_err();
+        assert!(matches!(&error, ArrayError::DataType { expected: "float32", found: Some(name) } if name == "uint16"));
+        let error = arrays.write(&at, select![0], &[1_u16; 4], none()).await.unwrap_err();
+        assert!(matches!(error, ArrayError::UnfitElements { expected: Some(6), found: Some(8), .. }), "{error:?}");
+        let error = arrays.write(&at, select![0], json!([1, 2, 65536]), none()).await.unwrap_err();
+        assert!(matches!(&error, ArrayError::InvalidElement { element, .. } if *element == [2]), "{error:?}");
+        let error = arrays.append(&at, 0, &[1_u16; 4], none()).await.unwrap_err();
+        assert!(matches!(error, ArrayError::UnfitElements { .. }), "{error:?}");
+        let error = arrays.write(&at, select![9], json!(1), none()).await.unwrap_err();
+        assert!(matches!(error, ArrayError::OutOfBounds { index: 9, extent: 4, .. }), "{error:?}");
+        let error = arrays.write(&path("lab"), select![], json!(1), none()).await.unwrap_err();
+        assert!(matches!(error, ArrayError::NotAnArray { .. }), "{error:?}");
+        let wrong = Precondition::at(Version::from_u128(1));
+        let error = arrays.write(&at, select![], json!(1), wrong.clone()).await.unwrap_err();
+        assert!(matches!(error, ArrayError::PreconditionFailed { current: Some(_), .. }), "{error:?}");
+        let error = arrays.append(&at, 0, json!([[1, 2, 3]]), wrong).await.unwrap_err();
+        assert!(matches!(error, ArrayError::PreconditionFailed { .. }), "{error:?}");
+        let found = arrays.read_as::<u16>(&at, select![]).await.unwrap();
+        assert_eq!(found.content, [0; 12], "nothing was written");
+    }
+
+    #[tokio::test]
+    async fn who_may_only_read() {
+        let served = Served::of(MemoryStore::new(), Settings { access: Access::Read, ..Settings::default() }).await;
+        let group = zom(&group(json!({})));
+        let error = nodes(&served).declare(&path("a"), &group, &Declaration::default()).await.unwrap_err();
+        assert!(matches!(error, NodeError::Forbidden { .. }), "{error:?}");
+        let error = arrays(&served).write(&path("a"), select![], json!(1), Precondition::none()).await.unwrap_err();
+        assert!(matches!(error, ArrayError::Forbidden { .. }), "{error:?}");
+    }
+}
