@@ -10,7 +10,7 @@ use store::{Precondition, Version};
 
 use crate::server::{ETAG, Server, Step, answer, problem};
 
-const GROUP: &str = r#"{"zarr_format":3,"node_type":"group"}"#;
+const GROUP: &str = r#"{"zarr_format":3,"node_type":"group","attributes":{}}"#;
 
 fn path() -> NodePath {
     NodePath::parse("/a b/c").unwrap()

@@ -205,7 +205,7 @@ async fn elements_that_are_known() {
     let error = arrays.read(&path(), select![0]).await.unwrap_err();
     assert!(matches!(error, ArrayError::Protocol { .. }), "{error:?}");
     let error = arrays.read(&path(), points).await.unwrap_err();
-    assert!(matches!(error, ArrayError::Remote { status: 412, .. }), "{error:?}");
+    assert!(matches!(error, ArrayError::PreconditionFailed { current: None, .. }), "{error:?}");
 }
 
 #[tokio::test]
