@@ -18,12 +18,14 @@ use store::{Change, Content, Key, Precondition, Prefix};
 use super::{
     Conversion, ConversionReport, Depth, Losses, NodeError,
     consolidated::{Told, V3_MEMBER, keep_true},
-    declare::{Place, Replacement, commit},
+    declare::commit,
     edits::Edits,
     found::{Model, model_of, told},
     keys,
     patch::chunk_prefix,
+    place::Place,
     plan::Plan,
+    replace::Replacement,
     walk::{Branch, Form, Mode, walk},
 };
 use crate::{

@@ -136,3 +136,67 @@ fn are_twins(one: &ArrayModel, other: &ArrayModel) -> bool {
         && one.grid == other.grid
         && one.chunk_keys == other.chunk_keys
 }
+
+#[cfg(test)]
+mod tests {
+    use meta::documents::ElementsChange;
+    use serde_json::json;
+    use store::{MemoryStore, Precondition, StoreError, TransactionalStore, WriteableStore};
+
+    use super::*;
+    use crate::Options;
+
+    async fn json(store: &MemoryStore, key: &str, document: &Value) {
+        let content = document.to_string().into_bytes().into();
+        store.set(&Key::parse(key).unwrap(), content, Precondition::none()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_version_after_a_commit_is_the_one_that_is_found() {
+        let store = MemoryStore::new();
+        let shared = Shared::new(Arc::new(store.clone()), Options::default());
+        let v2 = json!({"zarr_format": 2, "shape": [3], "chunks": [2], "dtype": "|u1", "fill_value": 0, "order": "C",
+            "filters": null, "compressor": null});
+        let v3 = json!({"zarr_format": 3, "node_type": "array", "shape": [3], "data_type": "uint8", "fill_value": 0,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+            "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}]});
+        json(&store, "two/.zarray", &v2).await;
+        json(&store, "three/zarr.json", &v3).await;
+        for at in ["/two", "/three"] {
+            let path = NodePath::parse(at).unwrap();
+            for patch in [r#"{"attributes": {"n": 1}}"#, r#"{"shape": [5]}"#, r#"{"attributes": {"n": null}}"#, "{}"] {
+                let sighting = shared.look(&path, None).await.unwrap();
+                let changes = Changes::parse(patch.as_bytes()).unwrap();
+                let mut made = DocumentChanges::of_array(&shared, &path, &sighting, &changes).await.unwrap();
+                let outcomes = store.commit(std::mem::take(&mut made.changes)).await.unwrap();
+                let found = shared.look(&path, None).await.unwrap().version();
+                assert_eq!(made.version_after(&outcomes), Some(found), "{at} {patch}");
+                assert_eq!(found == sighting.version(), patch == "{}", "{at} {patch}");
+            }
+        }
+    }
+
+    /// A write that changes no document still depends on all of them.
+    #[tokio::test]
+    async fn what_was_seen_is_checked() {
+        let store = MemoryStore::new();
+        let shared = Shared::new(Arc::new(store.clone()), Options::default());
+        let path = NodePath::parse("/a").unwrap();
+        let array = json!({"zarr_format": 2, "shape": [3], "chunks": [2], "dtype": "|u1", "fill_value": 0, "order": "C",
+            "filters": null, "compressor": null});
+        json(&store, "a/.zarray", &array).await;
+        for (key, document) in [
+            ("a/.zarray", array.clone()),
+            ("a/.zattrs", json!({})),
+            ("a/zarr.json", json!({"zarr_format": 3, "node_type": "group"})),
+        ] {
+            let sighting = shared.look(&path, None).await.unwrap();
+            let changes = Changes { elements: ElementsChange::Some, ..Changes::default() };
+            let made = DocumentChanges::of_array(&shared, &path, &sighting, &changes).await.unwrap();
+            assert!(made.changes.iter().all(|change| matches!(change, Change::Check { .. })));
+            json(&store, key, &document).await;
+            let refused = store.commit(made.changes).await;
+            assert!(matches!(refused, Err(StoreError::PreconditionFailed { key: found, .. }) if found.as_str() == key));
+        }
+    }
+}

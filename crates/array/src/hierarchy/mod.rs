@@ -10,7 +10,9 @@ mod error;
 mod found;
 mod keys;
 mod patch;
+mod place;
 mod plan;
+mod replace;
 mod walk;
 
 pub use error::NodeError;

@@ -1,0 +1,181 @@
+//! Where a tree is to be, and what is around it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use meta::{
+    Dialect, NodePath,
+    documents::{
+        draft,
+        write::{draft_entry_point, text},
+    },
+    zom::Version,
+};
+use store::{Key, Version as StoreVersion};
+
+use super::{
+    Depth, NodeError,
+    consolidated::Told,
+    edits::Edits,
+    keys,
+    plan::{Site, check_name},
+    walk::{Branch, Documents, Form, Mode, around, bare_group, walk},
+};
+use crate::{
+    ArrayError,
+    find::{DraftRoot, Sight, key_below, prefix, wrong},
+    shared::Shared,
+};
+
+/// What is around the place of a declaration.
+pub(super) struct Place {
+    pub(super) site: Site,
+    /// The documents of the path and of the groups above it, the path first.
+    around: Vec<(NodePath, Documents)>,
+    /// What all of this depends on.
+    seen: Vec<(Key, Option<StoreVersion>)>,
+    /// Where a hierarchy of the draft begins that is not there yet.
+    new_root: Option<Arc<DraftRoot>>,
+}
+
+impl Place {
+    /// Looks around a path. Fails where no node can be there.
+    pub(super) async fn find(
+        shared: &Shared,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        version: Version,
+    ) -> Result<Self, NodeError> {
+        let overlaps = |copied: &NodePath| copied.below(path).is_some() || path.below(copied).is_some();
+        if shared.copied_to.lock().iter().any(overlaps) {
+            return Err(ArrayError::Unsettled { path: path.clone() }.into());
+        }
+        let (around, seen) = around(shared, path).await?;
+        let above = around.iter().skip(1);
+        if let Some((array, _)) = above.clone().find(|(_, documents)| documents.has_array()) {
+            return Err(NodeError::BelowArray { path: path.clone(), array: array.clone() });
+        }
+        let there = match shared.see(path, dialect).await {
+            Ok(Some(Sight::Array(sighting))) => Some(sighting.array.model().dialect),
+            Ok(Some(Sight::Group(sighting))) => Some(sighting.dialect),
+            // What cannot be opened is there, and can be replaced.
+            Ok(None) | Err(ArrayError::Document { .. } | ArrayError::Chain { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let nearest = around.iter().find_map(|(_, documents)| documents.dialects().first().copied());
+        let dialect = dialect.or(there).or(nearest).unwrap_or(version.dialect());
+        let mut place = Self { site: Site { dialect, root: None }, around, seen, new_root: None };
+        if dialect == Dialect::Draft {
+            place.find_root(shared, path).await?;
+        }
+        Ok(place)
+    }
+
+    /// Finds the hierarchy of the draft that the path is in, or makes one that begins there.
+    async fn find_root(&mut self, shared: &Shared, path: &NodePath) -> Result<(), NodeError> {
+        let Some((at, _)) = self.around.iter().find(|(_, documents)| documents.entry) else {
+            let document = text(&draft_entry_point());
+            let key = entry_key(path)?;
+            let entry = draft::entry_point(&document).map_err(|source| wrong(&key, source))?;
+            let root = Arc::new(DraftRoot { path: path.clone(), prefix: prefix(path)?, entry });
+            self.new_root = Some(root.clone());
+            self.site.root = Some(root);
+            return Ok(());
+        };
+        let at = at.clone();
+        let key = entry_key(&at)?;
+        let Some(value) = shared.store.get(&key, None).await? else {
+            return Err(ArrayError::Unsettled { path: path.clone() }.into());
+        };
+        let entry = draft::entry_point(&value.bytes().await?).map_err(|source| wrong(&key, source))?;
+        let root = Arc::new(DraftRoot { prefix: prefix(&at)?, path: at, entry });
+        let above = path.ancestors().filter(|above| above.below(&root.path).is_some());
+        let mut arrays = Vec::new();
+        for above in above {
+            let keys = keys::documents(&above, Dialect::Draft, Form::Array, Some(&root))?;
+            arrays.extend(keys.into_iter().map(|key| (above.clone(), key)));
+        }
+        let keys: Vec<Key> = arrays.iter().map(|(_, key)| key.clone()).collect();
+        let snapshot = shared.store.snapshot(&keys).await?;
+        for (array, key) in arrays {
+            if snapshot.head(&key)?.is_some() {
+                return Err(NodeError::BelowArray { path: path.clone(), array });
+            }
+            self.seen.push((key, None));
+        }
+        self.site.root = Some(root);
+        Ok(())
+    }
+
+    /// What is there already.
+    pub(super) async fn current(&self, shared: &Shared, path: &NodePath) -> Result<Option<Branch>, NodeError> {
+        match walk(shared, path, Some(self.site.dialect), Depth::All, Mode::Same).await {
+            Ok(walk) => {
+                // The root of everything is always there, which is nothing to build on.
+                let nothing = path.is_root()
+                    && walk.top.is_implicit()
+                    && walk.top.members.as_ref().is_none_or(BTreeMap::is_empty);
+                Ok((!nothing).then_some(walk.top))
+            }
+            Err(NodeError::Array(ArrayError::NoSuchNode { .. })) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Fails where the path has documents of another dialect only.
+    pub(super) fn check_dialects(&self, path: &NodePath) -> Result<(), NodeError> {
+        let Some((_, documents)) = self.around.first() else { return Ok(()) };
+        let there = documents.dialects();
+        match there.first() {
+            Some(&found) if !there.contains(&self.site.dialect) => {
+                Err(NodeError::OtherDialect { path: path.clone(), found })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks the last name of a path that is to be a new node; the root of a hierarchy has none.
+    pub(super) fn check_name(&self, path: &NodePath) -> Result<(), NodeError> {
+        match &self.site.root {
+            Some(root) if root.path == *path => Ok(()),
+            _ => check_name(self.site.dialect, path),
+        }
+    }
+
+    /// Creates the groups above the path that are not there: from the first that is there on, in any dialect, but never the root of everything.
+    pub(super) fn parents(&self, path: &NodePath, edits: &mut Edits, told: &mut Vec<Told>) -> Result<(), NodeError> {
+        let dialect = self.site.dialect;
+        if let Some(root) = &self.new_root {
+            let key = entry_key(&root.path)?;
+            edits.saw(&key, None);
+            edits.set(key, text(&root.entry.document));
+        }
+        if dialect == Dialect::Draft {
+            let root = self.site.root.as_ref();
+            let inside =
+                |node: &NodePath| root.is_some_and(|root| node.below(&root.path).is_some_and(|it| !it.is_empty()));
+            return path.ancestors().filter(inside).try_for_each(|node| check_name(dialect, &node));
+        }
+        let missing = self.around.iter().skip(1);
+        let missing = missing.take_while(|(path, documents)| !path.is_root() && documents.dialects().is_empty());
+        for (path, _) in missing {
+            check_name(dialect, path)?;
+            let document = bare_group(dialect);
+            if let Some(key) = keys::documents(path, dialect, Form::Group, None)?.into_iter().next() {
+                edits.saw(&key, None);
+                edits.set(key, text(&document));
+            }
+            told.push(Told { path: path.clone(), dialect, node: Some(document) });
+        }
+        Ok(())
+    }
+
+    pub(super) fn saw(&self, edits: &mut Edits) {
+        for (key, version) in &self.seen {
+            edits.saw(key, *version);
+        }
+    }
+}
+
+fn entry_key(path: &NodePath) -> Result<Key, NodeError> {
+    key_below(&prefix(path)?, "zarr.json").ok_or_else(|| keys::too_long(Dialect::Draft, path))
+}

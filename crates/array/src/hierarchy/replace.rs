@@ -1,0 +1,250 @@
+//! Putting nodes where there are none, or others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use meta::{
+    Dialect, NodePath,
+    documents::write::{split_v2, text},
+    zom::{Version, Zom},
+};
+use serde_json::{Map, Value};
+use store::{Key, MAX_COMMIT_CHANGES, Version as StoreVersion};
+
+use super::{
+    NodeError,
+    consolidated::{Told, V3_MEMBER},
+    edits::Edits,
+    found::told,
+    keys,
+    walk::{Branch, Form, NAMES},
+};
+use crate::{
+    find::{Own, key_below, prefix},
+    shared::Shared,
+};
+
+/// What becomes of nodes.
+#[derive(Default)]
+pub(super) struct Replacement {
+    /// The nodes that go, with all below them.
+    gone: Vec<Branch>,
+    /// The nodes that get a document, with what they have.
+    set: Vec<(Own, Branch)>,
+    pub(super) told: Vec<Told>,
+}
+
+impl Replacement {
+    pub(super) fn is_empty(&self) -> bool {
+        self.gone.is_empty() && self.set.is_empty()
+    }
+
+    /// Nothing is there.
+    pub(super) fn create(&mut self, planned: &Branch) {
+        for node in planned.all() {
+            self.put(Own::default(), node);
+        }
+    }
+
+    fn put(&mut self, before: Own, planned: &Branch) {
+        self.set.push((before, Branch { members: None, ..planned.clone() }));
+    }
+
+    /// What is there is equal, but for groups without a document.
+    pub(super) fn fill(&mut self, current: &Branch, planned: &Branch) {
+        if current.is_implicit() {
+            self.put(Own::default(), planned);
+        }
+        let (Some(members), Some(planned)) = (&current.members, &planned.members) else { return };
+        for (name, planned) in planned {
+            if let Some(member) = members.get(name) {
+                self.fill(member, planned);
+            }
+        }
+    }
+
+    /// What is there is put out of the way, but for what stays as it is.
+    pub(super) fn replace(&mut self, current: &Branch, planned: &Branch) -> Result<(), NodeError> {
+        let stays = match (current.form, planned.form) {
+            (Form::Group, Form::Group) => true,
+            (Form::Array, Form::Array) => has_same_chunks(current, planned)?,
+            _ => false,
+        };
+        if !stays {
+            self.gone.push(Branch { members: None, ..current.clone() });
+            self.create(planned);
+            return Ok(());
+        }
+        let mut document = planned.document.clone();
+        if let Some(copies) = current.document.get(V3_MEMBER).filter(|_| current.dialect == Dialect::V3) {
+            document.insert(V3_MEMBER.to_owned(), copies.clone());
+        }
+        if current.is_implicit() || document != current.document {
+            self.put(current.own.clone(), &Branch { document, ..planned.clone() });
+        }
+        let (Some(members), Some(planned)) = (&current.members, &planned.members) else { return Ok(()) };
+        for (name, member) in members {
+            match planned.get(name) {
+                Some(planned) => self.replace(member, planned)?,
+                None => self.gone.push(Branch { members: None, ..member.clone() }),
+            }
+        }
+        for (name, planned) in planned {
+            if !members.contains_key(name) {
+                self.create(planned);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds all of it to a commit.
+    pub(super) async fn apply(&mut self, shared: &Shared, edits: &mut Edits) -> Result<(), NodeError> {
+        for node in &self.gone {
+            let extent = keys::extent(&node.path, node.dialect, node.root.as_ref())?;
+            let Some(keys) = keys::below(shared, &extent.prefixes).await? else {
+                let changes = MAX_COMMIT_CHANGES as u64 + 1;
+                return Err(NodeError::TooManyChanges { changes, limit: MAX_COMMIT_CHANGES });
+            };
+            for (key, version) in &node.own.0 {
+                edits.saw(key, *version);
+            }
+            for key in
+                keys.into_iter().chain(extent.keys.into_iter().filter(|key| !key.as_str().ends_with("zarr.json")))
+            {
+                edits.erase(key);
+            }
+            tell(&mut self.told, &node.path, node.dialect, None);
+        }
+        let gone: BTreeSet<NodePath> = self.gone.iter().map(|node| node.path.clone()).collect();
+        let beside = beside(shared, &self.set).await?;
+        for (before, node) in std::mem::take(&mut self.set) {
+            if let Some(found) = in_the_way(&node, &before, &beside)
+                && !is_at_or_below(&gone, &node.path)
+            {
+                return Err(NodeError::OtherDialect { path: node.path, found });
+            }
+            place_documents(edits, &node, &before, &beside);
+            self.erase_twin(edits, &node, &before, &beside);
+            let told = match node.dialect {
+                Dialect::V3 => without_copies(node.document),
+                _ => node.document,
+            };
+            tell(&mut self.told, &node.path, node.dialect, Some(told));
+        }
+        Ok(())
+    }
+
+    /// The same array in the other of v2 and v3 would go on saying what it said, so that it goes.
+    fn erase_twin(&mut self, edits: &mut Edits, node: &Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>) {
+        let (other, names): (_, &[&str]) = match node.dialect {
+            Dialect::V3 => (Dialect::V2, &[".zarray", ".zattrs"]),
+            Dialect::V2 => (Dialect::V3, &["zarr.json"]),
+            Dialect::Draft => return,
+        };
+        let Ok(prefix) = prefix(&node.path) else { return };
+        if before.0.is_empty() || node.form != Form::Array {
+            return;
+        }
+        let there: Vec<Key> =
+            names.iter().filter_map(|name| key_below(&prefix, name)).filter(|key| beside.contains_key(key)).collect();
+        if there.is_empty() {
+            return;
+        }
+        for key in there {
+            edits.erase(key);
+        }
+        tell(&mut self.told, &node.path, other, None);
+    }
+}
+
+/// Whether a node, or one that holds it, is among those that go.
+fn is_at_or_below(gone: &BTreeSet<NodePath>, path: &NodePath) -> bool {
+    gone.contains(path) || path.ancestors().any(|above| gone.contains(&above))
+}
+
+/// Tells of a node, where there can be consolidated metadata that has it.
+fn tell(told: &mut Vec<Told>, path: &NodePath, dialect: Dialect, node: Option<Map<String, Value>>) {
+    if dialect != Dialect::Draft {
+        told.push(Told { path: path.clone(), dialect, node });
+    }
+}
+
+fn without_copies(mut document: Map<String, Value>) -> Map<String, Value> {
+    document.shift_remove(V3_MEMBER);
+    document
+}
+
+/// Whether two arrays differ in attributes and names of dimensions at the most.
+fn has_same_chunks(current: &Branch, planned: &Branch) -> Result<bool, NodeError> {
+    let version = Version::of(current.dialect);
+    let zom = |branch: &Branch| -> Result<Zom, NodeError> {
+        Ok(Zom { version, root: told(branch.clone(), version, &mut Vec::new())? })
+    };
+    let differences = Zom::differences(&zom(planned)?, &zom(current)?, usize::MAX);
+    let beside = |pointer: &str| {
+        let mut parts = pointer.split('/').skip(1);
+        matches!(parts.next(), Some("attributes" | "dimension_names"))
+    };
+    Ok(differences.iter().all(|difference| beside(&difference.pointer)))
+}
+
+/// The versions of the documents of all dialects that there are at the paths of some nodes.
+async fn beside(shared: &Shared, set: &[(Own, Branch)]) -> Result<BTreeMap<Key, StoreVersion>, NodeError> {
+    let mut keys = Vec::new();
+    for (_, node) in set {
+        match node.dialect {
+            Dialect::Draft => keys.extend(node.own.0.iter().map(|(key, _)| key.clone())),
+            Dialect::V2 | Dialect::V3 => {
+                let prefix = prefix(&node.path)?;
+                keys.extend(NAMES.iter().filter_map(|name| key_below(&prefix, name)));
+            }
+        }
+    }
+    let snapshot = shared.store.snapshot(&keys).await?;
+    let mut found = BTreeMap::new();
+    for key in keys {
+        if let Some(info) = snapshot.head(&key)? {
+            found.insert(key, info.version);
+        }
+    }
+    Ok(found)
+}
+
+/// The dialect of other documents that are where a new node would have its own.
+fn in_the_way(node: &Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>) -> Option<Dialect> {
+    if !before.0.is_empty() {
+        return None;
+    }
+    let prefix = prefix(&node.path).ok()?;
+    let has = |name: &str| key_below(&prefix, name).is_some_and(|key| beside.contains_key(&key));
+    match node.dialect {
+        // It is no node of v3, or it would have been found.
+        Dialect::V3 if has("zarr.json") => Some(Dialect::Draft),
+        Dialect::V3 if has(".zarray") || has(".zgroup") => Some(Dialect::V2),
+        Dialect::V2 if has("zarr.json") => Some(Dialect::V3),
+        _ => None,
+    }
+}
+
+/// Adds the documents of a node to a commit.
+fn place_documents(edits: &mut Edits, node: &Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>) {
+    let expected = |key: &Key| before.0.iter().find(|(known, _)| known == key).map(|(_, version)| *version);
+    let (main, attributes) = match node.dialect {
+        Dialect::V2 => split_v2(&node.document),
+        Dialect::V3 | Dialect::Draft => (node.document.clone(), None),
+    };
+    let mut keys = node.own.0.iter().map(|(key, _)| key);
+    if let Some(key) = keys.next() {
+        edits.saw(key, expected(key).flatten());
+        edits.set(key.clone(), text(&main));
+    }
+    if let Some(key) = keys.next() {
+        // Attributes may have been left behind by a node that went.
+        let there = beside.get(key).copied();
+        edits.saw(key, expected(key).unwrap_or(there));
+        match attributes {
+            Some(attributes) => edits.set(key.clone(), text(&attributes)),
+            None if there.is_some() => edits.erase(key.clone()),
+            None => {}
+        }
+    }
+}

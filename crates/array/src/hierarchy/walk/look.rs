@@ -1,0 +1,264 @@
+//! Looking at documents and at what is below prefixes, and seeing afterwards whether all of it is so still.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter::once,
+};
+
+use bytes::Bytes;
+use meta::{
+    Dialect, NodePath,
+    documents::{DocumentError, draft, object, write::join_v2},
+    limits::MAX_DOCUMENT,
+    zom::MAX_NODES,
+};
+use serde_json::{Map, Value};
+use store::{Key, Page, Prefix, Snapshot, Version};
+use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{Branch, Form, branch::leaf};
+use crate::{
+    ArrayError,
+    find::{Own, key_below, prefix, wrong},
+    hierarchy::NodeError,
+    shared::Shared,
+};
+
+/// How many entries of listings are gone through for one answer.
+const MAX_LISTED: usize = 20 * MAX_NODES;
+
+/// How many times as much memory as its text a document takes, roughly.
+const PARSED: u64 = 8;
+
+/// Up to so many bytes of documents are read without a reservation of memory, and parsed where the request is.
+const LIGHT: u64 = 64 << 10;
+
+/// The documents of v2 and v3.
+pub(in crate::hierarchy) const NAMES: [&str; 4] = ["zarr.json", ".zarray", ".zgroup", ".zattrs"];
+
+/// What looks at a store, and keeps what it looked at.
+pub(super) struct Look<'a> {
+    shared: &'a Shared,
+    /// All documents that were looked at, with their versions.
+    pub(super) seen: Vec<(Key, Option<Version>)>,
+    /// The prefixes that were listed, each with a hash of what was in it.
+    listed: Vec<(Prefix, u128)>,
+    entries: usize,
+    bytes: u64,
+    /// For the documents.
+    pub(super) memory: Vec<OwnedSemaphorePermit>,
+}
+
+/// What is directly below a prefix: names.
+pub(super) struct Listed {
+    pub(super) prefixes: Vec<String>,
+    pub(super) keys: Vec<String>,
+}
+
+/// What a path has of documents of v2 and v3, and of entry points.
+#[derive(Default)]
+pub(in crate::hierarchy) struct Documents {
+    v3: Option<(Key, Version, Map<String, Value>)>,
+    /// Whether there is the entry point of a hierarchy of the draft.
+    pub(in crate::hierarchy) entry: bool,
+    v2: Option<(Form, Own, Map<String, Value>)>,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn new(shared: &'a Shared) -> Self {
+        Self { shared, seen: Vec::new(), listed: Vec::new(), entries: 0, bytes: 0, memory: Vec::new() }
+    }
+
+    /// What each of some paths has of documents.
+    pub(super) async fn documents(&mut self, paths: &[NodePath]) -> Result<Vec<Documents>, NodeError> {
+        let keys_of = |path: &NodePath| {
+            let prefix = prefix(path).ok();
+            NAMES.map(|name| prefix.as_ref().and_then(|prefix| key_below(prefix, name)))
+        };
+        let named: Vec<[Option<Key>; 4]> = paths.iter().map(keys_of).collect();
+        let keys: Vec<Key> = named.iter().flatten().flatten().cloned().collect();
+        let values = self.read(&keys).await?;
+        let weight: usize = values.iter().flatten().map(|(_, document)| document.len()).sum();
+        let mut values = keys.into_iter().zip(values).collect::<BTreeMap<_, _>>();
+        let mut interpret = move || {
+            let mut take = |key: &Option<Key>| {
+                let key = key.as_ref()?;
+                values.remove(key).flatten().map(|(version, document)| (key.clone(), version, document))
+            };
+            named.iter().map(|keys| Documents::interpret(keys, keys.each_ref().map(&mut take))).collect()
+        };
+        match weight as u64 {
+            ..=LIGHT => interpret(),
+            _ => spawn_blocking(interpret).await.map_err(|_| ArrayError::Stopped)?,
+        }
+    }
+
+    /// The values of documents, with their versions.
+    pub(super) async fn read(&mut self, keys: &[Key]) -> Result<Vec<Option<(Version, Bytes)>>, NodeError> {
+        let snapshot = self.shared.store.snapshot(keys).await?;
+        let mut values = Vec::with_capacity(keys.len());
+        let mut pending = 0_u64;
+        for key in keys {
+            let info = snapshot.head(key)?;
+            self.seen.push((key.clone(), info.map(|info| info.version)));
+            pending = pending.saturating_add(info.map_or(0, |info| info.size));
+            if let Some(info) = info.filter(|info| info.size > MAX_DOCUMENT as u64) {
+                let size = usize::try_from(info.size).unwrap_or(usize::MAX);
+                return Err(wrong(key, DocumentError::TooLarge { size }).into());
+            }
+        }
+        self.reserve(pending).await?;
+        for key in keys {
+            let value = match snapshot.head(key)? {
+                None => None,
+                Some(info) => read_one(&*snapshot, key).await?.map(|document| (info.version, document)),
+            };
+            values.push(value);
+        }
+        Ok(values)
+    }
+
+    /// Reserves memory for documents of so many bytes.
+    async fn reserve(&mut self, bytes: u64) -> Result<(), NodeError> {
+        let before = self.bytes;
+        self.bytes = before.saturating_add(bytes);
+        let budget = self.shared.options.plan_memory();
+        if self.bytes <= LIGHT {
+            return Ok(());
+        }
+        if self.bytes.saturating_mul(PARSED) > budget {
+            return Err(ArrayError::OverBudget { budget }.into());
+        }
+        let reserved = if before <= LIGHT { 0 } else { before };
+        self.memory.push(self.shared.admit((self.bytes - reserved).saturating_mul(PARSED)).await?);
+        Ok(())
+    }
+
+    /// What is directly below a prefix.
+    pub(super) async fn list(&mut self, prefix: &Prefix) -> Result<Listed, NodeError> {
+        let (listed, hash) = list(self.shared, prefix, MAX_LISTED.saturating_sub(self.entries)).await?;
+        self.entries = self.entries.saturating_add(listed.prefixes.len()).saturating_add(listed.keys.len()) + 1;
+        self.listed.push((prefix.clone(), hash));
+        Ok(listed)
+    }
+
+    /// Whether everything is as it was looked at: first what was listed, then all documents in one snapshot. A document that has the same version as before had it all the
+    /// time between, and so when the listings were the same.
+    pub(super) async fn is_true_still(&mut self) -> Result<bool, NodeError> {
+        if self.listed.is_empty() {
+            return Ok(true);
+        }
+        for (prefix, before) in &self.listed {
+            let (_, now) = list(self.shared, prefix, MAX_LISTED).await?;
+            if now != *before {
+                return Ok(false);
+            }
+        }
+        self.seen.sort_unstable();
+        self.seen.dedup();
+        let keys: Vec<Key> = self.seen.iter().map(|(key, _)| key.clone()).collect();
+        let snapshot = self.shared.store.snapshot(&keys).await?;
+        for (key, version) in &self.seen {
+            if snapshot.head(key)?.map(|info| info.version) != *version {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+type Read = Option<(Key, Version, Bytes)>;
+
+impl Documents {
+    /// What there is of the documents of one path, in the order of [`NAMES`].
+    fn interpret(keys: &[Option<Key>; 4], [zarr_json, zarray, zgroup, zattrs]: [Read; 4]) -> Result<Self, NodeError> {
+        let mut documents = Self::default();
+        if let Some((key, version, value)) = zarr_json {
+            match draft::is_entry_point(&value) {
+                true => documents.entry = true,
+                false => documents.v3 = Some((key.clone(), version, parsed(&key, &value)?)),
+            }
+        }
+        let main = zarray.map(|read| (Form::Array, read)).or_else(|| zgroup.map(|read| (Form::Group, read)));
+        if let Some((form, (key, version, value))) = main {
+            let attributes = match &zattrs {
+                Some((key, _, value)) => parsed(key, value)?,
+                None => Map::new(),
+            };
+            let [.., attributes_key] = keys;
+            let zattrs = attributes_key.clone().map(|key| (key, zattrs.map(|(_, version, _)| version)));
+            let own = Own(once((key.clone(), Some(version))).chain(zattrs).collect());
+            documents.v2 = Some((form, own, join_v2(&parsed(&key, &value)?, &attributes)));
+        }
+        Ok(documents)
+    }
+
+    /// The node that it is in v2 or v3.
+    pub(super) fn branch(&mut self, path: &NodePath, dialect: Dialect) -> Option<Branch> {
+        match dialect {
+            Dialect::V3 => self.v3.take().map(|(key, version, document)| {
+                let form = match document.get("node_type").and_then(Value::as_str) {
+                    Some("array") => Form::Array,
+                    _ => Form::Group,
+                };
+                leaf(path.clone(), Dialect::V3, form, document, Own(vec![(key, Some(version))]))
+            }),
+            Dialect::V2 => {
+                self.v2.take().map(|(form, own, document)| leaf(path.clone(), Dialect::V2, form, document, own))
+            }
+            Dialect::Draft => None,
+        }
+    }
+
+    /// In which dialects there is a node, the preferred one first.
+    pub(in crate::hierarchy) fn dialects(&self) -> Vec<Dialect> {
+        let has = [(Dialect::V3, self.v3.is_some()), (Dialect::V2, self.v2.is_some()), (Dialect::Draft, self.entry)];
+        has.into_iter().filter(|(_, has)| *has).map(|(dialect, _)| dialect).collect()
+    }
+
+    pub(in crate::hierarchy) fn has_array(&self) -> bool {
+        let is_array =
+            |document: &Map<String, Value>| document.get("node_type").is_some_and(|node_type| node_type == "array");
+        self.v3.as_ref().is_some_and(|(_, _, document)| is_array(document))
+            || self.v2.as_ref().is_some_and(|(form, ..)| *form == Form::Array)
+    }
+}
+
+pub(super) fn parsed(key: &Key, document: &[u8]) -> Result<Map<String, Value>, NodeError> {
+    object(document).map_err(|source| wrong(key, source).into())
+}
+
+async fn read_one(snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, NodeError> {
+    match snapshot.get(key, None).await? {
+        Some(value) => Ok(Some(value.bytes().await?)),
+        None => Ok(None),
+    }
+}
+
+/// What is directly below a prefix, with a hash of it. Fails where there are more than `most`.
+async fn list(shared: &Shared, prefix: &Prefix, most: usize) -> Result<(Listed, u128), NodeError> {
+    let mut listed = Listed { prefixes: Vec::new(), keys: Vec::new() };
+    let mut names = BTreeSet::new();
+    let mut page = Page::first(store::MAX_PAGE);
+    loop {
+        let found = shared.store.list_dir(prefix, page).await?;
+        listed.prefixes.extend(found.prefixes.iter().map(|prefix| prefix.name().to_owned()));
+        listed.keys.extend(found.keys.iter().map(|entry| entry.key.name().to_owned()));
+        if listed.prefixes.len() + listed.keys.len() > most {
+            return Err(NodeError::TooManyNodes { limit: MAX_NODES });
+        }
+        match found.cursor {
+            Some(cursor) => page = Page::after(store::MAX_PAGE, cursor),
+            None => break,
+        }
+    }
+    let mut hash = Xxh3::new();
+    names.extend(listed.prefixes.iter().map(|name| format!("{name}/")));
+    names.extend(listed.keys.iter().cloned());
+    for name in names {
+        hash.update(name.as_bytes());
+        hash.update(&[0]);
+    }
+    Ok((listed, hash.digest128()))
+}
