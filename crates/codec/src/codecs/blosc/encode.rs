@@ -41,13 +41,16 @@ pub(super) fn encode(settings: &Settings, decoded: &Bytes) -> Result<Bytes, Code
         true => None,
         false => compress(settings, &frame, decoded)?,
     };
-    let (frame, body) = match &compressed {
-        Some(body) => (frame, &body[..]),
-        None => (Frame { stored: true, ..frame }, &decoded[..]),
+    let (frame, mut encoded) = match compressed {
+        Some(encoded) => (frame, encoded),
+        None => (Frame { stored: true, ..frame }, [&[0; HEADER], &decoded[..]].concat()),
     };
-    let len = HEADER.saturating_add(body.len());
-    let header = frame.header(len).ok_or_else(|| malformed("there are more bytes than the format can hold"))?;
-    Ok([&header, body].concat().into())
+    let header =
+        frame.header(encoded.len()).ok_or_else(|| malformed("there are more bytes than the format can hold"))?;
+    if let Some(place) = encoded.first_chunk_mut() {
+        *place = header;
+    }
+    Ok(encoded.into())
 }
 
 impl Settings {
@@ -91,14 +94,14 @@ impl Settings {
     }
 }
 
-/// All blocks after the table of where they start; `None` where that is no shorter than the bytes.
+/// Room for the header, the table of where blocks start, and all blocks; `None` where that is no shorter than the bytes.
 fn compress(settings: &Settings, frame: &Frame, decoded: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
     let blocks = decoded.chunks(frame.block_size);
-    let mut body = vec![0; blocks.len() * 4];
-    let mut starts = Vec::with_capacity(body.len());
+    let mut starts = Vec::with_capacity(blocks.len() * 4);
+    let mut body = vec![0; HEADER + blocks.len() * 4];
     let (mut shuffled, mut planes) = (Vec::new(), Vec::new());
     for block in blocks {
-        let start = i32::try_from(HEADER + body.len()).map_err(|_| malformed("the blocks are too long"))?;
+        let start = i32::try_from(body.len()).map_err(|_| malformed("the blocks are too long"))?;
         starts.extend_from_slice(&start.to_le_bytes());
         shuffled.resize(block.len(), 0);
         let bytes = match frame.shuffle_of(block.len()) {
@@ -120,11 +123,11 @@ fn compress(settings: &Settings, frame: &Frame, decoded: &[u8]) -> Result<Option
             body.extend_from_slice(&len.to_le_bytes());
             body.extend_from_slice(stream);
         }
-        if body.len() >= decoded.len() {
+        if body.len() >= HEADER + decoded.len() {
             return Ok(None);
         }
     }
-    if let Some(table) = body.get_mut(..starts.len()) {
+    if let Some(table) = body.get_mut(HEADER..HEADER + starts.len()) {
         table.copy_from_slice(&starts);
     }
     Ok(Some(body))
