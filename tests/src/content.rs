@@ -34,6 +34,15 @@ impl Generated {
         all.into()
     }
 
+    /// A part of the value in memory, from one byte to before another.
+    pub fn range(&self, start: u64, end: u64) -> Bytes {
+        let len = |bytes: u64| usize::try_from(bytes).expect("it fits into memory");
+        let mut pieces = Vec::with_capacity(len(end.next_multiple_of(PIECE) - start / PIECE * PIECE));
+        (start / PIECE..end.div_ceil(PIECE)).for_each(|number| pieces.extend_from_slice(&self.piece(number)));
+        let before = start / PIECE * PIECE;
+        Bytes::from(pieces).slice(len(start - before)..len(end - before))
+    }
+
     /// The value as it is uploaded.
     pub fn content(&self) -> Content {
         let value = self.clone();
@@ -91,6 +100,11 @@ mod tests {
             assert_eq!(value.len() as u64, size);
             assert_eq!(value, Generated::new(1, size).bytes());
             assert!(size < 8 || value != Generated::new(2, size).bytes());
+        }
+        let whole = Generated::new(1, 3 * PIECE + 100);
+        for (start, end) in [(0, 0), (0, 10), (PIECE - 1, PIECE + 1), (PIECE, 2 * PIECE), (5, 3 * PIECE + 100)] {
+            let [from, to] = [start, end].map(|at| usize::try_from(at).unwrap());
+            assert_eq!(whole.range(start, end), whole.bytes().slice(from..to), "{start} to {end}");
         }
         let value = Generated::new(1, 3 * PIECE).bytes();
         let pieces: Vec<_> = value.chunks(usize::try_from(PIECE).unwrap()).collect();

@@ -4,9 +4,10 @@
 //! - [`python`] and [`node`] make environments with pinned versions of other libraries below `target/`, once.
 //! - [`answer`] checks problem documents.
 //! - [`content`] makes values of any size that can be checked without being kept.
-//! - [`kill_loop`] and [`memory`] are long measurements, each a short test and a command of its own.
+//! - [`contention`], [`kill_loop`] and [`memory`] are long measurements, each a short test and a command of its own.
 //! - [`readme`] runs what the README says.
-//! - [`slices`] keeps what another library wrote, and compares it with what `/array` answers.
+//! - [`slices`] keeps what another library wrote, and compares it with what `/array` answers; [`mirror`] creates and writes it once more through the server,
+//!   for other libraries to compare.
 //!
 //! A test whose needs the machine does not meet says so on stderr and passes; in CI it fails, see [`skip`].
 
@@ -22,9 +23,11 @@
 pub mod answer;
 pub mod binary;
 pub mod content;
+pub mod contention;
 pub mod environment;
 pub mod kill_loop;
 pub mod memory;
+pub mod mirror;
 pub mod node;
 pub mod python;
 pub mod readme;

@@ -1,4 +1,6 @@
-//! Memory: it must not grow with the size of the values that go through the server.
+//! Memory: it must not grow with the size of what goes through the server, be it a value or the elements of a region.
+
+mod elements;
 
 use std::path::Path;
 
@@ -6,9 +8,16 @@ use store::{Key, Precondition, ReadableStore, WriteableStore};
 use tokio::task::JoinSet;
 
 use crate::{content::Generated, server::Launch};
+use elements::Chunks;
 
-/// The most memory that the server may ever have, in bytes.
+/// The most memory that the server may ever have while values go through it, in bytes.
 pub const LIMIT: u64 = 150 << 20;
+
+/// The most memory that it may have while elements go through it, in bytes: what it is told that it may take for arrays, and all else.
+pub const LIMIT_FOR_ELEMENTS: u64 = LIMIT + (ARRAY_MEMORY_MIB << 20);
+
+/// What the server is told that it may take for arrays.
+const ARRAY_MEMORY_MIB: u64 = 128;
 
 /// What is moved.
 #[derive(Clone, Copy, Debug)]
@@ -19,10 +28,12 @@ pub struct Plan {
     pub downloads: u32,
     /// The size of the value that they download, in bytes.
     pub each: u64,
+    /// The size of each array that is written with one request, in bytes.
+    pub array: u64,
 }
 
 /// The server's peaks so far, in bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Report {
     /// When it had started.
     pub start: u64,
@@ -32,14 +43,26 @@ pub struct Report {
     pub download: u64,
     /// After the downloads at the same time.
     pub downloads: u64,
+    /// After each array was written, with how its chunks lie in the order of the elements. Each has a server of its own.
+    pub arrays: Vec<(&'static str, u64)>,
 }
 
-/// Uploads and downloads, with a new store in `dir`.
+/// Uploads and downloads, with new stores in `dir`.
 ///
 /// # Panics
 ///
-/// Where a value comes back as another.
+/// Where a value or an array comes back as another.
 pub async fn run(plan: Plan, dir: &Path) -> Report {
+    let mut report = values(plan, &dir.join("values")).await;
+    for chunks in Chunks::ALL {
+        let place = dir.join(chunks.name());
+        report.arrays.push((chunks.name(), elements::write(chunks, plan.array, &place).await));
+        std::fs::remove_dir_all(place).expect("the store can be removed");
+    }
+    report
+}
+
+async fn values(plan: Plan, dir: &Path) -> Report {
     let server = Launch::sled(dir).start();
     let store = server.store();
     let start = server.peak_memory();
@@ -69,13 +92,14 @@ pub async fn run(plan: Plan, dir: &Path) -> Report {
     }
     let downloads = server.peak_memory();
     server.stop();
-    Report { start, upload, download, downloads }
+    std::fs::remove_dir_all(dir).expect("the store can be removed");
+    Report { start, upload, download, downloads, arrays: Vec::new() }
 }
 
 impl Report {
-    /// Whether the server stayed below the limit.
+    /// Whether the server stayed below the limits.
     pub fn is_within_limit(&self) -> bool {
-        self.downloads < LIMIT
+        self.downloads < LIMIT && self.arrays.iter().all(|(_, peak)| *peak < LIMIT_FOR_ELEMENTS)
     }
 }
 
@@ -91,7 +115,11 @@ impl std::fmt::Display for Report {
             mib(self.download),
             mib(self.downloads),
             mib(LIMIT)
-        )
+        )?;
+        for (name, peak) in &self.arrays {
+            write!(f, "\nafter writing the elements of an array, chunks {name}: {:.1} MiB", mib(*peak))?;
+        }
+        write!(f, "; the limit is {:.0}", mib(LIMIT_FOR_ELEMENTS))
     }
 }
 

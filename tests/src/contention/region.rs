@@ -1,0 +1,88 @@
+//! The regions that are written. Their borders are not those of chunks, so that nearly every write changes parts of chunks that others change too.
+
+use std::ops::Range;
+
+use rand::{RngExt, rngs::StdRng};
+
+/// How many rows the array has.
+pub(crate) const ROWS: usize = 96;
+/// How many columns it has.
+pub(crate) const COLUMNS: usize = 64;
+
+/// Every writer has columns of its own in these rows.
+const OWNED: Range<usize> = 0..30;
+/// These rows are always written as a whole.
+const SHARED: Range<usize> = 30..60;
+/// Here anybody writes any rectangle.
+const FREE: Range<usize> = 60..ROWS;
+
+/// A region: some rows, and in them every `step`th column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Region {
+    rows: Range<usize>,
+    columns: Range<usize>,
+    step: usize,
+}
+
+impl Region {
+    /// What one of the writers writes next.
+    pub(crate) fn choose(random: &mut StdRng, writer: u64, writers: u64) -> Self {
+        match random.random_range(0..10) {
+            0..4 => {
+                let (writer, writers) = (usize::try_from(writer), usize::try_from(writers));
+                let (first, step) = (writer.expect("few writers"), writers.expect("few writers"));
+                Self { rows: OWNED, columns: first..COLUMNS, step }
+            }
+            4..6 => Self { rows: SHARED, columns: 0..COLUMNS, step: 1 },
+            _ => Self { rows: part(random, FREE), columns: part(random, 0..COLUMNS), step: 1 },
+        }
+    }
+
+    /// The selection in a query.
+    pub(crate) fn selection(&self) -> String {
+        let Self { rows, columns, step } = self;
+        format!("{}:{},{}:{}:{step}", rows.start, rows.end, columns.start, columns.end)
+    }
+
+    /// The positions of its elements in the array.
+    pub(crate) fn elements(&self) -> impl Iterator<Item = usize> + '_ {
+        let row = |row: usize| self.columns.clone().step_by(self.step).map(move |column| row * COLUMNS + column);
+        self.rows.clone().flat_map(row)
+    }
+
+    /// How many elements it has.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len() * self.columns.len().div_ceil(self.step)
+    }
+}
+
+fn part(random: &mut StdRng, whole: Range<usize>) -> Range<usize> {
+    let start = random.random_range(whole.clone());
+    start..random.random_range(start..whole.end) + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn regions_have_as_many_elements_as_they_say() {
+        let mut random = StdRng::seed_from_u64(1);
+        for writer in 0..500 {
+            let region = Region::choose(&mut random, writer % 16, 16);
+            let elements: Vec<_> = region.elements().collect();
+            assert_eq!(elements.len(), region.len(), "{region:?}");
+            assert!(!elements.is_empty() && elements.iter().all(|at| *at < ROWS * COLUMNS), "{region:?}");
+        }
+    }
+
+    #[test]
+    fn the_owned_regions_are_a_partition() {
+        let own = |first| Region { rows: OWNED, columns: first..COLUMNS, step: 16 };
+        let mut all: Vec<_> = (0..16).flat_map(|first| own(first).elements().collect::<Vec<_>>()).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..30 * COLUMNS).collect::<Vec<_>>());
+    }
+}

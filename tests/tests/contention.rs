@@ -1,0 +1,34 @@
+//! Writes of overlapping regions at the same time: the short form of the command `contention`.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use zarrd_tests::{
+    contention::{Layout, Plan, run},
+    skip::say,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_write_is_lost_torn_or_mixed() {
+    for layout in Layout::ALL {
+        contend(Plan { layout, time: Duration::from_secs(4), ..Plan::default() }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_write_is_lost_torn_or_mixed_when_the_server_is_killed() {
+    for (layout, index) in Layout::ALL.into_iter().zip(["redb", "sled", "redb"]) {
+        let plan = Plan { layout, index: index.to_owned(), kills: 3, time: Duration::from_secs(5), ..Plan::default() };
+        contend(plan).await;
+    }
+}
+
+async fn contend(plan: Plan) {
+    let dir = tempfile::tempdir().unwrap();
+    say(format_args!("{plan:?}"));
+    let report = run(&plan, dir.path()).await;
+    say(format_args!("{report:?}"));
+    assert!(report.acknowledged > 40 && report.readings > 4, "too little was done to show anything: {report:?}");
+    assert_eq!(report.interrupted > 0, plan.kills > 0, "{report:?}");
+}
