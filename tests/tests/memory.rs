@@ -11,6 +11,6 @@ use zarrd_tests::{
 async fn peak_memory_stays_below_the_limit() {
     let dir = tempfile::tempdir().unwrap();
     let report = run(Plan { large: 512 << 20, downloads: 16, each: 64 << 20, array: 512 << 20 }, dir.path()).await;
-    say(report);
+    say(&report);
     assert!(report.is_within_limit(), "{report}");
 }

@@ -4,6 +4,7 @@
 
 pub(crate) mod http;
 pub(crate) mod peers;
+pub(crate) mod python;
 
 /// Figures of runs that took turns: ours and the peer's.
 #[derive(Default)]

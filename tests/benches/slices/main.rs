@@ -24,15 +24,14 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod load;
-mod python;
 mod slices;
 
 use std::{fs, path::PathBuf};
 
 use store_local::IndexKind;
 
-use crate::{
-    common::peers::{Nginx, Zarrd},
+use crate::common::{
+    peers::{Nginx, Zarrd},
     python::Python,
 };
 
@@ -69,7 +68,7 @@ fn main() {
     let (files, store) = (dir.join("files"), dir.join("store"));
     if !files.exists() {
         fs::create_dir_all(&files).expect("make a directory");
-        python.write(&files);
+        python.run("slices", &["write".as_ref(), files.as_os_str()]);
     }
     if !store.exists() {
         Zarrd::import(IndexKind::Sled, &files, &store);

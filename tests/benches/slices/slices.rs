@@ -6,9 +6,15 @@ use serde_json::{Value, json};
 
 use crate::{
     Bench,
-    common::{Pairs, http::Connection, spread},
-    python::{Open, Reader},
+    common::{Pairs, http::Connection, python::Peers, spread},
 };
+
+/// Whether the array is opened as part of the read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Before,
+    First,
+}
 
 /// What is read: a name, the selection in a query and for the peers, and how many bytes it has.
 struct Slice {
@@ -38,7 +44,7 @@ fn all() -> Vec<Slice> {
 pub(crate) fn warm(bench: &mut Bench) {
     let zarrd = bench.zarrd();
     let nginx = bench.nginx();
-    let mut python = bench.python.reader();
+    let mut python = bench.python.peers("slices", &["serve".as_ref()]);
     for array in &bench.arrays {
         let file = bench.files.join(array).display().to_string();
         let remote = nginx.as_ref().map(|nginx| format!("http://{}/{array}", nginx.address));
@@ -68,7 +74,7 @@ pub(crate) fn cold(bench: &mut Bench) {
         println!("cold: skipped, since only root drops the page cache");
         return;
     }
-    let mut python = bench.python.reader();
+    let mut python = bench.python.peers("slices", &["serve".as_ref()]);
     for array in &bench.arrays {
         let file = bench.files.join(array).display().to_string();
         for slice in all() {
@@ -113,11 +119,12 @@ fn ours(connection: &mut Connection, array: &str, slice: &Slice) -> (f64, f64) {
     (begin.elapsed().as_secs_f64(), first.as_secs_f64())
 }
 
-fn peers(python: &mut Reader, peer: &str, place: &str, slice: &Slice, open: Open) -> f64 {
+fn peers(python: &mut Peers, peer: &str, place: &str, slice: &Slice, open: Open) -> f64 {
     let name = peer.split(' ').next().unwrap_or(peer);
-    let (bytes, seconds) = python.read(name, place, &slice.peers, open);
-    assert_eq!(bytes, slice.bytes, "{place} {}", slice.name);
-    seconds
+    let answer =
+        python.ask(&json!({"peer": name, "where": place, "select": slice.peers, "fresh": open == Open::First}));
+    assert_eq!(answer["bytes"].as_u64(), Some(slice.bytes as u64), "{place} {}", slice.name);
+    answer["seconds"].as_f64().expect("seconds")
 }
 
 pub(crate) fn request(array: &str, query: &str) -> String {
