@@ -60,7 +60,7 @@ fn zom(side: u64, layout: &str) -> Value {
         {"cname": "zstd", "clevel": 3, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}});
     let index = json!([bytes, {"name": "crc32c"}]);
     let sharding = json!({"name": "sharding_indexed", "configuration":
-        {"chunk_shape": [CHUNK; 3], "codecs": [bytes, zstd], "index_codecs": index, "index_location": "end"}});
+        {"chunk_shape": [CHUNK, CHUNK, CHUNK], "codecs": [bytes, zstd], "index_codecs": index, "index_location": "end"}});
     let (chunk, codecs) = match layout {
         "raw" => (CHUNK, json!([bytes])),
         "zstd" => (CHUNK, json!([bytes, zstd])),
