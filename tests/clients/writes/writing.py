@@ -29,7 +29,7 @@ def body(elements, kind, form, generator):
         elements = elements.astype("U")
     elif elements.dtype.kind in "biufcmM" and generator.random() < 0.3:
         elements = elements.astype(elements.dtype.newbyteorder(">"))
-    if generator.random() < 0.3:
+    if elements.ndim and generator.random() < 0.3:
         elements = np.asfortranarray(elements)
     np.save(stream, elements, allow_pickle=False)
     return NPY, stream.getvalue()
