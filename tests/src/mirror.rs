@@ -10,13 +10,20 @@ use crate::{
     skip::say,
 };
 
-/// The prefix below which the arrays are created.
-const PREFIX: &str = "lab/mirrored";
+/// What is created.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hierarchy {
+    /// Hierarchies of v2 and v3, as the arrays are, at `/v2` and `/v3`.
+    Own,
+    /// A hierarchy of the draft, at `/draft`.
+    Draft,
+}
 
 /// A server of arrays that were created and written through it, with notes of what they hold.
 #[derive(Debug)]
 pub struct Mirrored {
     server: Server,
+    hierarchy: Hierarchy,
     notes: TempDir,
     /// How many arrays there are.
     pub arrays: usize,
@@ -38,22 +45,21 @@ pub struct Read {
 }
 
 impl Mirrored {
-    /// Lets `writer` run a script of `tests/clients/slices`, and creates what it wrote once more through the server; in `dialect` if it is given.
+    /// Lets `writer` run a script of `tests/clients/slices`, and creates what it wrote once more through the server.
     ///
     /// # Panics
     ///
     /// Where any of it fails.
-    pub fn of(python: &Python, writer: &Python, script: &str, dialect: Option<&str>) -> Self {
+    pub fn of(python: &Python, writer: &Python, script: &str, hierarchy: Hierarchy) -> Self {
         let [arrays, notes, store] = [(); 3].map(|()| tempfile::tempdir().expect("a directory can be made"));
         say(writer.run(&format!("slices/{script}"), &[text(arrays.path()), text(notes.path())]).trim_end());
         let server = Launch::sled(store.path()).start();
         let url = server.url("");
-        let mut arguments = vec![url.as_str(), PREFIX, text(arrays.path()), text(notes.path())];
-        arguments.extend(dialect);
+        let arguments = [&[url.as_str(), text(arrays.path()), text(notes.path())], hierarchy.arguments()].concat();
         let said = python.run("writes/mirror.py", &arguments);
         say(said.trim_end());
         let [arrays, all, ..] = numbers(&said)[..] else { panic!("{said}") };
-        Self { server, notes, arrays, refused: all - arrays, _store: store }
+        Self { server, hierarchy, notes, arrays, refused: all - arrays, _store: store }
     }
 
     /// Lets a library read all of it from the server and compare each element.
@@ -62,27 +68,41 @@ impl Mirrored {
     ///
     /// Where anything differs, with what does.
     pub fn read_by(&self, python: &Python, library: &str) -> Read {
-        self.compare(python, library, &self.server.url(&format!("/store/{PREFIX}")), &[])
+        self.compare(python, library, &self.server.url("/store"))
     }
 
-    /// Lets zarr-python 2 read all of it from an exported directory, and compare each element; `arguments` are more arguments of the script.
+    /// Lets zarr-python 2 read all of it from an exported directory, and compare each element.
     ///
     /// # Panics
     ///
     /// Where anything differs, with what does.
-    pub fn exported_and_read_by(&self, python: &Python, arguments: &[&str]) -> Read {
+    pub fn exported_and_read_by(&self, python: &Python) -> Read {
         let place = tempfile::tempdir().expect("a directory can be made");
-        let directory = place.path().join("exported");
-        let exported = zarrd_with(["export", PREFIX, text(&directory), "--server", &self.server.url("")]);
+        let (prefix, read) = match self.hierarchy {
+            Hierarchy::Own => ("v2", place.path().to_owned()),
+            Hierarchy::Draft => ("draft", place.path().join("draft")),
+        };
+        let directory = place.path().join(prefix);
+        let exported = zarrd_with(["export", prefix, text(&directory), "--server", &self.server.url("")]);
         assert_eq!(exported.code, Some(0), "{}", exported.stderr);
-        self.compare(python, "zarr", text(&directory), arguments)
+        self.compare(python, "zarr", text(&read))
     }
 
-    fn compare(&self, python: &Python, library: &str, place: &str, arguments: &[&str]) -> Read {
-        let arguments = [&[library, place, text(self.notes.path())], arguments].concat();
+    fn compare(&self, python: &Python, library: &str, place: &str) -> Read {
+        let arguments = [&[library, place, text(self.notes.path())], self.hierarchy.arguments()].concat();
         let said = python.run("writes/compare.py", &arguments);
         say(said.trim_end());
         Read::parse(&said)
+    }
+}
+
+impl Hierarchy {
+    /// What the scripts are told.
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Own => &[],
+            Self::Draft => &["draft"],
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use zarrd_tests::{
-    mirror::Mirrored,
+    mirror::{Hierarchy, Mirrored},
     node::node,
     python::{python, python_with_zarr_2},
     server::Launch,
@@ -13,7 +13,7 @@ use zarrd_tests::{
 #[test]
 fn all_that_zarr_python_3_can_create() {
     let Some(python) = python() else { return };
-    let mirrored = Mirrored::of(&python, &python, "write_zarr3.py", None);
+    let mirrored = Mirrored::of(&python, &python, "write_zarr3.py", Hierarchy::Own);
     assert!(mirrored.arrays > 2500 && mirrored.refused == 0, "{mirrored:?}");
     let read = mirrored.read_by(&python, "zarr");
     assert_eq!((read.compared, read.unread), (mirrored.arrays, 0));
@@ -23,9 +23,9 @@ fn all_that_zarr_python_3_can_create() {
 #[test]
 fn all_that_zarr_python_2_can_create() {
     let (Some(python), Some(old)) = (python(), python_with_zarr_2()) else { return };
-    let mirrored = Mirrored::of(&python, &old, "write_zarr2.py", None);
+    let mirrored = Mirrored::of(&python, &old, "write_zarr2.py", Hierarchy::Own);
     assert!(mirrored.arrays > 2000 && mirrored.refused == 0, "{mirrored:?}");
-    let read = mirrored.exported_and_read_by(&old, &[]);
+    let read = mirrored.exported_and_read_by(&old);
     assert_eq!((read.compared, read.unread), (mirrored.arrays, 0));
     assert!(mirrored.read_by(&python, "tensorstore").compared > 400);
 }
@@ -33,16 +33,16 @@ fn all_that_zarr_python_2_can_create() {
 #[test]
 fn what_zarr_python_2_can_create_in_the_draft() {
     let (Some(python), Some(old)) = (python(), python_with_zarr_2()) else { return };
-    let mirrored = Mirrored::of(&python, &old, "write_zarr2.py", Some("draft"));
+    let mirrored = Mirrored::of(&python, &old, "write_zarr2.py", Hierarchy::Draft);
     assert!(mirrored.arrays > 1000, "{mirrored:?}");
-    let read = mirrored.exported_and_read_by(&old, &["draft"]);
+    let read = mirrored.exported_and_read_by(&old);
     assert_eq!((read.compared, read.unread), (mirrored.arrays, 0));
 }
 
 #[test]
 fn all_that_tensorstore_can_create() {
     let Some(python) = python() else { return };
-    let mirrored = Mirrored::of(&python, &python, "write_tensorstore.py", None);
+    let mirrored = Mirrored::of(&python, &python, "write_tensorstore.py", Hierarchy::Own);
     assert!(mirrored.arrays > 800 && mirrored.refused == 0, "{mirrored:?}");
     assert_eq!(mirrored.read_by(&python, "tensorstore").compared, mirrored.arrays);
 }

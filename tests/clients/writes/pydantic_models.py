@@ -68,17 +68,17 @@ def check(what, found, wanted):
 
 def round_trip(name, models, sent):
     """Declares a model; what is found by every way must be equal to it."""
-    status, canonical = api.declare(f"lab/{name}", dumped(sent))
+    status, canonical = api.declare(f"{name}", dumped(sent))
     assert status == 201, status
     check(f"{name}: the answer of PUT", models.GroupSpec(**canonical), sent)
-    check(f"{name}: GET", models.GroupSpec(**api.node(f"lab/{name}", depth="all")), sent)
-    group = zarr.open_group(f"{url}/store/lab/{name}", mode="r", zarr_format=sent.zarr_format)
+    check(f"{name}: GET", models.GroupSpec(**api.node(f"{name}", depth="all")), sent)
+    group = zarr.open_group(f"{url}/store/{name}", mode="r", zarr_format=sent.zarr_format)
     check(f"{name}: from_zarr", models.GroupSpec.from_zarr(group), sent)
-    status, _ = api.declare(f"lab/{name}", dumped(sent))
+    status, _ = api.declare(f"{name}", dumped(sent))
     assert status == 200, status
 
     # Flat, both ways.
-    flat = api.node(f"lab/{name}", flat=True, depth="all")
+    flat = api.node(f"{name}", flat=True, depth="all")
     wanted = sent.to_flat()
     assert sorted(flat) == sorted(wanted), sorted(set(flat) ^ set(wanted))
     is_array = lambda document: "shape" in document
@@ -89,29 +89,29 @@ def round_trip(name, models, sent):
 
     # A part of it, and a single array.
     inner = sent.members["a"].members["b"]
-    check(f"{name}: a part", models.GroupSpec(**api.node(f"lab/{name}/a/b", depth="all")), inner)
+    check(f"{name}: a part", models.GroupSpec(**api.node(f"{name}/a/b", depth="all")), inner)
     for member, spec in inner.members["c"].members.items():
-        check(f"{name}: {member}", models.ArraySpec(**api.node(f"lab/{name}/a/b/c/{member}")), spec)
-        check(f"{name}: {member} opens", models.ArraySpec.from_zarr(zarr.open_array(f"{url}/store/lab/{name}/a/b/c/{member}", mode="r")), spec)
+        check(f"{name}: {member}", models.ArraySpec(**api.node(f"{name}/a/b/c/{member}")), spec)
+        check(f"{name}: {member} opens", models.ArraySpec.from_zarr(zarr.open_array(f"{url}/store/{name}/a/b/c/{member}", mode="r")), spec)
 
     # What is compared and not changed.
-    validated = json.loads(api.expect("POST", f"/node/lab/{name}", json.dumps(dumped(sent)), {"Content-Type": "application/json"}, validate=True)[2])
+    validated = json.loads(api.expect("POST", f"/node/{name}", json.dumps(dumped(sent)), {"Content-Type": "application/json"}, validate=True)[2])
     assert validated["equal"] is True and validated["differences"] == [], validated
     other = dumped(sent)
     other["members"]["a"]["members"]["b"]["members"]["c"]["members"]["int16"]["shape"][1] = 31
-    validated = json.loads(api.expect("POST", f"/node/lab/{name}", json.dumps(other), {"Content-Type": "application/json"}, validate=True)[2])
+    validated = json.loads(api.expect("POST", f"/node/{name}", json.dumps(other), {"Content-Type": "application/json"}, validate=True)[2])
     pointer = "/members/a/members/b/members/c/members/int16/shape/1"
     assert [(one["pointer"], one["declared"], one["found"]) for one in validated["differences"]] == [(pointer, 31, 30)], validated
 
 
 for format, models in ((2, v2), (3, v3)):
-    round_trip(f"memory{format}", models, models.GroupSpec.from_zarr(samples(format)))
+    round_trip(f"v{format}/memory", models, models.GroupSpec.from_zarr(samples(format)))
 
 # The other way: a hierarchy that pydantic-zarr makes on the server is declared once more, and equal.
 for format, models in ((2, v2), (3, v3)):
-    sent = models.GroupSpec(**api.node(f"lab/memory{format}", depth="all"))
-    sent.to_zarr(zarr.storage.FsspecStore.from_url(f"{url}/store/lab"), path=f"made{format}")
-    status, _ = api.declare(f"lab/made{format}", dumped(sent))
+    sent = models.GroupSpec(**api.node(f"v{format}/memory", depth="all"))
+    sent.to_zarr(zarr.storage.FsspecStore.from_url(f"{url}/store"), path=f"v{format}/made")
+    status, _ = api.declare(f"v{format}/made", dumped(sent))
     assert status == 200, status
     compared += 1
 

@@ -112,7 +112,7 @@ def append_all(api, path, start, stop):
 
 
 def run(url, format, steps):
-    path = f"lab/dataset{format}"
+    path = f"v{format}/dataset"
     place = f"{url}/store/{path}"
     api = Api(url)
     first = dataset(0, FIRST)

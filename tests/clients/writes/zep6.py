@@ -17,19 +17,19 @@ elements = np.random.default_rng(6).integers(1, 256, (1000, 1000), "u1")
 for name, array, file, driver in (("three", "array", "zep6.json", "zarr3"), ("two", "foo", "zep6-v2.json", "zarr")):
     text = (here / file).read_bytes()
     sent = json.loads(text)
-    status, _, answer = api.expect("PUT", f"/node/lab/{name}", text, {"Content-Type": "application/json"})
+    status, _, answer = api.expect("PUT", f"/node/{name}/example", text, {"Content-Type": "application/json"})
     assert status == 201, status
-    group = zarr.open_group(f"{url}/store/lab/{name}", mode="r")
+    group = zarr.open_group(f"{url}/store/{name}/example", mode="r")
     assert group.metadata.zarr_format == sent["zarr_format"]
     assert dict(group.attrs) == sent["attributes"] and list(group.keys()) == [array]
     assert dict(group[array].attrs) == sent["members"][array]["attributes"]
-    api.write(f"lab/{name}/{array}", "application/octet-stream", elements.tobytes())
+    api.write(f"{name}/example/{array}", "application/octet-stream", elements.tobytes())
     assert np.array_equal(group[array][...], elements) and group[array].dtype == "uint8"
-    kvstore = {"driver": "http", "base_url": f"{url}/store/", "path": f"lab/{name}/{array}/"}
+    kvstore = {"driver": "http", "base_url": f"{url}/store/", "path": f"{name}/example/{array}/"}
     found = ts.open({"driver": driver, "kvstore": kvstore}, read=True, open=True).result()
     assert np.array_equal(found.read().result(), elements)
     # The same text again is what is there, and so is the canonical form of it.
     for body in (text, answer):
-        status, _, _ = api.expect("PUT", f"/node/lab/{name}", body, {"Content-Type": "application/json"})
+        status, _, _ = api.expect("PUT", f"/node/{name}/example", body, {"Content-Type": "application/json"})
         assert status == 200, status
 print(f"zarr-python {zarr.__version__} and tensorstore opened both examples of ZEP 6")
