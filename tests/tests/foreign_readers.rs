@@ -16,7 +16,8 @@ fn all_that_zarr_python_3_can_create() {
     let mirrored = Mirrored::of(&python, &python, "write_zarr3.py", Hierarchy::Own);
     assert!(mirrored.arrays > 2500 && mirrored.refused == 0, "{mirrored:?}");
     let read = mirrored.read_by(&python, "zarr");
-    assert_eq!((read.compared, read.unread), (mirrored.arrays, 0));
+    // It has no name for the raw bits of the specification, which were written by hand.
+    assert_eq!((read.compared, read.unread), (mirrored.arrays - 3, 3));
     assert!(mirrored.read_by(&python, "tensorstore").compared > 600);
 }
 
