@@ -20,7 +20,8 @@ pub struct Options {
     pub empty_chunks: EmptyChunks,
 }
 
-/// What becomes of chunks that are full of the fill value, bit for bit. Arrays can have an extension that says so themselves.
+/// What becomes of chunks that are full of the fill value, bit for bit. Arrays can have an extension that says so themselves, and where readers do not agree on what missing
+/// chunks are full of ([`fill_value_is_agreed`](meta::ArrayModel::fill_value_is_agreed)), all are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EmptyChunks {
     /// They are not stored.

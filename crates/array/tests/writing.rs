@@ -215,6 +215,27 @@ async fn empty_chunks_are_not_stored_unless_they_are_to_be() {
     }
 }
 
+/// Where elements that were never written are undefined, or readers take a missing chunk for something else, what was written is there.
+#[tokio::test]
+async fn empty_chunks_are_stored_where_readers_do_not_agree_on_missing_ones() {
+    for (dtype, filters, fill, stored) in [
+        ("<i2", json!(null), json!(0), 0),
+        ("<i2", json!(null), json!(null), 2),
+        ("|O", json!([{"id": "vlen-utf8"}]), json!(""), 0),
+        ("|O", json!([{"id": "vlen-utf8"}]), json!(0), 2),
+        ("|O", json!([{"id": "vlen-utf8"}]), json!(null), 2),
+    ] {
+        let document = json!({"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": dtype, "fill_value": fill, "order": "C",
+            "filters": filters, "compressor": null});
+        let store = Arc::new(MemoryStore::new());
+        written::set(&store, "a/.zarray", document.to_string().into_bytes()).await;
+        let site = Site::over(store, Options::default()).await;
+        let element = if dtype == "|O" { Vec::new() } else { vec![0, 0] };
+        let report = write(&site, "", Incoming::Scalar(element)).await.unwrap();
+        assert_eq!((report.stored, report.erased), (stored, 2 - stored), "{document}");
+    }
+}
+
 /// zarr-python 2.x wrote the chunk of an array of no dimensions where nobody else looks first.
 #[tokio::test]
 async fn the_chunk_of_a_draft_array_without_dimensions_moves() {

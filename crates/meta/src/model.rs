@@ -50,6 +50,16 @@ impl ArrayModel {
         self.shape.iter().zip(&self.origin).map(|(extent, origin)| extent.saturating_sub(*origin)).collect()
     }
 
+    /// Whether every reader takes missing chunks for full of the fill value. With `null` elements that were never written are undefined, and zarr-python 2.x gives whatever its
+    /// memory has; with the number that it writes for elements of variable length it gives that number.
+    pub fn fill_value_is_agreed(&self) -> bool {
+        match self.document.get("fill_value") {
+            None | Some(Value::Null) => false,
+            Some(Value::Number(_)) => self.data_type.fixed_size().is_some(),
+            Some(_) => true,
+        }
+    }
+
     /// Whether an extension says that chunks which are full of the fill value are not stored; where none does, that is for the server to decide.
     pub fn skips_empty_chunks(&self) -> bool {
         self.extensions.iter().any(|extension| extension.meaning == Meaning::SkipEmptyChunks)

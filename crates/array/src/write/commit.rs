@@ -247,6 +247,7 @@ async fn again(
 pub(super) fn stores_alike(one: &ArrayModel, other: &ArrayModel) -> bool {
     one.data_type == other.data_type
         && one.fill_value == other.fill_value
+        && one.fill_value_is_agreed() == other.fill_value_is_agreed()
         && one.grid == other.grid
         && one.chunk_keys == other.chunk_keys
         && one.chunk_prefix == other.chunk_prefix

@@ -93,8 +93,7 @@ fn rewrite_shard(
             Some((bytes, index)) => inner_chunk(bytes, index, position).map_err(RewriteError::Decode)?,
             None => Before::Nothing,
         };
-        // Inner chunks that are full of the fill value are never stored.
-        changed.insert(position, rewrite(sharding.inner(), inner, patches, EmptyChunks::Skip, budget)?);
+        changed.insert(position, rewrite(sharding.inner(), inner, patches, empty, budget)?);
     }
     if empty == EmptyChunks::Skip && changed.values().all(Option::is_none) && !has_others(before, &changed)? {
         return Ok(None);

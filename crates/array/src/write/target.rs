@@ -84,6 +84,7 @@ impl Target {
         let model = array.model();
         let empty = match model.skips_empty_chunks() {
             true => EmptyChunks::Skip,
+            false if !model.fill_value_is_agreed() => EmptyChunks::Store,
             false => shared.options.empty_chunks,
         };
         let size = model.data_type.fixed_size();
