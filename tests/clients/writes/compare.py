@@ -72,7 +72,8 @@ class Zarr2:
             keys = [f"{entry['name']}/.zarray"]
         for key in keys:
             target[key] = self.store[key]
-        array = self.zarr.open_array(target, path=entry["name"], mode="r+", **options)
+        # Complex numbers of missing chunks are not quite those that the document has.
+        array = self.zarr.open_array(target, path=entry["name"], mode="r+", write_empty_chunks=wanted.dtype.kind != "c", **options)
         array[...] = wanted
         return np.asarray(array[...])
 
@@ -148,6 +149,7 @@ for entry in json.loads((notes / "mirrored.json").read_text()):
     if not same(found, wanted, entry["kind"]):
         try:
             again = part(reader.recoded(entry, expectation.load(notes, entry)), entry)
+            again = expectation.normal(again) if entry["kind"] == "fixed" else again
             reason = None if same(found, again, entry["kind"]) else "differs"
         except Exception as error:
             reason = f"differs, and is not written by the library itself: {type(error).__name__}: {error}"[:300]
