@@ -161,6 +161,9 @@ mod changed {
 
         let mapped = nodes.node_as(&path("lab/old"), Depth::All, zom::Version::V3).await.unwrap();
         assert_eq!((mapped.dialect, mapped.zom.version), (Dialect::V2, zom::Version::V3));
+        let into = Conversion { into: Dialect::Draft, to: None, losses: Losses::Refuse };
+        let error = nodes.convert(&path("lab/old"), &into).await.unwrap_err();
+        assert!(matches!(error, NodeError::NotInPlace { .. }), "{error:?}");
         let into = Conversion { into: Dialect::V3, to: None, losses: Losses::Refuse };
         let report = nodes.convert(&path("lab/old"), &into).await.unwrap();
         assert_eq!((report.nodes, report.chunks), (2, 0));

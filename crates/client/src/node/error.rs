@@ -94,7 +94,13 @@ pub enum NodeError {
         /// What would be lost, with the path of the node.
         losses: Vec<(NodePath, Loss)>,
     },
-    /// The dialect has no such array at all, or the hierarchy cannot be converted in its place.
+    /// The two dialects share no chunks, so that the hierarchy can only be converted to [another path](crate::Conversion::to).
+    #[error("{detail}")]
+    NotInPlace {
+        /// Which dialects these are.
+        detail: String,
+    },
+    /// The dialect has no such array at all.
     #[error("{detail}")]
     Inconvertible {
         /// The path.

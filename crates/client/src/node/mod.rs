@@ -67,8 +67,8 @@ impl NodeClient {
         self.transport.base()
     }
 
-    /// The node at a path, with its members to a depth, by the model of its own dialect. Children of another dialect are
-    /// [told apart](FoundNode::other).
+    /// The node at a path, with its members to a depth, by the model of its own dialect. Nodes of another dialect are
+    /// [told apart](FoundNode::other). What is nested so deep that JSON would not be read, some 60 levels, is to be asked for in steps.
     pub async fn node(&self, path: &NodePath, depth: Depth) -> Result<FoundNode, NodeError> {
         self.look(path, depth, None).await
     }

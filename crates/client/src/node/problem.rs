@@ -5,6 +5,7 @@ use reqwest::StatusCode;
 use wire::{
     etag,
     problem::{Members, Problem, ProblemType},
+    query::TO,
 };
 
 use super::NodeError;
@@ -48,6 +49,9 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
         }
         (ProblemType::Lossy, _) => NodeError::Lossy { losses: losses(members, &path) },
         (ProblemType::Inconvertible, _) => NodeError::Inconvertible { path, pointer: members.pointer, detail },
+        (ProblemType::MissingParameter, _) if members.parameter.as_deref() == Some(TO) => {
+            NodeError::NotInPlace { detail }
+        }
         (ProblemType::TooManyChanges, Some(limit)) => match members.changes {
             Some(changes) => NodeError::TooManyChanges { changes, limit },
             None => remote(refusal, detail),
@@ -179,6 +183,7 @@ mod tests {
             array: Some("/above".into()),
             dialect: Some("draft".into()),
             current: Some(etag::text(Version::from_u128(5))),
+            parameter: Some("to".into()),
             violations: vec![node::Violation { pointer: "/shape".into(), reason: "is not there".into() }],
             differences: vec![node::Difference { pointer: "/shape/0".into(), declared: Some(json!(1)), found: None }],
             losses: vec![node::Loss { path: "/named/a".into(), pointer: "/order".into(), what: "it".into() }],
@@ -201,6 +206,7 @@ mod tests {
         ProblemType::OtherDialect,
         ProblemType::Lossy,
         ProblemType::Inconvertible,
+        ProblemType::MissingParameter,
         ProblemType::TooManyChanges,
         ProblemType::BodyTooLarge,
         ProblemType::UnsupportedNode,
@@ -264,6 +270,8 @@ mod tests {
             matches!(&found, NodeError::Lossy { losses } if losses[0].0.to_string() == "/named/a" && losses[0].1.what == "it"),
             "{found:?}"
         );
+        let found = error(ProblemType::MissingParameter);
+        assert!(matches!(&found, NodeError::NotInPlace { detail } if detail == "why"), "{found:?}");
         let found = error(ProblemType::TooManyChanges);
         assert!(matches!(found, NodeError::TooManyChanges { changes: 8, limit: 7 }), "{found:?}");
         let found = error(ProblemType::UnsupportedNode);
@@ -284,6 +292,8 @@ mod tests {
             let title = kind.title();
             assert!(matches!(&error, NodeError::Remote { detail, .. } if detail == title), "{kind:?}: {error:?}");
         }
+        let error = refused(Problem::new(ProblemType::MissingParameter)).error;
+        assert!(matches!(error, NodeError::Remote { .. }), "{error:?}");
         let error = refused(Problem::new(ProblemType::NodeDiffers)).error;
         assert!(matches!(&error, NodeError::Differs { path, .. } if path.to_string() == "/asked"), "{error:?}");
     }

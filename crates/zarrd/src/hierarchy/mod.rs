@@ -50,7 +50,7 @@ pub(crate) enum LookError {
         path: NodePath,
         /// Why.
         #[source]
-        source: array::NodeError,
+        source: Box<array::NodeError>,
     },
     /// The server does.
     #[error("cannot look at {path}")]
@@ -59,7 +59,7 @@ pub(crate) enum LookError {
         path: NodePath,
         /// Why.
         #[source]
-        source: client::NodeError,
+        source: Box<client::NodeError>,
     },
 }
 
@@ -126,7 +126,7 @@ fn of_local(error: array::NodeError, path: &NodePath) -> LookError {
     match error {
         array::NodeError::Array(array::ArrayError::NoSuchNode { path }) => LookError::Missing { path },
         array::NodeError::TooManyNodes { limit } => LookError::TooMany { path: path.clone(), limit: limit as u64 },
-        source => LookError::Local { path: path.clone(), source },
+        error => LookError::Local { path: path.clone(), source: Box::new(error) },
     }
 }
 
@@ -134,6 +134,6 @@ fn of_server(error: client::NodeError, path: &NodePath) -> LookError {
     match error {
         client::NodeError::NoSuchNode { path } => LookError::Missing { path },
         client::NodeError::TooManyNodes { limit } => LookError::TooMany { path: path.clone(), limit },
-        source => LookError::Server { path: path.clone(), source },
+        error => LookError::Server { path: path.clone(), source: Box::new(error) },
     }
 }
