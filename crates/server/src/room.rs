@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -41,6 +42,22 @@ impl Rooms {
     }
 }
 
+/// Bytes with the memory that they are allowed to take, until nobody has them any more.
+pub(crate) fn held(bytes: impl Into<Bytes>, room: Room) -> Bytes {
+    Bytes::from_owner(Held { bytes: bytes.into(), _room: room })
+}
+
+struct Held {
+    bytes: Bytes,
+    _room: Room,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,7 +70,11 @@ mod tests {
         let rooms = Rooms::new(&settings);
         let all = rooms.take(u64::MAX).await.unwrap();
         assert_eq!(rooms.take(1).await.err().map(|refusal| refusal.kind()), Some(ProblemType::Busy));
-        drop(all);
+        let held = held(vec![1, 2], all);
+        let part = held.slice(..1);
+        drop(held);
+        assert!(rooms.take(1).await.is_err(), "a part of it is still there");
+        drop(part);
         let (_half, _other) = (rooms.take(100 << 20).await.unwrap(), rooms.take(100 << 20).await.unwrap());
         assert!(rooms.take(100 << 20).await.is_err());
     }

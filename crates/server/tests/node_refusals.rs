@@ -78,6 +78,8 @@ async fn what_a_dialect_does_not_say() {
     assert!(problem.members.losses.iter().any(|loss| loss.pointer.starts_with("/dimension_names")));
     let created = site.json(Method::PUT, "/node/new?dialect=v2&lossy", &named).await;
     assert_eq!((created.status, created.header("zarr-dialect")), (StatusCode::CREATED, "v2"));
+    let lost = problem.members.losses.len().to_string();
+    assert_eq!(created.header("zarr-losses"), lost, "what was lost is told");
     let sharded = with(
         array(),
         "/codecs",

@@ -163,7 +163,7 @@ pub fn parse_key_write(query: &str) -> Result<(), QueryError> {
     parse(query, OF_KEY_WRITE, [], Unknown::Refuse).map(|[]| ())
 }
 
-/// Whether a query names a parameter, with a value or without: what [`parse`]rs of the same query see.
+/// Whether a query names a parameter, with a value or without: what the parsers of the same query see.
 pub fn names(query: &str, parameter: &str) -> bool {
     query
         .split('&')

@@ -2,6 +2,7 @@
 
 use meta::{
     Dialect, NodePath,
+    convert::Loss,
     zom::{Difference, MAX_VIOLATIONS, Version, Zom},
 };
 use store::{Outcome, StoreError};
@@ -19,13 +20,21 @@ use super::{
 };
 use crate::{ArrayError, shared::Shared};
 
+/// What an attempt did.
+pub(super) struct Attempt {
+    pub(super) effect: Effect,
+    pub(super) dialect: Dialect,
+    /// What the dialect does not say of what was declared.
+    pub(super) losses: Vec<(NodePath, Loss)>,
+}
+
 /// One attempt to declare a tree; `None` where somebody else changed what it depended on.
 pub(super) async fn attempt(
     shared: &Shared,
     path: &NodePath,
     zom: &Zom,
     declaration: &Declaration,
-) -> Result<Option<(Effect, Dialect)>, NodeError> {
+) -> Result<Option<Attempt>, NodeError> {
     let place = Place::find(shared, path, declaration.dialect, zom.version).await?;
     let current = place.current(shared, path).await?;
     let version = current.as_ref().filter(|top| !top.is_implicit()).map(|top| top.own.version());
@@ -53,7 +62,7 @@ pub(super) async fn attempt(
             if differences.is_empty() {
                 change.fill(current, &plan.top);
                 match (change.is_empty(), current.is_implicit()) {
-                    (true, _) => return Ok(Some((Effect::Equal, dialect))),
+                    (true, _) => return Ok(Some(Attempt { effect: Effect::Equal, dialect, losses: plan.losses })),
                     (false, true) => Effect::Created,
                     (false, false) => Effect::Replaced,
                 }
@@ -75,7 +84,7 @@ pub(super) async fn attempt(
         _ => Vec::new(),
     };
     keep_true(shared, &mut edits, path, &groups, &change.told).await?;
-    Ok(commit(shared, edits).await?.map(|_| (effect, dialect)))
+    Ok(commit(shared, edits).await?.map(|_| Attempt { effect, dialect, losses: plan.losses }))
 }
 
 /// Makes a commit. `None` where something that it depends on is no longer so.

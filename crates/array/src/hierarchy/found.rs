@@ -1,6 +1,6 @@
 //! From what a walk found to what is told of it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use meta::{
     ArrayModel, Dialect, NodePath,
@@ -97,8 +97,8 @@ pub(super) async fn found(shared: &Shared, walk: Walk, mapped: Option<Dialect>) 
         true => tell()?,
         false => spawn_blocking(tell).await.map_err(|_| ArrayError::Stopped)??,
     };
-    drop(memory);
-    Ok(FoundNode { path, dialect, implicit, version, zom, other, losses, links })
+    let memory = Arc::new(memory);
+    Ok(FoundNode { path, dialect, implicit, version, zom, other, losses, links, memory })
 }
 
 /// A node by a model, with what that does not say.

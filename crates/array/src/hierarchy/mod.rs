@@ -28,9 +28,10 @@ use meta::{
 };
 use store::{Precondition, Version};
 
-use tokio::task::spawn_blocking;
+use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
 
 use self::{
+    declare::Attempt,
     found::{found, told},
     walk::{Mode, Walk, walk},
 };
@@ -70,6 +71,9 @@ pub struct FoundNode {
     pub losses: Vec<(NodePath, Loss)>,
     /// The arrays that extensions of the group name, each with whether there is one.
     pub links: Vec<(Link, Linked)>,
+    /// The memory that all of this is allowed to take.
+    #[allow(dead_code, reason = "it is held, not looked at")]
+    memory: Arc<Vec<OwnedSemaphorePermit>>,
 }
 
 /// What is at the path that an extension names.
@@ -119,7 +123,7 @@ pub enum Losses {
 pub struct Declared {
     /// What it did.
     pub effect: Effect,
-    /// The node as it is now, with all that is below it.
+    /// The node as it is now, with all that is below it. Among its losses is what the dialect does not say of what was declared.
     pub node: FoundNode,
 }
 
@@ -174,8 +178,10 @@ impl Hierarchies {
     pub async fn declare(&self, path: &NodePath, zom: &Zom, declaration: &Declaration) -> Result<Declared, NodeError> {
         let _structure = self.0.structure.lock().await;
         for _ in 0..ATTEMPTS {
-            if let Some((effect, dialect)) = declare::attempt(&self.0, path, zom, declaration).await? {
-                let node = self.node(path, Some(dialect), Depth::All, None).await?;
+            if let Some(Attempt { effect, dialect, losses }) = declare::attempt(&self.0, path, zom, declaration).await?
+            {
+                let mut node = self.node(path, Some(dialect), Depth::All, None).await?;
+                node.losses.extend(losses);
                 return Ok(Declared { effect, node });
             }
         }

@@ -29,7 +29,7 @@ use crate::{
     extract::{Coding, Condition, Forms, TagConditions},
     headers::REVALIDATE,
     refusal::Refusal,
-    room::Room,
+    room::held,
     state::App,
 };
 
@@ -272,7 +272,7 @@ async fn whole(app: &App, how: Whole, answer: Answer, reading: Reading, counted:
     drop((stream, counted));
     let able = format::able(&answer);
     match blocking(move || format::whole(how, &answer, &pieces, limit)).await? {
-        Ok(bytes) => Ok(Bytes::from_owner(Held { bytes, _room: room })),
+        Ok(bytes) => Ok(held(bytes, room)),
         Err(error @ WholeError::TooLong { size }) => Err(Refusal::too_much(Some(size), limit, error.to_string())),
         Err(error @ WholeError::TrailingNul) => {
             let others: Vec<_> = able.into_iter().filter(|&format| format != Format::Npy).collect();
@@ -281,18 +281,6 @@ async fn whole(app: &App, how: Whole, answer: Answer, reading: Reading, counted:
         Err(error @ (WholeError::Count { .. } | WholeError::Png(_))) => {
             Err(Refusal::because(ProblemType::Internal, error))
         }
-    }
-}
-
-/// An answer with the memory that it is allowed to take, until it is sent.
-struct Held {
-    bytes: Vec<u8>,
-    _room: Room,
-}
-
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
     }
 }
 

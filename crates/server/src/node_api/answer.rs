@@ -8,7 +8,7 @@ use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY},
 };
-use meta::{NodePath, zom::Node};
+use meta::{Dialect, NodePath, zom::Node};
 use serde_json::Value;
 use wire::{
     etag,
@@ -24,10 +24,14 @@ use crate::{
     extract::{Coding, Condition, Forms, TagConditions},
     headers::REVALIDATE,
     refusal::Refusal,
+    room::held,
+    state::App,
 };
 
-/// Hierarchies of more nodes than these are written where they do not keep other requests waiting.
-const QUICK: usize = 16;
+/// Hierarchies of more values, and bytes of strings, are written where they do not keep other requests waiting.
+const QUICK: usize = 8 << 10;
+/// Answers up to this size are sent without asking whether there is memory.
+const SMALL: usize = 64 << 10;
 const VARIES: HeaderValue = HeaderValue::from_static("accept-encoding");
 
 /// How a node is told.
@@ -51,7 +55,12 @@ impl Telling {
     }
 
     /// The node, or that the client has it.
-    pub(super) async fn answer(self, node: FoundNode, conditions: &TagConditions) -> Result<Response, Refusal> {
+    pub(super) async fn answer(
+        self,
+        app: &App,
+        node: FoundNode,
+        conditions: &TagConditions,
+    ) -> Result<Response, Refusal> {
         match conditions.judge(node.version) {
             Condition::Fails => {
                 let members = Members { current: node.version.map(etag::text), ..at(&node.path) };
@@ -63,12 +72,27 @@ impl Telling {
                 validators(node.version, response.headers_mut());
                 Ok(response)
             }
-            Condition::NotModified | Condition::Holds => self.tell(node).await,
+            Condition::NotModified | Condition::Holds => {
+                let (node, headers, body) = self.made(node).await?;
+                let body = match body.len() {
+                    ..=SMALL => body,
+                    // A slow client must not be sent what nobody accounts for.
+                    len => held(body, app.rooms().take(len as u64).await?),
+                };
+                drop(node);
+                Ok(response(headers, body))
+            }
         }
     }
 
-    /// The node.
+    /// The node after a change, which is told however much others are being told.
     pub(super) async fn tell(self, node: FoundNode) -> Result<Response, Refusal> {
+        let (_, headers, body) = self.made(node).await?;
+        Ok(response(headers, body))
+    }
+
+    /// The headers and the body. The node comes back, for it holds the memory of what was made of it.
+    async fn made(self, node: FoundNode) -> Result<(FoundNode, HeaderMap, Bytes), Refusal> {
         let mut headers = HeaderMap::new();
         validators(node.version, &mut headers);
         headers.insert(CONTENT_TYPE, JSON);
@@ -76,14 +100,11 @@ impl Telling {
         if !node.losses.is_empty() {
             headers.insert(LOSSES, HeaderValue::from(node.losses.len()));
         }
-        let (body, coding) = match node.zom.len() {
-            ..=QUICK => self.written(node)?,
-            _ => blocking(move || self.written(node)).await??,
-        };
+        let quick = is_small(&node.zom.root, &mut { QUICK });
+        let written = move || self.written(&node).map(|(body, coding)| (node, body, coding));
+        let (node, body, coding) = if quick { written()? } else { blocking(written).await?? };
         headers.extend(coding.header().map(|coding| (CONTENT_ENCODING, coding)));
-        let mut response = Response::new(Body::from(body));
-        *response.headers_mut() = headers;
-        Ok(response)
+        Ok((node, headers, body))
     }
 
     /// Whether the answer has nothing but what the node's own documents say, which is what its entity tag is of.
@@ -92,7 +113,7 @@ impl Telling {
         alone && self.with == With::Nothing
     }
 
-    fn written(self, found: FoundNode) -> Result<(Bytes, Coding), Refusal> {
+    fn written(self, found: &FoundNode) -> Result<(Bytes, Coding), Refusal> {
         let node = match self.form {
             Form::Tree => found.zom.to_json(),
             Form::Flat => Value::Object(found.zom.flat()),
@@ -107,15 +128,18 @@ impl Telling {
 }
 
 /// What is lost, as answers have it.
-pub(super) fn lost(losses: Vec<(NodePath, meta::convert::Loss)>) -> Vec<Loss> {
-    let loss = |(path, meta::convert::Loss { pointer, what })| Loss { path: NodePath::to_string(&path), pointer, what };
-    losses.into_iter().map(loss).collect()
+pub(super) fn lost(losses: &[(NodePath, meta::convert::Loss)]) -> Vec<Loss> {
+    let loss = |(path, loss): &(NodePath, meta::convert::Loss)| {
+        let meta::convert::Loss { pointer, what } = loss.clone();
+        Loss { path: path.to_string(), pointer, what }
+    };
+    losses.iter().map(loss).collect()
 }
 
-fn with_origin(found: FoundNode, node: Value) -> WithOrigin {
-    let other = |(path, dialect)| OtherNode { path: NodePath::to_string(&path), dialect };
-    let link = |(link, linked)| {
-        let meta::extensions::Link { extension, pointer, path } = link;
+fn with_origin(found: &FoundNode, node: Value) -> WithOrigin {
+    let other = |(path, dialect): &(NodePath, Dialect)| OtherNode { path: path.to_string(), dialect: *dialect };
+    let link = |(link, linked): &(meta::extensions::Link, Linked)| {
+        let meta::extensions::Link { extension, pointer, path } = link.clone();
         let found = match linked {
             Linked::Array => LinkTarget::Array,
             Linked::Missing => LinkTarget::Missing,
@@ -127,9 +151,33 @@ fn with_origin(found: FoundNode, node: Value) -> WithOrigin {
         path: found.path.to_string(),
         implicit: found.implicit,
         node,
-        other: found.other.into_iter().map(other).collect(),
-        losses: lost(found.losses),
-        links: found.links.into_iter().map(link).collect(),
+        other: found.other.iter().map(other).collect(),
+        losses: lost(&found.losses),
+        links: found.links.iter().map(link).collect(),
+    }
+}
+
+fn response(headers: HeaderMap, body: Bytes) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.headers_mut() = headers;
+    response
+}
+
+/// Whether what is below a node has no more values, and bytes of strings, than are left, off which they are taken.
+fn is_small(node: &Node, left: &mut usize) -> bool {
+    let document = node.document().values().all(|value| fits(value, left));
+    let Node::Group(group) = node else { return document };
+    document && group.members.iter().flatten().all(|(_, member)| is_small(member, left))
+}
+
+fn fits(value: &Value, left: &mut usize) -> bool {
+    let own = if let Value::String(text) = value { text.len().saturating_add(1) } else { 1 };
+    let Some(rest) = left.checked_sub(own) else { return false };
+    *left = rest;
+    match value {
+        Value::Array(elements) => elements.iter().all(|element| fits(element, left)),
+        Value::Object(members) => members.values().all(|member| fits(member, left)),
+        _ => true,
     }
 }
 

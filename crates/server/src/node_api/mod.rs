@@ -47,7 +47,7 @@ pub(crate) async fn get(
         query::Depth::All => Depth::All,
     };
     let node = app.hierarchies().node(&path, query.dialect, depth, query.mapped.map(Version::dialect)).await?;
-    Telling::new(&query, &forms).answer(node, &conditions).await
+    Telling::new(&query, &forms).answer(&app, node, &conditions).await
 }
 
 /// `PUT`: declares a tree.
@@ -125,7 +125,7 @@ pub(crate) async fn convert(
 ) -> Result<Json<ConvertReport>, Refusal> {
     let conversion = Conversion { to: query.into, target: query.to, losses: accepted(query.losses) };
     let report = app.hierarchies().convert(&path, query.dialect, &conversion).await?;
-    let losses = lost(report.losses);
+    let losses = lost(&report.losses);
     Ok(Json(ConvertReport { nodes: report.nodes, chunks: report.chunks, losses }))
 }
 

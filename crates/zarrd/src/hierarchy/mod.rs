@@ -114,7 +114,7 @@ impl Hierarchy {
 
 /// A node of a store of this machine as a server tells it.
 fn told(found: array::FoundNode) -> FoundNode {
-    let array::FoundNode { path, dialect, implicit, version, zom, other, losses, links } = found;
+    let array::FoundNode { path, dialect, implicit, version, zom, other, losses, links, .. } = found;
     let links = links.into_iter().map(|(link, target)| match target {
         Linked::Array => (link, LinkTarget::Array),
         Linked::Missing => (link, LinkTarget::Missing),
