@@ -35,9 +35,11 @@ fn all_that_zarr_python_2_can_create() {
 fn what_zarr_python_2_can_create_in_the_draft() {
     let (Some(python), Some(old)) = (python(), python_with_zarr_2()) else { return };
     let mirrored = Mirrored::of(&python, &old, "write_zarr2.py", Hierarchy::Draft);
-    assert!(mirrored.arrays > 1000, "{mirrored:?}");
+    // What v3 has no data types or codecs for cannot be said by its model, which is the draft's too.
+    assert!(mirrored.arrays > 2000 && mirrored.refused < 250, "{mirrored:?}");
     let read = mirrored.exported_and_read_by(&old);
-    assert_eq!((read.compared, read.unread), (mirrored.arrays, 0));
+    // Of times it reads in the draft only those whose unit has no multiplier.
+    assert_eq!((read.compared, read.unread), (mirrored.arrays - 142, 142));
 }
 
 #[test]

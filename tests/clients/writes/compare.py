@@ -6,6 +6,7 @@ LIBRARY is `zarr` (of either version) or `tensorstore`; PLACE the server's /stor
 as the draft of v3, which zarr-python 2 knows.
 """
 
+import itertools
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "slices"))
 
 import expectation
 
+os.environ["ZARR_V3_EXPERIMENTAL_API"] = "1"
 library, place, notes, draft = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), "draft" in sys.argv[4:]
 warnings.simplefilter("ignore")
 
@@ -60,8 +62,21 @@ class Zarr2:
 
     def read(self, entry):
         options = {"zarr_version": 3} if draft else {}
-        found = self.zarr.open_array(self.store, path=entry["name"], mode="r", **options)[...]
-        return np.asarray(found)
+        array = self.zarr.open_array(self.store, path=entry["name"], mode="r", **options)
+        found = np.asarray(array[...])
+        if found.dtype.kind == "c":
+            self.tell_missing(array, found)
+        return found
+
+    def tell_missing(self, array, found):
+        """Puts the fill value into missing chunks. It calculates complex ones of their parts, by which NaN and the sign of zero go from one part to the other."""
+        key = f"meta/root/{array.path}.array.json" if draft else f"{array.path}/.zarray"
+        fill = json.loads(self.store[key])["fill_value"]
+        parts = np.array([float(part) for part in fill or [0, 0]], f"<f{found.dtype.itemsize // 2}")
+        for position in itertools.product(*map(range, array.cdata_shape)):
+            if array._chunk_key(position) not in array.chunk_store:
+                region = tuple(slice(at * length, (at + 1) * length) for at, length in zip(position, array.chunks))
+                found[region] = parts.view(f"<c{found.dtype.itemsize}").astype(found.dtype)[0]
 
     def recoded(self, entry, wanted):
         options = {"zarr_version": 3} if draft else {}
@@ -72,8 +87,7 @@ class Zarr2:
             keys = [f"{entry['name']}/.zarray"]
         for key in keys:
             target[key] = self.store[key]
-        # Complex numbers of missing chunks are not quite those that the document has.
-        array = self.zarr.open_array(target, path=entry["name"], mode="r+", write_empty_chunks=wanted.dtype.kind != "c", **options)
+        array = self.zarr.open_array(target, path=entry["name"], mode="r+", **options)
         array[...] = wanted
         return np.asarray(array[...])
 

@@ -18,6 +18,8 @@ from api import Api, Refused
 
 url, store, notes = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
 prefix, query = ("draft/", {"dialect": "draft"}) if "draft" in sys.argv[4:] else ("", {})
+# The draft cannot say that elements which were never written are undefined.
+declared = query | {"lossy": True} if query else {}
 api = Api(url)
 generator = np.random.default_rng(20261122)
 writer = writing.Writer(api, generator)
@@ -54,7 +56,7 @@ def tree(documents, version):
 def declare(documents, at, version):
     """Declares arrays as one tree where that is taken, else as two halves; those that are refused alone are noted."""
     try:
-        api.declare(at, tree(documents, version), **query)
+        api.declare(at, tree(documents, version), **declared)
         return 1
     except Refused as refusal:
         if len(documents) == 1:
@@ -68,7 +70,7 @@ def declare(documents, at, version):
 
 def one(name, document, at):
     try:
-        api.declare(f"{at}/{name}", document, **query)
+        api.declare(f"{at}/{name}", document, **declared)
         return 1
     except Refused as refusal:
         refused.append((name, refusal.kind, str(refusal)))
@@ -95,6 +97,9 @@ if query:
 entries = {}
 for entry in json.loads((notes / "manifest.json").read_text()):
     if (found := document(entry["name"])) is None:
+        continue
+    if query and not found["shape"]:
+        # zarr-python 2 looks for the chunk of an array without dimensions at `c0`, and the specification has it at `c`.
         continue
     entries[entry["name"]] = (entry, found)
     if "m8" in str(found.get("dtype")) and "delta" in json.dumps(found["filters"]):
@@ -141,7 +146,7 @@ for name, (entry, found) in entries.items():
 seen = Counter()
 for name, kind, text in refused:
     seen[kind] += 1
-    if seen[kind] <= 12:
+    if seen[kind] <= 3:
         print(f"refused {name}: {text}")
 done = " ".join(f"{count} {what}" for what, count in writer.done.items())
 print(f"refused {json.dumps(seen)}")
