@@ -88,7 +88,7 @@ pub enum Linked {
 /// How a tree is declared.
 #[derive(Clone, Debug, Default)]
 pub struct Declaration {
-    /// In which dialect it is stored; where none is said, that of the node that is there, else that of the hierarchy around it, else that of the ZOM.
+    /// In which dialect it is stored. Where none is said, that of the node that is there, or else of the hierarchy around it, if the ZOM is of its model; otherwise that of the ZOM.
     pub dialect: Option<Dialect>,
     /// What becomes of a node that is there and differs.
     pub existing: Existing,

@@ -62,7 +62,9 @@ impl Place {
             Err(error) => return Err(error.into()),
         };
         let nearest = around.iter().find_map(|(_, documents)| documents.dialects().first().copied());
-        let dialect = dialect.or(there).or(nearest).unwrap_or(version.dialect());
+        // Whoever sends the model of v2 wants v2; that of v3 is the draft's too.
+        let alike = |dialect: &Dialect| Version::of(*dialect) == version;
+        let dialect = dialect.or(there.filter(alike)).or(nearest.filter(alike)).unwrap_or(version.dialect());
         let mut place = Self { site: Site { dialect, root: None }, around, seen, new_root: None };
         if dialect == Dialect::Draft {
             place.find_root(shared, path).await?;

@@ -123,6 +123,29 @@ async fn places_where_no_node_can_be() {
     assert_eq!(lab.keys().await, ["a/zarr.json", "b/.zarray", "d/zarr.json"]);
 }
 
+/// A model is stored in its own dialect, and that of v3 as the draft within the draft.
+#[tokio::test]
+async fn dialects_that_nobody_names() {
+    let lab = Lab::new();
+    lab.declare("/three", &v3_group(&json!({}))).await.unwrap();
+    lab.declare("/three/two/a", &v2_array(&[3])).await.unwrap();
+    lab.declare("/three/two/b", &v3_array(&[3])).await.unwrap();
+    lab.declare_as("/draft", &v3_group(&json!({})), Dialect::Draft).await.unwrap();
+    lab.declare("/draft/c", &v3_array(&[3])).await.unwrap();
+    assert_eq!(
+        lab.keys().await,
+        [
+            "draft/meta/root.group.json",
+            "draft/meta/root/c.array.json",
+            "draft/zarr.json",
+            "three/two/.zgroup",
+            "three/two/a/.zarray",
+            "three/two/b/zarr.json",
+            "three/zarr.json",
+        ]
+    );
+}
+
 #[tokio::test]
 async fn implicit_groups_become_explicit_where_they_are_declared() {
     let lab = Lab::new();
