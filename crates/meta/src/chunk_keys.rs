@@ -61,6 +61,11 @@ impl ChunkKeyEncoding {
         (chunk.len() == rank).then_some(chunk)
     }
 
+    /// The key under which a chunk is written. It is not the first that is looked at where the writer that the dialect had, zarr-python 2.x, knows another alone.
+    pub fn written_key(self, chunk: &[u64]) -> String {
+        self.fallback_key(chunk).map_or_else(|| self.key(chunk), str::to_owned)
+    }
+
     /// Another key under which some writers put the chunk; looked at where the first has no value.
     pub fn fallback_key(self, chunk: &[u64]) -> Option<&'static str> {
         (self.form == ChunkKeyForm::Draft && chunk.is_empty()).then_some("c0")
@@ -112,7 +117,10 @@ mod tests {
                         Some(chunk),
                         "{encoding:?}"
                     );
-                    assert_eq!(encoding.parse(&encoding.key(chunk), chunk.len() + 1), None, "{encoding:?}");
+                    // `0` is the key of v2 for the chunk of a scalar, and for the first of one dimension.
+                    if !(form == ChunkKeyForm::V2 && chunk.is_empty()) {
+                        assert_eq!(encoding.parse(&encoding.key(chunk), chunk.len() + 1), None, "{encoding:?}");
+                    }
                 }
                 for no_key in
                     ["", "c", "c/", "1/", "/1", "c01", "01", "+1", "c/+1", "18446744073709551616", "zarr.json"]

@@ -323,7 +323,7 @@ async fn copy_chunks(shared: &Shared, source: &Branch, target: &Branch) -> Resul
     while let Some(entry) = entries.try_next().await? {
         let name = from_prefix.strip(&entry.key).unwrap_or_default();
         let Some(position) = from.chunk_keys.parse(name, rank) else { continue };
-        let key = to_prefix.join(&to.chunk_keys.key(&position));
+        let key = to_prefix.join(&to.chunk_keys.written_key(&position));
         let key = key.map_err(|_| keys::too_long(target.dialect, &target.path))?;
         let Some(value) = shared.store.get(&entry.key, None).await? else { continue };
         let content = Content { size: Some(value.info.size), stream: value.stream };

@@ -106,7 +106,7 @@ impl Target {
         Ok(working_len(&*self.array.chain(shape)?).saturating_mul(2))
     }
 
-    /// The keys of a chunk, the first of which is the one to write.
+    /// The keys of a chunk in the order in which they are looked for. The last is written: of scalars in the draft it is the one that zarr-python knows.
     pub(super) fn keys(&self, position: &[u64]) -> Result<Vec<Key>, WriteError> {
         let keys: Vec<Key> = self.array.chunk_keys(position).collect();
         if keys.is_empty() { Err(WriteError::ChunkKey { path: self.array.path().clone() }) } else { Ok(keys) }
@@ -191,7 +191,7 @@ impl Target {
     async fn stage(&self, chunk: Encoded) -> Result<Made, WriteError> {
         let Encoded { keys, bytes, read } = chunk;
         let staged = match bytes {
-            Some(bytes) => Some(self.shared.store.stage(&first(&keys)?, bytes.into()).await?),
+            Some(bytes) => Some(self.shared.store.stage(&last(&keys)?, bytes.into()).await?),
             None => None,
         };
         Ok(Made { keys, staged, read })
@@ -241,12 +241,12 @@ impl Made {
         self.read.as_ref().is_none_or(|read| read == current)
     }
 
-    /// The changes that put it into the store: its first key is set, or erased, and the others are erased.
+    /// The changes that put it into the store: its last key is set, or erased, and the others are erased.
     pub(super) fn changes(&self) -> impl Iterator<Item = Change> {
         self.keys.iter().enumerate().map(|(number, key)| {
             let read = self.read.as_ref().and_then(|read| read.get(number));
             let precondition = read.map_or_else(Precondition::none, |version| Precondition::unchanged(*version));
-            match self.staged.as_ref().filter(|_| number == 0) {
+            match self.staged.as_ref().filter(|_| number + 1 == self.keys.len()) {
                 Some(staged) => Change::Set { staged: staged.clone(), precondition },
                 None => Change::Erase { key: key.clone(), precondition },
             }
@@ -263,6 +263,10 @@ fn working_len(chain: &Chain) -> u64 {
 
 fn first(keys: &[Key]) -> Result<Key, ArrayError> {
     keys.first().cloned().ok_or(ArrayError::Stopped)
+}
+
+fn last(keys: &[Key]) -> Result<Key, ArrayError> {
+    keys.last().cloned().ok_or(ArrayError::Stopped)
 }
 
 fn undecodable(key: Key, source: CodecError) -> ArrayError {
