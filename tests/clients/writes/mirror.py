@@ -98,9 +98,6 @@ entries = {}
 for entry in json.loads((notes / "manifest.json").read_text()):
     if (found := document(entry["name"])) is None:
         continue
-    if query and not found["shape"]:
-        # zarr-python 2 looks for the chunk of an array without dimensions at `c0`, and the specification has it at `c`.
-        continue
     entries[entry["name"]] = (entry, found)
     if "m8" in str(found.get("dtype")) and "delta" in json.dumps(found["filters"]):
         # NaT, of which the rest of a chunk at the edge is full where no fill value is said, would be added to what follows it.
