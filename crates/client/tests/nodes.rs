@@ -8,8 +8,8 @@ mod served;
 mod changed {
     use bytes::Bytes;
     use client::{
-        ArrayClient, ArrayError, Child, Conversion, Declaration, Depth, Dialect, Effect, Existing, Kind, Losses,
-        NewElements, NodeClient, NodeError, NodePath, Patch, Zom, select, zom,
+        ArrayClient, ArrayError, Child, Conversion, Declaration, Depth, Dialect, Effect, Existing, Kind, NewElements,
+        NodeClient, NodeError, NodePath, Patch, Zom, select, zom,
     };
     use futures::{StreamExt, stream};
     use serde_json::{Map, Value, json};
@@ -161,10 +161,10 @@ mod changed {
 
         let mapped = nodes.node_as(&path("lab/old"), Depth::All, zom::Version::V3).await.unwrap();
         assert_eq!((mapped.dialect, mapped.zom.version), (Dialect::V2, zom::Version::V3));
-        let into = Conversion { into: Dialect::Draft, to: None, losses: Losses::Refuse };
+        let into = Conversion { into: Dialect::Draft, to: None };
         let error = nodes.convert(&path("lab/old"), &into).await.unwrap_err();
         assert!(matches!(error, NodeError::NotInPlace { .. }), "{error:?}");
-        let into = Conversion { into: Dialect::V3, to: None, losses: Losses::Refuse };
+        let into = Conversion { into: Dialect::V3, to: None };
         let report = nodes.convert(&path("lab/old"), &into).await.unwrap();
         assert_eq!((report.nodes, report.chunks), (2, 0));
         assert_eq!(nodes.node(&path("lab/old/x"), Depth::All).await.unwrap().dialect, Dialect::V3);

@@ -248,8 +248,8 @@ async fn converting() {
 
     let problem = convert("").await.problem(ProblemType::MissingParameter);
     assert_eq!(problem.members.parameter.as_deref(), Some("validate"));
-    assert_eq!(problem.members.known.unwrap(), ["validate", "convert", "to", "lossy", "dialect"]);
-    for query in ["convert=v4", "convert", "convert=v3&to=a//b", "convert=v3&validate", "validate&lossy"] {
+    assert_eq!(problem.members.known.unwrap(), ["validate", "convert", "to", "dialect"]);
+    for query in ["convert=v4", "convert", "convert=v3&to=a//b", "convert=v3&validate", "validate&to=/a"] {
         convert(query).await.problem(ProblemType::InvalidParameter);
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use store::{Change, Content, Key, Precondition, Prefix};
 
 use super::{
-    Conversion, ConversionReport, Depth, Losses, NodeError,
+    Conversion, ConversionReport, Depth, NodeError,
     consolidated::{Told, V3_MEMBER, keep_true},
     declare::commit,
     edits::Edits,
@@ -65,9 +65,6 @@ pub(super) async fn in_place(
         let Converted { document, losses } = model_of(node)?.convert(&node.path, to, Chunks::Kept)?;
         report.losses.extend(losses.into_iter().map(|loss| (node.path.clone(), loss)));
         documents.insert(node.path.clone(), (node.form, document));
-    }
-    if conversion.losses == Losses::Refuse && !report.losses.is_empty() {
-        return Err(NodeError::Lossy { dialect: to, losses: report.losses });
     }
     carry_over(shared, &walk.top, to, &mut documents, &mut edits).await?;
     let mut told = Vec::new();
@@ -231,9 +228,6 @@ impl Copy {
         place.check_name(target)?;
         let moved = moved(&source, to, &mut losses)?;
         let plan = Plan::new(target, &moved, &place.site)?;
-        if conversion.losses == Losses::Refuse && !losses.is_empty() {
-            return Err(NodeError::Lossy { dialect: to, losses });
-        }
         let extent = keys::extent(target, to, place.site.root.as_ref())?.prefixes;
         for prefix in &extent {
             if !shared.store.list_prefix(prefix, store::Page::first(1)).await?.keys.is_empty() {

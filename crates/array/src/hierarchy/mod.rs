@@ -138,15 +138,13 @@ pub enum Effect {
     Replaced,
 }
 
-/// A conversion.
+/// A conversion. What was there stays, so whatever the other dialect cannot say is told, and nothing is refused for it.
 #[derive(Clone, Debug)]
 pub struct Conversion {
     /// Into which dialect.
     pub to: Dialect,
     /// Where to; `None` for the same place: documents over the same chunks.
     pub target: Option<NodePath>,
-    /// What happens where the dialect cannot say everything.
-    pub losses: Losses,
 }
 
 /// What a conversion did.

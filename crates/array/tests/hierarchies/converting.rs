@@ -7,7 +7,7 @@ use crate::lab::{Lab, draft_array, entry_point, path, v2_array, v2_group, v3_arr
 
 impl Lab {
     async fn copy(&self, from: &str, to: &str, dialect: Dialect) -> Result<ConversionReport, NodeError> {
-        let conversion = Conversion { to: dialect, target: Some(path(to)), losses: Losses::Accept };
+        let conversion = Conversion { to: dialect, target: Some(path(to)) };
         self.nodes.convert(&path(from), None, &conversion).await
     }
 

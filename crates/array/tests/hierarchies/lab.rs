@@ -86,7 +86,7 @@ impl Lab {
     }
 
     pub(crate) async fn convert(&self, at: &str, to: Dialect) -> Result<ConversionReport, NodeError> {
-        let conversion = Conversion { to, target: None, losses: array::Losses::Refuse };
+        let conversion = Conversion { to, target: None };
         self.nodes.convert(&path(at), None, &conversion).await
     }
 }

@@ -138,8 +138,6 @@ pub struct Conversion {
     pub into: Dialect,
     /// Where to; `None` for the same place: documents over the same chunks.
     pub to: Option<NodePath>,
-    /// What happens where the dialect cannot say everything.
-    pub losses: Losses,
 }
 
 /// What a conversion did.

@@ -163,12 +163,7 @@ impl NodeClient {
 
     /// Converts a hierarchy to another dialect.
     pub async fn convert(&self, path: &NodePath, conversion: &Conversion) -> Result<ConversionReport, NodeError> {
-        let query = NodePostQuery::Convert {
-            dialect: self.dialect,
-            into: conversion.into,
-            to: conversion.to.clone(),
-            losses: conversion.losses,
-        };
+        let query = NodePostQuery::Convert { dialect: self.dialect, into: conversion.into, to: conversion.to.clone() };
         let (asked, query) = (self.asked(path), query.render());
         let (asked, query) = (&asked, &query);
         self.patiently(Repeat::IfNotDone, |clock| asked.convert(&self.transport, query, clock.patient())).await

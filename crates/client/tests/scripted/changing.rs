@@ -61,7 +61,7 @@ async fn what_is_asked() {
     let compared = nodes.of_dialect(Dialect::V3).validate(&path(), &group()).await.unwrap();
     assert_eq!((compared.equal, compared.truncated), (false, true));
     assert_eq!(nodes.erase(&NodePath::root(), Precondition::none()).await.unwrap(), 7);
-    let into = Conversion { into: Dialect::V3, to: Some(path()), losses: Losses::Refuse };
+    let into = Conversion { into: Dialect::V3, to: Some(path()) };
     let converted = nodes.convert(&NodePath::root(), &into).await.unwrap();
     assert_eq!((converted.nodes, converted.chunks, converted.losses.len()), (1, 2, 1));
     let flat = nodes.flat(&path(), Depth::All).await.unwrap();

@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use meta::{Dialect, NodePath};
 use wire::query::{
-    AppendQuery, CONVERT, Confirm, ElementsQuery, ListQuery, Losses, NodeDeleteQuery, NodePatchQuery, NodePostQuery,
+    AppendQuery, CONVERT, Confirm, ElementsQuery, ListQuery, NodeDeleteQuery, NodePatchQuery, NodePostQuery,
     NodePutQuery, NodeQuery, OF_NODE_POST, QueryError, VALIDATE, WriteQuery, parse_key_write,
 };
 
@@ -39,8 +39,6 @@ pub(crate) struct ConvertNode {
     pub(crate) into: Dialect,
     /// Where to; `None` for the same place.
     pub(crate) to: Option<NodePath>,
-    /// What happens where something would be lost.
-    pub(crate) losses: Losses,
 }
 
 impl<Q: Parse> FromRequestParts<App> for Query<Q> {
@@ -91,7 +89,7 @@ impl Parse for ValidateNode {
 impl Parse for ConvertNode {
     fn parse(query: &str) -> Result<Self, QueryError> {
         match NodePostQuery::parse(query)? {
-            NodePostQuery::Convert { dialect, into, to, losses } => Ok(Self { dialect, into, to, losses }),
+            NodePostQuery::Convert { dialect, into, to } => Ok(Self { dialect, into, to }),
             NodePostQuery::Validate { .. } => Err(QueryError::Missing { names: &[CONVERT], known: OF_NODE_POST }),
         }
     }

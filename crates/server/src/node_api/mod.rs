@@ -123,7 +123,7 @@ pub(crate) async fn convert(
     AtNode(path): AtNode,
     Query(query): Query<ConvertNode>,
 ) -> Result<Json<ConvertReport>, Refusal> {
-    let conversion = Conversion { to: query.into, target: query.to, losses: accepted(query.losses) };
+    let conversion = Conversion { to: query.into, target: query.to };
     let report = app.hierarchies().convert(&path, query.dialect, &conversion).await?;
     let losses = lost(&report.losses);
     Ok(Json(ConvertReport { nodes: report.nodes, chunks: report.chunks, losses }))

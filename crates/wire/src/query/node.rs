@@ -33,7 +33,7 @@ pub const OF_NODE_PATCH: &[&str] = &[DIALECT];
 /// What the erasing of a node knows.
 pub const OF_NODE_DELETE: &[&str] = &[DIALECT, CONFIRM];
 /// What a `POST` to a node knows.
-pub const OF_NODE_POST: &[&str] = &[VALIDATE, CONVERT, TO, LOSSY, DIALECT];
+pub const OF_NODE_POST: &[&str] = &[VALIDATE, CONVERT, TO, DIALECT];
 
 /// What a `POST` to a node has to say one of.
 const POSTS: &[&str] = &[VALIDATE, CONVERT];
@@ -145,8 +145,6 @@ pub enum NodePostQuery {
         into: Dialect,
         /// Where to; `None` for the same place.
         to: Option<NodePath>,
-        /// What happens where something would be lost.
-        losses: Losses,
     },
 }
 
@@ -235,16 +233,15 @@ impl NodeDeleteQuery {
 impl NodePostQuery {
     /// Parses the query of a `POST`, which has to say what it does.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [validate, convert, to, lossy, dialect] =
-            parse(query, OF_NODE_POST, [VALIDATE, CONVERT, TO, LOSSY, DIALECT], Unknown::Refuse)?;
-        let (dialect, losses) = (dialect_of(dialect)?, Losses::parse(lossy)?);
+        let [validate, convert, to, dialect] =
+            parse(query, OF_NODE_POST, [VALIDATE, CONVERT, TO, DIALECT], Unknown::Refuse)?;
+        let dialect = dialect_of(dialect)?;
         let Some(into) = convert else {
-            let of_convert = [(TO, to.is_some()), (LOSSY, losses == Losses::Accept)];
             if !flag(VALIDATE, validate)? {
                 return Err(QueryError::Missing { names: POSTS, known: OF_NODE_POST });
             }
-            return match of_convert.into_iter().find(|(_, said)| *said) {
-                Some((name, _)) => Err(QueryError::Invalid { name, expected: "is for \"convert\" alone" }),
+            return match to {
+                Some(_) => Err(QueryError::Invalid { name: TO, expected: "is for \"convert\" alone" }),
                 None => Ok(Self::Validate { dialect }),
             };
         };
@@ -255,17 +252,16 @@ impl NodePostQuery {
         let into = into.map_err(|_| QueryError::Invalid { name: CONVERT, expected: "is v2, v3 or draft" })?;
         let to = to.map(|to| NodePath::parse(&to)).transpose();
         let to = to.map_err(|_| QueryError::Invalid { name: TO, expected: "is the path of a node" })?;
-        Ok(Self::Convert { dialect, into, to, losses })
+        Ok(Self::Convert { dialect, into, to })
     }
 
     /// The query's text, without `?`.
     pub fn render(&self) -> String {
         match self {
             Self::Validate { dialect } => joined([Some(VALIDATE.to_owned()), rendered(*dialect)]),
-            Self::Convert { dialect, into, to, losses } => joined([
+            Self::Convert { dialect, into, to } => joined([
                 Some(format!("{CONVERT}={into}")),
                 to.as_ref().map(|to| format!("{TO}={}", encode(&to.to_string()))),
-                losses.rendered(),
                 rendered(*dialect),
             ]),
         }
@@ -363,25 +359,22 @@ mod tests {
             dialect: None,
             into: Dialect::Draft,
             to: Some(NodePath::parse("/a b/c").unwrap()),
-            losses: Losses::Accept,
         };
-        assert_eq!(convert.render(), "convert=draft&to=/a%20b/c&lossy");
+        assert_eq!(convert.render(), "convert=draft&to=/a%20b/c");
         for query in [validate, convert] {
             assert_eq!(NodePostQuery::parse(&query.render()), Ok(query));
         }
         let missing = QueryError::Missing { names: &["validate", "convert"], known: OF_NODE_POST };
         assert_eq!(missing.to_string(), "one of the query parameters \"validate\" and \"convert\" has to be there");
         assert_eq!(NodePostQuery::parse("dialect=v2"), Err(missing.clone()));
-        assert_eq!(NodePostQuery::parse("to=/a&lossy"), Err(missing));
+        assert_eq!(NodePostQuery::parse("to=/a"), Err(missing));
         for (bad, wrong) in [
             ("validate=1", VALIDATE),
             ("validate&to=/a", TO),
-            ("validate&lossy", LOSSY),
             ("validate&convert=v3", CONVERT),
             ("convert", CONVERT),
             ("convert=v4", CONVERT),
             ("convert=v3&to=a//b", TO),
-            ("convert=v3&lossy=maybe", LOSSY),
         ] {
             let error = NodePostQuery::parse(bad).unwrap_err();
             assert!(matches!(error, QueryError::Invalid { name, .. } if name == wrong), "{bad}: {error}");
