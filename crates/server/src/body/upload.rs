@@ -81,10 +81,15 @@ pub(super) fn digests(headers: &HeaderMap) -> Result<Vec<Digest>, DigestError> {
     Ok(digests)
 }
 
-/// What the body is said to be, in lower case and without parameters; `None` where nothing is said.
+/// What curl says of every body of which it is told nothing.
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// What the body is said to be, in lower case and without parameters; `None` where nothing is said. A form, which no body here is, is said by curl alone, and
+/// says nothing.
 pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
     let kind = headers.get(CONTENT_TYPE)?.to_str().unwrap_or_default();
-    Some(kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    Some(kind).filter(|kind| kind != FORM)
 }
 
 /// Refuses a body that is compressed for transport.
