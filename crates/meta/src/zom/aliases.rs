@@ -5,6 +5,7 @@
 //! | v3 `data_type` | a `dtype` of v2 that begins with `<`, `>` or a bar: `"<f4"` | its name in v3: `"float32"` |
 //! | v3 `codecs`, also those of shards; v2 `filters` and `compressor` | the name of a class of numcodecs: `"GZip"` | that of the codec: `"gzip"`; see [`CLASSES`] |
 //! | v3 `codecs`, also those of shards | no codec makes bytes of the array | `bytes` does, with an `endian` where there is a byte order: that of the `dtype`, or little; of texts and byte strings, `vlen-utf8` and `vlen-bytes` do |
+//! | v3 `codecs`, also those of shards | `bytes` without the `endian` that the data type needs, as pydantic-zarr's `from_array` has it | with it: that of the `dtype`, or little |
 //! | v3 `configuration` of anything named | `null` | not there |
 //! | v3 `storage_transformers`, `dimension_names` | `null` | not there |
 //! | v3 `consolidated_metadata` of a group | anything, since the members say what it says | not there |
@@ -165,8 +166,14 @@ fn codecs(list: &mut Vec<Value>, data_type: &Value, order: &StoredOrder) {
             inner.iter_mut().for_each(|codec| named(codec, "name", name_of_class));
         }
     }
-    let Some(place) = place_of_missing(list) else { return };
     let codec = data_type::parse_v3(data_type).ok().and_then(|data_type| to_bytes(&data_type, order));
+    if let Some(bytes) = list.iter_mut().find(|codec| name_of(codec) == Some("bytes") && !is_configured(codec)) {
+        if let Some(codec) = codec.filter(is_configured) {
+            *bytes = codec;
+        }
+        return;
+    }
+    let Some(place) = place_of_missing(list) else { return };
     list.splice(place..place, codec);
 }
 
@@ -176,6 +183,11 @@ fn place_of_missing(codecs: &[Value]) -> Option<usize> {
     let names = names?;
     let arrays = names.iter().take_while(|name| ARRAY_TO_ARRAY.contains(name)).count();
     names.iter().skip(arrays).all(|name| BYTES_TO_BYTES.contains(name)).then_some(arrays)
+}
+
+/// Whether anything is said of how a codec does it.
+fn is_configured(codec: &Value) -> bool {
+    codec.get("configuration").and_then(Value::as_object).is_some_and(|configuration| !configuration.is_empty())
 }
 
 /// The name of a codec that is written well.

@@ -85,6 +85,11 @@ fn a_missing_codec() {
         ("int16", json!(0), json!([transpose, "Zstd"]), json!([transpose, little, "zstd"])),
         ("string", json!(""), json!([gzip]), json!([{"name": "vlen-utf8"}, gzip])),
         ("variable_length_bytes", json!(""), json!([gzip]), json!([{"name": "vlen-bytes"}, gzip])),
+        // It is there, but without its byte order.
+        ("float32", json!(0), json!([{"name": "bytes"}, gzip]), json!([little, gzip])),
+        ("float32", json!(0), json!([transpose, "bytes"]), json!([transpose, little])),
+        ("uint8", json!(0), json!([{"name": "bytes"}]), json!([{"name": "bytes"}])),
+        ("string", json!(""), json!([{"name": "bytes"}]), json!([{"name": "bytes"}])),
         // There may be one among these that nobody here knows.
         ("int16", json!(0), json!(["unheard", gzip]), json!(["unheard", gzip])),
     ] {
@@ -109,7 +114,8 @@ fn nulls_of_v3() {
     assert_eq!(normalised(&array_v3(), &nulls), array_v3());
     let nulls = [("/attributes", Some(json!(null))), ("/codecs/0/configuration", Some(json!(null)))];
     let array = normalised(&array_v3(), &nulls);
-    assert_eq!((&array["attributes"], &array["codecs"][0]), (&json!({}), &json!({"name": "bytes"})));
+    let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
+    assert_eq!((&array["attributes"], &array["codecs"][0]), (&json!({}), &bytes));
     let encoding = json!({"name": "default", "configuration": null});
     let array = normalised(&array_v3(), &[("/chunk_key_encoding", Some(encoding))]);
     assert_eq!(array["chunk_key_encoding"], json!({"name": "default"}));
