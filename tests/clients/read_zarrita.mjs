@@ -4,6 +4,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as zarr from "zarrita";
+import { bytesOf, cOrder } from "./elements.mjs";
 
 const [directory, suffix] = process.argv.slice(2);
 const options = suffix ? { useSuffixRequest: true } : {};
@@ -12,9 +13,6 @@ const manifest = JSON.parse(readFileSync(join(directory, "manifest.json"), "utf8
 const none = new Set(["complex64", "complex128", ...(globalThis.Float16Array ? [] : ["float16"])]);
 const readable = (entry) => !none.has(entry.dtype) && !entry.url.endsWith("/bz2");
 const version = JSON.parse(readFileSync(new URL("node_modules/zarrita/package.json", import.meta.url), "utf8")).version;
-
-const bytesOf = (data) =>
-  data.buffer ? Buffer.from(data.buffer, data.byteOffset, data.byteLength) : Buffer.from(Array.from(data, Number));
 
 let compared = 0;
 let sharded = 0;
@@ -54,17 +52,3 @@ for (const format of [2, 3]) {
   if (!/not\s*found/i.test(`${missing.name} ${missing.message}`)) throw new Error(`not "not found" but ${missing}`);
 }
 console.log(`zarrita ${version} compared ${compared} arrays, ${sharded} of them sharded`);
-
-// zarrita gives elements in the array's own order, with strides.
-function cOrder({ data, shape, stride }, width) {
-  const source = bytesOf(data);
-  const out = Buffer.alloc(source.length);
-  const count = source.length / width;
-  const index = new Array(shape.length).fill(0);
-  for (let to = 0; to < count; to++) {
-    const from = index.reduce((sum, at, axis) => sum + at * stride[axis], 0);
-    source.copy(out, to * width, from * width, (from + 1) * width);
-    for (let axis = shape.length - 1; axis >= 0 && ++index[axis] === shape[axis]; axis--) index[axis] = 0;
-  }
-  return out;
-}

@@ -5,6 +5,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use crate::{
+    node::Node,
     python::Python,
     server::{Launch, Server, zarrd_with},
     skip::say,
@@ -24,6 +25,7 @@ pub enum Hierarchy {
 pub struct Mirrored {
     server: Server,
     hierarchy: Hierarchy,
+    originals: TempDir,
     notes: TempDir,
     /// How many arrays there are.
     pub arrays: usize,
@@ -38,7 +40,7 @@ pub struct Mirrored {
 pub struct Read {
     /// How many arrays were compared.
     pub compared: usize,
-    /// Of how many the library's own encoding of the elements is what was compared with, since codecs lose something.
+    /// Of how many what the library makes of them itself is what was compared with, since codecs lose something, or the library does.
     pub recoded: usize,
     /// How many arrays the library cannot read.
     pub unread: usize,
@@ -51,15 +53,15 @@ impl Mirrored {
     ///
     /// Where any of it fails.
     pub fn of(python: &Python, writer: &Python, script: &str, hierarchy: Hierarchy) -> Self {
-        let [arrays, notes, store] = [(); 3].map(|()| tempfile::tempdir().expect("a directory can be made"));
-        say(writer.run(&format!("slices/{script}"), &[text(arrays.path()), text(notes.path())]).trim_end());
+        let [originals, notes, store] = [(); 3].map(|()| tempfile::tempdir().expect("a directory can be made"));
+        say(writer.run(&format!("slices/{script}"), &[text(originals.path()), text(notes.path())]).trim_end());
         let server = Launch::sled(store.path()).start();
         let url = server.url("");
-        let arguments = [&[url.as_str(), text(arrays.path()), text(notes.path())], hierarchy.arguments()].concat();
+        let arguments = [&[url.as_str(), text(originals.path()), text(notes.path())], hierarchy.arguments()].concat();
         let said = python.run("writes/mirror.py", &arguments);
         say(said.trim_end());
         let [arrays, all, ..] = numbers(&said)[..] else { panic!("{said}") };
-        Self { server, hierarchy, notes, arrays, refused: all - arrays, _store: store }
+        Self { server, hierarchy, originals, notes, arrays, refused: all - arrays, _store: store }
     }
 
     /// Lets a library read all of it from the server and compare each element.
@@ -69,6 +71,20 @@ impl Mirrored {
     /// Where anything differs, with what does.
     pub fn read_by(&self, python: &Python, library: &str) -> Read {
         self.compare(python, library, &self.server.url("/store"))
+    }
+
+    /// Lets zarrita read the numbers from the server, and compare each element.
+    ///
+    /// # Panics
+    ///
+    /// Where anything differs, with what does.
+    pub fn read_by_zarrita(&self, node: &Node) -> Read {
+        let originals = ["import", text(self.originals.path()), "original", "--server", &self.server.url("")];
+        let imported = zarrd_with(originals);
+        assert_eq!(imported.code, Some(0), "{}", imported.stderr);
+        let said = node.run("writes/compare_zarrita.mjs", &[&self.server.url("/store"), text(self.notes.path())]);
+        say(said.trim_end());
+        Read::parse(&said)
     }
 
     /// Lets zarr-python 2 read all of it from an exported directory, and compare each element.

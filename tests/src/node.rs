@@ -11,6 +11,9 @@ use crate::{
 /// The oldest version that the packages run on.
 const LEAST: u32 = 20;
 
+/// What the scripts share.
+const SHARED: &str = "elements.mjs";
+
 /// Node with the packages of `tests/clients/package-lock.json`.
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -46,14 +49,17 @@ impl Node {
         succeeds(Command::new("node").arg(path).args(arguments))
     }
 
-    /// Runs a script of `tests/clients`, and gives what it printed.
+    /// Runs a script of `tests/clients`, beside which is what such scripts share, and gives what it printed.
     ///
     /// # Panics
     ///
     /// Where the script fails.
     pub fn run(&self, script: &str, arguments: &[&str]) -> String {
-        let text = fs::read_to_string(clients().join(script)).expect("the script is there");
-        self.run_text(script, &text, arguments).unwrap_or_else(|error| panic!("{error}"))
+        fs::copy(clients().join(SHARED), self.dir.join(SHARED)).expect("it can be copied");
+        let path = clients().join(script);
+        let text = fs::read_to_string(&path).expect("the script is there");
+        let name = path.file_name().and_then(|name| name.to_str()).expect("the script has a name");
+        self.run_text(name, &text, arguments).unwrap_or_else(|error| panic!("{error}"))
     }
 }
 

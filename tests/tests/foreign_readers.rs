@@ -19,6 +19,8 @@ fn all_that_zarr_python_3_can_create() {
     // It has no name for the raw bits of the specification, which were written by hand.
     assert_eq!((read.compared, read.unread), (mirrored.arrays - 3, 3));
     assert!(mirrored.read_by(&python, "tensorstore").compared > 600);
+    let Some(node) = node() else { return };
+    assert!(mirrored.read_by_zarrita(&node).compared > 600);
 }
 
 #[test]
@@ -48,6 +50,8 @@ fn all_that_tensorstore_can_create() {
     let mirrored = Mirrored::of(&python, &python, "write_tensorstore.py", Hierarchy::Own);
     assert!(mirrored.arrays > 800 && mirrored.refused == 0, "{mirrored:?}");
     assert_eq!(mirrored.read_by(&python, "tensorstore").compared, mirrored.arrays);
+    let Some(node) = node() else { return };
+    assert!(mirrored.read_by_zarrita(&node).compared > 500);
 }
 
 /// The hierarchies of zarr-python's users, declared once more and written once more; the readers are those that read the originals.
