@@ -25,6 +25,8 @@ pub enum Hierarchy {
 pub struct Mirrored {
     server: Server,
     hierarchy: Hierarchy,
+    /// The path below which readers find the arrays.
+    place: &'static str,
     originals: TempDir,
     notes: TempDir,
     /// How many arrays there are.
@@ -61,7 +63,8 @@ impl Mirrored {
         let said = python.run("writes/mirror.py", &arguments);
         say(said.trim_end());
         let [arrays, all, ..] = numbers(&said)[..] else { panic!("{said}") };
-        Self { server, hierarchy, originals, notes, arrays, refused: all - arrays, _store: store }
+        let place = "/store";
+        Self { server, hierarchy, place, originals, notes, arrays, refused: all - arrays, _store: store }
     }
 
     /// Lets a library read all of it from the server and compare each element.
@@ -70,7 +73,26 @@ impl Mirrored {
     ///
     /// Where anything differs, with what does.
     pub fn read_by(&self, python: &Python, library: &str) -> Read {
-        self.compare(python, library, &self.server.url("/store"))
+        self.compare(python, library, &self.server.url(self.place))
+    }
+
+    /// Converts to v3 what is not: v2 in place, and the draft to a copy. From then on readers get that.
+    ///
+    /// # Panics
+    ///
+    /// Where it fails.
+    #[must_use]
+    pub fn converted(self, python: &Python) -> Self {
+        let url = self.server.url("");
+        let arguments = [&[url.as_str(), text(self.notes.path())], self.hierarchy.arguments()].concat();
+        let said = python.run("writes/convert.py", &arguments);
+        say(said.trim_end());
+        let [arrays, all, ..] = numbers(&said)[..] else { panic!("{said}") };
+        let place = match self.hierarchy {
+            Hierarchy::Own => "/store",
+            Hierarchy::Draft => "/store/converted",
+        };
+        Self { place, arrays, refused: all - arrays, hierarchy: Hierarchy::Own, ..self }
     }
 
     /// Lets zarrita read the numbers from the server, and compare each element.
@@ -82,7 +104,7 @@ impl Mirrored {
         let originals = ["import", text(self.originals.path()), "original", "--server", &self.server.url("")];
         let imported = zarrd_with(originals);
         assert_eq!(imported.code, Some(0), "{}", imported.stderr);
-        let said = node.run("writes/compare_zarrita.mjs", &[&self.server.url("/store"), text(self.notes.path())]);
+        let said = node.run("writes/compare_zarrita.mjs", &[&self.server.url(self.place), text(self.notes.path())]);
         say(said.trim_end());
         Read::parse(&said)
     }
