@@ -272,6 +272,14 @@ async fn nodes_that_cannot_be_there() {
     }
     refusing.declare("sketch?dialect=v3", &group(&json!({})), ProblemType::OtherDialect).await;
 
+    // What the draft could say, but not the model by which it is told.
+    let mut mixed = v2(&[4, 6]);
+    mixed["dtype"] = json!([["a", "<i4"], ["b", ">i4"]]);
+    mixed["fill_value"] = json!("AAAAAAAAAAA=");
+    refusing.declare("sketch/mixed?dialect=draft", &mixed, ProblemType::Inconvertible).await;
+    let tree = json!({"zarr_format": 2, "attributes": {}, "members": {"fine": v2(&[4, 6]), "mixed": mixed}});
+    refusing.declare("sketch/tree?dialect=draft&lossy", &tree, ProblemType::Inconvertible).await;
+
     // Erasing, and what is not there.
     let root = refusing.request(Method::DELETE, "/node/", JSON, "");
     refusing.send(root, ProblemType::ConfirmationNeeded).await;

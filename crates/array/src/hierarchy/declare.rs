@@ -44,7 +44,14 @@ pub(super) async fn attempt(
     place.check_dialects(path)?;
     let dialect = place.site.dialect;
     let (zom, site, at) = (zom.clone(), place.site.clone(), path.clone());
-    let planned = spawn_blocking(move || Plan::new(&at, &zom, &site));
+    let planned = spawn_blocking(move || {
+        let plan = Plan::new(&at, &zom, &site)?;
+        if site.dialect == Dialect::Draft {
+            // It is told by the model of v3. What that cannot tell is not stored, or the answer would be a refusal of what was done.
+            plan.told()?;
+        }
+        Ok::<_, NodeError>(plan)
+    });
     let plan = planned.await.map_err(|_| ArrayError::Stopped)??;
     if declaration.losses == Losses::Refuse && !plan.losses.is_empty() {
         return Err(NodeError::Lossy { dialect, losses: plan.losses });
