@@ -15,7 +15,7 @@ use meta::{
     limits::MAX_DOCUMENT,
 };
 use quick_cache::{Weighter, sync::Cache};
-use store::{Change, Key, Precondition, Prefix, Snapshot, StoreError, TransactionalStore, Version};
+use store::{Change, Key, Outcome, Precondition, Prefix, Snapshot, StoreError, TransactionalStore, Version};
 use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -128,6 +128,17 @@ impl Own {
     /// Another version whenever one of the documents is another.
     pub(crate) fn version(&self) -> Version {
         Version::from_u128(stamp(&self.0))
+    }
+
+    /// Takes over what a commit did, given the keys of its changes.
+    pub(crate) fn committed(&mut self, keys: &[Key], outcomes: &[Outcome]) {
+        for (key, version) in &mut self.0 {
+            match keys.iter().zip(outcomes).find(|(changed, _)| *changed == key) {
+                Some((_, Outcome::Set(written))) => *version = Some(written.version),
+                Some((_, Outcome::Erased { .. })) => *version = None,
+                Some((_, Outcome::Checked)) | None => {}
+            }
+        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! Declaring a tree: creating it, finding it equal, or putting it in the place of another.
 
+use std::sync::Arc;
+
 use meta::{
     Dialect, NodePath,
     convert::Loss,
     zom::{Difference, MAX_VIOLATIONS, Version, Zom},
 };
-use store::{Outcome, StoreError};
+use store::{Key, Outcome, StoreError};
 use tokio::task::spawn_blocking;
 
 use super::{
@@ -26,13 +28,15 @@ pub(super) struct Attempt {
     pub(super) dialect: Dialect,
     /// What the dialect does not say of what was declared.
     pub(super) losses: Vec<(NodePath, Loss)>,
+    /// The tree as it is now, where that is known.
+    pub(super) known: Option<Branch>,
 }
 
 /// One attempt to declare a tree; `None` where somebody else changed what it depended on.
 pub(super) async fn attempt(
     shared: &Shared,
     path: &NodePath,
-    zom: &Zom,
+    zom: &Arc<Zom>,
     declaration: &Declaration,
 ) -> Result<Option<Attempt>, NodeError> {
     let place = Place::find(shared, path, declaration.dialect, zom.version).await?;
@@ -69,7 +73,7 @@ pub(super) async fn attempt(
             if differences.is_empty() {
                 change.fill(current, &plan.top);
                 match (change.is_empty(), current.is_implicit()) {
-                    (true, _) => return Ok(Some(Attempt { effect: Effect::Equal, dialect, losses: plan.losses })),
+                    (true, _) => Effect::Equal,
                     (false, true) => Effect::Created,
                     (false, false) => Effect::Replaced,
                 }
@@ -81,6 +85,9 @@ pub(super) async fn attempt(
             }
         }
     };
+    if effect == Effect::Equal {
+        return Ok(Some(Attempt { effect, dialect, losses: plan.losses, known: current }));
+    }
     change.apply(shared, &mut edits).await?;
     place.parents(path, &mut edits, &mut change.told)?;
     place.saw(&mut edits);
@@ -91,7 +98,23 @@ pub(super) async fn attempt(
         _ => Vec::new(),
     };
     keep_true(shared, &mut edits, path, &groups, &change.told).await?;
-    Ok(commit(shared, edits).await?.map(|_| Attempt { effect, dialect, losses: plan.losses }))
+    let keys: Vec<Key> = edits.keys().cloned().collect();
+    let Some(outcomes) = commit(shared, edits).await? else { return Ok(None) };
+    let Plan { mut top, losses } = plan;
+    // Where nothing was before, there is now what was planned.
+    let known = current.is_none().then(|| {
+        top.own.committed(&keys, &outcomes);
+        nothing_else(&mut top);
+        top
+    });
+    Ok(Some(Attempt { effect, dialect, losses, known }))
+}
+
+/// Says of groups of which nothing was said that they have no members.
+fn nothing_else(branch: &mut Branch) {
+    if branch.form == Form::Group {
+        branch.members.get_or_insert_default().values_mut().for_each(nothing_else);
+    }
 }
 
 /// Makes a commit. `None` where something that it depends on is no longer so.

@@ -117,6 +117,11 @@ impl Edits {
         }
     }
 
+    /// The keys that it names, in the order of the changes that it becomes.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.0.keys()
+    }
+
     /// How many keys it names.
     pub(super) fn len(&self) -> usize {
         self.0.len()

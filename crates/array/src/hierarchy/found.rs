@@ -29,6 +29,9 @@ use crate::{
 /// How many links of one group are looked at.
 const MAX_LINKS: usize = 1024;
 
+/// How many small nodes are told where the request is.
+const FEW: usize = 256;
+
 /// The model of a node.
 pub(super) enum Model {
     Array(Box<ArrayModel>),
@@ -45,7 +48,7 @@ impl Model {
     ) -> Result<Self, DocumentError> {
         let array = |model| Self::Array(Box::new(model));
         match (dialect, form) {
-            (Dialect::V3, _) => v3::node(&text(document)).map(|node| match node {
+            (Dialect::V3, _) => v3::read(Value::Object(document.clone())).map(|node| match node {
                 v3::Node::Array(model) => Self::Array(model),
                 v3::Node::Group(model) => Self::Group(model),
             }),
@@ -53,10 +56,10 @@ impl Model {
             (Dialect::Draft, Form::Group) => draft::group(&text(document)).map(Self::Group),
             (Dialect::V2, form) => {
                 let (main, attributes) = split_v2(document);
-                let attributes = attributes.map(|attributes| text(&attributes));
+                let (main, attributes) = (Value::Object(main), attributes.unwrap_or_default());
                 match form {
-                    Form::Array => v2::array(&text(&main), attributes.as_deref()).map(array),
-                    Form::Group => v2::group(&text(&main), attributes.as_deref()).map(Self::Group),
+                    Form::Array => v2::read_array(main, attributes).map(array),
+                    Form::Group => v2::read_group(main, attributes).map(Self::Group),
                 }
             }
         }
@@ -88,12 +91,13 @@ pub(super) async fn found(shared: &Shared, walk: Walk, mapped: Option<Dialect>) 
     let (path, dialect, implicit) = (top.path.clone(), top.dialect, top.is_implicit());
     let version = (!implicit).then(|| top.own.version());
     let as_version = Version::of(mapped.unwrap_or(dialect));
+    let few = memory.is_empty() && top.all().len() <= FEW;
     let tell = move || {
         let mut losses = Vec::new();
         let root = told(top, as_version, &mut losses)?;
         Ok::<_, NodeError>((Zom { version: as_version, root }, losses))
     };
-    let (zom, losses) = match memory.is_empty() {
+    let (zom, losses) = match few {
         true => tell()?,
         false => spawn_blocking(tell).await.map_err(|_| ArrayError::Stopped)??,
     };
@@ -102,8 +106,12 @@ pub(super) async fn found(shared: &Shared, walk: Walk, mapped: Option<Dialect>) 
 }
 
 /// A node by a model, with what that does not say.
-pub(super) fn told(branch: Branch, version: Version, losses: &mut Vec<(NodePath, Loss)>) -> Result<Node, NodeError> {
-    let document = shown(&branch, version, losses)?;
+pub(super) fn told(
+    mut branch: Branch,
+    version: Version,
+    losses: &mut Vec<(NodePath, Loss)>,
+) -> Result<Node, NodeError> {
+    let document = shown(&mut branch, version, losses)?;
     if branch.form == Form::Array {
         return Ok(Node::Array(document));
     }
@@ -117,15 +125,15 @@ pub(super) fn told(branch: Branch, version: Version, losses: &mut Vec<(NodePath,
     Ok(Node::Group(Group { document, members }))
 }
 
-/// A node's document by a model.
+/// A node's document by a model, taken out of the node where it is of that model.
 fn shown(
-    branch: &Branch,
+    branch: &mut Branch,
     version: Version,
     losses: &mut Vec<(NodePath, Loss)>,
 ) -> Result<Map<String, Value>, NodeError> {
     let to = version.dialect();
     if branch.dialect == to {
-        let mut document = branch.document.clone();
+        let mut document = std::mem::take(&mut branch.document);
         if branch.form == Form::Group && to == Dialect::V3 {
             document.shift_remove(V3_MEMBER);
         }

@@ -173,15 +173,23 @@ impl Hierarchies {
     }
 
     /// Declares a tree at a path: creates it in one commit, with the groups above it where the dialect wants them.
-    pub async fn declare(&self, path: &NodePath, zom: &Zom, declaration: &Declaration) -> Result<Declared, NodeError> {
+    pub async fn declare(
+        &self,
+        path: &NodePath,
+        zom: &Arc<Zom>,
+        declaration: &Declaration,
+    ) -> Result<Declared, NodeError> {
         let _structure = self.0.structure.lock().await;
         for _ in 0..ATTEMPTS {
-            if let Some(Attempt { effect, dialect, losses }) = declare::attempt(&self.0, path, zom, declaration).await?
-            {
-                let mut node = self.node(path, Some(dialect), Depth::All, None).await?;
-                node.losses.extend(losses);
-                return Ok(Declared { effect, node });
-            }
+            let attempt = declare::attempt(&self.0, path, zom, declaration).await?;
+            let Some(Attempt { effect, dialect, losses, known }) = attempt else { continue };
+            let walk = match known {
+                Some(top) => Walk { top, other: Vec::new(), memory: Vec::new() },
+                None => walk(&self.0, path, Some(dialect), Depth::All, Mode::Same).await?,
+            };
+            let mut node = found(&self.0, walk, None).await?;
+            node.losses.extend(losses);
+            return Ok(Declared { effect, node });
         }
         Err(unsettled(path))
     }

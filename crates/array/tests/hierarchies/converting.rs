@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use array::{Conversion, ConversionReport, Declaration, Depth, Effect, Losses, NodeError};
 use meta::Dialect;
 use serde_json::json;
@@ -154,7 +156,7 @@ async fn models_of_other_dialects() {
     lost["extensions"] = json!([{"name": "example.unheard-of", "must_understand": false}]);
     let declare = async |losses| {
         let declaration = Declaration { dialect: Some(Dialect::V2), losses, ..Declaration::default() };
-        lab.nodes.declare(&path("/lost"), &zom(&lost), &declaration).await
+        lab.nodes.declare(&path("/lost"), &Arc::new(zom(&lost)), &declaration).await
     };
     let Err(NodeError::Lossy { losses, .. }) = declare(Losses::Refuse).await else { panic!("it was taken") };
     assert!(losses.iter().any(|(path, _)| path.to_string() == "/lost"));

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use array::{Declaration, Depth, Effect, Existing, NodeError};
 use meta::Dialect;
 use serde_json::{Value, json};
@@ -87,7 +89,7 @@ async fn preconditions() {
     let lab = Lab::new();
     let declare = async |document: Value, condition: Precondition| {
         let declaration = Declaration { condition, existing: Existing::Replace, ..Declaration::default() };
-        lab.nodes.declare(&path("/g"), &zom(&document), &declaration).await
+        lab.nodes.declare(&path("/g"), &Arc::new(zom(&document)), &declaration).await
     };
     let refused = declare(v3_group(&json!({})), Precondition::present()).await;
     assert!(matches!(refused, Err(NodeError::PreconditionFailed { current: None, .. })));

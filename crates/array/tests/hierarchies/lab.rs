@@ -63,17 +63,17 @@ impl Lab {
     }
 
     pub(crate) async fn declare(&self, at: &str, document: &Value) -> Result<Declared, NodeError> {
-        self.nodes.declare(&path(at), &zom(document), &Declaration::default()).await
+        self.nodes.declare(&path(at), &Arc::new(zom(document)), &Declaration::default()).await
     }
 
     pub(crate) async fn declare_as(&self, at: &str, document: &Value, dialect: Dialect) -> Result<Declared, NodeError> {
         let declaration = Declaration { dialect: Some(dialect), ..Declaration::default() };
-        self.nodes.declare(&path(at), &zom(document), &declaration).await
+        self.nodes.declare(&path(at), &Arc::new(zom(document)), &declaration).await
     }
 
     pub(crate) async fn replace(&self, at: &str, document: &Value) -> Result<Declared, NodeError> {
         let declaration = Declaration { existing: Existing::Replace, ..Declaration::default() };
-        self.nodes.declare(&path(at), &zom(document), &declaration).await
+        self.nodes.declare(&path(at), &Arc::new(zom(document)), &declaration).await
     }
 
     pub(crate) async fn patch(&self, at: &str, patch: &Value) -> Result<FoundNode, NodeError> {

@@ -27,7 +27,7 @@ pub fn group(zgroup: &[u8], zattrs: Option<&[u8]>) -> Result<GroupModel, Documen
 }
 
 /// Reads what a `.zarray` says, beside these attributes.
-pub(crate) fn read_array(document: Value, attributes: Map<String, Value>) -> Result<ArrayModel, DocumentError> {
+pub fn read_array(document: Value, attributes: Map<String, Value>) -> Result<ArrayModel, DocumentError> {
     let root = Place::root(&document);
     check_format(&root)?;
     let shape = parts::shape(&root.required("shape")?)?;
@@ -63,7 +63,7 @@ pub(crate) fn read_array(document: Value, attributes: Map<String, Value>) -> Res
 }
 
 /// Reads what a `.zgroup` says, beside these attributes.
-pub(crate) fn read_group(document: Value, attributes: Map<String, Value>) -> Result<GroupModel, DocumentError> {
+pub fn read_group(document: Value, attributes: Map<String, Value>) -> Result<GroupModel, DocumentError> {
     check_format(&Place::root(&document))?;
     Ok(GroupModel {
         dialect: Dialect::V2,

@@ -52,7 +52,7 @@ pub fn node(zarr_json: &[u8]) -> Result<Node, DocumentError> {
 }
 
 /// Reads what a `zarr.json` says.
-pub(crate) fn read(document: Value) -> Result<Node, DocumentError> {
+pub fn read(document: Value) -> Result<Node, DocumentError> {
     let root = Place::root(&document);
     let format = root.required("zarr_format")?;
     if format.value != 3 {

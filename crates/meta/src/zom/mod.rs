@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value, json};
 
 use crate::{ArrayModel, Dialect, documents::GroupModel};
@@ -224,6 +225,37 @@ impl Node {
             node.flatten(path, flat);
             path.truncate(len);
         }
+    }
+}
+
+/// As [`to_json`](Zom::to_json) has it.
+impl Serialize for Zom {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.root.serialize(serializer)
+    }
+}
+
+/// As [`to_json`](Node::to_json) has it.
+impl Serialize for Node {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let renamed;
+        let document = match self {
+            Self::Array(document) => document,
+            Self::Group(group) => {
+                renamed = members::shown(&group.document);
+                &renamed
+            }
+        };
+        let members = match self {
+            Self::Group(Group { members: Some(members), .. }) => Some(members),
+            _ => None,
+        };
+        let mut json = serializer.serialize_map(Some(document.len() + usize::from(members.is_some())))?;
+        document.iter().try_for_each(|(name, value)| json.serialize_entry(name, value))?;
+        if let Some(members) = members {
+            json.serialize_entry("members", members)?;
+        }
+        json.end()
     }
 }
 

@@ -114,13 +114,11 @@ impl Telling {
     }
 
     fn written(self, found: &FoundNode) -> Result<(Bytes, Coding), Refusal> {
-        let node = match self.form {
-            Form::Tree => found.zom.to_json(),
-            Form::Flat => Value::Object(found.zom.flat()),
-        };
-        let json = match self.with {
-            With::Nothing => serde_json::to_vec(&node),
-            With::Origin => serde_json::to_vec(&with_origin(found, node)),
+        let json = match (self.form, self.with) {
+            (Form::Tree, With::Nothing) => serde_json::to_vec(&found.zom),
+            (Form::Flat, With::Nothing) => serde_json::to_vec(&found.zom.flat()),
+            (Form::Tree, With::Origin) => serde_json::to_vec(&with_origin(found, found.zom.to_json())),
+            (Form::Flat, With::Origin) => serde_json::to_vec(&with_origin(found, Value::Object(found.zom.flat()))),
         };
         let json = json.map_err(|error| Refusal::because(ProblemType::Internal, error))?;
         coding::whole(json.into(), self.coding).map_err(|error| Refusal::because(ProblemType::Internal, error))

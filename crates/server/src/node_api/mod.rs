@@ -2,6 +2,8 @@
 
 mod answer;
 
+use std::sync::Arc;
+
 use ::array::{Conversion, Declaration, Depth, Effect, Existing, Losses};
 use ::store::Precondition;
 use axum::{
@@ -60,7 +62,8 @@ pub(crate) async fn put(
     NodeDocument(document): NodeDocument,
 ) -> Result<Response, Refusal> {
     let (zom, _room) = parsed(document).await?;
-    let declared = app.hierarchies().declare(&path, &zom, &declaration(query, conditions.precondition)).await?;
+    let declared =
+        app.hierarchies().declare(&path, &Arc::new(zom), &declaration(query, conditions.precondition)).await?;
     let status = match declared.effect {
         Effect::Created => StatusCode::CREATED,
         Effect::Equal | Effect::Replaced => StatusCode::OK,

@@ -259,3 +259,15 @@ fn nodes_that_are_stored() {
     assert_eq!(Node::Group(group).to_json(), json!({"zarr_format": 3, "node_type": "group", "attributes": {}}));
     assert_eq!((Version::V2.dialect().name(), Version::V3.dialect().name()), ("v2", "v3"));
 }
+
+/// What is written is what is shown as a value.
+#[test]
+fn written_as_shown() {
+    for json in [ZEP_6_V2, ZEP_6_V3, PYDANTIC_V2, PYDANTIC_V3] {
+        let zom = Zom::parse(json.as_bytes()).unwrap();
+        assert_eq!(serde_json::to_string(&zom).unwrap(), zom.to_json().to_string());
+    }
+    let own = json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "_members": {"must_understand": false}, "members": {}});
+    let zom = parse(&own).unwrap();
+    assert_eq!(serde_json::to_string(&zom).unwrap(), own.to_string());
+}
