@@ -10,7 +10,7 @@ use meta::{
         write::{split_v2, text},
     },
     extensions::Link,
-    zom::{Group, Node, Version, Zom},
+    zom::{Group, Node, Version, Zom, complete_attributes},
 };
 use serde_json::{Map, Value};
 use tokio::task::spawn_blocking;
@@ -137,6 +137,7 @@ fn shown(
         if branch.form == Form::Group && to == Dialect::V3 {
             document.shift_remove(V3_MEMBER);
         }
+        complete_attributes(&mut document);
         return Ok(document);
     }
     // The chunks of v2 have names that v3 has too.

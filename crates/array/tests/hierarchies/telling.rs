@@ -19,7 +19,7 @@ async fn depth() {
     lab.json("a/zarr.json", &json!({"zarr_format": 3, "node_type": "group", "attributes": {"n": 1}})).await;
     lab.json("a/b/c/zarr.json", &v3_array(&[3])).await;
     lab.set("a/b/c/c/0", [1]).await;
-    let group = json!({"zarr_format": 3, "node_type": "group"});
+    let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
     let depth = async |levels| lab.node("/a", Depth::Levels(levels)).await.unwrap().zom.to_json();
     assert_eq!(depth(0).await, json!({"zarr_format": 3, "node_type": "group", "attributes": {"n": 1}}));
     let one = depth(1).await;
@@ -31,6 +31,19 @@ async fn depth() {
     let implicit = lab.node("/a/b", Depth::All).await.unwrap();
     assert!(implicit.implicit);
     assert_eq!(implicit.zom.len(), 2);
+}
+
+/// Every node of a ZOM has attributes, also one whose document has none.
+#[tokio::test]
+async fn attributes_are_always_there() {
+    let lab = Lab::new();
+    lab.json("three/zarr.json", &json!({"zarr_format": 3, "node_type": "group"})).await;
+    lab.json("two/.zgroup", &json!({"zarr_format": 2})).await;
+    lab.declare("/parent/group", &json!({"zarr_format": 3, "node_type": "group"})).await.unwrap();
+    for path in ["/", "/three", "/two", "/parent", "/parent/group"] {
+        let told = lab.node(path, Depth::Levels(0)).await.unwrap().zom.to_json();
+        assert_eq!(told["attributes"], json!({}), "{path}");
+    }
 }
 
 /// What is below an array is its own, and what has no documents below it is no group.

@@ -277,8 +277,8 @@ fn node_document(
     document
 }
 
-/// Puts empty `attributes` where there are none: every node of a ZOM has them.
-fn complete_attributes(document: &mut Map<String, Value>) {
+/// Puts empty `attributes` into a node document that has none: every node of a ZOM has them.
+pub fn complete_attributes(document: &mut Map<String, Value>) {
     let attributes = document.entry("attributes").or_insert(Value::Null);
     if attributes.is_null() {
         *attributes = json!({});

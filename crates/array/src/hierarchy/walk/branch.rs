@@ -61,6 +61,7 @@ pub(in crate::hierarchy) fn bare_group(dialect: Dialect) -> Map<String, Value> {
         Dialect::V3 => {
             document.insert("zarr_format".to_owned(), 3.into());
             document.insert("node_type".to_owned(), "group".into());
+            document.insert("attributes".to_owned(), Value::Object(Map::new()));
         }
         Dialect::Draft => {
             document.insert("extensions".to_owned(), Value::Array(Vec::new()));
