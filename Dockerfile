@@ -6,6 +6,7 @@
 # In a container the server listens on all addresses, so it has to be said what anybody who reaches it may do:
 # `--anonymous read` or `--anonymous write` (or -e ZARRD_ANONYMOUS=read). Without it the container says so and ends.
 
+# The image has the C compiler that the allocator and some compressors take.
 FROM rust:1.95-bookworm AS build
 WORKDIR /src
 COPY . .

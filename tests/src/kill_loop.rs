@@ -51,13 +51,21 @@ pub struct Report {
 /// What a key may hold: no value, or the one with this seed and size.
 type State = Option<(u64, u64)>;
 
+/// All writers.
+#[derive(Debug)]
+pub(crate) struct Writers(Vec<Writer>);
+
+/// Writers that write.
+#[derive(Debug)]
+pub(crate) struct Writing(JoinSet<Writer>);
+
 /// A writer, and what it was told.
 #[derive(Debug)]
 struct Writer {
     random: StdRng,
     keys: BTreeMap<Key, State>,
-    /// The request that was under way when the server died: what it would have made of a key.
-    pending: Option<(Key, State)>,
+    /// The requests that were under way when the server died, since the keys were read last: what they would have made of a key.
+    pending: Vec<(Key, State)>,
     acknowledged: u64,
 }
 
@@ -77,65 +85,88 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
     let store = format!("{}:{}", plan.index, dir.display());
     let launch = Launch::of(&store);
     let mut random = StdRng::seed_from_u64(plan.seed);
-    let mut writers: Vec<_> = (0..plan.writers).map(|number| Writer::new(number, plan, &mut random)).collect();
+    let mut writers = Writers::new(plan.writers, plan.keys, &mut random);
     let mut report = Report::default();
     for round in 1..=plan.rounds {
         let server = launch.start();
-        let mut running: JoinSet<Writer> = writers.drain(..).map(|writer| writer.write(server.store())).collect();
+        let writing = writers.write(&server.store());
         let shortest = plan.longest / 16;
         tokio::time::sleep(random.random_range(shortest..plan.longest)).await;
         server.kill();
-        while let Some(writer) = running.join_next().await {
-            writers.push(writer.expect("a writer does not panic"));
-        }
-        report.interrupted += writers.iter().filter(|writer| writer.pending.is_some()).count() as u64;
+        report.interrupted += writers.settle(writing).await;
         let server = launch.start();
-        report.checked += check_all(&server.store(), &mut writers, round).await;
+        report.checked += writers.check_all(&server.store(), round).await;
         // Half of the rounds go on after a stop in order.
         if random.random_bool(0.5) { server.kill() } else { server.stop() }
     }
-    report.acknowledged = writers.iter().map(|writer| writer.acknowledged).sum();
+    report.acknowledged = writers.acknowledged();
     let checked = zarrd_with(["check", "--store", &store]);
     assert_eq!(checked.code, Some(0), "zarrd check found damage: {checked:?}");
     report
 }
 
-/// Reads all keys back, and settles the requests of which the outcome was not known.
-async fn check_all(store: &HttpStore, writers: &mut [Writer], round: u32) -> u64 {
-    let mut checked = 0;
-    for writer in &mut *writers {
-        let pending = writer.pending.take();
-        for (key, state) in &mut writer.keys {
-            let other = pending.as_ref().filter(|(pending, _)| pending == key).map(|(_, state)| *state);
-            *state =
-                found(store, key, *state, other).await.unwrap_or_else(|error| panic!("round {round}: {key}: {error}"));
-            checked += 1;
-        }
+impl Writers {
+    /// So many writers, with so many keys each that have no values yet.
+    pub(crate) fn new(writers: u32, keys: u32, random: &mut StdRng) -> Self {
+        Self((0..writers).map(|number| Writer::new(number, keys, random)).collect())
     }
-    let live: BTreeSet<_> = writers.iter().flat_map(Writer::live).collect();
-    assert_eq!(live, listed(store).await, "round {round}: the listing");
-    checked
+
+    /// Lets them write until the server is gone.
+    pub(crate) fn write(&mut self, store: &HttpStore) -> Writing {
+        Writing(self.0.drain(..).map(|writer| writer.write(store.clone())).collect())
+    }
+
+    /// Takes them back; how many had a request under way when the server died.
+    pub(crate) async fn settle(&mut self, mut writing: Writing) -> u64 {
+        while let Some(writer) = writing.0.join_next().await {
+            self.0.push(writer.expect("a writer does not panic"));
+        }
+        self.0.iter().filter(|writer| !writer.pending.is_empty()).count() as u64
+    }
+
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.0.iter().map(|writer| writer.acknowledged).sum()
+    }
+
+    /// Reads all keys back, and settles the requests of which the outcome was not known.
+    pub(crate) async fn check_all(&mut self, store: &HttpStore, round: u32) -> u64 {
+        let mut checked = 0;
+        for writer in &mut self.0 {
+            let pending = std::mem::take(&mut writer.pending);
+            for (key, state) in &mut writer.keys {
+                let others: Vec<_> =
+                    pending.iter().filter(|(pending, _)| pending == key).map(|(_, state)| *state).collect();
+                let found = found(store, key, *state, &others).await;
+                *state = found.unwrap_or_else(|error| panic!("round {round}: {key}: {error}"));
+                checked += 1;
+            }
+        }
+        let live: BTreeSet<_> = self.0.iter().flat_map(Writer::live).collect();
+        assert_eq!(live, listed(store).await, "round {round}: the listing");
+        checked
+    }
 }
 
 /// Which of the allowed states a key is in.
-async fn found(store: &HttpStore, key: &Key, known: State, other: Option<State>) -> Result<State, StoreError> {
+async fn found(store: &HttpStore, key: &Key, known: State, others: &[State]) -> Result<State, StoreError> {
     let value = store.get(key, None).await?;
-    let allowed = [Some(known), other];
+    let allowed = || std::iter::once(known).chain(others.iter().copied());
     let Some(value) = value else {
-        assert!(allowed.contains(&Some(None)), "{key} was lost, it had {known:?}");
+        assert!(allowed().any(|state| state.is_none()), "{key} was lost, it had {known:?}");
         return Ok(None);
     };
     let bytes = value.bytes().await?;
     let matching = |state: &(u64, u64)| Generated::new(state.0, state.1).bytes() == bytes;
-    let state = allowed.into_iter().flatten().flatten().find(matching);
-    assert!(state.is_some(), "{key} has {} bytes that it should not have, but {known:?} or {other:?}", bytes.len());
+    let state = allowed().flatten().find(matching);
+    assert!(state.is_some(), "{key} has {} bytes that it should not have, but {known:?} or {others:?}", bytes.len());
     Ok(state)
 }
 
 async fn listed(store: &HttpStore) -> BTreeSet<Key> {
+    let below = Prefix::parse("writer/").expect("a prefix");
     let (mut keys, mut page) = (BTreeSet::new(), Page::first(1000));
     loop {
-        let found = store.list_prefix(&Prefix::root(), page).await.expect("keys can be listed");
+        let found = store.list_prefix(&below, page).await.expect("keys can be listed");
         keys.extend(found.keys.into_iter().map(|entry| entry.key));
         match found.cursor {
             Some(cursor) => page = Page { limit: 1000, cursor: Some(cursor) },
@@ -145,10 +176,10 @@ async fn listed(store: &HttpStore) -> BTreeSet<Key> {
 }
 
 impl Writer {
-    fn new(number: u32, plan: &Plan, random: &mut StdRng) -> Self {
+    fn new(number: u32, keys: u32, random: &mut StdRng) -> Self {
         let key = |key| Key::parse(&format!("writer/{number}/{}/{key}", key % 7)).expect("a key");
-        let keys = (0..plan.keys).map(|number| (key(number), None)).collect();
-        Self { random: StdRng::seed_from_u64(random.random()), keys, pending: None, acknowledged: 0 }
+        let keys = (0..keys).map(|number| (key(number), None)).collect();
+        Self { random: StdRng::seed_from_u64(random.random()), keys, pending: Vec::new(), acknowledged: 0 }
     }
 
     /// Writes until the server is gone.
@@ -163,11 +194,12 @@ impl Writer {
             };
             match done {
                 Ok(()) => {
+                    self.pending.retain(|(pending, _)| *pending != key);
                     self.keys.insert(key, state);
                     self.acknowledged += 1;
                 }
                 Err(StoreError::Transport(_)) => {
-                    self.pending = Some((key, state));
+                    self.pending.push((key, state));
                     return self;
                 }
                 Err(error) => panic!("{key}: {error}"),

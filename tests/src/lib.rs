@@ -4,8 +4,11 @@
 //! - [`python`] and [`node`] make environments with pinned versions of other libraries below `target/`, once.
 //! - [`answer`] checks problem documents.
 //! - [`content`] makes values of any size that can be checked without being kept.
-//! - [`contention`], [`kill_loop`] and [`memory`] are long measurements, each a short test and a command of its own.
+//! - [`contention`], [`full_disk`], [`kill_loop`], [`kill_moments`] and [`memory`] are long measurements, each a short test and a command of
+//!   its own.
+//! - [`disk`] mounts small file systems; [`shim`] makes libraries that change what system calls do, and [`failing_calls`] lets each call fail.
 //! - [`readme`] runs what the README says.
+//! - [`shim`] makes libraries that have the system fail or wait.
 //! - [`slices`] keeps what another library wrote, and compares it with what `/array` answers; [`mirror`] creates and writes it once more through the server,
 //!   for other libraries to compare.
 //!
@@ -24,13 +27,19 @@ pub mod answer;
 pub mod binary;
 pub mod content;
 pub mod contention;
+pub mod disk;
 pub mod environment;
+pub mod failing_calls;
+pub mod full_disk;
 pub mod kill_loop;
+pub mod kill_moments;
+pub mod large_commits;
 pub mod memory;
 pub mod mirror;
 pub mod node;
 pub mod python;
 pub mod readme;
 pub mod server;
+pub mod shim;
 pub mod skip;
 pub mod slices;

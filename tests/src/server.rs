@@ -1,13 +1,18 @@
 //! A running `zarrd`.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fmt::Display,
     io::{BufRead, BufReader, Read},
     net::SocketAddr,
+    os::unix::process::CommandExt,
     path::Path,
     process::{Child, ChildStdout, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex, mpsc},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -15,7 +20,8 @@ use std::{
 use client::{BaseUrl, HttpStore, Retries};
 use http::Method;
 use reqwest::{Body, Client, RequestBuilder, Response};
-use rustix::process::{Pid, Signal, kill_process};
+pub use rustix::process::Signal;
+use rustix::process::{Pid, kill_process};
 
 use crate::binary::zarrd;
 
@@ -28,6 +34,8 @@ pub struct Launch {
     store: String,
     arguments: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
+    files: Option<u64>,
+    user: Option<u32>,
 }
 
 /// A running server. It is killed when this is dropped.
@@ -39,6 +47,14 @@ pub struct Server {
     log: Log,
     /// Held open, so that the server can write to it.
     _stdout: BufReader<ChildStdout>,
+}
+
+/// A running `zarrd` of any command. It is killed when this is dropped.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    log: Log,
+    stdout: Option<thread::JoinHandle<std::io::Result<String>>>,
 }
 
 /// How a program ended.
@@ -54,12 +70,16 @@ pub struct Ended {
 
 /// What a process has written to stderr so far.
 #[derive(Clone, Debug, Default)]
-struct Log(Arc<Mutex<String>>);
+struct Log {
+    text: Arc<Mutex<String>>,
+    /// Whether stderr is closed.
+    ended: Arc<AtomicBool>,
+}
 
 impl Launch {
     /// A server of the store `store`, such as `sled:DIR`.
     pub fn of(store: impl Display) -> Self {
-        Self { store: store.to_string(), arguments: Vec::new(), environment: Vec::new() }
+        Self { store: store.to_string(), arguments: Vec::new(), environment: Vec::new(), files: None, user: None }
     }
 
     /// A server of the sled store in `dir`.
@@ -81,18 +101,41 @@ impl Launch {
         self
     }
 
+    /// With at most so many files that it may have open.
+    #[must_use]
+    pub fn files(mut self, limit: u64) -> Self {
+        self.files = Some(limit);
+        self
+    }
+
+    /// As another user, which takes root.
+    #[must_use]
+    pub fn user(self, id: u32) -> Self {
+        Self { user: Some(id), ..self }
+    }
+
     /// Starts it on a free port, and waits until it listens.
     pub fn start(&self) -> Server {
-        let mut child = self.command().spawn().expect("zarrd starts");
+        self.try_start().unwrap_or_else(|ended| panic!("zarrd did not start: {ended:?}"))
+    }
+
+    /// The same of a server that may end before it listens.
+    pub fn try_start(&self) -> Result<Server, Ended> {
+        let mut child = self.spawn_child();
         let log = Log::of(&mut child);
         let (first, stdout) = first_line(&mut child, &log);
         match address(&first) {
-            Some(address) => Server { child, address, http: Client::new(), log, _stdout: stdout },
+            Some(address) => Ok(Server { child, address, http: Client::new(), log, _stdout: stdout }),
             None => {
-                let status = child.wait();
-                panic!("zarrd did not start ({status:?}): {first}\n{}", log.text());
+                let status = wait(&mut child, &log);
+                Err(Ended { code: status.code(), stdout: first, stderr: log.text() })
             }
         }
+    }
+
+    /// The bare process of it on a free port, which nothing is read from.
+    pub fn spawn_child(&self) -> Child {
+        self.command().spawn().expect("zarrd starts")
     }
 
     /// Starts it and expects that it ends by itself.
@@ -100,10 +143,18 @@ impl Launch {
         run(self.command())
     }
 
+    /// Starts it without waiting for anything.
+    pub fn spawn(&self) -> Process {
+        Process::spawn(self.command())
+    }
+
     fn command(&self) -> Command {
-        let mut command = program();
+        let mut command = self.files.map_or_else(program, program_with_files);
         command.args(["serve", "--listen", "127.0.0.1:0", "--store", &self.store]);
         command.args(&self.arguments).envs(self.environment.iter().cloned());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
         command
     }
 }
@@ -166,8 +217,17 @@ impl Server {
 
     /// The most memory that the process ever had, in bytes.
     pub fn peak_memory(&self) -> u64 {
+        self.status("VmHWM:")
+    }
+
+    /// The memory that the process has now, in bytes.
+    pub fn memory(&self) -> u64 {
+        self.status("VmRSS:")
+    }
+
+    fn status(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the process runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux says VmHWM");
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("Linux says it");
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number of kB") * 1024
     }
 
@@ -177,10 +237,14 @@ impl Server {
         self.child.wait().expect("it ends");
     }
 
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("the signal is sent");
+    }
+
     /// Sends SIGTERM.
     pub fn terminate(&self) {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw).expect("a process id");
-        kill_process(pid, Signal::TERM).expect("the signal is sent");
+        self.signal(Signal::TERM);
     }
 
     /// Waits until it has ended.
@@ -208,16 +272,75 @@ impl Drop for Server {
     }
 }
 
+impl Process {
+    /// Starts `zarrd` with these arguments, and these variables in its environment.
+    pub fn start<S: AsRef<OsStr>>(
+        arguments: impl IntoIterator<Item = S>,
+        environment: impl IntoIterator<Item = (S, S)>,
+    ) -> Self {
+        let mut command = program();
+        command.args(arguments).envs(environment);
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        let mut child = command.spawn().expect("zarrd starts");
+        let log = Log::of(&mut child);
+        let mut pipe = child.stdout.take().expect("stdout is piped");
+        let stdout = thread::spawn(move || {
+            let mut text = String::new();
+            pipe.read_to_string(&mut text).map(|_| text)
+        });
+        Self { child, log, stdout: Some(stdout) }
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("the signal is sent");
+    }
+
+    /// Says that it has not ended yet.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("the process can be asked for").is_none()
+    }
+
+    /// Waits until it has ended.
+    pub fn wait(mut self) -> Ended {
+        let status = wait(&mut self.child, &self.log);
+        let reader = self.stdout.take().expect("it is waited for once");
+        let stdout = reader.join().expect("the reader ends").expect("stdout is text");
+        Ended { code: status.code(), stdout, stderr: self.log.text() }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Runs `zarrd` with these arguments to its end.
-pub fn zarrd_with<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ended {
+pub fn zarrd_with<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ended {
     let mut command = program();
     command.args(arguments);
     run(command)
 }
 
+/// The program, with at most so many files that it may have open.
+fn program_with_files(limit: u64) -> Command {
+    let mut command = program_as(Command::new("sh"));
+    command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &limit.to_string()]).arg(zarrd());
+    command
+}
+
 /// The program without anything from this process's surroundings that it would take for settings.
-fn program() -> Command {
-    let mut command = Command::new(zarrd());
+pub fn program() -> Command {
+    program_as(Command::new(zarrd()))
+}
+
+fn program_as(mut command: Command) -> Command {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("ZARRD_") || name == "RUST_LOG" {
             command.env_remove(name);
@@ -228,17 +351,8 @@ fn program() -> Command {
     command
 }
 
-fn run(mut command: Command) -> Ended {
-    let mut child = command.spawn().expect("zarrd starts");
-    let log = Log::of(&mut child);
-    let mut pipe = child.stdout.take().expect("stdout is piped");
-    let reader = thread::spawn(move || {
-        let mut text = String::new();
-        pipe.read_to_string(&mut text).map(|_| text)
-    });
-    let status = wait(&mut child, &log);
-    let stdout = reader.join().expect("the reader ends").expect("stdout is text");
-    Ended { code: status.code(), stdout, stderr: log.text() }
+fn run(command: Command) -> Ended {
+    Process::spawn(command).wait()
 }
 
 fn wait(child: &mut Child, log: &Log) -> ExitStatus {
@@ -246,7 +360,10 @@ fn wait(child: &mut Child, log: &Log) -> ExitStatus {
     loop {
         if let Some(status) = child.try_wait().expect("the process can be asked for") {
             // What it said last may still be on its way.
-            thread::sleep(Duration::from_millis(50));
+            let begun = Instant::now();
+            while !log.ended.load(Ordering::Acquire) && begun.elapsed() < Duration::from_secs(1) {
+                thread::sleep(Duration::from_millis(1));
+            }
             return status;
         }
         if begun.elapsed() > PATIENCE {
@@ -290,15 +407,16 @@ impl Log {
         thread::spawn(move || {
             let mut line = Vec::new();
             while stderr.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-                to.0.lock().expect("nobody panics with it").push_str(&String::from_utf8_lossy(&line));
+                to.text.lock().expect("nobody panics with it").push_str(&String::from_utf8_lossy(&line));
                 line.clear();
             }
+            to.ended.store(true, Ordering::Release);
         });
         log
     }
 
     fn text(&self) -> String {
-        self.0.lock().expect("nobody panics with it").clone()
+        self.text.lock().expect("nobody panics with it").clone()
     }
 }
 

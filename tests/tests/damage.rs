@@ -83,6 +83,30 @@ impl Filled {
         assert!(before == contents(self.dir.path()), "{}: a refused start changed the store", self.kind);
     }
 
+    /// Expects that a start has everything, or that none is made, the message names a file, and nothing is touched.
+    async fn starts_whole_or_is_refused(&self, named: &Path) {
+        let before = contents(self.dir.path());
+        match Launch::of(self.store()).try_start() {
+            Ok(server) => {
+                self.is_whole(&server).await;
+                server.stop();
+            }
+            Err(ended) => {
+                assert_eq!((ended.code, ended.stdout.as_str()), (REFUSED, ""), "{ended:?}");
+                assert!(ended.stderr.contains(named.to_str().unwrap()), "{} is not in {ended:?}", named.display());
+                assert!(before == contents(self.dir.path()), "{}: a refused start changed the store", self.kind);
+            }
+        }
+    }
+
+    async fn is_whole(&self, server: &Server) {
+        assert_eq!(get(server, "lab/large").await.bytes().await.unwrap(), self.large);
+        for number in 0..50 {
+            let answer = get(server, &format!("lab/small/{number}")).await;
+            assert_eq!(answer.text().await.unwrap(), format!("value {number}"));
+        }
+    }
+
     /// Expects that no start is made of the store, and that the message names a file.
     fn start_fails(&self, named: &Path) {
         let ended = Launch::of(self.store()).start_refused();
@@ -206,27 +230,24 @@ async fn a_missing_value_file_is_an_error_and_not_absence() {
 }
 
 #[tokio::test]
-async fn a_flipped_bit_in_the_index_is_refused_at_the_start() {
+async fn a_flipped_bit_in_the_index_is_healed_by_the_log_or_refused_at_the_start() {
     for kind in KINDS {
-        let filled = Filled::new(kind, 1 << 20).await;
-        let file = filled.index_file();
-        let len = fs::metadata(&file).unwrap().len();
-        for offset in [40, len / 2, len - 9] {
-            flip(&file, offset);
-            filled.start_is_refused(&file);
-            flip(&file, offset);
+        for part in 0..3 {
+            let filled = Filled::new(kind, 1 << 20).await;
+            let len = fs::metadata(filled.index_file()).unwrap().len();
+            flip(&filled.index_file(), [40, len / 2, len - 9][part]);
+            filled.starts_whole_or_is_refused(&filled.dir.path().join("index")).await;
         }
-        filled.start().stop();
     }
 }
 
 #[tokio::test]
-async fn a_truncated_or_missing_index_is_refused_at_the_start() {
+async fn a_truncated_index_is_healed_by_the_log_or_refused_and_a_missing_one_is_refused() {
     for kind in KINDS {
         let filled = Filled::new(kind, 1 << 20).await;
         let file = filled.index_file();
         File::options().write(true).open(&file).unwrap().set_len(fs::metadata(&file).unwrap().len() / 2).unwrap();
-        filled.start_is_refused(&file);
+        filled.starts_whole_or_is_refused(&filled.dir.path().join("index")).await;
         fs::remove_file(&file).unwrap();
         filled.start_is_refused(&file);
         fs::remove_dir_all(filled.dir.path().join("index")).unwrap();
@@ -236,7 +257,7 @@ async fn a_truncated_or_missing_index_is_refused_at_the_start() {
 }
 
 #[tokio::test]
-async fn an_older_copy_of_the_index_is_refused_at_the_start() {
+async fn an_older_copy_of_the_index_is_brought_up_to_date_by_the_log() {
     for kind in KINDS {
         for crashed in [false, true] {
             let filled = Filled::new(kind, 1 << 20).await;
@@ -253,15 +274,31 @@ async fn an_older_copy_of_the_index_is_refused_at_the_start() {
             }
             fs::remove_dir_all(&index).unwrap();
             copy(&older.path().join("index"), &index);
-            if crashed {
-                // It takes opening the index to see its age, and both kinds write to their own files then.
-                let values = contents(&filled.dir.path().join("values"));
-                filled.start_fails(&index);
-                assert!(values == contents(&filled.dir.path().join("values")), "nothing is collected");
-            } else {
-                filled.start_is_refused(&index);
+            let server = filled.start();
+            filled.is_whole(&server).await;
+            for number in 0..20 {
+                let answer = get(&server, &format!("lab/later/{number}")).await;
+                assert_eq!(answer.bytes().await.unwrap(), vec![1; 10_000]);
             }
+            server.stop();
         }
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_lacks_what_the_index_needs_is_refused_at_the_start() {
+    for kind in KINDS {
+        let filled = Filled::new(kind, 1 << 20).await;
+        let (log, older) = (filled.dir.path().join("log"), tempfile::tempdir().unwrap());
+        copy(&log, &older.path().join("log"));
+        let server = filled.start();
+        put(&server, "lab/later", vec![1; 10_000].into()).await;
+        server.stop();
+        fs::remove_dir_all(&log).unwrap();
+        copy(&older.path().join("log"), &log);
+        filled.start_is_refused(&log);
+        fs::remove_dir_all(&log).unwrap();
+        filled.start_is_refused(&log);
     }
 }
 

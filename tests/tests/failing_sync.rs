@@ -2,11 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::fs;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -14,29 +10,10 @@ use reqwest::Response;
 use wire::problem::ProblemType;
 use zarrd_tests::{
     answer::problem,
-    binary::workspace,
     content::Generated,
     server::{Launch, Server, zarrd_with},
-    skip::skip,
+    shim::shim,
 };
-
-/// The library that makes syncs fail, or `None` where no compiler makes it.
-fn shim(dir: &Path) -> Option<PathBuf> {
-    let library = dir.join("failing_sync.so");
-    let source = workspace().join("tests/shims/failing_sync.c");
-    let mut compile = Command::new("cc");
-    compile.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&library).arg(source).arg("-ldl");
-    match compile.status() {
-        Ok(status) => {
-            assert!(status.success(), "{compile:?}");
-            Some(library)
-        }
-        Err(error) => {
-            skip(&format!("a C compiler called cc: {error}"));
-            None
-        }
-    }
-}
 
 async fn put(server: &Server, key: &str, value: Bytes) -> Response {
     server.put(&format!("/store/{key}"), value).await
@@ -67,7 +44,7 @@ async fn a_failed_sync_makes_the_store_read_only_until_the_next_start() {
 /// Lets syncs fail while a value of `size` bytes is set.
 async fn fails_and_recovers(kind: &str, what: &str, size: u64) {
     let (dir, tools) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let Some(library) = shim(tools.path()) else { return };
+    let Some(library) = shim("failing_sync", tools.path()) else { return };
     let marker = tools.path().join("fail");
     let store = format!("{kind}:{}", dir.path().display());
     let server = Launch::of(&store).env("LD_PRELOAD", library).env("FAILING_SYNC", &marker).start();

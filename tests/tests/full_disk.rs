@@ -4,54 +4,23 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
-    process::Command,
+    path::Path,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
 use futures::stream;
 use http::{Method, StatusCode};
 use reqwest::{Body, Response};
-use tempfile::TempDir;
 use wire::problem::ProblemType;
 use zarrd_tests::{
     answer::problem,
     content::Generated,
+    disk::{FileSystem, SmallDisk},
+    full_disk::{Plan, run},
     server::{Launch, Server, zarrd_with},
-    skip::{is_root, say, skip},
+    skip::say,
 };
-
-/// A small file system of its own, unmounted in the end.
-struct SmallDisk {
-    dir: TempDir,
-}
-
-impl SmallDisk {
-    /// A disk of so many MiB; `None`, said on stderr, where none can be mounted.
-    fn mount(mib: u32) -> Option<Self> {
-        if !is_root("mounting a small file system") {
-            return None;
-        }
-        let dir = tempfile::tempdir().unwrap();
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", &format!("size={mib}m"), "zarrd-test"]).arg(dir.path());
-        if !mount.status().is_ok_and(|status| status.success()) {
-            skip("the right to mount a tmpfs");
-            return None;
-        }
-        Some(Self { dir })
-    }
-
-    fn store(&self) -> PathBuf {
-        self.dir.path().join("store")
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(self.dir.path()).status();
-    }
-}
 
 async fn put(server: &Server, key: &str, body: impl Into<Body>) -> Response {
     server.put(&format!("/store/{key}"), body).await
@@ -86,7 +55,7 @@ fn value_files(dir: &Path) -> usize {
 #[tokio::test]
 async fn a_full_disk_refuses_sets_and_heals_when_there_is_space() {
     for kind in ["sled", "redb"] {
-        let Some(disk) = SmallDisk::mount(96) else { return };
+        let Some(disk) = SmallDisk::mount(FileSystem::Tmpfs, 96) else { return };
         fills_and_heals(kind, &disk.store()).await;
     }
 }
@@ -159,13 +128,13 @@ async fn fills_and_heals(kind: &str, dir: &Path) {
 #[tokio::test]
 async fn nothing_that_was_acknowledged_is_lost_when_others_fill_the_disk() {
     for kind in ["sled", "redb"] {
-        let Some(disk) = SmallDisk::mount(96) else { return };
+        let Some(disk) = SmallDisk::mount(FileSystem::Tmpfs, 96) else { return };
         let store = format!("{kind}:{}", disk.store().display());
         let server = Launch::of(&store).start();
         for number in 0..10 {
             put(&server, &format!("values/{number}"), value(number)).await.error_for_status().unwrap();
         }
-        let filler = disk.dir.path().join("filler");
+        let filler = disk.path().join("filler");
         let full = fs::write(&filler, vec![1; 96 << 20]).unwrap_err();
         assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
         for (key, size) in [("small", 100), ("middle", 10_000), ("large", 1 << 20)] {
@@ -181,5 +150,64 @@ async fn nothing_that_was_acknowledged_is_lost_when_others_fill_the_disk() {
         }
         holds(&server, "small", &"there is space".into()).await;
         server.stop();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_lives_through_full_disks_in_any_order() {
+    for index in ["sled", "redb"] {
+        for (kind, value_bytes, steps) in [(FileSystem::Tmpfs, 256 << 10, 30), (FileSystem::Ext4, 8 << 10, 10)] {
+            let Some(disk) = SmallDisk::mount(kind, 64) else { return };
+            let plan = Plan { index: index.to_owned(), value_bytes, steps, seed: rand::random() };
+            say(format_args!("{kind:?}: {plan:?}"));
+            let report = run(&plan, &disk).await;
+            say(format_args!("{report:?}"));
+            assert!(report.wrong.is_empty(), "{kind:?}, {plan:?}: {report:#?}");
+        }
+    }
+}
+
+/// Nothing is left to give back but the piece that is kept for this.
+#[tokio::test]
+async fn a_store_opens_again_and_again_with_no_byte_free() {
+    for index in ["sled", "redb"] {
+        for kind in [FileSystem::Tmpfs, FileSystem::Ext4] {
+            let Some(disk) = SmallDisk::mount(kind, 64) else { return };
+            let launch = Launch::of(format_args!("{index}:{}", disk.store().display()));
+            let server = launch.start();
+            for number in 0..200 {
+                put(&server, &format!("values/{number}"), "value").await.error_for_status().unwrap();
+            }
+            disk.fill(0);
+            server.kill();
+            for round in 0..6 {
+                // What the last one has given back meanwhile is taken too.
+                disk.fill(0);
+                let server = launch.start();
+                assert_eq!(erase(&server, round).await, StatusCode::NO_CONTENT, "{index}, {kind:?}, round {round}");
+                if round % 2 == 0 { server.kill() } else { server.stop() }
+            }
+            disk.unfill();
+            let server = launch.start();
+            for number in 0..6 {
+                is_absent(&server, &format!("values/{number}")).await;
+            }
+            for number in 6..200 {
+                holds(&server, &format!("values/{number}"), &"value".into()).await;
+            }
+            server.stop();
+        }
+    }
+}
+
+/// The answer to an erase, asked for again for a while where the index is just opened again.
+async fn erase(server: &Server, number: u32) -> StatusCode {
+    let begun = Instant::now();
+    loop {
+        let status = server.delete(&format!("/store/values/{number}")).await.status();
+        if status != StatusCode::SERVICE_UNAVAILABLE || begun.elapsed() > Duration::from_secs(10) {
+            return status;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

@@ -16,9 +16,9 @@ use meta::{
 };
 use serde_json::json;
 use store::{
-    ByteRange, ByteStream, Change, Content, DirPage, Info, Key, KeyPage, ListableStore, MemoryStore, Outcome, Page,
-    Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value, WriteableStore,
-    Written,
+    ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Key, KeyPage, ListableStore, MemoryStore,
+    Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value,
+    WriteableStore, Written,
 };
 
 /// A store in which a key is set before each of the next commits.
@@ -50,7 +50,7 @@ impl WriteableStore for Meddled {
         self.store.erase(key, precondition).await
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<u64, StoreError> {
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
         self.store.erase_prefix(prefix).await
     }
 

@@ -126,6 +126,7 @@ pub use options::{BuildError, ClientBuilder, Connection, Retries, Timeouts};
 pub use store::HttpStore;
 pub use token::{Token, TokenError};
 pub use wire::{
+    health::Readiness,
     node::LinkTarget,
     query::{Depth, Existing, Losses},
 };

@@ -1,7 +1,7 @@
 //! Problem documents as errors of the store, the reverse of what the server does.
 
 use reqwest::StatusCode;
-use store::{Corruption, Key, StoreError, UploadError};
+use store::{Corruption, Key, Prefix, StoreError, UploadError};
 use wire::{
     etag,
     problem::{Problem, ProblemType},
@@ -26,6 +26,7 @@ pub(crate) fn into_error(refusal: Refusal, key: Option<&Key>) -> StoreError {
 fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreError {
     let named = problem.members.key.as_deref().and_then(|text| Key::parse(text).ok());
     let key = named.or_else(|| key.cloned());
+    let prefix = problem.members.prefix.as_deref().and_then(|text| Prefix::parse(text).ok());
     match problem.kind {
         ProblemType::PreconditionFailed => match key {
             Some(key) => StoreError::PreconditionFailed { key, current: current(&problem) },
@@ -34,6 +35,10 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         ProblemType::DamagedValue => match key {
             Some(key) => StoreError::Corrupt { key, cause: Corruption::Remote { request: refusal.request } },
             None => remote(refusal),
+        },
+        ProblemType::PrefixNotEmpty => match (prefix, key) {
+            (Some(prefix), Some(key)) => StoreError::NotEmpty { prefix, key },
+            _ => remote(refusal),
         },
         ProblemType::InvalidCursor => StoreError::InvalidCursor,
         ProblemType::LengthMismatch | ProblemType::BodyAborted | ProblemType::BodyTimeout => of_content(&problem),
@@ -45,9 +50,10 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         ProblemType::OutOfSpace => StoreError::OutOfSpace,
         ProblemType::StoreReadOnly => StoreError::ReadOnly,
         ProblemType::Busy | ProblemType::Stopping => StoreError::Busy { retry_after: refusal.retry_after },
-        ProblemType::ForbiddenHost | ProblemType::ForbiddenOrigin | ProblemType::ReadOnlyAccess => {
-            StoreError::Forbidden { detail: problem.said().to_owned() }
-        }
+        ProblemType::ForbiddenHost
+        | ProblemType::ForbiddenOrigin
+        | ProblemType::ReadOnlyAccess
+        | ProblemType::ReadOnlyServer => StoreError::Forbidden { detail: problem.said().to_owned() },
         // The reading of a value knows these by itself, and elsewhere they make no sense.
         ProblemType::NoSuchKey | ProblemType::RangeNotSatisfiable => remote(refusal),
         // This client does not make such requests, so what they mean is between here and the server.
@@ -148,6 +154,7 @@ mod tests {
     fn error(kind: ProblemType) -> StoreError {
         let members = Members {
             key: Some("named".into()),
+            prefix: Some("".into()),
             limit: Some(7),
             announced: Some(3),
             received: Some(2),
@@ -176,6 +183,8 @@ mod tests {
                     matches!(&error, StoreError::Corrupt { key, cause: Corruption::Remote { request } }
                     if key.as_str() == "named" && request == "r")
                 }
+                ProblemType::PrefixNotEmpty => matches!(&error, StoreError::NotEmpty { prefix, key }
+                    if prefix.is_root() && key.as_str() == "named"),
                 ProblemType::InvalidCursor => matches!(error, StoreError::InvalidCursor),
                 ProblemType::LengthMismatch => {
                     matches!(error, StoreError::Upload(UploadError::Length { announced: 3, received: 2 }))
@@ -189,7 +198,10 @@ mod tests {
                 ProblemType::Busy | ProblemType::Stopping => {
                     matches!(error, StoreError::Busy { retry_after: Some(wait) } if wait.as_secs() == 9)
                 }
-                ProblemType::ForbiddenHost | ProblemType::ForbiddenOrigin | ProblemType::ReadOnlyAccess => {
+                ProblemType::ForbiddenHost
+                | ProblemType::ForbiddenOrigin
+                | ProblemType::ReadOnlyAccess
+                | ProblemType::ReadOnlyServer => {
                     matches!(&error, StoreError::Forbidden { detail } if detail == "why")
                 }
                 other => {
@@ -203,7 +215,12 @@ mod tests {
 
     #[test]
     fn documents_that_say_too_little() {
-        for kind in [ProblemType::PreconditionFailed, ProblemType::DamagedValue, ProblemType::ValueTooLarge] {
+        for kind in [
+            ProblemType::PreconditionFailed,
+            ProblemType::PrefixNotEmpty,
+            ProblemType::DamagedValue,
+            ProblemType::ValueTooLarge,
+        ] {
             let error = into_error(refusal(Problem::new(kind)), None);
             assert!(matches!(error, StoreError::Remote { .. }), "{kind:?}: {error:?}");
         }

@@ -6,7 +6,7 @@ use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH},
 };
-use store::{Content, Key, Precondition, Prefix, StoreError, WriteableStore, Written};
+use store::{Content, ErasedKeys, Key, Precondition, Prefix, StoreError, WriteableStore, Written};
 use wire::{etag, headers, health::Readiness, listing::Erased, problem::Problem, query::Confirm, routes};
 
 use crate::{
@@ -52,7 +52,7 @@ impl WriteableStore for HttpStore {
         }
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<u64, StoreError> {
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
         let clock = self.transport.clock().patient();
         let mut schedule = self.transport.schedule(clock);
         loop {
@@ -64,11 +64,26 @@ impl WriteableStore for HttpStore {
     }
 
     async fn writable(&self) -> Result<(), StoreError> {
+        match self.ready().await? {
+            Readiness { writable: true, .. } => Ok(()),
+            Readiness { writable: false, problem } => {
+                let (request, problem) = (String::new(), problem.map(Problem::new));
+                let refusal = Refusal { status: StatusCode::OK, request, retry_after: None, problem };
+                Err(refusal.into())
+            }
+        }
+    }
+}
+
+impl HttpStore {
+    /// Asks whether the server can serve, and whether it takes changes. Fails where it cannot be asked, is being stopped, or has
+    /// become read-only since a write failed.
+    pub async fn ready(&self) -> Result<Readiness, StoreError> {
         let clock = self.transport.clock();
         let mut schedule = self.transport.schedule(clock);
         loop {
-            match try_writable(&self.transport, clock).await {
-                Ok(()) => return Ok(()),
+            match try_ready(&self.transport, clock).await {
+                Ok(readiness) => return Ok(readiness),
                 Err(failure) => schedule.wait(failure, Repeat::Freely).await?,
             }
         }
@@ -137,27 +152,24 @@ async fn try_erase(
     }
 }
 
-async fn try_erase_prefix(transport: &Transport, prefix: &Prefix, clock: Clock) -> Result<u64, Failure<StoreError>> {
+async fn try_erase_prefix(
+    transport: &Transport,
+    prefix: &Prefix,
+    clock: Clock,
+) -> Result<ErasedKeys, Failure<StoreError>> {
     let path = routes::prefix_path(prefix);
     let target = if prefix.is_root() { format!("{path}?{}", Confirm::All.render()) } else { path };
     let answer = transport.send(transport.request(Method::DELETE, &target), clock).await?;
     if answer.status() != StatusCode::OK {
         return Err(answer.into_failure(None).await);
     }
-    Ok(answer.json::<Erased>(MAX_SMALL).await?.erased)
+    Ok(answer.json::<Erased>(MAX_SMALL).await?.into())
 }
 
-async fn try_writable(transport: &Transport, clock: Clock) -> Result<(), Failure<StoreError>> {
+async fn try_ready(transport: &Transport, clock: Clock) -> Result<Readiness, Failure<StoreError>> {
     let answer = transport.send(transport.request(Method::GET, routes::READY), clock).await?;
     if answer.status() != StatusCode::OK {
         return Err(answer.into_failure(None).await);
     }
-    let (status, request) = (answer.status(), answer.request_id());
-    match answer.json::<Readiness>(MAX_SMALL).await? {
-        Readiness { writable: true, .. } => Ok(()),
-        Readiness { writable: false, problem } => {
-            let problem = problem.map(Problem::new);
-            Err(Refusal { status, request, retry_after: None, problem }.into_failure(None))
-        }
-    }
+    Ok(answer.json(MAX_SMALL).await?)
 }

@@ -14,7 +14,7 @@ mod changed {
     use futures::{StreamExt, stream};
     use serde_json::{Map, Value, json};
     use server::{Access, Settings};
-    use store::{Content, MemoryStore, Precondition, StoreError, UploadError, Version};
+    use store::{Content, ErasedKeys, MemoryStore, Precondition, StoreError, UploadError, Version};
 
     use crate::served::Served;
 
@@ -93,10 +93,10 @@ mod changed {
         assert_eq!(all[1..], below);
         assert_eq!(all[0], child("/lab", Kind::Group));
 
-        assert_eq!(nodes.erase(&path("lab/mice"), Precondition::none()).await.unwrap(), 1);
+        assert_eq!(nodes.erase(&path("lab/mice"), Precondition::none()).await.unwrap(), ErasedKeys::exactly(1));
         let error = nodes.erase(&path("lab/mice"), Precondition::none()).await.unwrap_err();
         assert!(matches!(&error, NodeError::NoSuchNode { path: gone } if *gone == path("lab/mice")), "{error:?}");
-        assert_eq!(nodes.erase(&NodePath::root(), Precondition::none()).await.unwrap(), 2);
+        assert_eq!(nodes.erase(&NodePath::root(), Precondition::none()).await.unwrap(), ErasedKeys::exactly(2));
         assert!(!nodes.exists(&at).await.unwrap());
     }
 

@@ -12,8 +12,8 @@ mod told {
     use futures::{StreamExt, stream};
     use server::{Access, Limits, Settings};
     use store::{
-        Content, Key, MemoryLimits, MemoryStore, Precondition, Prefix, ReadableStore, StoreError, UploadError, Version,
-        WriteableStore,
+        Content, ErasedKeys, Key, MemoryLimits, MemoryStore, Precondition, Prefix, ReadableStore, StoreError,
+        UploadError, Version, WriteableStore,
     };
 
     use crate::served::Served;
@@ -113,6 +113,6 @@ mod told {
         });
         let values: Vec<Bytes> = sets.buffer_unordered(16).collect().await;
         assert!(values.iter().all(|found| **found == **value));
-        assert_eq!(served.store.erase_prefix(&Prefix::root()).await.unwrap(), 64);
+        assert_eq!(served.store.erase_prefix(&Prefix::root()).await.unwrap(), ErasedKeys::exactly(64));
     }
 }

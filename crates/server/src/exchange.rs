@@ -51,7 +51,8 @@ async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> 
     if method == Method::OPTIONS {
         return Ok(guard::preflight(&app, route, query, headers));
     }
-    let operation = route.operation(method, query).ok_or_else(|| Refusal::method(method, &route.allow()))?;
+    let operation = route.operation(method, query);
+    let operation = operation.ok_or_else(|| Refusal::method(method, &guard::allow(&app, route, query)))?;
     guard::change(&app, operation.effect, headers)?;
     Ok(operation.run(request, app).await)
 }

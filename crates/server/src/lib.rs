@@ -30,5 +30,5 @@ mod store_api;
 pub use array::{EmptyChunks, Options as ArrayOptions};
 pub use routes::{Effect, Operation, ROUTES, Route, app};
 pub use serve::serve;
-pub use settings::{Access, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};
+pub use settings::{Access, Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};
 pub use state::App;

@@ -1,6 +1,6 @@
 //! Where everything that can go wrong becomes HTTP, once.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use ::store::{BoxError, StoreError, UploadError};
 use axum::{
@@ -191,6 +191,12 @@ impl From<StoreError> for Refusal {
                     Members { key: Some(key.to_string()), current: current.map(etag::text), ..Members::default() };
                 Self::new(Problem::new(ProblemType::PreconditionFailed).with_members(members))
             }
+            StoreError::NotEmpty { ref prefix, ref key } => {
+                let members =
+                    Members { key: Some(key.to_string()), prefix: Some(prefix.to_string()), ..Members::default() };
+                let problem = Problem::new(ProblemType::PrefixNotEmpty);
+                Self::new(problem.with_detail(error.to_string()).with_members(members))
+            }
             StoreError::RangeNotSatisfiable { info } => {
                 let problem = Problem::new(ProblemType::RangeNotSatisfiable)
                     .with_detail(format!("the value has {} bytes", info.size))
@@ -199,7 +205,7 @@ impl From<StoreError> for Refusal {
                 let texts = [
                     (CONTENT_RANGE, whole.render()),
                     (ETAG, etag::text(info.version)),
-                    (LAST_MODIFIED, time::http_date(info.modified)),
+                    (LAST_MODIFIED, time::http_date(time::last_modified(info.modified, SystemTime::now()))),
                     (MODIFIED, time::rfc3339(info.modified)),
                 ];
                 let header = |(name, text)| Some((name, HeaderValue::try_from(text).ok()?));

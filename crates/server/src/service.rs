@@ -12,7 +12,7 @@ use wire::{
     problem::ProblemType,
 };
 
-use crate::{refusal::Refusal, state::App};
+use crate::{refusal::Refusal, settings::Changes, state::App};
 
 /// The description of the whole contract, which a test compares with the route table.
 const OPENAPI: &str = include_str!("../../../openapi.yaml");
@@ -24,9 +24,12 @@ pub(crate) async fn health() -> Json<Health> {
     Json(Health { version: env!("CARGO_PKG_VERSION").to_owned() })
 }
 
-/// Whether requests can be served. Without space they can, but for sets, and it heals by itself; read-only until a
+/// Says that requests can be served. On a read-only server they can, but for changes. Without space they can, but for sets, and it heals by itself; read-only until a
 /// restart is for somebody to look at.
 pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, Refusal> {
+    if app.settings().changes == Changes::Refused {
+        return Ok(Json(Readiness { writable: false, problem: Some(ProblemType::ReadOnlyServer) }));
+    }
     match app.store().writable().await {
         Ok(()) => Ok(Json(Readiness { writable: true, problem: None })),
         Err(StoreError::OutOfSpace) => Ok(Json(Readiness { writable: false, problem: Some(ProblemType::OutOfSpace) })),

@@ -13,6 +13,8 @@ use http::{Uri, uri::Authority};
 pub struct Settings {
     /// What somebody may do who does not say who they are.
     pub access: Access,
+    /// The changes that the server makes at all, whoever asks.
+    pub changes: Changes,
     /// The origins whose web pages may change the store; pages of any origin may read.
     pub origins: Vec<Origin>,
     /// The host names that requests may be for.
@@ -30,6 +32,15 @@ pub enum Access {
     Read,
     /// Reading, setting and erasing.
     Write,
+}
+
+/// The changes that a server makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// As far as whoever asks may.
+    Taken,
+    /// Never: the server is read-only.
+    Refused,
 }
 
 /// How much of anything there may be.
@@ -98,6 +109,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             access: Access::Write,
+            changes: Changes::Taken,
             origins: Vec::new(),
             hosts: Hosts::Loopback(Vec::new()),
             limits: Limits::default(),

@@ -7,7 +7,8 @@ mod common;
 use axum::body::Body;
 use common::{Site, read};
 use http::{Method, Request, StatusCode, Version};
-use server::{Access, Hosts, Settings};
+use serde_json::json;
+use server::{Access, Changes, Hosts, Settings};
 use wire::problem::ProblemType;
 
 const UNSAFE: [Method; 4] = [Method::PUT, Method::DELETE, Method::POST, Method::PATCH];
@@ -131,6 +132,48 @@ async fn reading_only() {
     site.put("/store/v", &[], "2").await.problem(ProblemType::ReadOnlyAccess);
     site.delete("/store/v", &[]).await.problem(ProblemType::ReadOnlyAccess);
     site.delete("/store/?confirm=all", &[]).await.problem(ProblemType::ReadOnlyAccess);
+    assert_eq!(site.value("v").await.unwrap(), "1");
+}
+
+#[tokio::test]
+async fn a_read_only_server_changes_nothing_whoever_asks() {
+    let viewer = "https://viewer.example";
+    let site = Site::with(Settings { changes: Changes::Refused, ..trusting() });
+    site.set("v", b"1").await;
+    for headers in [&[][..], &[("origin", viewer)], &[("origin", "https://other.example")]] {
+        for (method, path) in [
+            (Method::PUT, "/store/v"),
+            (Method::DELETE, "/store/v"),
+            (Method::DELETE, "/store/?confirm=all"),
+            (Method::PUT, "/array/a?select=0"),
+            (Method::POST, "/array/a?append=0"),
+            (Method::PUT, "/node/a"),
+            (Method::PATCH, "/node/a"),
+            (Method::DELETE, "/node/a"),
+            (Method::POST, "/node/a?convert=v3"),
+        ] {
+            let problem = site.ask(method, path, headers, "{").await.problem(ProblemType::ReadOnlyServer);
+            assert!(problem.title.contains("--read-only"), "{problem:?}");
+        }
+    }
+    for (path, allow) in [
+        ("/store/v", "GET, HEAD, OPTIONS"),
+        ("/store/", "GET, HEAD, OPTIONS"),
+        ("/array/a", "GET, HEAD, POST, OPTIONS"),
+        ("/array/a?append=0", "GET, HEAD, OPTIONS"),
+        ("/node/a", "GET, HEAD, POST, OPTIONS"),
+    ] {
+        let options = site.ask(Method::OPTIONS, path, &[], "").await;
+        assert_eq!((options.status, options.header("allow")), (StatusCode::NO_CONTENT, allow), "{path}");
+        let asked = [("origin", viewer), ("access-control-request-method", "PUT")];
+        let options = site.ask(Method::OPTIONS, path, &asked, "").await;
+        assert_eq!(options.header("access-control-allow-methods"), allow, "{path}");
+    }
+    let wrong = site.ask(Method::PATCH, "/store/v", &[], "").await;
+    assert_eq!(wrong.problem(ProblemType::MethodNotAllowed).members.allow, ["GET", "HEAD", "OPTIONS"]);
+    let ready = site.get("/readyz", &[]).await;
+    let problem = ProblemType::ReadOnlyServer.uri();
+    assert_eq!((ready.status, ready.json()), (StatusCode::OK, json!({"writable": false, "problem": problem})));
     assert_eq!(site.value("v").await.unwrap(), "1");
 }
 

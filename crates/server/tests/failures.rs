@@ -19,9 +19,9 @@ use http_body_util::BodyExt;
 use serde_json::json;
 use server::Settings;
 use store::{
-    ByteRange, ByteStream, Change, Content, Corruption, DirPage, Info, Key, KeyPage, ListableStore, Outcome, Page,
-    Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value, Version,
-    WriteableStore, Written,
+    ByteRange, ByteStream, Change, Content, Corruption, DirPage, ErasedKeys, Info, Key, KeyPage, ListableStore,
+    Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value,
+    Version, WriteableStore, Written,
 };
 use wire::problem::ProblemType;
 
@@ -53,7 +53,7 @@ impl WriteableStore for Failing {
         Err((self.0)(key))
     }
 
-    async fn erase_prefix(&self, _: &Prefix) -> Result<u64, StoreError> {
+    async fn erase_prefix(&self, _: &Prefix) -> Result<ErasedKeys, StoreError> {
         Err((self.0)(&some_key()))
     }
 
@@ -143,6 +143,16 @@ async fn each_failure_has_its_problem() {
 }
 
 #[tokio::test]
+async fn a_prefix_that_is_not_empty_is_named_with_its_first_key() {
+    let site =
+        failing(|key| StoreError::NotEmpty { prefix: Prefix::parse("some/").expect("a prefix"), key: key.clone() });
+    let answer = site.delete("/store/a/", &[]).await;
+    assert_eq!(answer.status, StatusCode::CONFLICT);
+    let members = answer.problem(ProblemType::PrefixNotEmpty).members;
+    assert_eq!((members.prefix.as_deref(), members.key.as_deref()), (Some("some/"), Some("some/key")));
+}
+
+#[tokio::test]
 async fn readiness() {
     let ready = Site::new().get("/readyz", &[]).await;
     assert_eq!((ready.status, ready.json()), (StatusCode::OK, json!({"writable": true})));
@@ -185,7 +195,7 @@ impl WriteableStore for Damaged {
         Err(StoreError::ReadOnly)
     }
 
-    async fn erase_prefix(&self, _: &Prefix) -> Result<u64, StoreError> {
+    async fn erase_prefix(&self, _: &Prefix) -> Result<ErasedKeys, StoreError> {
         Err(StoreError::ReadOnly)
     }
 

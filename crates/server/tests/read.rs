@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::Site;
 use http::StatusCode;
 use wire::problem::ProblemType;
@@ -21,7 +23,7 @@ async fn a_value_with_all_that_is_known_of_it() {
     assert_eq!(got.header("accept-ranges"), "bytes");
     assert!(got.header("last-modified").ends_with(" GMT"));
     let millis = wire::time::parse_rfc3339(got.header("zarrd-modified")).unwrap();
-    assert_eq!(wire::time::http_date(millis), got.header("last-modified"));
+    assert_eq!(wire::time::http_date(millis), got.header("last-modified"), "it is not settled yet");
     assert!(!got.headers.contains_key("content-encoding"));
 
     let head = site.head("/store/a/zarr.json", &[]).await;
@@ -127,7 +129,7 @@ async fn conditions() {
     let etag = site.set("v", DIGITS).await;
     let weak = format!("W/{etag}");
     let several = format!("\"x\", {etag}");
-    let date = site.get("/store/v", &[]).await.header("last-modified").to_owned();
+    let date = site.settled_date("/store/v").await;
     let (before, after) = ("Thu, 01 Jan 1970 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT");
     for (headers, status) in [
         (&[("if-none-match", &*etag)][..], 304),
@@ -170,10 +172,45 @@ async fn conditions() {
 }
 
 #[tokio::test]
+async fn dates_do_not_hide_what_is_overwritten_within_their_second() {
+    let site = Site::new();
+    let second = |time: std::time::SystemTime| time.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let modified = async || {
+        let head = site.head("/store/v", &[]).await;
+        second(wire::time::parse_rfc3339(head.header("zarrd-modified")).unwrap())
+    };
+    // Until both are of one second.
+    let (old, date) = loop {
+        let old = site.set("v", b"old").await;
+        let (first, date) = (modified().await, site.get("/store/v", &[]).await.header("last-modified").to_owned());
+        site.set("v", b"new").await;
+        if modified().await == first {
+            break (old, date);
+        }
+    };
+    let later = [Duration::ZERO, Duration::from_secs(6)];
+    for wait in later {
+        tokio::time::sleep(wait).await;
+        let got = site.get("/store/v", &[("if-modified-since", &date)]).await;
+        assert_eq!((got.status, got.text()), (StatusCode::OK, "new"));
+        let range = site.get("/store/v", &[("range", "bytes=0-0"), ("if-range", &date)]).await;
+        assert_eq!((range.status, range.text()), (StatusCode::OK, "new"));
+        let unmodified = [("if-unmodified-since", &*date)];
+        site.get("/store/v", &unmodified).await.problem(ProblemType::PreconditionFailed);
+        site.put("/store/v", &unmodified, "lost").await.problem(ProblemType::PreconditionFailed);
+        site.delete("/store/v", &unmodified).await.problem(ProblemType::PreconditionFailed);
+        let tagged = site.get("/store/v", &[("if-none-match", &old)]).await;
+        assert_eq!(tagged.status, StatusCode::OK);
+    }
+    let date = site.settled_date("/store/v").await;
+    assert_eq!(site.get("/store/v", &[("if-modified-since", &date)]).await.status, StatusCode::NOT_MODIFIED);
+}
+
+#[tokio::test]
 async fn if_range() {
     let site = Site::new();
     let etag = site.set("v", DIGITS).await;
-    let date = site.get("/store/v", &[]).await.header("last-modified").to_owned();
+    let date = site.settled_date("/store/v").await;
     let weak = format!("W/{etag}");
     for (validator, status) in [
         (&*etag, 206),

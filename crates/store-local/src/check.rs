@@ -1,10 +1,9 @@
 //! Checking every value.
 
-use store::{Corruption, Key, StoreError};
+use store::{Corruption, Key, Prefix, StoreError};
 
 use crate::{
-    index::Step,
-    record::{Place, Record},
+    record::{Location, Record},
     store::Core,
     values,
 };
@@ -35,38 +34,60 @@ pub(crate) fn check(
     mut progress: impl FnMut(&CheckReport),
 ) -> Result<(CheckReport, Vec<Damaged>), StoreError> {
     let (mut report, mut damaged) = (CheckReport::default(), Vec::new());
-    let mut failed = None;
-    core.with_index(|index| {
-        index.scan(b"", &mut |key, bytes| {
-            let Ok(name) = Key::from_bytes(key) else { return Step::Next };
-            let checked = match Record::decode(key, bytes, core.store_id()) {
-                None => Err(StoreError::Corrupt { key: name, cause: Corruption::Record }),
-                Some(record) => {
-                    report.bytes = report.bytes.saturating_add(record.size());
-                    match record.place {
-                        Place::Inline(_) => Ok(()),
-                        Place::File(file) => values::verify(&core.directory, &name, file, &core.buffers),
-                    }
-                }
-            };
+    let mut after: Option<String> = None;
+    loop {
+        // A page at a time, so that nothing waits while values are read.
+        let page = page_after(core, after.as_deref())?;
+        let Some(last) = page.last() else { return Ok((report, damaged)) };
+        after = Some(match last {
+            Ok((key, _)) | Err(Damaged { key, .. }) => format!("{key}\0"),
+        });
+        for entry in page {
             report.keys = report.keys.saturating_add(1);
-            match checked {
-                Ok(()) => {}
-                Err(StoreError::Corrupt { key, cause }) => {
-                    report.damaged = report.damaged.saturating_add(1);
-                    damaged.push(Damaged { key, cause });
-                }
-                Err(error) => {
-                    failed = Some(error);
-                    return Step::Stop;
-                }
+            if let Ok((_, record)) = &entry {
+                report.bytes = report.bytes.saturating_add(record.size());
+            }
+            if let Some(found) = check_entry(core, entry)? {
+                report.damaged = report.damaged.saturating_add(1);
+                damaged.push(found);
             }
             progress(&report);
-            Step::Next
-        })
-    })?;
-    match failed {
-        Some(error) => Err(error),
-        None => Ok((report, damaged)),
+        }
+    }
+}
+
+/// A key with its record, unless that is damaged.
+type Checked = Result<(Key, Record), Damaged>;
+
+/// The keys that are looked up at a time.
+const PAGE: usize = 1000;
+
+fn page_after(core: &Core, after: Option<&str>) -> Result<Vec<Checked>, StoreError> {
+    let (view, _gate) = core.views.stable()?;
+    let mut entries = view.entries(&Prefix::root(), after.unwrap_or_default())?;
+    let mut page = Vec::new();
+    while page.len() < PAGE {
+        match entries.next() {
+            Ok(Some(entry)) => page.push(Ok(entry)),
+            Ok(None) => break,
+            Err(StoreError::Corrupt { key, cause }) => page.push(Err(Damaged { key, cause })),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(page)
+}
+
+/// Reads a value. One that was replaced meanwhile is not damaged.
+fn check_entry(core: &Core, entry: Checked) -> Result<Option<Damaged>, StoreError> {
+    let (key, record) = match entry {
+        Ok(entry) => entry,
+        Err(damaged) => return Ok(Some(damaged)),
+    };
+    let Location::File(file) = &record.location else { return Ok(None) };
+    match values::verify(&core.directory, &key, *file, &core.buffers) {
+        Ok(()) => Ok(None),
+        Err(StoreError::Corrupt { .. }) if core.record(&key)?.as_ref() != Some(&record) => Ok(None),
+        Err(StoreError::Corrupt { key, cause }) => Ok(Some(Damaged { key, cause })),
+        Err(error) => Err(error),
     }
 }

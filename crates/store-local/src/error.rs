@@ -23,6 +23,18 @@ pub enum OpenError {
         /// The directory.
         dir: PathBuf,
     },
+    /// The store was to be filled and lacks some of what it is to have.
+    #[error("{} was not filled to its end: a copy into it did not finish; remove it and make the copy again", dir.display())]
+    Incomplete {
+        /// The store's directory.
+        dir: PathBuf,
+    },
+    /// A store that is there was to be filled, which only a new one may be.
+    #[error("{} is a store already, and only a new one can be filled", dir.display())]
+    NotNew {
+        /// The store's directory.
+        dir: PathBuf,
+    },
     /// The store has another index than was asked for.
     #[error("the store {} has a {found} index, not a {asked} one", dir.display())]
     OtherIndex {
@@ -89,6 +101,12 @@ pub enum Damage {
     /// It is there, and was not when the store was closed.
     #[error("it was not there when the store was closed")]
     Unexpected,
+    /// What the log has at an offset is not what was written, and more follows: so it is no torn end.
+    #[error("it is damaged at byte {offset}")]
+    Frame {
+        /// Where, in bytes from the file's beginning.
+        offset: u64,
+    },
     /// Its content is not what was written.
     #[error("its content is not what was written")]
     Content,

@@ -1,4 +1,4 @@
-//! What the index holds for a key.
+//! Records: the index's values.
 //!
 //! ```text
 //! format   u8   1
@@ -14,9 +14,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use store::{Info, Key, Version};
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The largest value that is kept in the index itself, in bytes.
 pub(crate) const MAX_INLINE: usize = 4096;
@@ -33,12 +33,12 @@ pub(crate) struct Record {
     pub(crate) commit: u64,
     /// Milliseconds since the Unix epoch.
     pub(crate) modified: u64,
-    pub(crate) place: Place,
+    pub(crate) location: Location,
 }
 
-/// Where a value's bytes are.
+/// The location of a value's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// In the record.
     Inline(Bytes),
     /// In a value file.
@@ -61,16 +61,16 @@ pub(crate) struct FileId(pub(crate) u64);
 
 impl Record {
     pub(crate) fn size(&self) -> u64 {
-        match &self.place {
-            Place::Inline(bytes) => bytes.len() as u64,
-            Place::File(file) => file.size,
+        match &self.location {
+            Location::Inline(bytes) => bytes.len() as u64,
+            Location::File(file) => file.size,
         }
     }
 
     pub(crate) fn file(&self) -> Option<FileRef> {
-        match self.place {
-            Place::Inline(_) => None,
-            Place::File(file) => Some(file),
+        match self.location {
+            Location::Inline(_) => None,
+            Location::File(file) => Some(file),
         }
     }
 
@@ -84,15 +84,15 @@ impl Record {
         Info { size: self.size(), version: self.version(store_id), modified }
     }
 
-    pub(crate) fn encode(&self, key: &Key, store_id: u64) -> Vec<u8> {
+    pub(crate) fn encode(&self, key: &Key, store_id: u64) -> Bytes {
         let mut bytes = Vec::with_capacity(HEAD + 24 + 8);
         bytes.push(FORMAT);
-        bytes.push(if matches!(self.place, Place::Inline(_)) { INLINE } else { FILE });
+        bytes.push(if matches!(self.location, Location::Inline(_)) { INLINE } else { FILE });
         bytes.extend_from_slice(&self.commit.to_be_bytes());
         bytes.extend_from_slice(&self.modified.to_be_bytes());
-        match &self.place {
-            Place::Inline(value) => bytes.extend_from_slice(value),
-            Place::File(file) => {
+        match &self.location {
+            Location::Inline(value) => bytes.extend_from_slice(value),
+            Location::File(file) => {
                 for field in [file.id.0, file.size, file.checksum] {
                     bytes.extend_from_slice(&field.to_be_bytes());
                 }
@@ -100,7 +100,7 @@ impl Record {
         }
         let sum = checksum(key.as_bytes(), &bytes, store_id);
         bytes.extend_from_slice(&sum.to_be_bytes());
-        bytes
+        bytes.into()
     }
 
     /// Reads a record back; `None` where it is damaged. An inline value shares the memory of `bytes`.
@@ -116,16 +116,16 @@ impl Record {
         let kind = bytes.try_get_u8().ok()?;
         let commit = bytes.try_get_u64().ok()?;
         let modified = bytes.try_get_u64().ok()?;
-        let place = match kind {
-            INLINE => Place::Inline(bytes),
-            FILE => Place::File(FileRef {
+        let location = match kind {
+            INLINE => Location::Inline(bytes),
+            FILE => Location::File(FileRef {
                 id: FileId(bytes.try_get_u64().ok()?),
                 size: bytes.try_get_u64().ok()?,
                 checksum: bytes.try_get_u64().ok()?,
             }),
             _ => return None,
         };
-        Some(Self { commit, modified, place })
+        Some(Self { commit, modified, location })
     }
 }
 
@@ -133,6 +133,13 @@ impl Record {
 pub(crate) fn now_millis() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The bytes with their checksum behind them.
+pub(crate) fn seal(mut bytes: BytesMut) -> Bytes {
+    let sum = xxh3_64(&bytes);
+    bytes.put_u64(sum);
+    bytes.freeze()
 }
 
 fn checksum(key: &[u8], body: &[u8], store_id: u64) -> u64 {
@@ -188,8 +195,10 @@ mod tests {
     fn round_trip_and_damage() {
         let key = Key::parse("a/b").unwrap();
         let file = FileRef { id: FileId(5 << 40 | 77), size: 9_999, checksum: 3 };
-        for place in [Place::Inline(Bytes::new()), Place::Inline(Bytes::from_static(b"xyz")), Place::File(file)] {
-            let record = Record { commit: 7, modified: 1_700_000_000_123, place };
+        for location in
+            [Location::Inline(Bytes::new()), Location::Inline(Bytes::from_static(b"xyz")), Location::File(file)]
+        {
+            let record = Record { commit: 7, modified: 1_700_000_000_123, location };
             let bytes = record.encode(&key, 42);
             let decode =
                 |key: &str, bytes: &[u8], id| Record::decode(key.as_bytes(), Bytes::copy_from_slice(bytes), id);
@@ -197,7 +206,7 @@ mod tests {
             assert_eq!(decode("a/c", &bytes, 42), None);
             assert_eq!(decode("a/b", &bytes, 43), None);
             for bit in 0..bytes.len() * 8 {
-                let mut damaged = bytes.clone();
+                let mut damaged = bytes.to_vec();
                 damaged[bit / 8] ^= 1 << (bit % 8);
                 assert_eq!(decode("a/b", &damaged, 42), None);
             }

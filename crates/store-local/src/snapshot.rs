@@ -4,51 +4,99 @@ use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
 use store::{ByteRange, Corruption, Info, Key, Snapshot, StoreError, Value};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    pins::Pin,
-    record::Record,
+    gc::Pin,
+    record::{Location, Record},
     store::{Core, value_of},
 };
 
 /// A [`Snapshot`] of a [`LocalStore`](crate::LocalStore): the records of its keys, and a pin on the files they name.
 pub(crate) struct LocalSnapshot {
     core: Arc<Core>,
-    records: HashMap<Key, Option<Record>>,
+    entries: HashMap<Key, Option<Entry>>,
     pin: Pin,
+    /// The right to hold the small values in memory.
+    _permits: Vec<OwnedSemaphorePermit>,
 }
+
+/// The value of a key in a snapshot.
+enum Entry {
+    Record(Record),
+    /// A small value for which there was no memory: it is looked up again, and gone if the key was changed.
+    NotHeld(Info),
+}
+
+/// The bytes of small values that are accounted at a time.
+const PERMITS: u32 = 64 << 10;
 
 impl LocalSnapshot {
     /// Looks the keys up. Blocks.
     pub(crate) fn take(core: Arc<Core>, keys: Vec<Key>) -> Result<Self, StoreError> {
-        let pin = core.pins.pin();
-        let bytes: Vec<&[u8]> = keys.iter().map(Key::as_bytes).collect();
-        let found = core.with_index(|index| index.get_many(&bytes))?;
-        let mut records = HashMap::with_capacity(keys.len());
-        for (key, bytes) in keys.into_iter().zip(found) {
-            let record = bytes.map(|bytes| core.decode(&key, bytes)).transpose()?;
-            records.insert(key, record);
+        let pin = core.pin();
+        let mut entries = HashMap::with_capacity(keys.len());
+        let (mut files, mut permits, mut held) = (Vec::new(), Vec::new(), 0_u64);
+        {
+            let (view, _gate) = core.views.stable()?;
+            for key in keys {
+                let record = view.record(&key)?;
+                let entry = record.map(|record| match &record.location {
+                    Location::File(file) => {
+                        files.push(file.id);
+                        Entry::Record(record)
+                    }
+                    Location::Inline(bytes) => {
+                        if held < bytes.len() as u64
+                            && let Ok(permit) = Arc::clone(&core.snapshots).try_acquire_many_owned(PERMITS)
+                        {
+                            permits.push(permit);
+                            held = held.saturating_add(PERMITS.into());
+                        }
+                        match held.checked_sub(bytes.len() as u64) {
+                            Some(rest) => {
+                                held = rest;
+                                Entry::Record(record)
+                            }
+                            None => Entry::NotHeld(record.info(core.store_id())),
+                        }
+                    }
+                });
+                entries.insert(key, entry);
+            }
         }
-        Ok(Self { core, records, pin })
+        pin.resolve(files);
+        Ok(Self { core, entries, pin, _permits: permits })
     }
 
-    fn record(&self, key: &Key) -> Result<Option<&Record>, StoreError> {
-        self.records.get(key).map(Option::as_ref).ok_or_else(|| StoreError::NotInSnapshot { key: key.clone() })
+    fn entry(&self, key: &Key) -> Result<Option<&Entry>, StoreError> {
+        self.entries.get(key).map(Option::as_ref).ok_or_else(|| StoreError::NotInSnapshot { key: key.clone() })
     }
 }
 
 #[async_trait]
 impl Snapshot for LocalSnapshot {
     fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
-        Ok(self.record(key)?.map(|record| record.info(self.core.store_id())))
+        Ok(self.entry(key)?.map(|entry| match entry {
+            Entry::Record(record) => record.info(self.core.store_id()),
+            Entry::NotHeld(info) => *info,
+        }))
     }
 
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
         if !self.pin.touch() {
             return Err(StoreError::SnapshotExpired);
         }
-        let Some(record) = self.record(key)? else { return Ok(None) };
-        match value_of(&self.core, key, record, range).await {
+        let record = match self.entry(key)? {
+            None => return Ok(None),
+            Some(Entry::Record(record)) => record.clone(),
+            Some(Entry::NotHeld(info)) => {
+                let current = self.core.record(key)?;
+                let same = current.filter(|record| record.info(self.core.store_id()).version == info.version);
+                same.ok_or(StoreError::SnapshotExpired)?
+            }
+        };
+        match value_of(&self.core, key, &record, range).await {
             // The pin may have ended just now, and the file gone with it.
             Err(StoreError::Corrupt { cause: Corruption::MissingFile { .. }, .. }) if !self.pin.touch() => {
                 Err(StoreError::SnapshotExpired)

@@ -73,35 +73,69 @@ fn value_files(dir: &Path) -> Vec<PathBuf> {
     contents(&dir.join("values")).into_iter().map(|(path, _)| path).collect()
 }
 
+/// All values of [`closed_store`] are there.
+async fn expect_all(store: &LocalStore) {
+    for number in 0..100_u8 {
+        let value = store.get(&key(&format!("small/{number}")), None).await.unwrap().unwrap();
+        assert_eq!(value.bytes().await.unwrap(), vec![number; 100]);
+    }
+    let value = store.get(&key("large"), None).await.unwrap().unwrap();
+    assert_eq!(value.bytes().await.unwrap(), vec![7; 1_000_000]);
+}
+
+/// A closed store whose log does not reach back to its beginning.
+async fn store_with_a_short_log(kind: IndexKind) -> tempfile::TempDir {
+    let dir = closed_store(kind).await;
+    for round in 0..4 {
+        let store = open(dir.path(), kind).await.unwrap();
+        let sets = (0..400).map(|number| {
+            let (store, name) = (store.clone(), format!("more/{round}/{number}"));
+            async move { set(&store, &name, vec![1; 4000]).await }
+        });
+        futures::future::join_all(sets).await;
+        store.close().await.unwrap();
+    }
+    dir
+}
+
 #[tokio::test]
-async fn a_flipped_bit_in_the_index_is_refused_and_nothing_is_touched() {
+async fn a_flipped_bit_in_the_index_is_harmless_or_refused_with_nothing_touched() {
     for kind in KINDS {
-        let dir = closed_store(kind).await;
+        let dir = store_with_a_short_log(kind).await;
         let file = index_file(dir.path(), kind);
         let len = fs::metadata(&file).unwrap().len();
-        for part in 0..7 {
-            let offset = len * part / 7 + 100;
-            flip(&file, offset);
-            let before = contents(dir.path());
-            match open(dir.path(), kind).await {
-                Err(OpenError::Damaged { file: named, cause: Damage::Content }) => assert_eq!(named, file),
+        let mut refused = 0;
+        for part in 0..12 {
+            let copy = tempfile::tempdir().unwrap();
+            copy_index(dir.path(), copy.path());
+            flip(&index_file(copy.path(), kind), len * part / 12 + 100);
+            let before = contents(copy.path());
+            match open(copy.path(), kind).await {
+                Ok(store) => expect_all(&store).await,
+                Err(OpenError::Damaged { file, .. } | OpenError::Behind { file, .. }) => {
+                    assert!(file.starts_with(copy.path().join("index")), "{file:?}");
+                    assert_eq!(before, contents(copy.path()));
+                    refused += 1;
+                }
                 other => panic!("{kind}: {other:?}"),
             }
-            assert_eq!(before, contents(dir.path()));
-            flip(&file, offset);
         }
-        open(dir.path(), kind).await.unwrap();
+        assert!(refused > 0, "{kind}");
     }
 }
 
 #[tokio::test]
-async fn a_truncated_or_missing_index_is_refused() {
+async fn a_truncated_or_missing_index_is_refused_unless_the_log_has_everything() {
     for kind in KINDS {
-        let dir = closed_store(kind).await;
+        let dir = store_with_a_short_log(kind).await;
         let file = index_file(dir.path(), kind);
-        let len = fs::metadata(&file).unwrap().len();
-        File::options().write(true).open(&file).unwrap().set_len(len / 2).unwrap();
-        assert!(matches!(open(dir.path(), kind).await, Err(OpenError::Damaged { file: named, .. }) if named == file));
+        File::options().write(true).open(&file).unwrap().set_len(1000).unwrap();
+        let before = contents(dir.path());
+        assert!(matches!(
+            open(dir.path(), kind).await,
+            Err(OpenError::Damaged { file, .. } | OpenError::Behind { file, .. }) if file.starts_with(dir.path().join("index"))
+        ));
+        assert_eq!(before, contents(dir.path()));
         fs::remove_file(&file).unwrap();
         assert!(matches!(
             open(dir.path(), kind).await,
@@ -126,58 +160,117 @@ fn copy_index(from: &Path, to: &Path) {
 }
 
 #[tokio::test]
-async fn an_older_copy_of_the_index_is_refused() {
+async fn an_older_copy_of_the_index_is_brought_up_to_date_or_refused() {
     for kind in KINDS {
-        for seal in [Seal::Kept, Seal::Removed] {
+        for rounds in [1, 3] {
             let dir = closed_store(kind).await;
             let index = dir.path().join("index");
             let older = tempfile::tempdir().unwrap();
             copy_index(&index, &older.path().join("index"));
-            let store = open(dir.path(), kind).await.unwrap();
-            set(&store, "later", vec![1; 10_000]).await;
-            store.close().await.unwrap();
-            drop(store);
+            for round in 0..rounds {
+                let store = open(dir.path(), kind).await.unwrap();
+                set(&store, &format!("later/{round}"), vec![1; 10_000]).await;
+                store.close().await.unwrap();
+            }
             copy_index(&older.path().join("index"), &index);
-            if seal == Seal::Removed {
-                // As after a crash.
-                fs::remove_file(dir.path().join("seal")).unwrap();
-            }
-            match (seal, open(dir.path(), kind).await) {
-                (Seal::Kept, Err(OpenError::Damaged { file, .. })) => assert!(file.starts_with(&index), "{file:?}"),
-                (Seal::Removed, Err(OpenError::Behind { file, found, expected })) => {
-                    assert!(file == index && found < expected);
+            match open(dir.path(), kind).await {
+                // The log has what the copy lacks.
+                Ok(store) => {
+                    expect_all(&store).await;
+                    for round in 0..rounds {
+                        assert!(store.head(&key(&format!("later/{round}"))).await.unwrap().is_some());
+                    }
                 }
-                (_, other) => panic!("{kind}: {other:?}"),
+                Err(OpenError::Behind { file, found, expected }) => assert!(file == index && found < expected),
+                other => panic!("{kind}: {other:?}"),
             }
-            assert_eq!(value_files(dir.path()).len(), 2, "nothing is collected");
+            assert_eq!(value_files(dir.path()).len(), 1 + rounds, "nothing is collected");
         }
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Seal {
-    Kept,
-    Removed,
+#[tokio::test]
+async fn an_older_copy_of_the_log_is_refused() {
+    for kind in KINDS {
+        let dir = closed_store(kind).await;
+        let older = tempfile::tempdir().unwrap();
+        copy_index(&dir.path().join("log"), &older.path().join("log"));
+        let store = open(dir.path(), kind).await.unwrap();
+        set(&store, "later", vec![1; 10_000]).await;
+        store.close().await.unwrap();
+        copy_index(&older.path().join("log"), &dir.path().join("log"));
+        let before = contents(dir.path());
+        match open(dir.path(), kind).await {
+            Err(OpenError::Behind { file, .. }) => assert_eq!(file, dir.path().join("log")),
+            other => panic!("{kind}: {other:?}"),
+        }
+        assert_eq!(before, contents(dir.path()));
+    }
 }
 
 #[tokio::test]
-async fn a_record_that_an_unsealed_index_has_lost_is_noticed() {
-    // Another store's index with as many commits: every record in it is sound, but they are not the store's.
+async fn the_index_of_another_store_is_refused() {
     for kind in KINDS {
         let (dir, other) = (closed_store(kind).await, closed_store(kind).await);
         copy_index(&other.path().join("index"), &dir.path().join("index"));
-        fs::remove_file(dir.path().join("seal")).unwrap();
-        assert!(matches!(
-            open(dir.path(), kind).await,
-            Err(OpenError::Damaged { cause: Damage::Record { .. } | Damage::Keys { .. }, .. })
-        ));
+        let before = contents(dir.path());
+        assert!(matches!(open(dir.path(), kind).await, Err(OpenError::Damaged { .. })));
+        assert_eq!(before, contents(dir.path()));
+    }
+}
+
+/// The log's last segment.
+fn last_segment(dir: &Path) -> PathBuf {
+    let segments = contents(&dir.join("log")).into_iter().map(|(path, _)| path);
+    segments.filter(|path| path.extension().is_some_and(|ending| ending == "log")).max().unwrap()
+}
+
+/// A store that was left as a crash leaves it, with its last commits in the log only.
+async fn crashed_store(kind: IndexKind) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), kind).await.unwrap();
+    for number in 0..100_u8 {
+        set(&store, &format!("small/{number}"), vec![number; 100]).await;
+    }
+    set(&store, "large", vec![7; 1_000_000]).await;
+    let copy = tempfile::tempdir().unwrap();
+    // While it is open, and before the index has everything.
+    copy_index(dir.path(), copy.path());
+    copy
+}
+
+#[tokio::test]
+async fn a_torn_end_of_the_log_is_no_damage_and_a_damaged_middle_is_named() {
+    for kind in KINDS {
+        let dir = crashed_store(kind).await;
+        let segment = last_segment(dir.path());
+        let bytes = fs::read(&segment).unwrap();
+        let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+        // The last frame has the large value's record.
+        flip(&segment, end as u64 - 4);
+        let store = open(dir.path(), kind).await.unwrap();
+        assert!(store.head(&key("large")).await.unwrap().is_none());
+        assert!(store.head(&key("small/99")).await.unwrap().is_some());
+        drop(store);
+
+        let dir = crashed_store(kind).await;
+        let segment = last_segment(dir.path());
+        flip(&segment, 4096 + 40);
+        match open(dir.path(), kind).await {
+            Err(OpenError::Damaged { file, cause: Damage::Frame { offset } }) => {
+                assert_eq!((file, offset), (segment.clone(), 4096));
+            }
+            other => panic!("{kind}: {other:?}"),
+        }
+        flip(&segment, 4096 + 40);
+        expect_all(&open(dir.path(), kind).await.unwrap()).await;
     }
 }
 
 #[tokio::test]
 async fn damaged_files_of_the_store_itself_are_named() {
     let dir = closed_store(IndexKind::Sled).await;
-    for name in ["zarrd.json", "progress", "seal"] {
+    for name in ["zarrd.json", "log/0000000000000002.log"] {
         let path = dir.path().join(name);
         let sound = fs::read(&path).unwrap();
         fs::write(&path, vec![b'x'; sound.len()]).unwrap();
@@ -313,7 +406,7 @@ async fn files_that_a_crash_left_are_collected_and_others_are_not() {
     let store = open(dir.path(), IndexKind::Sled).await.unwrap();
     store.close().await.unwrap();
     assert!(orphan.exists());
-    fs::remove_file(dir.path().join("seal")).unwrap();
+    fs::remove_file(dir.path().join("clean-shutdown")).unwrap();
     let _store = open(dir.path(), IndexKind::Sled).await.unwrap();
     let found = dir.path().join("lost+found").join(orphan.file_name().unwrap());
     for _ in 0..500 {

@@ -2,10 +2,13 @@
 
 use std::{io, time::Duration};
 
-use crate::{Info, Key, Version};
+use crate::{Info, Key, Prefix, Version};
 
 /// An error of another crate, kept as the source of one of ours.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// `ENFILE` and `EMFILE`, which are the same numbers on every Unix.
+const TOO_MANY_FILES: [i32; 2] = [23, 24];
 
 /// Why an operation of a store failed. That a key has no value is not an error.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +20,14 @@ pub enum StoreError {
         key: Key,
         /// The version it has, where it has a value and the store tells.
         current: Option<Version>,
+    },
+    /// A prefix that a commit takes for empty is not; nothing was changed.
+    #[error("the prefix {prefix:?} is not empty: {key} lies below it")]
+    NotEmpty {
+        /// The prefix concerned.
+        prefix: Prefix,
+        /// The first key below it.
+        key: Key,
     },
     /// The range names no byte of the value.
     #[error("the range names no byte of a value of {} bytes", info.size)]
@@ -95,8 +106,8 @@ pub enum StoreError {
         /// What it said.
         detail: String,
     },
-    /// The remote store is busy or stopping; the request can be made again.
-    #[error("the remote store is busy")]
+    /// The store is busy or stopping, or as many files are open as may be; the request can be made again.
+    #[error("the store is busy")]
     Busy {
         /// How long it asks to wait.
         retry_after: Option<Duration>,
@@ -193,8 +204,11 @@ pub enum UploadError {
 }
 
 impl StoreError {
-    /// Wraps an error of the operating system: no space is told apart from the rest.
+    /// Wraps an error of the operating system. No space, and as many open files as there may be, become errors of their own.
     pub fn io(action: &'static str, source: io::Error) -> Self {
+        if source.raw_os_error().is_some_and(|error| TOO_MANY_FILES.contains(&error)) {
+            return Self::Busy { retry_after: Some(Duration::from_secs(1)) };
+        }
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::OutOfSpace,
             _ => Self::Io { action, source },

@@ -23,11 +23,11 @@ mod version;
 pub use content::{ByteStream, Content, Info, Staged, Value};
 pub use error::{BoxError, Corruption, StoreError, UploadError};
 pub use key::{Key, KeyError, MAX_KEY_LEN, Prefix};
-pub use list::{Cursor, CursorSeal, DirPage, Entry, KeyPage, Listing, MAX_PAGE, Page, walk};
+pub use list::{Cursor, CursorSeal, DirPage, Entry, KeyPage, Listing, MAX_PAGE, Page, count_keys, walk};
 pub use memory::{MemoryLimits, MemoryStore};
 pub use range::{ByteRange, ByteRangeError};
 pub use traits::{
-    Change, ListableStore, MAX_COMMIT_CHANGES, Outcome, ReadableStore, Snapshot, TransactionalStore, WriteableStore,
-    Written,
+    Change, ErasedKeys, ListableStore, MAX_COMMIT_CHANGES, Outcome, ReadableStore, Snapshot, TransactionalStore,
+    WriteableStore, Written,
 };
 pub use version::{Precondition, Version, VersionError, VersionMatch};

@@ -29,9 +29,9 @@ use self::{
     state::{Child, State, Stored},
 };
 use crate::{
-    ByteRange, ByteStream, Change, Content, CursorSeal, DirPage, Entry, Info, Key, KeyPage, ListableStore, Listing,
-    MAX_COMMIT_CHANGES, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError,
-    TransactionalStore, Value, WriteableStore, Written,
+    ByteRange, ByteStream, Change, Content, CursorSeal, DirPage, Entry, ErasedKeys, Info, Key, KeyPage, ListableStore,
+    Listing, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore,
+    Value, WriteableStore, Written,
 };
 
 /// A store in memory: for tests, and for data that can be made again.
@@ -71,10 +71,12 @@ impl MemoryStore {
         Ok(match change {
             Change::Set { staged, precondition } => {
                 let held = self.staged(&staged)?;
-                Prepared { key: staged.key().clone(), precondition, action: Action::Set(held) }
+                Prepared::Key { key: staged.key().clone(), precondition, action: Action::Set(held) }
             }
-            Change::Erase { key, precondition } => Prepared { key, precondition, action: Action::Erase },
-            Change::Check { key, precondition } => Prepared { key, precondition, action: Action::Check },
+            Change::Erase { key, precondition } => Prepared::Key { key, precondition, action: Action::Erase },
+            Change::Check { key, precondition } => Prepared::Key { key, precondition, action: Action::Check },
+            Change::ErasePrefix { prefix } => Prepared::ErasePrefix(prefix),
+            Change::CheckEmpty { prefix } => Prepared::CheckEmpty(prefix),
         })
     }
 }
@@ -119,20 +121,11 @@ impl WriteableStore for MemoryStore {
         Ok(state.values.remove(key).is_some())
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<u64, StoreError> {
-        let mut erased = 0;
-        loop {
-            let mut state = self.0.state.write();
-            let found = state.below(prefix, Bound::Included(prefix.as_str()));
-            let keys: Vec<Key> = found.take(MAX_COMMIT_CHANGES).map(|(key, _)| key.clone()).collect();
-            for key in &keys {
-                state.values.remove(key);
-            }
-            erased += keys.len() as u64;
-            if keys.len() < MAX_COMMIT_CHANGES {
-                return Ok(erased);
-            }
-        }
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
+        let mut state = self.0.state.write();
+        let erased = state.count(prefix);
+        state.erase_prefix(prefix);
+        Ok(erased)
     }
 
     async fn writable(&self) -> Result<(), StoreError> {
@@ -198,20 +191,25 @@ impl TransactionalStore for MemoryStore {
         Change::check_form(&changes)?;
         let changes = changes.into_iter().map(|change| self.prepare(change)).collect::<Result<Vec<_>, _>>()?;
         let mut state = self.0.state.write();
+        let existed = changes.iter().map(|change| change.judge(&state)).collect::<Result<Vec<_>, _>>()?;
         for change in &changes {
-            if let Action::Set(staged) = &change.action {
-                staged.check()?;
+            if let Prepared::ErasePrefix(prefix) = change {
+                state.erase_prefix(prefix);
             }
-            state.judge(&change.key, &change.precondition)?;
         }
         let modified = now();
-        let outcomes = changes.into_iter().map(|Prepared { key, action, .. }| match action {
-            Action::Set(staged) => {
+        let outcomes = changes.into_iter().zip(existed).map(|(change, existed)| match change {
+            Prepared::Key { key, action: Action::Set(staged), .. } => {
                 staged.committed.store(true, Ordering::Relaxed);
-                Outcome::Set(state.set(self.0.id, key, staged.bytes.clone(), modified))
+                let written = state.set(self.0.id, key, staged.bytes.clone(), modified);
+                Outcome::Set(Written { replaced: existed, ..written })
             }
-            Action::Erase => Outcome::Erased { existed: state.values.remove(&key).is_some() },
-            Action::Check => Outcome::Checked,
+            Prepared::Key { key, action: Action::Erase, .. } => {
+                state.values.remove(&key);
+                Outcome::Erased { existed }
+            }
+            Prepared::Key { action: Action::Check, .. } | Prepared::CheckEmpty(_) => Outcome::Checked,
+            Prepared::ErasePrefix(_) => Outcome::PrefixErased,
         });
         Ok(outcomes.collect())
     }
@@ -243,10 +241,10 @@ struct MemorySnapshot {
 }
 
 /// A change whose staged value is known to be this store's.
-struct Prepared {
-    key: Key,
-    precondition: Precondition,
-    action: Action,
+enum Prepared {
+    Key { key: Key, precondition: Precondition, action: Action },
+    ErasePrefix(Prefix),
+    CheckEmpty(Prefix),
 }
 
 enum Action {
@@ -263,6 +261,22 @@ impl Shared {
         page: &Page,
     ) -> Result<Option<String>, StoreError> {
         page.cursor.as_ref().map(|cursor| self.seal.open(listing, prefix, cursor)).transpose()
+    }
+}
+
+impl Prepared {
+    /// Fails where the change cannot be made; otherwise whether its key has a value.
+    fn judge(&self, state: &State) -> Result<bool, StoreError> {
+        match self {
+            Self::Key { key, precondition, action } => {
+                if let Action::Set(staged) = action {
+                    staged.check()?;
+                }
+                state.judge(key, precondition)
+            }
+            Self::ErasePrefix(_) => Ok(false),
+            Self::CheckEmpty(prefix) => state.check_empty(prefix).map(|()| false),
+        }
     }
 }
 

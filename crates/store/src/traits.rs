@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The most changes that one commit has, and the most keys that
-/// [`erase_prefix`](WriteableStore::erase_prefix) erases in one.
+/// [`erase_prefix`](WriteableStore::erase_prefix) counts.
 pub const MAX_COMMIT_CHANGES: usize = 100_000;
 
 /// Reading values.
@@ -57,11 +57,9 @@ pub trait WriteableStore: Send + Sync {
     /// holds. Durable when it returns.
     async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError>;
 
-    /// Erases all keys below `prefix`, and tells how many.
-    ///
-    /// One commit up to [`MAX_COMMIT_CHANGES`] keys. More go in sorted commits of that many, between which other
-    /// writers may come; a key that is set meanwhile may stay. It can be called again.
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<u64, StoreError>;
+    /// Erases all keys below `prefix` in one commit, however many there are, and gives their number as [`ErasedKeys`]
+    /// defines it. Durable when it returns.
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError>;
 
     /// Whether a set would be taken now: fails with [`StoreError::ReadOnly`], [`StoreError::OutOfSpace`] or
     /// [`StoreError::Closed`], or with what keeps a remote store from being reached.
@@ -104,12 +102,24 @@ pub trait TransactionalStore: ReadableStore + WriteableStore + ListableStore {
 
     /// Makes all the changes, or none of them, visible and durable together.
     ///
-    /// The outcomes stand in the order of the changes. All preconditions are judged against the state before the commit;
-    /// where one does not hold, the commit fails with [`StoreError::PreconditionFailed`] for the first such change.
-    /// More than [`MAX_COMMIT_CHANGES`] changes fail with [`StoreError::TooManyChanges`], a key named twice with
-    /// [`StoreError::RepeatedKey`], a value that another store staged, or that was committed before, with
-    /// [`StoreError::ForeignStaged`]. A commit that fails in one of these ways leaves its staged values as they were: clones of them can be
-    /// committed again.
+    /// - The outcomes stand in the order of the changes. They speak of the state before the commit: of a set and of an
+    ///   erase of one key they say whether the key had a value there, also where it lies below a prefix that the same
+    ///   commit erases.
+    /// - All preconditions, those of [`Change::CheckEmpty`] included, are judged against the state before the commit,
+    ///   atomically with making it. Where one does not hold, the commit fails for the first such change: with
+    ///   [`StoreError::PreconditionFailed`], or [`StoreError::NotEmpty`] where it is a [`Change::CheckEmpty`].
+    /// - [`Change::ErasePrefix`] erases every key below its prefix that is there when the commit is made. Erases of
+    ///   prefixes are applied before the other changes of the commit, wherever they stand among them: a commit that
+    ///   erases a prefix and sets keys below it replaces all that was there, and nobody sees anything in between.
+    ///   It counts as one change and costs the commit the same whatever lies below.
+    /// - Snapshots that were taken before the commit keep what they hold.
+    /// - More than [`MAX_COMMIT_CHANGES`] changes fail with [`StoreError::TooManyChanges`], a key that two changes name
+    ///   with [`StoreError::RepeatedKey`]. A prefix may be named more than once, and prefixes may lie within each
+    ///   other; keys below a prefix that is erased or checked may be named as any others.
+    /// - A value that another store staged, or that was committed before, fails with [`StoreError::ForeignStaged`].
+    ///
+    /// A commit that fails in one of these ways changes nothing, and leaves its staged values as they were: clones of
+    /// them can be committed again.
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError>;
 
     /// The values of `keys` as of one commit.
@@ -154,6 +164,18 @@ pub enum Change {
         /// What must hold of it.
         precondition: Precondition,
     },
+    /// Erases every key below a prefix that is there when the commit is made, before the commit's other changes are
+    /// applied. One change, however many keys that are.
+    ErasePrefix {
+        /// The prefix.
+        prefix: Prefix,
+    },
+    /// Changes nothing, but the commit is made only if no key is below the prefix before it, whatever it sets or erases
+    /// there. Fails with [`StoreError::NotEmpty`].
+    CheckEmpty {
+        /// The prefix.
+        prefix: Prefix,
+    },
 }
 
 /// What a set did.
@@ -163,6 +185,19 @@ pub struct Written {
     pub version: Version,
     /// Whether it had a value before.
     pub replaced: bool,
+}
+
+/// The number of keys that an erase of a prefix found.
+///
+/// An erase of a prefix costs the same whatever lies below it, so it cannot count what it erases. This is the number of
+/// keys below the prefix that were counted just before the commit: keys that others set or erase in between are
+/// erased all the same, and make it differ. Counting stops at [`MAX_COMMIT_CHANGES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErasedKeys {
+    /// The number of keys that were counted.
+    pub count: u64,
+    /// True where all of them were counted; otherwise there were more than `count`.
+    pub exact: bool,
 }
 
 /// What one change of a commit did.
@@ -175,16 +210,32 @@ pub enum Outcome {
         /// Whether it had a value before.
         existed: bool,
     },
-    /// The precondition held.
+    /// The precondition held, or the prefix was empty.
     Checked,
+    /// What was below the prefix was erased.
+    PrefixErased,
+}
+
+impl ErasedKeys {
+    /// A count that came to its end.
+    pub fn exactly(count: u64) -> Self {
+        Self { count, exact: true }
+    }
+
+    /// The keys of two erases together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { count: self.count.saturating_add(other.count), exact: self.exact && other.exact }
+    }
 }
 
 impl Change {
-    /// The key concerned.
-    pub fn key(&self) -> &Key {
+    /// The key concerned, where it is one.
+    pub fn key(&self) -> Option<&Key> {
         match self {
-            Self::Set { staged, .. } => staged.key(),
-            Self::Erase { key, .. } | Self::Check { key, .. } => key,
+            Self::Set { staged, .. } => Some(staged.key()),
+            Self::Erase { key, .. } | Self::Check { key, .. } => Some(key),
+            Self::ErasePrefix { .. } | Self::CheckEmpty { .. } => None,
         }
     }
 
@@ -195,18 +246,9 @@ impl Change {
             return Err(StoreError::TooManyChanges { changes: changes.len(), limit: MAX_COMMIT_CHANGES });
         }
         let mut named = HashSet::with_capacity(changes.len());
-        match changes.iter().map(Self::key).find(|key| !named.insert(*key)) {
+        match changes.iter().filter_map(Self::key).find(|key| !named.insert(*key)) {
             Some(key) => Err(StoreError::RepeatedKey { key: key.clone() }),
             None => Ok(()),
-        }
-    }
-
-    /// What must hold of it.
-    pub fn precondition(&self) -> &Precondition {
-        match self {
-            Self::Set { precondition, .. } | Self::Erase { precondition, .. } | Self::Check { precondition, .. } => {
-                precondition
-            }
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use store::{
-    ByteRange, Content, DirPage, Info, Key, KeyPage, ListableStore, MemoryStore, Page, Precondition, Prefix,
-    ReadableStore, StoreError, Value, WriteableStore, Written,
+    ByteRange, Content, DirPage, ErasedKeys, Info, Key, KeyPage, ListableStore, MemoryStore, Page, Precondition,
+    Prefix, ReadableStore, StoreError, Value, WriteableStore, Written,
     conformance::{Factory, readable_writeable_listable},
 };
 
@@ -43,7 +43,7 @@ impl WriteableStore for Forgetful {
         self.0.erase(key, precondition).await
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<u64, StoreError> {
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
         self.0.erase_prefix(prefix).await
     }
 

@@ -13,7 +13,7 @@ pub struct Health {
 
 /// The answer of `/readyz` where requests can be served.
 ///
-/// A store without space is ready, since it reads and erases and heals by itself; it says that it is not writable. One
+/// A read-only server is ready, and says that it is not writable. A store without space is ready, since it reads and erases and heals by itself; it says that it is not writable. One
 /// that is read-only until it is opened again, or is being closed, is not ready, and the answer is a problem document
 /// with status 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

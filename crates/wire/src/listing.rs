@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use store::{Cursor, DirPage, Entry, Info, Key, KeyError, KeyPage, Prefix};
+use store::{Cursor, DirPage, Entry, ErasedKeys, Info, Key, KeyError, KeyPage, Prefix};
 
 use crate::{etag, time};
 
@@ -59,8 +59,11 @@ pub struct KeyLine {
 /// The answer to the erasing of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Erased {
-    /// How many keys went.
+    /// The number of keys that were counted just before they were erased.
     pub erased: u64,
+    /// True where counting stopped before the last of them, so that there were more; left out otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
 }
 
 /// Why a listing that came from elsewhere is not one.
@@ -89,6 +92,18 @@ pub enum ListingError {
         /// The number of values.
         values: usize,
     },
+}
+
+impl From<ErasedKeys> for Erased {
+    fn from(ErasedKeys { count, exact }: ErasedKeys) -> Self {
+        Self { erased: count, at_least: !exact }
+    }
+}
+
+impl From<Erased> for ErasedKeys {
+    fn from(Erased { erased, at_least }: Erased) -> Self {
+        Self { count: erased, exact: !at_least }
+    }
 }
 
 impl DirListing {
@@ -203,6 +218,15 @@ mod tests {
         let line = serde_json::to_string(&KeyLine::new(&some_entry())).unwrap();
         assert!(line.starts_with(r#"{"key":"a/b","size":3,"etag":"#), "{line}");
         assert_eq!(serde_json::from_str::<KeyLine>(&line).unwrap().into_entry(), Ok(some_entry()));
+    }
+
+    #[test]
+    fn counts_of_erased_keys_there_and_back() {
+        let (all, more) = (ErasedKeys::exactly(3), ErasedKeys { count: 100_000, exact: false });
+        for (erased, json) in [(all, r#"{"erased":3}"#), (more, r#"{"erased":100000,"at_least":true}"#)] {
+            assert_eq!(serde_json::to_string(&Erased::from(erased)).unwrap(), json);
+            assert_eq!(ErasedKeys::from(serde_json::from_str::<Erased>(json).unwrap()), erased);
+        }
     }
 
     #[test]

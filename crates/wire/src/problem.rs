@@ -96,6 +96,8 @@ problem_types! {
     ForbiddenOrigin = "forbidden-origin", FORBIDDEN, "Pages of this origin may only read";
     /// Who does not say who they are may only read.
     ReadOnlyAccess = "read-only-access", FORBIDDEN, "Only reading is allowed";
+    /// The server was started to change nothing, whoever asks.
+    ReadOnlyServer = "read-only-server", FORBIDDEN, "This server is read-only (`--read-only`)";
     /// There is no such resource.
     NotFound = "not-found", NOT_FOUND, "There is nothing here";
     /// The key has no value; `key` names it.
@@ -118,6 +120,8 @@ problem_types! {
     BelowArray = "below-array", CONFLICT, "An array has no nodes below it";
     /// Where a node at the `path` would have its documents, a hierarchy of another `dialect` has its own.
     OtherDialect = "other-dialect", CONFLICT, "A hierarchy of another dialect is in the way";
+    /// Keys are below the `prefix`, which has to be empty; `key` is the first of them.
+    PrefixNotEmpty = "prefix-not-empty", CONFLICT, "The prefix is not empty";
     /// The shape of the array at the `path` changed while the elements came, so that they do not fit any more.
     ShapeChanged = "shape-changed", CONFLICT, "The shape changed meanwhile";
     /// A precondition does not hold; `current` is the entity tag that the key or the node has.
@@ -196,6 +200,9 @@ pub struct Members {
     /// The key concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// The prefix concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
     /// The path of the node concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,

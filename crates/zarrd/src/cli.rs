@@ -8,7 +8,9 @@ use clap::{
 use client::{BaseUrl, Dialect, NodePath};
 
 use crate::{
-    config::{ImportFrom, Listen, Location, LogOptions, PrefixArg, ServeOptions, StoreOptions, TransferOptions},
+    config::{
+        ImportFrom, Listen, Location, LogOptions, PrefixArg, ServeOptions, StoreOptions, TransferOptions, WriteOptions,
+    },
     exit,
 };
 
@@ -38,12 +40,14 @@ Examples:
       for programs on this machine only: they may read and write everything
   zarrd serve --store redb:/data --listen 0.0.0.0:8000 --anonymous read
       for everybody who reaches port 8000, reading only
+  zarrd serve --read-only --store /archive
+      a store that nothing is to be written to; it must be there
   zarrd serve --store memory: --listen 127.0.0.1:0
       for a test: nothing is kept, and the line on stdout tells the port
 
 Once it listens, one line on stdout says where. Logs go to stderr. SIGTERM and Ctrl-C stop it: no new connections are taken, \
-running requests finish, the store is closed, the exit code is 0. A second signal stops it at once, which loses \
-nothing that was acknowledged.";
+running requests finish, the store is closed, the exit code is 0. A second signal stops it at once with exit code \
+130 or 143, which loses nothing that was acknowledged. SIGHUP is logged and changes nothing.";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
@@ -58,7 +62,8 @@ Any Zarr dialect will do, and any other file. Files whose names begin with a dot
 followed. A link, a device, or a file whose name is not a key makes the command fail before anything is written, each of them \
 named; --skip-invalid leaves them out instead. Chunks are written before the metadata of their array, and arrays before \
 their groups, so that who reads meanwhile sees no array without its chunks. It is not one commit: an import that was \
-interrupted can be repeated, and overwrites what it finds.
+interrupted can be repeated, and overwrites what it finds. A new store is therefore usable, and not marked as incomplete, \
+while it is imported into.
 
 At the end one line of JSON on stdout tells what was done.";
 
@@ -118,13 +123,26 @@ Examples:
 No server may have the store open. Each damaged or missing value is named on stderr, and the exit code is 5 where there \
 are any. They can be replaced by setting or erasing their keys. One line of JSON on stdout tells what was looked at.";
 
+const COMPACT_EXAMPLES: &str = "\
+Examples:
+  zarrd compact
+      the index of the store in ./zarrd-data
+  zarrd compact redb:/data
+
+Values that are replaced or erased leave space in the index, which goes back to the file system only here. The index is \
+written anew beside the old one, so both have to fit: where they do not, nothing is changed, the message names the \
+bytes that are needed, and the exit code is 1. Value files need no compacting.
+
+No server may have the store open. A signal waits for the end. At the end one line of JSON on stdout says how long it took.";
+
 const COPY_EXAMPLES: &str = "\
 Examples:
   zarrd copy sled:/data redb:/data-new
       turn a store with a sled index into one with a redb index
 
-No server may have either store open. TO is made, or is an empty directory. The values get new versions, so ETags \
-change. At the end one line of JSON on stdout tells what was done.";
+No server may have either store open. TO is made, or is an empty directory. Until all is copied TO has a file called \
+incomplete and every command refuses it with exit code 3; where a copy did not finish, remove TO and make the copy \
+again. The values get new versions, so ETags change. At the end one line of JSON on stdout tells what was done.";
 
 const HEALTH_EXAMPLES: &str = "\
 Examples:
@@ -133,7 +151,7 @@ Examples:
   zarrd health --url http://lab:8000
 
 The exit code is 0 where the server is ready, and 1 where it is not there, is stopping, or has become read-only after a failed \
-write. A full disk does not count: reading and erasing go on.";
+write. A full disk does not count, since reading and erasing go on, and neither does serve --read-only.";
 
 /// Parses the command line of this process; where it is wrong, or asks for help, the process ends.
 pub(crate) fn parse() -> Cli {
@@ -193,6 +211,9 @@ pub(crate) enum Command {
     /// Read every value of a store and verify its checksums
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArgs),
+    /// Write a store's index anew, without the space that changes have left in it
+    #[command(after_help = COMPACT_EXAMPLES)]
+    Compact(CompactArgs),
     /// Copy a store into a new one, for example with another kind of index
     #[command(after_help = COPY_EXAMPLES)]
     Copy(CopyArgs),
@@ -207,6 +228,9 @@ pub(crate) struct ServeArgs {
     /// Which store.
     #[command(flatten)]
     pub(crate) store: StoreOptions,
+    /// The limits of what it may take.
+    #[command(flatten)]
+    pub(crate) write: WriteOptions,
     /// How.
     #[command(flatten)]
     pub(crate) serve: ServeOptions,
@@ -236,6 +260,9 @@ pub(crate) struct ImportArgs {
     /// The store.
     #[command(flatten)]
     pub(crate) through: ThroughArgs,
+    /// The limits of what it may take.
+    #[command(flatten)]
+    pub(crate) write: WriteOptions,
     /// How.
     #[command(flatten)]
     pub(crate) transfer: TransferOptions,
@@ -318,6 +345,17 @@ pub(crate) struct CheckArgs {
     pub(crate) store: StoreOptions,
 }
 
+/// The arguments of `compact`.
+#[derive(Debug, Args)]
+pub(crate) struct CompactArgs {
+    /// The store: sled:DIR or redb:DIR [default: that of ZARRD_STORE or zarrd.toml, else sled:./zarrd-data]
+    #[arg(env = "ZARRD_STORE", hide_env = true)]
+    pub(crate) store: Option<Location>,
+    /// The limits of what it may take.
+    #[command(flatten)]
+    pub(crate) write: WriteOptions,
+}
+
 /// The arguments of `copy`.
 #[derive(Debug, Args)]
 pub(crate) struct CopyArgs {
@@ -325,6 +363,9 @@ pub(crate) struct CopyArgs {
     pub(crate) from: Location,
     /// The store to make: sled:DIR or redb:DIR
     pub(crate) to: Location,
+    /// The limits of what it may take.
+    #[command(flatten)]
+    pub(crate) write: WriteOptions,
     /// How.
     #[command(flatten)]
     pub(crate) transfer: TransferOptions,

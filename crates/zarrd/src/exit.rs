@@ -21,7 +21,8 @@ Exit codes:
   4    the store is in use by another process; the message tells its id
   5    damaged values were found
   6    the address cannot be listened on
-  130  stopped by Ctrl-C, 143 by SIGTERM; serve ends with 0 unless it is told twice";
+  130  stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP; serve exits 0 on the first signal and 130/143 on the \
+       second, and goes on after SIGHUP";
 
 /// The exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub(crate) enum Code {
     DamageFound = 5,
     /// The address cannot be listened on.
     CannotListen = 6,
+    /// Stopped by SIGHUP.
+    HungUp = 129,
     /// Stopped by SIGINT.
     Interrupted = 130,
     /// Stopped by SIGTERM.
@@ -77,6 +80,9 @@ pub(crate) enum Failure {
     /// The store failed.
     #[error("the store failed")]
     Store(#[from] StoreError),
+    /// The index was not compacted.
+    #[error("the index was not compacted")]
+    Compact(#[from] store_local::CompactError),
     /// The server cannot be asked.
     #[error("cannot make a client for {url}")]
     Client {
@@ -177,6 +183,7 @@ impl Failure {
             Self::CopyIncomplete { source, .. } => source.code(),
             Self::Stopped { signal } => signal.code(),
             Self::Store(_)
+            | Self::Compact(_)
             | Self::Client { .. }
             | Self::Serve(_)
             | Self::System { .. }

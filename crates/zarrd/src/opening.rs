@@ -8,10 +8,10 @@ use std::{
 
 use client::{BaseUrl, HttpStore};
 use store::{ListableStore, MemoryStore, Prefix, ReadableStore, TransactionalStore};
-use store_local::{IndexKind, LocalStore, OpenError, Options};
+use store_local::{Access, IndexKind, LocalStore, OpenError, Options, Purpose};
 
 use crate::{
-    config::{Location, Place},
+    config::{Location, Place, WriteLimits},
     exit::Failure,
     transfer::{Sink, Source, StoreSink, StoreSource},
 };
@@ -42,23 +42,61 @@ pub(crate) enum Occupancy {
 }
 
 /// Opens a store of this machine, or makes it. `advice` is what is said where another process has it.
-pub(crate) async fn open_local(location: &Location, advice: &'static str) -> Result<LocalStore, Failure> {
+pub(crate) async fn open_to_write(
+    location: &Location,
+    limits: WriteLimits,
+    advice: &'static str,
+) -> Result<LocalStore, Failure> {
+    open_with(location, advice, limits.into()).await
+}
+
+/// Opens a store of this machine, which must be there. Nothing is written into it.
+pub(crate) async fn open_to_read(location: &Location, advice: &'static str) -> Result<LocalStore, Failure> {
+    match occupancy(location)? {
+        Occupancy::Vacant => Err(Failure::NoStore { location: location.clone() }),
+        Occupancy::Occupied => {
+            open_with(location, advice, Options { access: Access::ReadOnly, ..Options::default() }).await
+        }
+    }
+}
+
+/// The same of a store that must be there.
+pub(crate) async fn open_existing_to_write(
+    location: &Location,
+    limits: WriteLimits,
+    advice: &'static str,
+) -> Result<LocalStore, Failure> {
+    match occupancy(location)? {
+        Occupancy::Vacant => Err(Failure::NoStore { location: location.clone() }),
+        Occupancy::Occupied => open_to_write(location, limits, advice).await,
+    }
+}
+
+/// Makes a store of this machine that is of no use before [`LocalStore::complete`].
+pub(crate) async fn make_to_fill(
+    location: &Location,
+    limits: WriteLimits,
+    advice: &'static str,
+) -> Result<LocalStore, Failure> {
+    open_with(location, advice, Options { purpose: Purpose::Fill, ..limits.into() }).await
+}
+
+async fn open_with(location: &Location, advice: &'static str, options: Options) -> Result<LocalStore, Failure> {
     let (directory, index) = match location {
         Location::Sled(directory) => (directory, IndexKind::Sled),
         Location::Redb(directory) => (directory, IndexKind::Redb),
         Location::Memory => return Err(Failure::NoStore { location: location.clone() }),
     };
-    LocalStore::open(directory, Options::new(index)).await.map_err(|source| match source {
+    LocalStore::open(directory, Options { index, ..options }).await.map_err(|source| match source {
         locked @ OpenError::Locked { .. } => Failure::InUse { locked, advice },
         source => Failure::Open { location: location.clone(), source },
     })
 }
 
-/// The same of a store that must be there.
-pub(crate) async fn open_existing(location: &Location, advice: &'static str) -> Result<LocalStore, Failure> {
-    match occupancy(location)? {
-        Occupancy::Vacant => Err(Failure::NoStore { location: location.clone() }),
-        Occupancy::Occupied => open_local(location, advice).await,
+impl From<WriteLimits> for Options {
+    fn from(limits: WriteLimits) -> Self {
+        let WriteLimits { commit_buffer, retained } = limits;
+        Self { commit_buffer_bytes: commit_buffer, pinned_bytes: retained, ..Self::default() }
     }
 }
 
@@ -95,11 +133,13 @@ pub(crate) fn remote(base: &BaseUrl) -> Result<HttpStore, Failure> {
 }
 
 impl ServedStore {
-    /// Opens a store, or makes it.
-    pub(crate) async fn open(location: &Location) -> Result<Self, Failure> {
-        match location {
-            Location::Memory => Ok(Self::Memory(MemoryStore::new())),
-            location => open_local(location, "only one process can have a store open").await.map(Self::Local),
+    /// Opens a store; one that is written to is made where it is not there.
+    pub(crate) async fn open(location: &Location, access: Access, limits: WriteLimits) -> Result<Self, Failure> {
+        const IN_USE: &str = "only one process can have a store open";
+        match (location, access) {
+            (Location::Memory, _) => Ok(Self::Memory(MemoryStore::new())),
+            (location, Access::ReadWrite) => open_to_write(location, limits, IN_USE).await.map(Self::Local),
+            (location, Access::ReadOnly) => open_to_read(location, IN_USE).await.map(Self::Local),
         }
     }
 
@@ -122,9 +162,9 @@ impl ServedStore {
 
 impl OpenPlace {
     /// Opens a store to put keys into, or makes it.
-    pub(crate) async fn for_writing(place: &Place) -> Result<Self, Failure> {
+    pub(crate) async fn for_writing(place: &Place, limits: WriteLimits) -> Result<Self, Failure> {
         match place {
-            Place::Local(location) => open_local(location, IN_USE).await.map(Self::Local),
+            Place::Local(location) => open_to_write(location, limits, IN_USE).await.map(Self::Local),
             Place::Server(base) => remote(base).map(Self::Server),
         }
     }
@@ -132,7 +172,7 @@ impl OpenPlace {
     /// Opens a store to take keys from.
     pub(crate) async fn for_reading(place: &Place) -> Result<Self, Failure> {
         match place {
-            Place::Local(location) => open_existing(location, IN_USE).await.map(Self::Local),
+            Place::Local(location) => open_to_read(location, IN_USE).await.map(Self::Local),
             Place::Server(base) => remote(base).map(Self::Server),
         }
     }
@@ -184,6 +224,14 @@ const IN_USE: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_become_options() {
+        let options: Options = WriteLimits { commit_buffer: Some(1), retained: Some(2) }.into();
+        assert_eq!((options.commit_buffer_bytes, options.pinned_bytes), (Some(1), Some(2)));
+        let options: Options = WriteLimits::default().into();
+        assert_eq!((options.commit_buffer_bytes, options.pinned_bytes), (None, None));
+    }
 
     #[test]
     fn paths_are_resolved_through_links_and_beyond_what_is_there() {

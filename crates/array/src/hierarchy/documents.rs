@@ -41,7 +41,7 @@ impl DocumentChanges {
         let edits = edits_of_array(shared, path, sighting, changes).await?;
         let changes = edits.stage(&*shared.store).await?;
         let Own(own) = &sighting.own;
-        let place = |key: &Key| changes.iter().position(|change| change.key() == key);
+        let place = |key: &Key| changes.iter().position(|change| change.key() == Some(key));
         let own = own.iter().map(|(key, version)| (key.clone(), *version, place(key))).collect();
         Ok(Self { changes, own })
     }
@@ -51,7 +51,7 @@ impl DocumentChanges {
     pub(crate) fn version_after(&self, outcomes: &[Outcome]) -> Option<Version> {
         let after = |(key, before, place): &(Key, Option<Version>, Option<usize>)| {
             let version = match place.map(|place| outcomes.get(place)) {
-                None | Some(Some(Outcome::Checked)) => *before,
+                None | Some(Some(Outcome::Checked | Outcome::PrefixErased)) => *before,
                 Some(Some(Outcome::Set(written))) => Some(written.version),
                 Some(Some(Outcome::Erased { .. })) => None,
                 Some(None) => return None,

@@ -1,20 +1,24 @@
 //! What one commit changes.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use meta::{
     Dialect,
     documents::write::{split_v2, text},
 };
 use serde_json::{Map, Value};
-use store::{Change, Key, MAX_COMMIT_CHANGES, Precondition, TransactionalStore, Version};
+use store::{Change, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version};
 
 use super::NodeError;
 use crate::find::{Documents, Own};
 
 /// What one commit changes, and what it depends on. No key is named twice.
 #[derive(Debug, Default)]
-pub(super) struct Edits(BTreeMap<Key, Edit>);
+pub(super) struct Edits {
+    keys: BTreeMap<Key, Edit>,
+    /// Prefixes below which everything is erased before the keys are changed.
+    erased: BTreeSet<Prefix>,
+}
 
 #[derive(Debug, Default)]
 struct Edit {
@@ -44,7 +48,7 @@ pub(super) enum Planned<'a> {
 impl Edits {
     /// The commit depends on this key having this version. What was seen first counts.
     pub(super) fn saw(&mut self, key: &Key, version: Option<Version>) {
-        match self.0.entry(key.clone()) {
+        match self.keys.entry(key.clone()) {
             Entry::Vacant(entry) => {
                 entry.insert(Edit { seen: Some(version), action: Action::Check });
             }
@@ -63,12 +67,17 @@ impl Edits {
 
     /// Sets a key.
     pub(super) fn set(&mut self, key: Key, value: Vec<u8>) {
-        self.0.entry(key).or_default().action = Action::Set(value);
+        self.keys.entry(key).or_default().action = Action::Set(value);
     }
 
     /// Erases a key.
     pub(super) fn erase(&mut self, key: Key) {
-        self.0.entry(key).or_default().action = Action::Erase;
+        self.keys.entry(key).or_default().action = Action::Erase;
+    }
+
+    /// Erases all keys below a prefix, however many there are.
+    pub(super) fn erase_prefix(&mut self, prefix: Prefix) {
+        self.erased.insert(prefix);
     }
 
     /// Makes the documents of a node, which has those of `own`, say `after` where they say `before`; both are node documents. Whether anything changes.
@@ -110,26 +119,27 @@ impl Edits {
 
     /// What is to become of a key.
     pub(super) fn planned(&self, key: &Key) -> Planned<'_> {
-        match self.0.get(key).map(|edit| &edit.action) {
+        match self.keys.get(key).map(|edit| &edit.action) {
+            None | Some(Action::Check) if self.erased.iter().any(|prefix| prefix.contains(key)) => Planned::Erased,
             None | Some(Action::Check) => Planned::Kept,
             Some(Action::Set(value)) => Planned::Set(value),
             Some(Action::Erase) => Planned::Erased,
         }
     }
 
-    /// The keys that it names, in the order of the changes that it becomes.
+    /// The keys that it names, in the order of the changes that it becomes; erases of prefixes come behind them.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.0.keys()
+        self.keys.keys()
     }
 
-    /// How many keys it names.
+    /// How many changes it becomes.
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.keys.len().saturating_add(self.erased.len())
     }
 
     /// Whether it changes anything.
     pub(super) fn changes_anything(&self) -> bool {
-        self.0.values().any(|edit| !matches!(edit.action, Action::Check))
+        !self.erased.is_empty() || self.keys.values().any(|edit| !matches!(edit.action, Action::Check))
     }
 
     /// Stages what is set. Fails where it is more than one commit has.
@@ -138,7 +148,7 @@ impl Edits {
             return Err(NodeError::TooManyChanges { changes: self.len() as u64, limit: MAX_COMMIT_CHANGES });
         }
         let mut changes = Vec::with_capacity(self.len());
-        for (key, Edit { seen, action }) in self.0 {
+        for (key, Edit { seen, action }) in self.keys {
             let precondition = seen.map_or_else(Precondition::none, Precondition::unchanged);
             changes.push(match action {
                 Action::Check => Change::Check { key, precondition },
@@ -146,6 +156,7 @@ impl Edits {
                 Action::Set(value) => Change::Set { staged: store.stage(&key, value.into()).await?, precondition },
             });
         }
+        changes.extend(self.erased.into_iter().map(|prefix| Change::ErasePrefix { prefix }));
         Ok(changes)
     }
 }

@@ -1,7 +1,7 @@
 //! Erasing nodes.
 
-use meta::{Dialect, NodePath, zom::MAX_NODES};
-use store::{Key, MAX_COMMIT_CHANGES, Outcome, Precondition};
+use meta::{Dialect, NodePath};
+use store::{ErasedKeys, Outcome, Precondition, count_keys};
 
 use super::{
     Depth, NodeError,
@@ -9,16 +9,9 @@ use super::{
     declare::commit,
     edits::Edits,
     keys,
-    walk::{Branch, Form, Mode, NAMES, unread, walk},
+    walk::{Branch, Form, Mode, unread, walk},
 };
-use crate::{
-    ArrayError,
-    find::{Own, key_below, prefix},
-    shared::Shared,
-};
-
-/// How many changes of a commit are left for consolidated metadata, and for checks.
-const SPARE: usize = 4096;
+use crate::{ArrayError, find::Own, shared::Shared};
 
 /// One attempt to erase a node with all below it; `None` where somebody else changed it.
 pub(super) async fn attempt(
@@ -26,7 +19,7 @@ pub(super) async fn attempt(
     path: &NodePath,
     dialect: Option<Dialect>,
     condition: &Precondition,
-) -> Result<Option<u64>, NodeError> {
+) -> Result<Option<ErasedKeys>, NodeError> {
     let top = match walk(shared, path, dialect, Depth::Levels(0), Mode::Same).await {
         Ok(walk) => walk.top,
         Err(NodeError::Array(error @ (ArrayError::Document { .. } | ArrayError::Chain { .. }))) => {
@@ -43,15 +36,12 @@ pub(super) async fn attempt(
     for (key, version) in &top.own.0 {
         edits.saw(key, *version);
     }
-    let listed = keys::below(shared, &extent.prefixes).await?;
-    let all_in_one = listed.as_ref().is_some_and(|keys| keys.len() + SPARE <= MAX_COMMIT_CHANGES);
-    let mut first = extent.keys.clone();
-    match listed {
-        Some(keys) if all_in_one => first.extend(keys),
-        // Metadata goes first, so that nobody sees a node some of whose chunks are gone.
-        _ => first.extend(metadata(shared, path, top.dialect).await?),
+    let mut erased = ErasedKeys::exactly(0);
+    for prefix in &extent.prefixes {
+        erased = erased.plus(count_keys(&*shared.store, prefix).await?);
+        edits.erase_prefix(prefix.clone());
     }
-    for key in first {
+    for key in extent.keys {
         edits.erase(key);
     }
     let told: Vec<Told> = match top.dialect {
@@ -63,12 +53,8 @@ pub(super) async fn attempt(
     keep_true(shared, &mut edits, path, &[], &told).await?;
     let Some(outcomes) = commit(shared, edits).await? else { return Ok(None) };
     let is_gone = |outcome: &&Outcome| matches!(outcome, Outcome::Erased { existed: true });
-    let mut erased = outcomes.iter().filter(is_gone).count() as u64;
-    if !all_in_one {
-        for prefix in &extent.prefixes {
-            erased = erased.saturating_add(shared.store.erase_prefix(prefix).await?);
-        }
-    }
+    let keys = outcomes.iter().filter(is_gone).count() as u64;
+    erased = erased.plus(ErasedKeys::exactly(keys));
     Ok(Some(erased))
 }
 
@@ -90,31 +76,4 @@ async fn unreadable(shared: &Shared, path: &NodePath, dialect: Option<Dialect>) 
         }
     }
     Ok(None)
-}
-
-/// The keys of the documents of a node and of those below it.
-async fn metadata(shared: &Shared, path: &NodePath, dialect: Dialect) -> Result<Vec<Key>, NodeError> {
-    let mode = if dialect == Dialect::Draft { Mode::Same } else { Mode::Each };
-    let walk = walk(shared, path, Some(dialect), Depth::All, mode).await?;
-    let mut keys = Vec::new();
-    for node in walk.top.all() {
-        let own = node.own.0.iter().filter(|(_, version)| version.is_some()).map(|(key, _)| key.clone());
-        keys.extend(own);
-        if node.dialect != Dialect::Draft
-            && let Ok(prefix) = prefix(&node.path)
-        {
-            keys.extend([".zmetadata"].iter().chain(&NAMES).filter_map(|name| key_below(&prefix, name)));
-        }
-    }
-    let snapshot = shared.store.snapshot(&keys).await?;
-    let mut there = Vec::new();
-    for key in keys {
-        if snapshot.head(&key)?.is_some() {
-            there.push(key);
-        }
-    }
-    match there.len() + SPARE <= MAX_COMMIT_CHANGES {
-        true => Ok(there),
-        false => Err(NodeError::TooManyNodes { limit: MAX_NODES }),
-    }
 }

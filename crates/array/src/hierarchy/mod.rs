@@ -26,7 +26,7 @@ use meta::{
     extensions::Link,
     zom::{Difference, Zom},
 };
-use store::{Precondition, Version};
+use store::{ErasedKeys, Precondition, Version};
 
 use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
 
@@ -232,13 +232,13 @@ impl Hierarchies {
         Err(unsettled(path))
     }
 
-    /// Erases a node and all below it, metadata first; how many keys.
+    /// Erases a node and all below it, metadata first, and gives the number of its keys.
     pub async fn erase(
         &self,
         path: &NodePath,
         dialect: Option<Dialect>,
         condition: &Precondition,
-    ) -> Result<u64, NodeError> {
+    ) -> Result<ErasedKeys, NodeError> {
         let _structure = self.0.structure.lock().await;
         for _ in 0..ATTEMPTS {
             if let Some(erased) = erase::attempt(&self.0, path, dialect, condition).await? {

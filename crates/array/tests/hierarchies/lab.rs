@@ -82,7 +82,9 @@ impl Lab {
     }
 
     pub(crate) async fn erase(&self, at: &str) -> Result<u64, NodeError> {
-        self.nodes.erase(&path(at), None, &Precondition::none()).await
+        let erased = self.nodes.erase(&path(at), None, &Precondition::none()).await?;
+        assert!(erased.exact);
+        Ok(erased.count)
     }
 
     pub(crate) async fn convert(&self, at: &str, to: Dialect) -> Result<ConversionReport, NodeError> {

@@ -12,9 +12,9 @@ use array::{ArrayError, Depth, Effect, NodeError};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use store::{
-    ByteRange, ByteStream, Change, Content, DirPage, Info, Key, KeyPage, ListableStore, MemoryStore, Outcome, Page,
-    Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value as Stored,
-    WriteableStore, Written,
+    ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Key, KeyPage, ListableStore, MemoryStore,
+    Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore,
+    Value as Stored, WriteableStore, Written,
 };
 
 use crate::lab::{Lab, path, v2_array, v3_array, v3_group};
@@ -58,7 +58,7 @@ impl WriteableStore for Intruded {
         self.store.erase(key, precondition).await
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<u64, StoreError> {
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
         self.store.erase_prefix(prefix).await
     }
 

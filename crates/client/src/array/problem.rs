@@ -98,9 +98,13 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
         (ProblemType::StoreReadOnly, _) => ArrayError::ReadOnly,
         (ProblemType::OutOfSpace, _) => ArrayError::OutOfSpace,
         (ProblemType::Busy | ProblemType::Stopping, _) => ArrayError::Busy { retry_after: refusal.retry_after },
-        (ProblemType::ForbiddenHost | ProblemType::ForbiddenOrigin | ProblemType::ReadOnlyAccess, _) => {
-            ArrayError::Forbidden { detail: detail() }
-        }
+        (
+            ProblemType::ForbiddenHost
+            | ProblemType::ForbiddenOrigin
+            | ProblemType::ReadOnlyAccess
+            | ProblemType::ReadOnlyServer,
+            _,
+        ) => ArrayError::Forbidden { detail: detail() },
         // This client does not make such requests, or they are about keys and structure.
         (
             ProblemType::InvalidKey
@@ -112,6 +116,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             | ProblemType::InvalidParameter
             | ProblemType::UnknownListing
             | ProblemType::InvalidCursor
+            | ProblemType::PrefixNotEmpty
             | ProblemType::ConfirmationNeeded
             | ProblemType::DigestMismatch
             | ProblemType::MissingHost
@@ -292,7 +297,10 @@ mod tests {
                 }
                 (
                     ArrayError::Forbidden { detail },
-                    ProblemType::ForbiddenHost | ProblemType::ForbiddenOrigin | ProblemType::ReadOnlyAccess,
+                    ProblemType::ForbiddenHost
+                    | ProblemType::ForbiddenOrigin
+                    | ProblemType::ReadOnlyAccess
+                    | ProblemType::ReadOnlyServer,
                 ) => detail == "why",
                 (ArrayError::Remote { status, request, detail }, other) => {
                     (*status, request.as_str(), detail.as_str()) == (other.status().as_u16(), "r", "why")

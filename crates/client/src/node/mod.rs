@@ -13,7 +13,7 @@ use meta::{
     zom::{self, Zom},
 };
 use serde_json::{Map, Value};
-use store::Precondition;
+use store::{ErasedKeys, Precondition};
 use wire::query::{Depth, NodePostQuery, With};
 
 use self::request::Asked;
@@ -154,8 +154,8 @@ impl NodeClient {
         self.patch(path, &Patch { shape: Some(shape), ..Patch::default() }, condition).await
     }
 
-    /// Erases a node and all that is below it; how many keys.
-    pub async fn erase(&self, path: &NodePath, condition: Precondition) -> Result<u64, NodeError> {
+    /// Erases a node and all that is below it, and gives the number of its keys.
+    pub async fn erase(&self, path: &NodePath, condition: Precondition) -> Result<ErasedKeys, NodeError> {
         let (asked, condition) = (self.asked(path), &condition);
         let asked = &asked;
         self.patiently(Repeat::IfNotDone, |clock| asked.erase(&self.transport, condition, clock.patient())).await

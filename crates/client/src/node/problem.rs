@@ -68,9 +68,13 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
         (ProblemType::StoreReadOnly, _) => NodeError::ReadOnly,
         (ProblemType::OutOfSpace, _) => NodeError::OutOfSpace,
         (ProblemType::Busy | ProblemType::Stopping, _) => NodeError::Busy { retry_after: refusal.retry_after },
-        (ProblemType::ForbiddenHost | ProblemType::ForbiddenOrigin | ProblemType::ReadOnlyAccess, _) => {
-            NodeError::Forbidden { detail }
-        }
+        (
+            ProblemType::ForbiddenHost
+            | ProblemType::ForbiddenOrigin
+            | ProblemType::ReadOnlyAccess
+            | ProblemType::ReadOnlyServer,
+            _,
+        ) => NodeError::Forbidden { detail },
         // This client does not make such requests, or they are about keys and elements.
         (
             ProblemType::InvalidKey
@@ -82,6 +86,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
             | ProblemType::InvalidParameter
             | ProblemType::UnknownListing
             | ProblemType::InvalidCursor
+            | ProblemType::PrefixNotEmpty
             | ProblemType::InvalidSelection
             | ProblemType::UnfitSelection
             | ProblemType::IndexOutOfBounds
@@ -219,6 +224,7 @@ mod tests {
         ProblemType::ForbiddenHost,
         ProblemType::ForbiddenOrigin,
         ProblemType::ReadOnlyAccess,
+        ProblemType::ReadOnlyServer,
     ];
 
     #[test]

@@ -7,7 +7,7 @@ use reqwest::{
     header::{CONTENT_TYPE, ETAG},
 };
 use serde_json::Value;
-use store::{Precondition, Version};
+use store::{ErasedKeys, Precondition, Version};
 use wire::{
     etag, headers,
     listing::Erased,
@@ -126,13 +126,18 @@ impl Asked {
         changed(answer).await
     }
 
-    pub(super) async fn erase(&self, transport: &Transport, condition: &Precondition, clock: Clock) -> Tried<u64> {
+    pub(super) async fn erase(
+        &self,
+        transport: &Transport,
+        condition: &Precondition,
+        clock: Clock,
+    ) -> Tried<ErasedKeys> {
         // Whoever names the root in a typed call means it.
         let confirm = if self.path.is_root() { Confirm::All } else { Confirm::Unsaid };
         let query = NodeDeleteQuery { dialect: self.dialect, confirm };
         let request = transport.request(Method::DELETE, &self.target(&query.render()));
         let answer = self.done(transport, write::conditional(request, condition), clock).await?;
-        Ok(answer.json::<Erased>(MAX_ANSWER).await?.erased)
+        Ok(answer.json::<Erased>(MAX_ANSWER).await?.into())
     }
 
     pub(super) async fn convert(&self, transport: &Transport, query: &str, clock: Clock) -> Tried<ConversionReport> {

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use store::{
-    ByteRange, Content, DirPage, Info, Key, KeyPage, ListableStore, MemoryStore, Page, Precondition, Prefix,
-    ReadableStore, StoreError, Value, WriteableStore, Written,
+    ByteRange, Content, DirPage, ErasedKeys, Info, Key, KeyPage, ListableStore, MemoryStore, Page, Precondition,
+    Prefix, ReadableStore, StoreError, Value, WriteableStore, Written,
 };
 
 /// A key, and the range of its value that was asked for.
@@ -67,7 +67,7 @@ impl WriteableStore for Recorded {
         self.store.erase(key, precondition).await
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<u64, StoreError> {
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
         self.store.erase_prefix(prefix).await
     }
 

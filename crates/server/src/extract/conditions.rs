@@ -26,6 +26,8 @@ pub(crate) struct ReadConditions {
     range: RangeRequest,
     if_range: Option<IfRange>,
     plain: bool,
+    /// When the request came, before anything was looked up for it.
+    now: SystemTime,
 }
 
 /// Under which conditions something is read that has an entity tag but no time.
@@ -73,27 +75,33 @@ impl ReadConditions {
         self.range
     }
 
+    /// The `Last-Modified` of this value.
+    pub(crate) fn last_modified(&self, info: &Info) -> SystemTime {
+        time::last_modified(info.modified, self.now)
+    }
+
     /// Whether the range is meant for this value; another one is sent whole.
     pub(crate) fn range_is_for(&self, info: &Info) -> bool {
         match &self.if_range {
             None => true,
             Some(IfRange::Version(version)) => *version == info.version,
-            Some(IfRange::Modified(time)) => *time == time::whole_seconds(info.modified),
+            Some(IfRange::Modified(date)) => time::is_last_modified(info.modified, *date, self.now),
             Some(IfRange::Nothing) => false,
         }
     }
 
     /// Judges the conditions in the order of RFC 9110, section 13.2.2.
     pub(crate) fn judge(&self, info: &Info) -> Condition {
-        let (current, modified) = (Some(info.version), time::whole_seconds(info.modified));
+        let current = Some(info.version);
+        let unmodified = |since| time::is_unmodified_since(info.modified, since, self.now);
         let expected = match (&self.precondition.matches, self.unmodified_since) {
             (Some(wanted), _) => wanted.matches(current),
-            (None, Some(since)) => modified <= since,
+            (None, Some(since)) => unmodified(since),
             (None, None) => true,
         };
         let known = match (&self.precondition.none_matches, self.modified_since) {
             (Some(unwanted), _) => unwanted.matches(current),
-            (None, Some(since)) => modified <= since,
+            (None, Some(since)) => unmodified(since),
             (None, None) => false,
         };
         match (expected, known) {
@@ -141,6 +149,7 @@ impl FromRequestParts<App> for ReadConditions {
             range: only(headers, RANGE).map_or(RangeRequest::Whole, range::parse),
             if_range: headers.get(IF_RANGE).map(|_| only(headers, IF_RANGE).map_or(IfRange::Nothing, if_range)),
             plain,
+            now: SystemTime::now(),
         })
     }
 }

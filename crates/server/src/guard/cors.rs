@@ -10,7 +10,7 @@ use http::{
     },
 };
 
-use super::allowed;
+use super::{allow, allowed};
 use crate::{routes::Route, state::App};
 
 /// What pages of any origin may send.
@@ -45,7 +45,7 @@ pub(crate) fn preflight(app: &App, route: &Route, query: &str, asked: &HeaderMap
     let headers = response.headers_mut();
     // Methods and commas are always a header value.
     let value = |methods: String| HeaderValue::try_from(methods).unwrap_or(HeaderValue::from_static("OPTIONS"));
-    let all = value(route.allow());
+    let all = value(allow(app, route, query));
     if let Some(origin) = asked.get(ORIGIN).filter(|_| asked.contains_key(ACCESS_CONTROL_REQUEST_METHOD)) {
         let methods = if allowed(app, origin.as_bytes()) { all.clone() } else { value(route.allow_reading(query)) };
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);

@@ -9,7 +9,12 @@ pub(crate) use host::host;
 use http::{HeaderMap, HeaderValue, header::ORIGIN};
 use wire::problem::{Members, Problem, ProblemType};
 
-use crate::{refusal::Refusal, routes::Effect, settings::Access, state::App};
+use crate::{
+    refusal::Refusal,
+    routes::{Effect, Route},
+    settings::{Access, Changes},
+    state::App,
+};
 
 /// Whether a request may change anything, if it would.
 ///
@@ -19,6 +24,9 @@ pub(crate) fn change(app: &App, effect: Effect, headers: &HeaderMap) -> Result<(
     if effect == Effect::Reads {
         return Ok(());
     }
+    if app.settings().changes == Changes::Refused {
+        return Err(Refusal::new(Problem::new(ProblemType::ReadOnlyServer)));
+    }
     let foreign = headers.get_all(ORIGIN).iter().find(|origin| !allowed(app, origin.as_bytes()));
     if let Some(origin) = foreign {
         let members = Members { origin: Some(shown(origin)), ..Members::default() };
@@ -27,6 +35,14 @@ pub(crate) fn change(app: &App, effect: Effect, headers: &HeaderMap) -> Result<(
     match app.settings().access {
         Access::Write => Ok(()),
         Access::Read => Err(Refusal::new(Problem::new(ProblemType::ReadOnlyAccess))),
+    }
+}
+
+/// The value of `Allow`: what can be done with a resource on this server.
+pub(crate) fn allow(app: &App, route: &Route, query: &str) -> String {
+    match app.settings().changes {
+        Changes::Taken => route.allow(),
+        Changes::Refused => route.allow_reading(query),
     }
 }
 

@@ -101,7 +101,7 @@ pub(crate) async fn delete(
         return Err(Refusal::unconfirmed("this is the root: every node would go"));
     }
     let erased = app.hierarchies().erase(&path, query.dialect, &conditions.precondition).await?;
-    Ok(Json(Erased { erased }))
+    Ok(Json(erased.into()))
 }
 
 /// `POST` that compares: where the hierarchy differs from the ZOM in the body.

@@ -15,7 +15,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::state::App;
 use connection::{Manner, connection};
 
-/// How many connections beyond the limit are told so at a time; the others are closed without a word.
+/// The most connections beyond the limit that are answered so at a time, and no more than a quarter of the limit, since each takes
+/// a file descriptor; the others are closed without a word.
 const TURNED_AWAY: usize = 64;
 /// How long to wait where the system has no more file descriptors or memory for connections.
 const EXHAUSTED: Duration = Duration::from_millis(100);
@@ -61,7 +62,7 @@ impl Server {
         Self {
             app,
             places: Arc::new(Semaphore::new(places)),
-            places_outside: Arc::new(Semaphore::new(TURNED_AWAY)),
+            places_outside: Arc::new(Semaphore::new(TURNED_AWAY.min(places / 4 + 1))),
             connections: TaskTracker::new(),
             stopping: CancellationToken::new(),
             giving_up: CancellationToken::new(),

@@ -41,6 +41,5 @@ pub(crate) async fn prefix(
     if prefix.is_root() && confirm == Confirm::Unsaid {
         return Err(Refusal::unconfirmed("this is the root: every key would go"));
     }
-    let erased = app.store().erase_prefix(&prefix).await?;
-    Ok(Json(Erased { erased }))
+    Ok(Json(app.store().erase_prefix(&prefix).await?.into()))
 }

@@ -55,7 +55,7 @@ pub(crate) async fn head(
     if let Some(response) = settled(&conditions, &key, &info)? {
         return Ok(response);
     }
-    let mut response = described(StatusCode::OK, &key, &info);
+    let mut response = described(StatusCode::OK, &key, &info, &conditions);
     response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(info.size));
     Ok(response)
 }
@@ -77,10 +77,10 @@ async fn read(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Optio
     }
     let part = if range.is_some() { Part::Range } else { Part::Whole };
     if part == Part::Range && !conditions.range_is_for(&info) {
-        return read_whole(app, key).await;
+        return read_whole(app, key, conditions).await;
     }
     match found? {
-        Some(value) => sent(key, value, part).await.map(Some),
+        Some(value) => sent(key, value, part, conditions).await.map(Some),
         None => Ok(None),
     }
 }
@@ -93,13 +93,13 @@ async fn read_nothing(app: &App, key: &Key, conditions: &ReadConditions) -> Resu
     }
     match conditions.range_is_for(&info) {
         true => Err(StoreError::RangeNotSatisfiable { info }.into()),
-        false => read_whole(app, key).await,
+        false => read_whole(app, key, conditions).await,
     }
 }
 
-async fn read_whole(app: &App, key: &Key) -> Result<Option<Response>, Refusal> {
+async fn read_whole(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Option<Response>, Refusal> {
     match app.store().get(key, None).await? {
-        Some(value) => sent(key, value, Part::Whole).await.map(Some),
+        Some(value) => sent(key, value, Part::Whole, conditions).await.map(Some),
         None => Ok(None),
     }
 }
@@ -108,21 +108,21 @@ async fn read_whole(app: &App, key: &Key) -> Result<Option<Response>, Refusal> {
 fn settled(conditions: &ReadConditions, key: &Key, info: &Info) -> Result<Option<Response>, Refusal> {
     match conditions.judge(info) {
         Condition::Holds => Ok(None),
-        Condition::NotModified => Ok(Some(not_modified(info))),
+        Condition::NotModified => Ok(Some(not_modified(info, conditions))),
         Condition::Fails => {
             Err(StoreError::PreconditionFailed { key: key.clone(), current: Some(info.version) }.into())
         }
     }
 }
 
-async fn sent(key: &Key, value: Value, part: Part) -> Result<Response, Refusal> {
+async fn sent(key: &Key, value: Value, part: Part, conditions: &ReadConditions) -> Result<Response, Refusal> {
     let (info, range) = (value.info, value.range.clone());
     let length = range.end.saturating_sub(range.start);
     // The last bytes of an empty value are that value, and could not be written as a Content-Range.
     let partial = part == Part::Range && length > 0;
     let body = value_body(value).await?;
     let status = if partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
-    let mut response = described(status, key, &info).map(|_: Body| body);
+    let mut response = described(status, key, &info, conditions).map(|_: Body| body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     if partial {
@@ -132,28 +132,29 @@ async fn sent(key: &Key, value: Value, part: Part) -> Result<Response, Refusal> 
     Ok(response)
 }
 
-fn described(status: StatusCode, key: &Key, info: &Info) -> Response {
+fn described(status: StatusCode, key: &Key, info: &Info, conditions: &ReadConditions) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.reserve(16);
     headers.insert(CONTENT_TYPE, media::of(key));
     headers.insert(ACCEPT_RANGES, BYTES);
-    validators(headers, info);
+    validators(headers, info, conditions);
     response
 }
 
-fn not_modified(info: &Info) -> Response {
+fn not_modified(info: &Info, conditions: &ReadConditions) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NOT_MODIFIED;
-    validators(response.headers_mut(), info);
+    validators(response.headers_mut(), info, conditions);
     response
 }
 
-fn validators(headers: &mut HeaderMap, info: &Info) {
+fn validators(headers: &mut HeaderMap, info: &Info, conditions: &ReadConditions) {
     headers.insert(ETAG, etag::render(info.version));
     headers.insert(CACHE_CONTROL, REVALIDATE);
-    for (name, text) in [(LAST_MODIFIED, time::http_date(info.modified)), (MODIFIED, time::rfc3339(info.modified))] {
+    let date = conditions.last_modified(info);
+    for (name, text) in [(LAST_MODIFIED, time::http_date(date)), (MODIFIED, time::rfc3339(info.modified))] {
         headers.extend(HeaderValue::try_from(text).map(|value| (name, value)));
     }
 }

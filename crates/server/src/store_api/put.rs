@@ -1,5 +1,7 @@
 //! Setting values.
 
+use std::time::SystemTime;
+
 use ::store::{Key, Precondition, StoreError};
 use axum::{body::Body, extract::State, response::Response};
 use http::{StatusCode, header::ETAG};
@@ -38,7 +40,7 @@ pub(super) async fn precondition(
 ) -> Result<Precondition, StoreError> {
     let Some(since) = conditions.unmodified_since else { return Ok(conditions.precondition) };
     let Some(info) = app.store().head(key).await? else { return Ok(conditions.precondition) };
-    if time::whole_seconds(info.modified) > since {
+    if !time::is_unmodified_since(info.modified, since, SystemTime::now()) {
         return Err(StoreError::PreconditionFailed { key: key.clone(), current: Some(info.version) });
     }
     Ok(conditions.pinned(info.version))

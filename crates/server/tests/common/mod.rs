@@ -55,6 +55,18 @@ impl Site {
         wire::etag::text(written.version)
     }
 
+    /// The `Last-Modified` of a key, once conditions with it hold.
+    pub async fn settled_date(&self, path: &str) -> String {
+        loop {
+            let found = self.head(path, &[]).await;
+            let date = wire::time::parse_http_date(found.header("last-modified")).unwrap();
+            if date > wire::time::parse_rfc3339(found.header("zarrd-modified")).unwrap() {
+                return found.header("last-modified").to_owned();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     pub async fn value(&self, key: &str) -> Option<Bytes> {
         let found = self.store.get(&Key::parse(key).unwrap(), None).await.unwrap()?;
         Some(found.bytes().await.unwrap())

@@ -1,81 +1,112 @@
 //! The index in redb.
 
-use std::path::Path;
+use std::{
+    fs::File,
+    io,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use bytes::Bytes;
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};
 
-use super::{Batch, Index, IndexError, META_KEY, Step, catch, walk};
+use super::{Index, IndexError, IndexIter, catch};
 
 const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("keys");
 
 /// The index's only file, within its directory.
 pub(super) const FILE: &str = "index.redb";
 
-/// A copy-on-write B-tree in one file. Every batch is one write transaction, synced before it is acknowledged.
+/// A copy-on-write B-tree in one file. A batch is a write transaction, made durable by the next sync.
 pub(crate) struct RedbIndex {
     db: Database,
+    /// True if there was no space for a write, after which redb refuses everything with an error that does not say why.
+    full: AtomicBool,
 }
 
 impl RedbIndex {
     pub(super) fn open(dir: &Path, cache_bytes: u64) -> Result<Self, IndexError> {
-        std::fs::create_dir_all(dir).map_err(IndexError::Sync)?;
+        std::fs::create_dir_all(dir).map_err(IndexError::Io)?;
         let cache_bytes = usize::try_from(cache_bytes).unwrap_or(usize::MAX);
         let db = Database::builder().set_cache_size(cache_bytes).create(dir.join(FILE)).map_err(redb_error)?;
         // The table is made at once, so that a reader always finds it.
         let transaction = db.begin_write().map_err(redb_error)?;
         transaction.open_table(TABLE).map_err(redb_error)?;
         transaction.commit().map_err(redb_error)?;
-        Ok(Self { db })
+        // redb syncs its file, and not the entry that names it.
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(IndexError::Io)?;
+        Ok(Self { db, full: AtomicBool::new(false) })
+    }
+
+    /// Runs `work`, whose refusals after a write that had no space are for lack of space too.
+    fn caught<T>(&self, work: impl FnOnce() -> Result<T, IndexError>) -> Result<T, IndexError> {
+        catch(work).map_err(|error| match error {
+            IndexError::Redb(error)
+                if matches!(*error, redb::Error::PreviousIo) && self.full.load(Ordering::Acquire) =>
+            {
+                IndexError::Io(io::ErrorKind::StorageFull.into())
+            }
+            error => {
+                self.full.fetch_or(error.is_out_of_space(), Ordering::AcqRel);
+                error
+            }
+        })
+    }
+
+    fn commit(&self, batch: &[(Bytes, Option<Bytes>)], durability: Durability) -> Result<(), IndexError> {
+        let mut transaction = self.db.begin_write().map_err(redb_error)?;
+        transaction.set_durability(durability).map_err(redb_error)?;
+        {
+            let mut table = transaction.open_table(TABLE).map_err(redb_error)?;
+            for (key, record) in batch {
+                match record {
+                    Some(record) => table.insert(&**key, &**record).map_err(redb_error)?,
+                    None => table.remove(&**key).map_err(redb_error)?,
+                };
+            }
+        }
+        transaction.commit().map_err(redb_error)
     }
 }
 
 impl Index for RedbIndex {
-    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>, IndexError> {
-        catch(|| {
-            let table = self.db.begin_read().map_err(redb_error)?.open_table(TABLE).map_err(redb_error)?;
-            keys.iter().map(|key| Ok(table.get(*key).map_err(redb_error)?.map(|record| copy(record.value())))).collect()
-        })
-    }
-
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, IndexError> {
-        Ok(self.get_many(&[key])?.pop().flatten())
-    }
-
-    fn scan(&self, from: &[u8], visit: &mut dyn FnMut(&[u8], Bytes) -> Step) -> Result<(), IndexError> {
-        catch(|| {
+        self.caught(|| {
             let table = self.db.begin_read().map_err(redb_error)?.open_table(TABLE).map_err(redb_error)?;
-            walk(from, visit, |from| {
-                let entries = table.range(from..).map_err(redb_error)?;
-                Ok(entries.map(|entry| {
-                    let (key, record) = entry.map_err(redb_error)?;
-                    Ok((copy(key.value()), copy(record.value())))
-                }))
-            })
+            Ok(table.get(key).map_err(redb_error)?.map(|record| Bytes::copy_from_slice(record.value())))
         })
     }
 
-    fn commit(&self, batch: &Batch) -> Result<(), IndexError> {
-        catch(|| {
-            let mut transaction = self.db.begin_write().map_err(redb_error)?;
-            transaction.set_durability(Durability::Immediate).map_err(redb_error)?;
-            {
-                let mut table = transaction.open_table(TABLE).map_err(redb_error)?;
-                for (key, record) in &batch.changes {
-                    match record {
-                        Some(record) => table.insert(key.as_bytes(), record.as_slice()).map_err(redb_error)?,
-                        None => table.remove(key.as_bytes()).map_err(redb_error)?,
-                    };
-                }
-                table.insert(META_KEY, batch.meta.encode().as_slice()).map_err(redb_error)?;
-            }
-            transaction.commit().map_err(redb_error)
+    fn iter(&self, from: &[u8]) -> Result<IndexIter<'_>, IndexError> {
+        self.caught(|| {
+            let table = self.db.begin_read().map_err(redb_error)?.open_table(TABLE).map_err(redb_error)?;
+            let mut entries = table.range(from..).map_err(redb_error)?;
+            let mut next =
+                move || {
+                    let entry = entries.next()?.map_err(redb_error);
+                    Some(entry.map(|(key, record)| {
+                        (Bytes::copy_from_slice(key.value()), Bytes::copy_from_slice(record.value()))
+                    }))
+                };
+            let next = move || self.caught(|| next().transpose()).transpose();
+            Ok(Box::new(std::iter::from_fn(next)) as IndexIter<'_>)
         })
+    }
+
+    fn apply(&self, batch: Vec<(Bytes, Option<Bytes>)>) -> Result<(), IndexError> {
+        self.caught(|| self.commit(&batch, Durability::None))
+    }
+
+    fn sync(&self) -> Result<(), IndexError> {
+        self.caught(|| self.commit(&[], Durability::Immediate))
     }
 }
 
-fn copy(bytes: &[u8]) -> Bytes {
-    Bytes::copy_from_slice(bytes)
+/// The same calls, with panics turned into errors.
+pub(super) fn caught<T>(
+    mut next: impl FnMut() -> Option<Result<T, IndexError>>,
+) -> impl FnMut() -> Option<Result<T, IndexError>> {
+    move || catch(|| next().transpose()).transpose()
 }
 
 /// redb has an error type for each call, all of which turn into its common one.

@@ -1,36 +1,32 @@
-//! The index in sled 0.34.7.
+//! The index in sled 0.34.7, with the patches in `vendor/sled`.
 //!
-//! sled alone does not keep what it acknowledged: its `flush` waits for `sync_file_range` only, which neither
-//! flushes the drive's cache nor the file's metadata. So every batch ends with an `fdatasync` of the log file `db`
-//! that sled writes.
+//! As published, sled syncs its log `db` with `sync_file_range`, which makes neither the file's size nor new blocks durable and
+//! does not flush the drive's cache; then it writes into segments again whose pages it has moved, and a crash could lose them in
+//! both places. The patched one syncs whatever it has written before it counts on it, and its snapshots with their
+//! directory, so that a sync here is sled's flush.
 
 use std::{
-    fs::{File, TryLockError},
+    fs::{self, File, TryLockError},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
-use parking_lot::RwLock;
 
-use super::{Batch, Index, IndexError, META_KEY, Step, catch, walk};
+use super::{Index, IndexError, IndexIter, catch, redb::caught};
 
-/// The size of sled's segments. A page larger than a quarter of it would go to a file of its own that sled never
-/// syncs; neither a leaf of 16 inline values nor a node of 256 keys of a thousand bytes comes near that.
-const SEGMENT_BYTES: usize = 4 << 20;
+/// The file of the settings that sled was made with.
+const SETTINGS: &str = "conf";
 
 /// The file that sled appends to, within its directory.
 pub(super) const FILE: &str = "db";
 
 /// See the module's page.
 pub(crate) struct SledIndex {
-    db: sled::Db,
+    /// `None` only while it is dropped.
+    db: Option<sled::Db>,
     /// Dropped after `db`.
     _released: Released,
-    /// The file that sled appends to, opened once more to be synced.
-    log: File,
-    /// Held for reading while several keys are looked up, and for writing while a batch becomes visible.
-    visible: RwLock<()>,
 }
 
 /// Waits, when it is dropped, until sled has let go of its file.
@@ -59,61 +55,84 @@ impl Drop for Released {
 }
 
 impl SledIndex {
-    pub(super) fn open(dir: &Path, cache_bytes: u64) -> Result<Self, IndexError> {
+    /// A page larger than a quarter of a segment goes to a file of its own; neither a leaf of 16 small values nor most nodes of
+    /// 256 keys come near that with segments of 1 MiB or more.
+    pub(super) fn open(dir: &Path, cache_bytes: u64, segment_bytes: u64) -> Result<Self, IndexError> {
+        let segment_bytes = made_with(dir).unwrap_or(segment_bytes);
         let db = sled::Config::new()
             .path(dir)
             .mode(sled::Mode::HighThroughput)
             .cache_capacity(cache_bytes)
-            .segment_size(SEGMENT_BYTES)
+            .segment_size(usize::try_from(segment_bytes).unwrap_or(usize::MAX))
             .flush_every_ms(None)
             .open()?;
-        let log = File::open(dir.join(FILE)).map_err(IndexError::Sync)?;
-        let index = Self { db, _released: Released(dir.join(FILE)), log, visible: RwLock::new(()) };
-        // What opening wrote must not be lost under the first batch.
+        let index = Self { db: Some(db), _released: Released(dir.join(FILE)) };
+        // sled never syncs the entries of the files that it has made.
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(IndexError::Io)?;
         index.sync()?;
         Ok(index)
     }
+}
 
-    fn sync(&self) -> Result<(), IndexError> {
-        self.db.flush()?;
-        self.log.sync_data().map_err(IndexError::Sync)
+impl SledIndex {
+    fn db(&self) -> Result<&sled::Db, IndexError> {
+        self.db.as_ref().ok_or(IndexError::Reopening)
     }
 }
 
+impl Drop for SledIndex {
+    /// sled panics where it cannot sync once more at its end; what counts was synced before.
+    fn drop(&mut self) {
+        let db = self.db.take();
+        let closed = catch(|| {
+            drop(db);
+            Ok(())
+        });
+        if let Err(error) = closed {
+            tracing::warn!(error = &error as &dyn std::error::Error, "sled did not close in order");
+        }
+    }
+}
+
+/// The segments that an existing index was made with: sled opens it with no others.
+fn made_with(dir: &Path) -> Option<u64> {
+    let settings = fs::read(dir.join(SETTINGS)).ok()?;
+    let text = String::from_utf8_lossy(&settings);
+    let size = text.lines().find_map(|line| line.strip_prefix("segment_size: "))?;
+    size.parse().ok()
+}
+
 impl Index for SledIndex {
-    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>, IndexError> {
-        let _visible = self.visible.read();
-        keys.iter().map(|key| self.get(key)).collect()
-    }
-
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, IndexError> {
-        catch(|| Ok(self.db.get(key)?.map(Bytes::from_owner)))
+        catch(|| Ok(self.db()?.get(key)?.map(Bytes::from_owner)))
     }
 
-    fn scan(&self, from: &[u8], visit: &mut dyn FnMut(&[u8], Bytes) -> Step) -> Result<(), IndexError> {
+    fn iter(&self, from: &[u8]) -> Result<IndexIter<'_>, IndexError> {
         catch(|| {
-            walk(from, visit, |from| {
-                let entries = self.db.range(from..);
-                Ok(entries.map(|entry| entry.map(|(key, record)| (key, Bytes::from_owner(record))).map_err(Into::into)))
-            })
+            let mut entries = self.db()?.range(from..);
+            let next = move || {
+                let entry = entries.next()?;
+                Some(entry.map(|(key, record)| (Bytes::from_owner(key), Bytes::from_owner(record))).map_err(Into::into))
+            };
+            Ok(Box::new(std::iter::from_fn(caught(next))) as IndexIter<'_>)
         })
     }
 
-    fn commit(&self, batch: &Batch) -> Result<(), IndexError> {
+    fn apply(&self, batch: Vec<(Bytes, Option<Bytes>)>) -> Result<(), IndexError> {
         let mut changes = sled::Batch::default();
-        for (key, record) in &batch.changes {
+        for (key, record) in batch {
             match record {
-                Some(record) => changes.insert(key.as_bytes(), record.as_slice()),
-                None => changes.remove(key.as_bytes()),
+                Some(record) => changes.insert(&*key, &*record),
+                None => changes.remove(&*key),
             }
         }
-        changes.insert(META_KEY, batch.meta.encode().as_slice());
+        catch(|| Ok(self.db()?.apply_batch(changes)?))
+    }
+
+    fn sync(&self) -> Result<(), IndexError> {
         catch(|| {
-            {
-                let _visible = self.visible.write();
-                self.db.apply_batch(changes)?;
-            }
-            self.sync()
+            self.db()?.flush()?;
+            Ok(())
         })
     }
 }

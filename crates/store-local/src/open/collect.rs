@@ -2,7 +2,6 @@
 
 use std::{
     fs, io,
-    path::Path,
     time::{Duration, SystemTime},
 };
 
@@ -15,15 +14,13 @@ use crate::{
 /// How long a collected file is kept in `lost+found`.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Moves files of earlier epochs that are not among `referenced` (sorted) to `lost+found`, and deletes what has been
-/// there for long.
+/// Moves files of earlier epochs that are not among `referenced` (sorted) to `lost+found`.
 ///
 /// Files of this epoch are left alone, so it can run beside everything else: what was referenced when the store was
 /// opened and has been replaced since is removed by whoever replaced it.
 pub(super) fn collect(paths: &Paths, directory: &Directory, referenced: &[FileId], epoch: u64) -> io::Result<()> {
     let lost = paths.lost_and_found();
     fs::create_dir_all(&lost)?;
-    delete_old(&lost)?;
     let mut moved = 0_u64;
     for number in 0..=u8::MAX {
         for entry in fs::read_dir(directory.path().join(directory_name(number)))? {
@@ -46,9 +43,14 @@ pub(super) fn collect(paths: &Paths, directory: &Directory, referenced: &[FileId
     Ok(())
 }
 
-fn delete_old(lost: &Path) -> io::Result<()> {
+/// Deletes what has been in `lost+found` for long.
+pub(crate) fn prune_lost_and_found(paths: &Paths) -> io::Result<()> {
     let now = SystemTime::now();
-    for entry in fs::read_dir(lost)? {
+    let entries = match fs::read_dir(paths.lost_and_found()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
         let entry = entry?;
         let metadata = entry.metadata()?;
         if metadata.is_file()

@@ -12,10 +12,12 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{Paths, damaged, sync_dir};
 use crate::{Damage, IndexKind, OpenError};
 
-/// The layout that this version writes and reads.
-const FORMAT: u32 = 1;
+/// The layout that this version writes.
+const FORMAT: u32 = 2;
+/// The one before, without a log.
+const FORMAT_1: u32 = 1;
 
-/// What a store is. It never changes.
+/// The identity of a store. It never changes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Identity {
     format: u32,
@@ -31,6 +33,12 @@ pub(crate) struct Identity {
     checksum: u64,
 }
 
+/// What the file says in every format.
+#[derive(Deserialize)]
+struct OfAnyFormat {
+    format: u32,
+}
+
 impl Identity {
     pub(super) fn new(index: IndexKind) -> Self {
         let identity = Self { format: FORMAT, id: rand::random(), secret: rand::random(), index, checksum: 0 };
@@ -40,15 +48,27 @@ impl Identity {
     pub(super) fn read(paths: &Paths) -> Result<Self, OpenError> {
         let path = paths.identity();
         let text = fs::read(&path).map_err(OpenError::io("read", &path))?;
-        let identity: Self =
-            serde_json::from_slice(&text).map_err(|error| damaged(path.clone(), Damage::Text(error)))?;
-        if identity.format != FORMAT {
-            return Err(OpenError::OtherFormat { dir: paths.dir.clone(), found: identity.format });
+        let unreadable = |error| damaged(path.clone(), Damage::Text(error));
+        let OfAnyFormat { format } = serde_json::from_slice(&text).map_err(unreadable)?;
+        if ![FORMAT, FORMAT_1].contains(&format) {
+            return Err(OpenError::OtherFormat { dir: paths.dir.clone(), found: format });
         }
+        let identity: Self = serde_json::from_slice(&text).map_err(unreadable)?;
         if identity.checksum != identity.sum() {
             return Err(damaged(path, Damage::Content));
         }
         Ok(identity)
+    }
+
+    /// True if the store has the layout before this one.
+    pub(super) fn is_format_1(&self) -> bool {
+        self.format == FORMAT_1
+    }
+
+    /// The same store with the layout that this version writes.
+    pub(super) fn of_this_format(self) -> Self {
+        let identity = Self { format: FORMAT, ..self };
+        Self { checksum: identity.sum(), ..identity }
     }
 
     fn sum(&self) -> u64 {
@@ -65,7 +85,7 @@ impl Identity {
 }
 
 /// Writes a file as a whole or not at all; durable but for its directory's entry.
-pub(super) fn write_durably(path: &Path, text: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write_durably(path: &Path, text: &[u8]) -> std::io::Result<()> {
     let new = path.with_extension("new");
     let mut file = File::create(&new)?;
     file.write_all(text)?;

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{File, TryLockError},
-    io::{Read, Write},
+    io::{self, Read, Write},
     path::Path,
 };
 
@@ -10,7 +10,8 @@ use crate::OpenError;
 
 /// The lock on a store, released when it is dropped or the process ends.
 pub(crate) struct Lock {
-    _file: File,
+    /// `None` if there was no file to lock and none may be made.
+    _file: Option<File>,
 }
 
 impl Lock {
@@ -24,16 +25,34 @@ impl Lock {
             .map_err(OpenError::io("open", path))?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut pid = String::new();
-                // A pid that cannot be read is left out of the message.
-                let _ = file.take(32).read_to_string(&mut pid);
-                return Err(OpenError::Locked { dir: dir.to_owned(), pid: pid.trim().parse().ok() });
-            }
+            Err(TryLockError::WouldBlock) => return Err(locked(dir, file)),
             Err(TryLockError::Error(source)) => return Err(OpenError::io("lock", path)(source)),
         }
         let pid = std::process::id();
-        file.set_len(0).and_then(|()| writeln!(file, "{pid}")).map_err(OpenError::io("write", path))?;
-        Ok(Self { _file: file })
+        // It is for messages only: a full disk must not keep a store from opening.
+        if let Err(error) = file.set_len(0).and_then(|()| writeln!(file, "{pid}")) {
+            tracing::debug!(%error, "could not note the process in the lock file");
+        }
+        Ok(Self { _file: Some(file) })
     }
+
+    /// Keeps writers out, and lets other readers in. Writes nothing.
+    pub(super) fn take_shared(dir: &Path, path: &Path) -> Result<Self, OpenError> {
+        let file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self { _file: None }),
+            file => file.map_err(OpenError::io("open", path))?,
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Self { _file: Some(file) }),
+            Err(TryLockError::WouldBlock) => Err(locked(dir, file)),
+            Err(TryLockError::Error(source)) => Err(OpenError::io("lock", path)(source)),
+        }
+    }
+}
+
+fn locked(dir: &Path, file: File) -> OpenError {
+    let mut pid = String::new();
+    // A pid that cannot be read is left out of the message.
+    let _ = file.take(32).read_to_string(&mut pid);
+    OpenError::Locked { dir: dir.to_owned(), pid: pid.trim().parse().ok() }
 }

@@ -1,84 +1,71 @@
-//! Opening and closing a store.
+//! Opening a store.
 //!
-//! A start locks the directory, checks the index against the seal of the last stop or, after a crash, entry by
-//! entry, compares it with the progress, and only then begins a new epoch. Whatever is refused is left untouched.
+//! A start locks the directory, reads the log, removes the mark of a clean stop, opens the index, and applies to it, in memory at
+//! first, what the log has and it has not. In any state that a crash, a signal or a full disk can leave, that succeeds with all
+//! that was acknowledged. What is refused is a store that something else has changed; it is left as it was.
 
+pub(crate) mod clean_shutdown;
 mod collect;
+mod create;
+mod format_1;
 mod identity;
+mod incomplete;
 mod lock;
-mod seal;
+mod paths;
+mod read_only;
+mod replayed;
 
 use std::{
     fs::{self, File},
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-pub(crate) use self::{identity::Identity, lock::Lock};
+use self::{clean_shutdown::CleanShutdown, replayed::replay_into};
+pub(crate) use self::{
+    collect::prune_lost_and_found,
+    identity::{Identity, write_durably},
+    lock::Lock,
+    paths::Paths,
+    read_only::{OpenedReadOnly, open_read_only},
+};
 use crate::{
     Damage, OpenError, Options,
-    index::{self, Index, IndexError, Meta, Step, fingerprint},
-    progress::{Mark, Progress},
-    record::{FileId, Record},
+    checkpoint::{CHECKED_COPY, Generations, Verification},
+    index::{Index, IndexError, IndexOptions},
+    keys::LogKey,
+    keyspace::{Meta, Sweeps},
+    log::{Log, LogFiles, LogStart, Replayed, replay},
+    record::FileId,
+    space::{Ballast, Sizes, Space},
     values::Directory,
+    view::Memtable,
 };
 
-/// Where the parts of a store are.
-#[derive(Clone, Debug)]
-pub(crate) struct Paths {
-    pub(crate) dir: PathBuf,
-}
-
-/// A store's parts, checked and of a new epoch.
+/// A store's parts, of a new epoch.
 pub(crate) struct Opened {
     pub(crate) lock: Lock,
     pub(crate) paths: Paths,
     pub(crate) identity: Identity,
+    pub(crate) sizes: Sizes,
+    pub(crate) index_options: IndexOptions,
+    pub(crate) ballast: Arc<Ballast>,
+    pub(crate) log: Log,
+    pub(crate) files: Arc<LogFiles>,
     pub(crate) index: Arc<dyn Index>,
     pub(crate) meta: Meta,
-    pub(crate) progress: Progress,
+    pub(crate) sweeps: Sweeps,
+    pub(crate) generations: Generations,
+    /// The rounds that the index does not have yet.
+    pub(crate) replayed: Memtable,
     pub(crate) epoch: u64,
     pub(crate) directory: Directory,
-    /// After a crash: the value files that the index refers to, sorted.
-    pub(crate) referenced: Option<Vec<FileId>>,
+    /// True if all entries have to be checked.
+    pub(crate) verify: bool,
 }
 
-impl Paths {
-    pub(crate) fn identity(&self) -> PathBuf {
-        self.dir.join("zarrd.json")
-    }
-
-    fn lock(&self) -> PathBuf {
-        self.dir.join("lock")
-    }
-
-    /// Stands for a store that is being made and has acknowledged nothing.
-    fn making(&self) -> PathBuf {
-        self.dir.join("making")
-    }
-
-    fn progress(&self) -> PathBuf {
-        self.dir.join("progress")
-    }
-
-    pub(crate) fn seal(&self) -> PathBuf {
-        self.dir.join("seal")
-    }
-
-    pub(crate) fn index(&self) -> PathBuf {
-        self.dir.join("index")
-    }
-
-    pub(crate) fn values(&self) -> PathBuf {
-        self.dir.join("values")
-    }
-
-    pub(crate) fn lost_and_found(&self) -> PathBuf {
-        self.dir.join("lost+found")
-    }
-}
-
-/// Opens a store, making it where the directory is missing or empty. Blocks.
+/// Opens a store, making it if the directory is missing or empty. Blocks.
 pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
     let paths = Paths { dir: dir.to_owned() };
     fs::create_dir_all(dir).map_err(OpenError::io("make", dir))?;
@@ -86,47 +73,82 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
         refuse_foreign_files(&paths)?;
     }
     let lock = Lock::take(dir, &paths.lock())?;
+    let sizes = sizes(&paths, options)?;
+    let index_options = index_options(options, &sizes);
+    let ballast = Arc::new(Ballast::new(paths.ballast(), sizes.ballast, sizes.opening));
+    let files = LogFiles::new(paths.log(), sizes.segment, Arc::clone(&ballast), options.sync_fault());
+    incomplete::judge(&paths, options.purpose)?;
     if !paths.identity().exists() {
-        make(&paths, options)?;
+        create::create(&paths, index_options, &files)?;
     }
-    let identity = Identity::read(&paths)?;
-    if identity.index != options.index {
-        return Err(OpenError::OtherIndex { dir: dir.to_owned(), found: identity.index, asked: options.index });
+    let mut identity = Identity::read(&paths)?;
+    check_kind(dir, &identity, options)?;
+    ballast.make_room_to_open();
+    if identity.is_format_1() {
+        identity = format_1::upgrade(&paths, identity, index_options, Arc::clone(&files))?;
     }
-    let mark = read_progress(&paths)?;
-    let sealed = seal::verify(&paths, mark.commit)?;
-    if !paths.index().join(identity.index.main_file()).exists() {
-        return Err(damaged(paths.index().join(identity.index.main_file()), Damage::Missing));
+    let key = log_key(&identity);
+    let replayed = replay(&paths.log(), key)?;
+    let generations = Generations::read(&paths)?;
+    let clean =
+        clean_shutdown::read(&paths, &generations.dir(), replayed.epoch, replayed.next_round.saturating_sub(1))?;
+    let main_file = generations.dir().join(identity.index.main_file());
+    if !main_file.exists() {
+        return Err(damaged(main_file, Damage::Missing));
     }
-    let opened = index::open(identity.index, &paths.index(), options.cache_bytes);
-    let index: Arc<dyn Index> = Arc::from(opened.map_err(|error| index_damage(&paths, error))?);
-    let meta = index.meta().map_err(|error| index_damage(&paths, error))?.unwrap_or_default();
-    if meta.commit < mark.commit {
-        return Err(OpenError::Behind { file: paths.index(), found: meta.commit, expected: mark.commit });
+    if clean == CleanShutdown::Disagrees {
+        check_copy(&paths, &identity, &generations.dir(), &replayed, index_options)?;
     }
-    let referenced = match sealed {
-        seal::Sealed::Yes => None,
-        seal::Sealed::No => Some(verify_entries(&paths, &*index, meta, identity.id)?),
-    };
-    seal::remove(&paths)?;
-    let epoch = mark.epoch.saturating_add(1);
-    let progress = Progress::begin(&paths.progress(), Mark { epoch, commit: meta.commit })
-        .map_err(OpenError::io("write", paths.progress()))?;
+    // From here on files are changed.
+    clean_shutdown::remove(&paths)?;
+    let index = index_options.open(&generations.dir());
+    let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_damage(&paths, error))?);
+    let (meta, sweeps) = read_index(&paths, &*index)?;
+    check_order(&paths, &replayed, &meta)?;
+    let epoch = replayed.epoch.saturating_add(1);
+    let last = replayed.last;
+    crate::log::replay::rewrite_tail(files.dir(), last).map_err(OpenError::io("write", files.dir()))?;
+    let next_round = replayed.next_round;
+    let memtable = replay_into(&files, key, replayed, meta.applied)?;
+    let start = LogStart { key, epoch, next_round, last: Some(last) };
+    let log = Log::begin(Arc::clone(&files), start).map_err(OpenError::io("write", files.dir()))?;
+    // What was opened is durable, so a store that is only opened and closed does not pile segments up.
+    if let Err(error) = files.retire(meta.applied) {
+        tracing::warn!(%error, "could not let go of a part of the log that is not needed any more");
+    }
+    if let Err(error) = generations.remove_others() {
+        tracing::warn!(%error, "could not remove what is left of other generations of the index");
+    }
     let directory = Directory::open(&paths.values()).map_err(OpenError::io("open", paths.values()))?;
-    // Commits are numbered from the epoch's first on, so that none that was lost before is numbered again.
-    let meta = Meta { commit: meta.commit.max(FileId::first_of(epoch)), ..meta };
-    Ok(Opened { lock, paths, identity, index, meta, progress, epoch, directory, referenced })
+    ballast.restore_opening();
+    let verify = clean == CleanShutdown::Absent;
+    Ok(Opened {
+        lock,
+        paths,
+        identity,
+        sizes,
+        index_options,
+        ballast,
+        log,
+        files,
+        index,
+        meta,
+        sweeps,
+        generations,
+        replayed: memtable,
+        epoch,
+        directory,
+        verify,
+    })
 }
 
-/// Seals a store whose index has been closed. Blocks.
-pub(crate) fn seal(paths: &Paths, commit: u64) -> std::io::Result<()> {
-    seal::write(paths, commit)
+/// Says that a store has all that it was to be filled with. Blocks.
+pub(crate) fn complete(paths: &Paths) -> io::Result<()> {
+    incomplete::remove(paths)
 }
 
-/// Moves files that nothing refers to out of the way, on a thread of its own.
-pub(crate) fn collect_in_background(opened: &mut Opened) {
-    let Some(referenced) = opened.referenced.take() else { return };
-    let (paths, directory, epoch) = (opened.paths.clone(), opened.directory.clone(), opened.epoch);
+/// Moves files that nothing refers to out of the way, on a thread of its own. `referenced` is sorted.
+pub(crate) fn collect_orphans(paths: Paths, directory: Directory, referenced: Vec<FileId>, epoch: u64) {
     let work = move || {
         if let Err(error) = collect::collect(&paths, &directory, &referenced, epoch) {
             tracing::warn!(%error, "could not collect the value files that nothing refers to");
@@ -137,9 +159,86 @@ pub(crate) fn collect_in_background(opened: &mut Opened) {
     }
 }
 
+pub(crate) fn sync_dir(dir: &Path) -> Result<(), OpenError> {
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(OpenError::io("sync", dir))
+}
+
+fn sizes(paths: &Paths, options: &Options) -> Result<Sizes, OpenError> {
+    let space = File::open(&paths.dir).and_then(|dir| Space::of(&dir));
+    Ok(Sizes::new(space.map_err(OpenError::io("look at", &paths.dir))?.total, options))
+}
+
+fn index_options(options: &Options, sizes: &Sizes) -> IndexOptions {
+    IndexOptions { kind: options.index, cache_bytes: options.cache_bytes, segment_bytes: sizes.index_segment }
+}
+
+fn check_kind(dir: &Path, identity: &Identity, options: &Options) -> Result<(), OpenError> {
+    if identity.index == options.index {
+        return Ok(());
+    }
+    Err(OpenError::OtherIndex { dir: dir.to_owned(), found: identity.index, asked: options.index })
+}
+
+fn log_key(identity: &Identity) -> LogKey {
+    LogKey::new(identity.id, identity.secret)
+}
+
+/// Reads the index's entries about itself. An index that was made by format 1, or has had nothing yet, is counted.
+fn read_index(paths: &Paths, index: &dyn Index) -> Result<(Meta, Sweeps), OpenError> {
+    let read = || {
+        let meta = match Meta::read(index)? {
+            Some(meta) => meta,
+            None => Meta::recount(index)?,
+        };
+        Ok((meta, Sweeps::read(index)?))
+    };
+    read().map_err(|error| index_damage(paths, error))
+}
+
+/// Refuses an index and a log that do not belong together: something is missing between them.
+fn check_order(paths: &Paths, replayed: &Replayed, meta: &Meta) -> Result<(), OpenError> {
+    let (first, last) = (replayed.first_round, replayed.next_round.saturating_sub(1));
+    if meta.applied.saturating_add(1) < first {
+        return Err(OpenError::Behind { file: paths.index(), found: meta.applied, expected: first.saturating_sub(1) });
+    }
+    if meta.applied > last {
+        return Err(OpenError::Behind { file: paths.log(), found: last, expected: meta.applied });
+    }
+    Ok(())
+}
+
+/// Checks an index that something else has changed: on a copy, so that one that is refused stays as it is.
+fn check_copy(
+    paths: &Paths,
+    identity: &Identity,
+    index: &Path,
+    replayed: &Replayed,
+    index_options: IndexOptions,
+) -> Result<(), OpenError> {
+    let copy = tempfile::Builder::new().prefix(CHECKED_COPY).tempdir_in(&paths.dir);
+    let copy = copy.map_err(OpenError::io("make a directory in", &paths.dir))?;
+    read_only::copy_dir(index, copy.path())?;
+    let index = index_options.open(copy.path());
+    let index = index.map_err(|error| index_damage(paths, error))?;
+    let (meta, _) = read_index(paths, &*index)?;
+    check_order(paths, replayed, &meta)?;
+    check_entries(paths, &*index, &meta, identity.id)
+}
+
+/// Reads every entry of the index and compares them, all together, with what the index says of itself.
+fn check_entries(paths: &Paths, index: &dyn Index, meta: &Meta, store_id: u64) -> Result<(), OpenError> {
+    tracing::warn!("the index is not as it was when the store was closed: checking all of its entries");
+    let mut verification = Verification::default();
+    while !verification.step(index, store_id).map_err(|error| index_damage(paths, error))? {}
+    if verification.agrees_with(meta) {
+        return Ok(());
+    }
+    Err(damaged(paths.index(), Damage::Keys { found: verification.entries(), expected: meta.entries }))
+}
+
 fn refuse_foreign_files(paths: &Paths) -> Result<(), OpenError> {
     let entries = fs::read_dir(&paths.dir).map_err(OpenError::io("list", &paths.dir))?;
-    let ours = |name: &std::ffi::OsStr| name == "lock" || name == "lost+found";
+    let ours = |name: &std::ffi::OsStr| name == "lock" || name == "lost+found" || name == "incomplete";
     let foreign = entries.flatten().any(|entry| !ours(&entry.file_name()));
     if foreign && !paths.making().exists() {
         return Err(OpenError::NotAStore { dir: paths.dir.clone() });
@@ -147,80 +246,33 @@ fn refuse_foreign_files(paths: &Paths) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Makes a store. Its identity is written last; until then the file `making` says that there is nothing to lose.
-fn make(paths: &Paths, options: &Options) -> Result<(), OpenError> {
-    let io = |action, path: &Path| OpenError::io(action, path.to_owned());
-    File::create(paths.making()).map_err(io("make", &paths.making()))?;
-    sync_dir(&paths.dir)?;
-    if paths.index().exists() {
-        fs::remove_dir_all(paths.index()).map_err(io("empty", &paths.index()))?;
+/// Removes a file, if it is there, and syncs its directory.
+fn remove_durably(path: &Path, dir: &Path) -> Result<(), OpenError> {
+    match fs::remove_file(path) {
+        Ok(()) => sync_dir(dir),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(OpenError::io("remove", path)(error)),
     }
-    Directory::create(&paths.values()).map_err(io("make", &paths.values()))?;
-    fs::create_dir_all(paths.lost_and_found()).map_err(io("make", &paths.lost_and_found()))?;
-    Progress::create(&paths.progress()).map_err(io("make", &paths.progress()))?;
-    fs::create_dir_all(paths.index()).map_err(io("make", &paths.index()))?;
-    let index = index::open(options.index, &paths.index(), options.cache_bytes);
-    drop(index.map_err(|error| index_damage(paths, error))?);
-    sync_dir(&paths.index())?;
-    Identity::new(options.index).write(paths)?;
-    fs::remove_file(paths.making()).map_err(io("remove", &paths.making()))?;
-    sync_dir(&paths.dir)?;
-    // The store's own entry, and those of the directories above it that were made with it.
-    for above in paths.dir.ancestors().skip(1).take(2).filter(|above| !above.as_os_str().is_empty()) {
-        sync_dir(above)?;
-    }
-    Ok(())
-}
-
-fn read_progress(paths: &Paths) -> Result<Mark, OpenError> {
-    match Progress::read(&paths.progress()) {
-        Ok(Some(mark)) => Ok(mark),
-        Ok(None) => Err(damaged(paths.progress(), Damage::Content)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(damaged(paths.progress(), Damage::Missing)),
-        Err(error) => Err(OpenError::io("read", paths.progress())(error)),
-    }
-}
-
-/// Reads every entry of the index and compares them, all together, with what the index says of itself. Gives the value
-/// files that they refer to.
-fn verify_entries(paths: &Paths, index: &dyn Index, meta: Meta, store_id: u64) -> Result<Vec<FileId>, OpenError> {
-    let (mut keys, mut digest) = (0_u64, 0);
-    let mut files = Vec::new();
-    let mut bad = None;
-    let scan = index.scan(b"", &mut |key, bytes| {
-        keys = keys.saturating_add(1);
-        digest ^= fingerprint(key, &bytes);
-        match Record::decode(key, bytes, store_id) {
-            Some(record) => files.extend(record.file().map(|file| file.id)),
-            None => {
-                bad = Some(String::from_utf8_lossy(key).into_owned());
-                return Step::Stop;
-            }
-        }
-        Step::Next
-    });
-    scan.map_err(|error| index_damage(paths, error))?;
-    if let Some(key) = bad {
-        return Err(damaged(paths.index(), Damage::Record { key }));
-    }
-    if keys != meta.keys || digest != meta.digest {
-        return Err(damaged(paths.index(), Damage::Keys { found: keys, expected: meta.keys }));
-    }
-    files.sort_unstable();
-    Ok(files)
-}
-
-fn sync_dir(dir: &Path) -> Result<(), OpenError> {
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(OpenError::io("sync", dir))
 }
 
 fn damaged(file: PathBuf, cause: Damage) -> OpenError {
     OpenError::Damaged { file, cause }
 }
 
+/// Whether an error says that the system failed, rather than that a file is not what it should be. sled makes new errors of the old
+/// ones' kinds and texts, so there may be no number.
+fn is_of_the_system(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+    error.raw_os_error().is_some() || !matches!(error.kind(), InvalidData | InvalidInput | Other | UnexpectedEof)
+}
+
+/// The error of an index that does not open: the system failed it, or it is damaged.
 fn index_damage(paths: &Paths, error: IndexError) -> OpenError {
-    match error {
-        IndexError::Sync(source) => OpenError::Io { action: "write", path: paths.index(), source },
-        error => damaged(paths.index(), Damage::Index(Box::new(error))),
+    match error.io() {
+        Some(source) if is_of_the_system(source) => {
+            let source = io::Error::new(source.kind(), source.to_string());
+            OpenError::Io { action: "open", path: paths.index(), source }
+        }
+        _ => damaged(paths.index(), Damage::Index(Box::new(error))),
     }
 }

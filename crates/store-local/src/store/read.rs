@@ -4,13 +4,13 @@ use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use store::{ByteRange, ByteStream, Info, Key, StoreError, Value};
+use store::{ByteRange, ByteStream, Corruption, Info, Key, StoreError, Value};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Core;
 use crate::{
-    committer::{StagedContent, StagedValue},
-    record::{FileRef, Place, Record},
+    commit::{StagedContent, StagedValue},
+    record::{FileRef, Location, Record},
     values::OpenValue,
 };
 
@@ -20,17 +20,23 @@ const AHEAD: u64 = 1 << 20;
 
 /// The value of a key.
 pub(crate) async fn get(core: &Arc<Core>, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
-    let Some(record) = core.record(key)? else { return Ok(None) };
-    if let Place::Inline(_) = record.place {
-        return value_of(core, key, &record, range).await.map(Some);
+    let mut record = core.record(key)?;
+    loop {
+        let Some(current) = record else { return Ok(None) };
+        match value_of(core, key, &current, range).await {
+            // The file that the record names may have been replaced before it was open: then the key has another by now.
+            Err(StoreError::Corrupt { key, cause: cause @ Corruption::MissingFile { .. } }) => {
+                record = core.record(&key)?;
+                if record.as_ref() == Some(&current) {
+                    return Err(StoreError::Corrupt { key, cause });
+                }
+            }
+            result => return result.map(Some),
+        }
     }
-    // The file that the record names may be replaced before it is open, unless the record is looked up under a pin.
-    let _pin = core.pins.pin();
-    let Some(record) = core.record(key)? else { return Ok(None) };
-    value_of(core, key, &record, range).await.map(Some)
 }
 
-/// The value that a record names. The record must be of a commit that is pinned.
+/// The value that a record names. Its file may be gone by now unless it is pinned.
 pub(crate) async fn value_of(
     core: &Arc<Core>,
     key: &Key,
@@ -42,9 +48,9 @@ pub(crate) async fn value_of(
         None => 0..info.size,
         Some(range) => range.resolve(info.size).ok_or(StoreError::RangeNotSatisfiable { info })?,
     };
-    match &record.place {
-        Place::Inline(bytes) => Ok(inline(info, range, bytes)),
-        Place::File(file) => from_file(core, key, *file, info, range).await,
+    match &record.location {
+        Location::Inline(bytes) => Ok(inline(info, range, bytes)),
+        Location::File(file) => from_file(core, key, *file, info, range).await,
     }
 }
 
@@ -58,7 +64,8 @@ pub(super) async fn staged(
     let range = range.map_or(Some(0..value.size()), |range| range.resolve(value.size()));
     let Some(range) = range else { return Ok(stream::empty().boxed()) };
     match &value.content {
-        StagedContent::Inline(bytes) => Ok(part(&range, bytes)),
+        StagedContent::Inline(value) => Ok(part(&range, &value.bytes)),
+        StagedContent::Spilled(spilled) => Ok(part(&range, &spilled.read()?)),
         StagedContent::File(staged) => {
             let open = OpenValue::open(&core.directory, key, staged.file, &core.buffers).await?;
             Ok(Reading { open, rest: range, ahead: VecDeque::new(), permit: None }.stream())

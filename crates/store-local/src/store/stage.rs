@@ -1,6 +1,6 @@
 //! Taking in a value.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::StreamExt;
@@ -9,8 +9,8 @@ use store::{Content, Key, StoreError, UploadError};
 use super::Core;
 use crate::{
     blocking,
-    committer::{StagedContent, StagedValue},
-    record::{FileId, MAX_INLINE},
+    commit::{InlineValue, StagedContent, StagedValue},
+    record::MAX_INLINE,
     values::{Buffer, Buffers, FinishError, PIECE, Writer},
 };
 
@@ -48,7 +48,7 @@ const FEW: usize = 32 << 10;
 pub(super) async fn stage(core: &Arc<Core>, key: &Key, mut content: Content) -> Result<StagedValue, StoreError> {
     core.failure.check()?;
     let announced = content.size.unwrap_or_default();
-    if core.reserve.check(&core.directory, announced).is_err() {
+    if core.has_space(announced).is_err() {
         let core = Arc::clone(core);
         blocking(move || core.check_space(announced)).await?;
     }
@@ -108,13 +108,13 @@ impl Upload {
         let writer = self.writer().await?;
         if writer.is_none() && self.gathered.len <= MAX_INLINE {
             let bytes = Bytes::copy_from_slice(self.gathered.bytes());
-            return Ok(StagedValue::new(StagedContent::Inline(bytes)));
+            return self.core.small(bytes).await.map(StagedValue::new);
         }
         let (core, key, mut gathered) = (self.core, key.clone(), self.gathered);
         blocking(move || {
             let mut writer = core.writer(writer)?;
             writer.write(gathered.bytes())?;
-            match writer.finish(&key, core.begin) {
+            match writer.finish(&key, core.epoch_start) {
                 Ok(staged) => Ok(StagedValue::new(StagedContent::File(staged))),
                 Err(FinishError::Store(error)) => Err(error),
                 Err(FinishError::Sync(error)) => Err(core.sync_failed(error)),
@@ -158,14 +158,21 @@ impl Gathered {
 }
 
 impl Core {
+    /// A small value: in memory if there is room for it, else spilled.
+    async fn small(self: Arc<Self>, bytes: Bytes) -> Result<StagedContent, StoreError> {
+        // A value without bytes takes memory as well.
+        let permits = u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_add(64);
+        match Arc::clone(&self.inline).try_acquire_many_owned(permits) {
+            Ok(permit) => Ok(StagedContent::Inline(InlineValue { bytes, _permit: permit })),
+            Err(_) => blocking(move || self.spill.push(&bytes).map(StagedContent::Spilled)).await,
+        }
+    }
+
     /// Goes on with a file, or makes one. Blocks.
     fn writer(&self, writer: Option<Writer>) -> Result<Writer, StoreError> {
         match writer {
             Some(writer) => Ok(writer),
-            None => {
-                let id = FileId(self.next_file.fetch_add(1, Ordering::Relaxed));
-                Writer::create(&self.directory, id, self.janitor.clone())
-            }
+            None => Writer::create(&self.directory, self.next_file_id(), self.collector.clone()),
         }
     }
 

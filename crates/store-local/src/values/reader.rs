@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{
     BLOCK, Buffers,
     buffers::PIECE,
-    directory::{Directory, Quick, read_quickly},
+    directory::{Directory, Quick, ValueFile, read_quickly},
     trailer::{Footer, Layout, PAGE_SUMS, PageSums, to_usize},
 };
 use crate::{blocking, record::FileRef};
@@ -17,7 +17,7 @@ use crate::{blocking, record::FileRef};
 /// An open value file whose footer has been checked.
 #[derive(Clone)]
 pub(crate) struct OpenValue {
-    file: Arc<File>,
+    file: Arc<ValueFile>,
     key: Key,
     name: Arc<str>,
     layout: Layout,

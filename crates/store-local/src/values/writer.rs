@@ -1,7 +1,6 @@
 //! Writing a value file.
 
 use std::{
-    fs::File,
     io,
     io::Write,
     sync::atomic::{AtomicBool, Ordering},
@@ -10,15 +9,15 @@ use std::{
 use store::{Key, StoreError};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{BLOCK, Directory, trailer::Footer};
+use super::{BLOCK, Directory, directory::ValueFile, trailer::Footer};
 use crate::{
-    janitor::Janitor,
+    gc::GarbageCollector,
     record::{FileId, FileRef},
 };
 
 /// A value file being written. Dropping it removes the file.
 pub(crate) struct Writer {
-    file: File,
+    file: ValueFile,
     guard: Unlink,
     size: u64,
     block: Xxh3,
@@ -34,16 +33,16 @@ pub(crate) struct StagedFile {
 /// Removes a file that nothing refers to.
 struct Unlink {
     id: FileId,
-    janitor: Janitor,
+    collector: GarbageCollector,
     /// Whether the index may refer to it.
     kept: AtomicBool,
 }
 
 impl Writer {
     /// Makes the file. Blocks.
-    pub(crate) fn create(directory: &Directory, id: FileId, janitor: Janitor) -> Result<Self, StoreError> {
+    pub(crate) fn create(directory: &Directory, id: FileId, collector: GarbageCollector) -> Result<Self, StoreError> {
         let file = directory.create_file(id).map_err(|error| StoreError::io("make a value file", error))?;
-        let guard = Unlink { id, janitor, kept: AtomicBool::new(false) };
+        let guard = Unlink { id, collector, kept: AtomicBool::new(false) };
         Ok(Self { file, guard, size: 0, block: Xxh3::new(), sums: Vec::new() })
     }
 
@@ -107,7 +106,7 @@ impl StagedFile {
 impl Drop for Unlink {
     fn drop(&mut self) {
         if !*self.kept.get_mut() {
-            self.janitor.remove(vec![self.id]);
+            self.collector.remove(vec![self.id]);
         }
     }
 }

@@ -18,7 +18,7 @@ use super::{
 use crate::{ByteRange, Precondition, StoreError, Version, Written};
 
 /// Runs so many tasks that begin at the same time, and gives what they return.
-async fn at_once<S, T, F>(store: &S, tasks: u64, task: impl Fn(S, u64) -> F) -> Vec<T>
+pub(super) async fn at_once<S, T, F>(store: &S, tasks: u64, task: impl Fn(S, u64) -> F) -> Vec<T>
 where
     S: Storage,
     T: Send + 'static,

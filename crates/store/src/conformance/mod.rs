@@ -27,6 +27,7 @@
 //! | `transactional` | [`Factory`] of a [`TransactionalStore`](crate::TransactionalStore) |
 //! | `persistent` | [`Reopen`] |
 //! | `persistent_transactional` | [`Reopen`] of a [`TransactionalStore`](crate::TransactionalStore) |
+//! | `faulty` | [`Faulty`] of a [`TransactionalStore`](crate::TransactionalStore) |
 //!
 //! The functions of the same names give the checks as a [`Suite`] instead, to be run in one go.
 //!
@@ -46,6 +47,7 @@ mod tools;
 
 mod cancel;
 mod concurrency;
+mod faults;
 mod key;
 mod list;
 mod model;
@@ -53,6 +55,7 @@ mod paging;
 mod payload;
 mod persistence;
 mod precondition;
+mod prefixes;
 mod range;
 mod read;
 mod snapshot;
@@ -62,7 +65,7 @@ mod transaction_model;
 mod upload;
 mod write;
 
-pub use suite::{Suite, persistent, persistent_transactional, readable_writeable_listable, transactional};
+pub use suite::{Suite, faulty, persistent, persistent_transactional, readable_writeable_listable, transactional};
 
 use std::future::Future;
 
@@ -91,4 +94,19 @@ pub trait Factory {
 pub trait Reopen: Factory {
     /// Closes the store, of which no other clone is left, and opens what it leaves behind.
     fn reopen(&self, store: Self::Store, keep: Self::Keep) -> impl Future<Output = (Self::Store, Self::Keep)>;
+}
+
+/// Makes stores on a disk whose syncs can be held up and can fail.
+pub trait Faulty: Reopen {
+    /// Lets what makes commits durable wait from now on.
+    fn hold(&self, keep: &Self::Keep);
+
+    /// Lets the next commits that wait, as many as are made durable together, go on.
+    fn pass_one(&self, keep: &Self::Keep);
+
+    /// Lets nothing wait any more.
+    fn release(&self, keep: &Self::Keep);
+
+    /// Lets it fail to make commits durable, those that wait included, until the store is opened again.
+    fn fail(&self, keep: &Self::Keep);
 }

@@ -1,26 +1,34 @@
 //! Random operations, compared with the same on a `BTreeMap`.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::{
+    any::Any,
+    collections::{BTreeMap, BTreeSet, HashSet},
+    panic::AssertUnwindSafe,
+};
 
 use bytes::Bytes;
+use futures::FutureExt;
 use proptest::{
     collection::vec,
     prelude::{Just, Strategy},
     prop_oneof,
     sample::select,
+    strategy::ValueTree,
     test_runner::{Config, TestRunner},
 };
-use tokio::{runtime::Handle, task::spawn_blocking};
 
 use super::{
     Storage,
     payload::Payload,
+    suite::message,
     tools::{children, dir_pages, key, key_pages, prefix},
 };
-use crate::{ByteRange, Precondition, StoreError, Version, VersionMatch};
+use crate::{ByteRange, ErasedKeys, Precondition, StoreError, Version, VersionMatch};
 
 const CASES: u32 = 64;
 const OPERATIONS: usize = 60;
+/// How many shorter sequences are tried where one fails.
+const SHRINKS: usize = 300;
 
 /// An operation on the store and on its model.
 #[derive(Clone, Debug)]
@@ -57,13 +65,18 @@ pub(super) struct Model {
 }
 
 /// A few names with many prefixes in common, among them neighbours of `/` in the order of bytes.
-pub(super) fn keys() -> impl Strategy<Value = String> {
-    let segment = select(vec!["a", "b", "a-", "a0", "é"]);
-    vec(segment, 1..=3).prop_map(|segments| segments.join("/"))
+fn segments() -> impl Strategy<Value = &'static str> {
+    prop_oneof![3 => Just("a"), 4 => select(vec!["b", "a-", "a0", "é"])]
 }
 
-fn prefixes() -> impl Strategy<Value = String> {
-    prop_oneof![1 => Just(String::new()), 3 => keys().prop_map(|key| key + "/")]
+pub(super) fn keys() -> impl Strategy<Value = String> {
+    vec(segments(), 1..=4).prop_map(|segments| segments.join("/"))
+}
+
+/// Prefixes of such keys: the root, and others within each other up to three deep.
+pub(super) fn prefixes() -> impl Strategy<Value = String> {
+    let below_root = vec(segments(), 1..=3).prop_map(|segments| segments.join("/") + "/");
+    prop_oneof![1 => Just(String::new()), 5 => below_root]
 }
 
 fn ranges() -> impl Strategy<Value = Option<ByteRange>> {
@@ -85,7 +98,7 @@ pub(super) fn conditions() -> impl Strategy<Value = Condition> {
     prop_oneof![5 => Just(None), 5 => select(vec![Absent, Present, AtCurrent, AtOther, NotCurrent, NotOther])]
 }
 
-fn operations() -> impl Strategy<Value = Operation> {
+pub(super) fn operations() -> impl Strategy<Value = Operation> {
     let limits = || prop_oneof![1..5_usize, Just(1_000)];
     prop_oneof![
         3 => (keys(), ranges()).prop_map(|(at, range)| Operation::Get { at, range }),
@@ -112,23 +125,39 @@ pub(super) async fn operations_agree_with_a_model(store: impl Storage) {
 }
 
 /// Tries so many sequences of operations, and where one fails, looks for the shortest that does.
-pub(super) async fn check_sequences<T, S, F>(cases: u32, operations: S, check: impl Fn(Vec<T>) -> F + Send + 'static)
+pub(super) async fn check_sequences<T, F>(cases: u32, operations: impl Strategy<Value = T>, check: impl Fn(Vec<T>) -> F)
 where
-    T: std::fmt::Debug + Send + 'static,
-    S: Strategy<Value = T> + Send + 'static,
+    T: std::fmt::Debug,
     F: Future<Output = ()>,
 {
-    let handle = Handle::current();
-    let checked = spawn_blocking(move || {
-        let config = Config { cases, max_shrink_iters: 300, failure_persistence: None, ..Config::default() };
-        TestRunner::new(config).run(&vec(operations, 1..=OPERATIONS), |operations| {
-            handle.block_on(check(operations));
-            Ok(())
-        })
-    });
-    if let Err(failure) = checked.await.expect("the runner") {
-        panic!("{failure}");
+    let mut runner = TestRunner::new(Config::default());
+    let sequences = vec(operations, 1..=OPERATIONS);
+    for _ in 0..cases {
+        let mut tree = sequences.new_tree(&mut runner).expect("a sequence");
+        if run(&check, tree.current()).await.is_ok() {
+            continue;
+        }
+        let (mut shortest, mut failed) = (tree.current(), true);
+        for _ in 0..SHRINKS {
+            if !(if failed { tree.simplify() } else { tree.complicate() }) {
+                break;
+            }
+            failed = run(&check, tree.current()).await.is_err();
+            if failed {
+                shortest = tree.current();
+            }
+        }
+        let said = format!("{shortest:#?}");
+        let Err(cause) = run(&check, shortest).await else { panic!("this failed, though not always: {said}") };
+        panic!("{}\nafter: {said}", message(&*cause));
     }
+}
+
+async fn run<T, F: Future<Output = ()>>(
+    check: impl Fn(Vec<T>) -> F,
+    operations: Vec<T>,
+) -> Result<(), Box<dyn Any + Send>> {
+    AssertUnwindSafe(check(operations)).catch_unwind().await
 }
 
 impl Model {
@@ -162,6 +191,18 @@ impl Model {
         self.values.remove(at).is_some()
     }
 
+    /// Erases what is below; how many keys that was.
+    pub(super) fn erase_prefix(&mut self, below: &str) -> u64 {
+        let before = self.values.len();
+        self.values.retain(|at, _| !at.starts_with(below));
+        (before - self.values.len()) as u64
+    }
+
+    /// The first key below.
+    pub(super) fn first_below(&self, below: &str) -> Option<&str> {
+        self.values.keys().map(String::as_str).find(|at| at.starts_with(below))
+    }
+
     pub(super) fn precondition(&self, at: &str, condition: Condition) -> Precondition {
         let one_of = |version: Option<Version>| Some(VersionMatch::OneOf(version.into_iter().collect()));
         let current = self.version(at);
@@ -177,7 +218,7 @@ impl Model {
         }
     }
 
-    async fn compare(&mut self, store: &impl Storage, operation: &Operation) {
+    pub(super) async fn compare(&mut self, store: &impl Storage, operation: &Operation) {
         match operation {
             Operation::Get { at, range } => self.compare_get(store, at, *range).await,
             Operation::Set { at, len, condition } => self.compare_set(store, at, *len, *condition).await,
@@ -190,10 +231,9 @@ impl Model {
                 }
             }
             Operation::ErasePrefix { below } => {
-                let before = self.values.len();
-                self.values.retain(|at, _| !at.starts_with(below));
+                let expected = ErasedKeys::exactly(self.erase_prefix(below));
                 let erased = store.erase_prefix(&prefix(below)).await.expect("erase_prefix");
-                assert_eq!(erased, (before - self.values.len()) as u64, "{operation:?}");
+                assert_eq!(erased, expected, "{operation:?}");
             }
             Operation::ListKeys { below, limit } => {
                 let found = key_pages(store, below, *limit).await.concat();

@@ -14,7 +14,7 @@ use super::{
     Storage,
     tools::{assert_ascending, children, dir_pages, key, key_pages, list_children, list_keys, prefix, put, put_names},
 };
-use crate::{Cursor, DirPage, KeyPage, Page, Precondition, StoreError};
+use crate::{Cursor, DirPage, ErasedKeys, KeyPage, Page, Precondition, StoreError};
 
 pub(super) async fn pages_of_any_size_make_up_the_listing(store: impl Storage) {
     let names: Vec<_> = (0..23).map(|n| if n % 3 == 0 { format!("d/{n}/x/{n}") } else { format!("d/{n}") }).collect();
@@ -66,7 +66,7 @@ pub(super) async fn a_page_goes_on_where_its_last_prefix_was_erased(store: impl 
     put_names(&store, &["d/a/x", "d/b/x", "d/b/y", "d/c/x"]).await;
     let dir = store.list_dir(&prefix("d/"), Page::first(2)).await.unwrap();
     let keys = store.list_prefix(&prefix("d/"), Page::first(2)).await.unwrap();
-    assert_eq!(store.erase_prefix(&prefix("d/b/")).await.unwrap(), 2);
+    assert_eq!(store.erase_prefix(&prefix("d/b/")).await.unwrap(), ErasedKeys::exactly(2));
     put_names(&store, &["d/b", "d/b-", "d/b0"]).await;
     let page = store.list_dir(&prefix("d/"), Page::after(10, dir.cursor.unwrap())).await.unwrap();
     assert_eq!(children(&page), ["d/b0", "d/c/"]);

@@ -7,10 +7,11 @@ use futures::{StreamExt, stream};
 use super::{
     Factory, Reopen,
     payload::Payload,
+    prefixes::{NESTED, NESTINGS, assert_holds, borrowed, set_some_nested},
     tools::{SIZES, assert_absent, assert_has, get, key, key_pages, list_keys, prefix, put, put_names},
-    transaction::{erase, set},
+    transaction::{erase, erase_prefix, set},
 };
-use crate::{Content, Precondition, ReadableStore, TransactionalStore, WriteableStore};
+use crate::{Content, ErasedKeys, Precondition, ReadableStore, TransactionalStore, WriteableStore};
 
 pub(super) async fn values_versions_and_times_stay<F: Reopen>(factory: &F) {
     let (store, keep) = factory.create().await;
@@ -38,7 +39,7 @@ pub(super) async fn erased_keys_stay_erased<F: Reopen>(factory: &F) {
         put(&store, at, Payload::new(seed, 10_000 * seed).content()).await;
     }
     assert!(store.erase(&key("a"), Precondition::none()).await.unwrap());
-    assert_eq!(store.erase_prefix(&prefix("b/")).await.unwrap(), 2);
+    assert_eq!(store.erase_prefix(&prefix("b/")).await.unwrap(), ErasedKeys::exactly(2));
     put(&store, "e", "new").await;
     let (store, _keep) = factory.reopen(store, keep).await;
     assert_eq!(list_keys(&store, "").await, ["e", "f"]);
@@ -131,4 +132,54 @@ where
         assert!(result.is_err(), "{size} bytes that were staged before the store was closed were committed");
     }
     assert_eq!(get(&store, "old").await.as_deref(), Some(&b"old"[..]));
+}
+
+/// Prefixes within each other are set and erased, and the store is closed and opened after each step.
+pub(super) async fn erased_prefixes_stay_erased<F>(factory: &F)
+where
+    F: Reopen + Factory<Store: TransactionalStore>,
+{
+    let mut versions = HashSet::new();
+    let (mut store, mut keep) = factory.create().await;
+    for nesting in NESTINGS {
+        let mut there = Vec::new();
+        store.commit(vec![erase_prefix("")]).await.unwrap();
+        for (step, below) in nesting.into_iter().enumerate() {
+            let (set, given) = set_some_nested(&store, step, &there).await;
+            assert!(given.into_iter().all(|version| versions.insert(version)), "a version was given again");
+            store.commit(vec![erase_prefix(below)]).await.unwrap();
+            (store, keep) = factory.reopen(store, keep).await;
+            there = set.into_iter().filter(|(at, _)| !at.starts_with(below)).collect();
+            assert_holds(&store, &NESTED, &borrowed(&there)).await;
+        }
+    }
+    drop((store, keep));
+}
+
+/// What is set below a prefix after many keys of it were erased is still there when the store was closed at once, and
+/// the rest is not.
+pub(super) async fn a_large_prefix_stays_erased<F>(factory: &F)
+where
+    F: Reopen + Factory<Store: TransactionalStore>,
+{
+    let (mut store, mut keep) = factory.create().await;
+    for round in 0..3 {
+        let mut changes = Vec::new();
+        for number in 0..3_000 {
+            let size = if number % 50 == 0 { 5_000 } else { 5 };
+            changes
+                .push(set(&store, &format!("p/{}/{number}", number % 7), Payload::new(number, size).content()).await);
+        }
+        store.commit(changes).await.unwrap();
+        let changes = vec![erase_prefix("p/"), set(&store, "p/3/3", "kept").await];
+        store.commit(changes).await.unwrap();
+        put(&store, "p/5/5", format!("{round}")).await;
+        for _ in 0..2 {
+            (store, keep) = factory.reopen(store, keep).await;
+            let there = [("p/3/3", "kept"), ("p/5/5", &*format!("{round}"))];
+            assert_holds(&store, &["p/0/0", "p/1/1", "p/6/2999"], &there).await;
+        }
+        assert_eq!(store.erase_prefix(&prefix("p/3/")).await.unwrap(), ErasedKeys::exactly(1));
+    }
+    drop((store, keep));
 }

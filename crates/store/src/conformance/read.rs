@@ -9,7 +9,7 @@ use super::{
     payload::Payload,
     tools::{SIZES, assert_absent, assert_has, get, key, prefix, put, put_names},
 };
-use crate::{ByteRange, Page, Precondition};
+use crate::{ByteRange, ErasedKeys, Page, Precondition};
 
 pub(super) async fn an_absent_key_has_no_value(store: impl Storage) {
     put_names(&store, &["other", "a/b/c"]).await;
@@ -138,7 +138,7 @@ pub(super) async fn an_open_value_outlives_its_erasure(store: impl Storage) {
         assert!(store.erase(&key("a/b"), Precondition::none()).await.unwrap());
         payload.assert_is(first).await;
         put(&store, "a/b", payload.content()).await;
-        assert_eq!(store.erase_prefix(&prefix("a/")).await.unwrap(), 1);
+        assert_eq!(store.erase_prefix(&prefix("a/")).await.unwrap(), ErasedKeys::exactly(1));
         payload.assert_is(second).await;
         assert_absent(&store, "a/b").await;
     }

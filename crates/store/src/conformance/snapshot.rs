@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 use super::{
     Storage,
     payload::Payload,
-    tools::{assert_has, get, key, prefix, put, put_names},
-    transaction::{check, erase, set, set_if},
+    tools::{SIZES, assert_has, get, key, prefix, put, put_names},
+    transaction::{check, erase, erase_prefix, set, set_if},
 };
-use crate::{ByteRange, Change, Key, Precondition, Snapshot, StoreError, TransactionalStore};
+use crate::{ByteRange, Change, ErasedKeys, Key, Precondition, Snapshot, StoreError, TransactionalStore};
 
 async fn snapshot(store: &impl TransactionalStore, keys: &[&str]) -> Box<dyn Snapshot> {
     let keys: Vec<Key> = keys.iter().map(|name| key(name)).collect();
@@ -236,7 +236,7 @@ pub(super) async fn large_values_stay_while_writers_replace_and_erase(store: imp
     assert_has(&store, "l/0", payload(9, 9)).await;
 }
 
-/// Erasing a prefix of up to as many keys as a commit may change is one commit.
+/// Erasing a prefix is one commit.
 pub(super) async fn erase_prefix_is_seen_whole(store: impl Storage + TransactionalStore) {
     const KEYS: usize = 500;
     let names: Vec<String> = (0..KEYS).map(|number| format!("e/{number:03}")).collect();
@@ -263,6 +263,75 @@ pub(super) async fn erase_prefix_is_seen_whole(store: impl Storage + Transaction
                 tokio::task::yield_now().await;
             }
         }
-        assert_eq!(erasing.await.expect("the eraser"), KEYS as u64);
+        assert_eq!(erasing.await.expect("the eraser"), ErasedKeys::exactly(KEYS as u64));
     }
+}
+
+/// A prefix is erased and set anew in one commit, again and again; no snapshot sees more than one generation.
+pub(super) async fn a_replaced_prefix_is_seen_whole(store: impl Storage + TransactionalStore) {
+    // The keys of the generations differ, but for one.
+    let names = |generation: u64| ["x", "y/z"].map(|name| format!("g/{generation}/{name}"));
+    let keys: Vec<Key> = (0..20).flat_map(names).chain(["g/same".to_owned()]).map(|name| key(&name)).collect();
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut readers = JoinSet::new();
+    for _ in 0..3 {
+        let (store, keys, stop) = (store.clone(), keys.clone(), stop.clone());
+        readers.spawn(async move {
+            let mut snapshots = 0;
+            while snapshots == 0 || !stop.load(Ordering::Relaxed) {
+                let snapshot = store.snapshot(&keys).await.expect("a snapshot");
+                let mut seen = Vec::new();
+                for key in &keys {
+                    seen.extend(text(&*snapshot, key.as_str()).await);
+                }
+                assert!(seen.is_empty() || seen.len() == 3, "a commit was seen in part: {seen:?}");
+                assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "two commits were seen: {seen:?}");
+                snapshots += 1;
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    for generation in 0..20 {
+        // Some generations are large enough for files.
+        let len = if generation % 3 == 0 { 5_000 } else { 3 };
+        let mut changes = vec![set(&store, "g/same", format!("{generation:0>len$}")).await];
+        for name in names(generation) {
+            changes.push(set(&store, &name, format!("{generation:0>len$}")).await);
+        }
+        changes.push(erase_prefix("g/"));
+        store.commit(changes).await.expect("a commit");
+    }
+    stop.store(true, Ordering::Relaxed);
+    readers.join_all().await;
+}
+
+pub(super) async fn a_snapshot_outlives_the_erase_of_its_prefix(store: impl Storage + TransactionalStore) {
+    let names: Vec<String> = SIZES.iter().map(|size| format!("e/{}/{size}", size % 3)).collect();
+    let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
+    for ((seed, size), name) in (0..).zip(SIZES).zip(&names) {
+        put(&store, name, Payload::new(seed, size).content()).await;
+    }
+    let snapshot = store.snapshot(&keys).await.unwrap();
+    let begun = snapshot.get(&keys[8], None).await.unwrap().unwrap();
+    let before: Vec<_> = keys.iter().map(|key| snapshot.head(key).unwrap()).collect();
+    for round in 0..3 {
+        if round == 1 {
+            let changes = vec![erase_prefix("e/"), set(&store, &names[8], "new").await];
+            store.commit(changes).await.unwrap();
+        } else {
+            assert!(store.erase_prefix(&prefix("e/")).await.unwrap().count > 0);
+        }
+        let later = store.snapshot(&keys).await.unwrap();
+        for ((seed, size), key) in (0..).zip(SIZES).zip(&keys) {
+            let value = snapshot.get(key, None).await.unwrap().expect("a value of the snapshot");
+            Payload::new(seed, size).assert_is(value).await;
+            assert_eq!(later.head(key).unwrap().is_some(), round == 1 && *key == keys[8], "{key}");
+        }
+        for name in &names {
+            put(&store, name, "newer").await;
+        }
+    }
+    assert_eq!(keys.iter().map(|key| snapshot.head(key).unwrap()).collect::<Vec<_>>(), before);
+    drop(snapshot);
+    Payload::new(8, SIZES[8]).assert_is(begun).await;
 }

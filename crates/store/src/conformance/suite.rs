@@ -6,8 +6,8 @@ use futures::{FutureExt, future::LocalBoxFuture};
 use tokio::runtime;
 
 use super::{
-    Factory, Reopen, cancel, concurrency, key, list, model, paging, persistence, precondition, range, read, snapshot,
-    transaction, transaction_model, upload, write,
+    Factory, Faulty, Reopen, cancel, concurrency, faults, key, list, model, paging, persistence, precondition,
+    prefixes, range, read, snapshot, transaction, transaction_model, upload, write,
 };
 use crate::TransactionalStore;
 
@@ -61,7 +61,8 @@ impl<F> Check<F> {
     }
 }
 
-fn message(cause: &(dyn Any + Send)) -> &str {
+/// The text that a panic came with.
+pub(super) fn message(cause: &(dyn Any + Send)) -> &str {
     let text = cause.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("it panicked")
 }
@@ -163,6 +164,20 @@ macro_rules! conformance_checks {
             fresh transaction::one_of_overlapping_commits_wins;
             fresh transaction::a_commit_that_is_dropped_is_made_or_not_made;
             pair transaction::values_that_another_store_staged_are_refused;
+            fresh prefixes::a_commit_erases_a_prefix;
+            fresh prefixes::a_commit_replaces_what_is_below_a_prefix;
+            fresh prefixes::keys_below_an_erased_prefix_are_judged_before;
+            fresh prefixes::a_prefix_may_be_named_more_than_once;
+            fresh prefixes::a_prefix_that_is_not_empty_fails_the_commit;
+            fresh prefixes::a_prefix_is_empty_as_long_as_no_key_is_below;
+            fresh prefixes::one_creator_below_an_empty_prefix_wins;
+            fresh prefixes::sets_and_erases_of_prefixes_come_one_after_the_other;
+            fresh prefixes::writers_read_what_they_left_below_a_prefix;
+            fresh prefixes::more_keys_than_a_commit_has_changes_are_erased_in_one;
+            fresh prefixes::an_erase_of_a_prefix_that_is_dropped_is_made_or_not_made;
+            fresh prefixes::prefixes_within_each_other_are_set_and_erased;
+            fresh prefixes::writers_find_nothing_below_an_erased_prefix;
+            fresh prefixes::a_listing_goes_on_behind_an_erased_prefix;
             fresh snapshot::a_snapshot_reads_as_the_store_does;
             fresh snapshot::a_snapshot_stays_while_its_keys_change;
             fresh snapshot::a_value_of_a_snapshot_outlives_it;
@@ -171,6 +186,8 @@ macro_rules! conformance_checks {
             fresh snapshot::transfers_keep_the_sum;
             fresh snapshot::large_values_stay_while_writers_replace_and_erase;
             fresh snapshot::erase_prefix_is_seen_whole;
+            fresh snapshot::a_replaced_prefix_is_seen_whole;
+            fresh snapshot::a_snapshot_outlives_the_erase_of_its_prefix;
             fresh transaction_model::commits_agree_with_a_model;
         }
     };
@@ -187,6 +204,17 @@ macro_rules! conformance_checks {
         $($then)+! { $with
             reopen persistence::commits_stay;
             reopen persistence::staged_values_do_not_stay;
+            reopen persistence::erased_prefixes_stay_erased;
+            reopen persistence::a_large_prefix_stays_erased;
+            reopen transaction_model::commits_agree_with_a_model_when_reopened;
+        }
+    };
+    (faulty, [$($then:tt)+], $with:tt) => {
+        $($then)+! { $with
+            reopen faults::what_is_not_durable_is_not_seen;
+            reopen faults::what_is_not_durable_decides_nothing;
+            reopen faults::a_commit_that_failed_is_not_seen_before_a_restart;
+            reopen faults::what_waits_for_a_commit_that_fails_is_not_answered_by_it;
         }
     };
 }
@@ -240,6 +268,11 @@ pub fn persistent<F: Reopen>(factory: &F) -> Suite<'_, F> {
 /// What a transactional store does whose values outlive it.
 pub fn persistent_transactional<F: Reopen<Store: TransactionalStore>>(factory: &F) -> Suite<'_, F> {
     conformance_checks!(persistent_transactional, [suite], [factory])
+}
+
+/// What a transactional store does on a disk that is slow or fails.
+pub fn faulty<F: Faulty<Store: TransactionalStore>>(factory: &F) -> Suite<'_, F> {
+    conformance_checks!(faulty, [suite], [factory])
 }
 
 /// Makes a test of each check of the given capabilities, for the stores of the given factory.

@@ -12,8 +12,8 @@ use super::{
     tools::{SIZES, assert_absent, assert_has, get, key, key_pages, list_keys, prefix, put, put_names},
 };
 use crate::{
-    ByteRange, Change, Content, MAX_COMMIT_CHANGES, MAX_PAGE, MemoryStore, Outcome, Page, Precondition, StoreError,
-    TransactionalStore, UploadError, Version, Written,
+    ByteRange, Change, Content, ErasedKeys, MAX_COMMIT_CHANGES, MAX_PAGE, MemoryStore, Outcome, Page, Precondition,
+    StoreError, TransactionalStore, UploadError, Version, Written,
 };
 
 /// Stages a value and makes the change that sets it.
@@ -43,7 +43,15 @@ pub(super) fn check(at: &str, precondition: Precondition) -> Change {
     Change::Check { key: key(at), precondition }
 }
 
-fn written(outcome: &Outcome) -> Written {
+pub(super) fn erase_prefix(below: &str) -> Change {
+    Change::ErasePrefix { prefix: prefix(below) }
+}
+
+pub(super) fn check_empty(below: &str) -> Change {
+    Change::CheckEmpty { prefix: prefix(below) }
+}
+
+pub(super) fn written(outcome: &Outcome) -> Written {
     let Outcome::Set(written) = outcome else { panic!("{outcome:?} where a key was set") };
     *written
 }
@@ -61,7 +69,7 @@ pub(super) async fn a_staged_value_is_invisible(store: impl Storage + Transactio
     assert_eq!(store.head(&key("a/b")).await.unwrap().unwrap().version, version);
     assert_absent(&store, "a/c").await;
     assert_eq!(list_keys(&store, "").await, ["a/b"]);
-    assert_eq!(store.erase_prefix(&prefix("d/")).await.unwrap(), 0);
+    assert_eq!(store.erase_prefix(&prefix("d/")).await.unwrap(), ErasedKeys::exactly(0));
     // Neither another writer of the key nor an erase hinders it from being committed.
     assert!(store.erase(&key("a/b"), Precondition::none()).await.unwrap());
     let changes = staged.into_iter().map(|staged| Change::Set { staged, precondition: Precondition::none() });
@@ -327,7 +335,7 @@ pub(super) async fn many_keys_in_one_commit(store: impl Storage + TransactionalS
     for number in [0, 1, MAX_PAGE, KEYS - 1] {
         assert_eq!(get(&store, &format!("m/{number:05}")).await.unwrap(), number.to_string());
     }
-    assert_eq!(store.erase_prefix(&prefix("m/")).await.unwrap(), KEYS as u64);
+    assert_eq!(store.erase_prefix(&prefix("m/")).await.unwrap(), ErasedKeys::exactly(KEYS as u64));
     assert_eq!(list_keys(&store, "").await, Vec::<String>::new());
 }
 

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, ops::Bound, time::SystemTime};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 
-use crate::{ByteRange, Entry, Info, Key, Precondition, Prefix, StoreError, Value, Version, Written};
+use crate::{
+    ByteRange, Entry, ErasedKeys, Info, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, StoreError, Value, Version,
+    Written,
+};
 
 /// The values by their keys.
 #[derive(Default)]
@@ -29,12 +32,36 @@ pub(super) enum Child {
 }
 
 impl State {
-    pub(super) fn judge(&self, key: &Key, precondition: &Precondition) -> Result<(), StoreError> {
+    /// Fails where the precondition does not hold; otherwise whether the key has a value.
+    pub(super) fn judge(&self, key: &Key, precondition: &Precondition) -> Result<bool, StoreError> {
         let current = self.values.get(key).map(|stored| stored.info.version);
         if precondition.holds(current) {
-            return Ok(());
+            return Ok(current.is_some());
         }
         Err(StoreError::PreconditionFailed { key: key.clone(), current })
+    }
+
+    /// Fails where a key lies below the prefix.
+    pub(super) fn check_empty(&self, prefix: &Prefix) -> Result<(), StoreError> {
+        match self.below(prefix, Bound::Included(prefix.as_str())).next() {
+            Some((key, _)) => Err(StoreError::NotEmpty { prefix: prefix.clone(), key: key.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The number of keys below the prefix, as far as it is counted.
+    pub(super) fn count(&self, prefix: &Prefix) -> ErasedKeys {
+        let mut found = self.below(prefix, Bound::Included(prefix.as_str()));
+        let count = found.by_ref().take(MAX_COMMIT_CHANGES).count() as u64;
+        ErasedKeys { count, exact: found.next().is_none() }
+    }
+
+    pub(super) fn erase_prefix(&mut self, prefix: &Prefix) {
+        let found = self.below(prefix, Bound::Included(prefix.as_str()));
+        let keys: Vec<Key> = found.map(|(key, _)| key.clone()).collect();
+        for key in &keys {
+            self.values.remove(key);
+        }
     }
 
     pub(super) fn set(&mut self, store: u64, key: Key, bytes: Bytes, modified: SystemTime) -> Written {

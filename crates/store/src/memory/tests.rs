@@ -41,7 +41,7 @@ async fn the_total_has_a_limit_and_what_is_erased_is_free_again() {
     assert!(store.erase(&key("a"), Precondition::none()).await.unwrap());
     store.writable().await.unwrap();
     set(&store, "c", streamed(100)).await.unwrap();
-    assert_eq!(store.erase_prefix(&Prefix::root()).await.unwrap(), 2);
+    assert_eq!(store.erase_prefix(&Prefix::root()).await.unwrap(), ErasedKeys::exactly(2));
     assert_eq!(store.0.space.used(), 0);
 }
 

@@ -4,18 +4,31 @@ use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use store_local::{CheckReport, LocalStore};
 
-use crate::{config::CheckConfig, exit, exit::Failure, opening::open_existing, signals::unless_stopped, ui::Progress};
+use crate::{
+    config::CheckConfig,
+    exit,
+    exit::Failure,
+    opening::open_to_read,
+    signals::{HangUp, Signals},
+    ui::Progress,
+};
+
+const IN_USE: &str = "stop it first, or let it run: a server checks whatever it reads";
 
 /// Checks.
 pub(super) async fn run(config: CheckConfig) -> Result<(), Failure> {
-    let store = open_existing(&config.store, "stop it first, or let it run: a server checks whatever it reads").await?;
+    let mut signals = Signals::install(HangUp::Stops)?;
+    let store = signals.finish(open_to_read(&config.store, IN_USE)).await?;
+    if let Err(stopped) = signals.check() {
+        return signals.finish(store.close()).await.map_err(Into::into).and(Err(stopped));
+    }
     let progress = Progress::begin("check");
     progress.begin_moving();
-    let result = unless_stopped(read_all(&store, &progress)).await;
+    let result = signals.unless_stopped(read_all(&store, &progress)).await;
     let result = match result {
         // The thread that reads cannot be stopped, and closing would wait for it. Reading leaves nothing to be closed.
         Err(error @ Failure::Stopped { .. }) => Err(error),
-        result => result.and(store.close().await.map_err(Into::into)),
+        result => result.and(signals.finish(store.close()).await.map_err(Into::into)),
     };
     progress.finish(&result);
     result

@@ -5,7 +5,7 @@ use crate::{
     config::{ExportConfig, Place},
     exit::Failure,
     opening::OpenPlace,
-    signals::unless_stopped,
+    signals::{HangUp, Signals},
     transfer::{DirectorySink, Transfer},
     ui::Progress,
 };
@@ -15,10 +15,11 @@ pub(super) async fn run(config: ExportConfig) -> Result<(), Failure> {
     if let Place::Local(location) = &config.from {
         refuse_inside_store(&config.to, location)?;
     }
-    let place = OpenPlace::for_reading(&config.from).await?;
+    let mut signals = Signals::install(HangUp::Stops)?;
+    let place = signals.finish(OpenPlace::for_reading(&config.from)).await?;
     let progress = Progress::begin("export");
-    let result = unless_stopped(fill(&config, &place, &progress)).await;
-    let result = result.and(place.close().await);
+    let result = signals.unless_stopped(fill(&config, &place, &progress)).await;
+    let result = result.and(signals.finish(place.close()).await);
     progress.finish(&result);
     result
 }

@@ -5,21 +5,22 @@ use crate::{
     config::{ImportConfig, ImportFrom, Location, Place},
     exit::Failure,
     opening::{self, OpenPlace},
-    signals::unless_stopped,
+    signals::{HangUp, Signals},
     transfer::{DirectorySource, Source, StoreSource, Transfer, TransferError},
     ui::Progress,
 };
 
 /// Imports.
 pub(super) async fn run(config: ImportConfig) -> Result<(), Failure> {
-    let source = source(&config).await?;
-    let place = OpenPlace::for_writing(&config.to).await?;
+    let mut signals = Signals::install(HangUp::Stops)?;
+    let source = signals.unless_stopped(source(&config)).await?;
+    let place = signals.finish(OpenPlace::for_writing(&config.to, config.write)).await?;
     let progress = Progress::begin("import");
     let sink = place.sink(config.prefix);
     let transfer =
         Transfer { source: &*source, sink: &*sink, jobs: config.jobs, refused: config.refused, progress: &progress };
-    let result = unless_stopped(transfer.run()).await;
-    let result = result.and(place.close().await);
+    let result = signals.unless_stopped(transfer.run()).await;
+    let result = result.and(signals.finish(place.close()).await);
     progress.finish(&result);
     result
 }

@@ -8,7 +8,7 @@ use crate::{
     config::{Detail, LookConfig, OutputForm},
     exit::Failure,
     hierarchy::{Card, Hierarchy, Kind, columns, shown, tuple},
-    signals::unless_stopped,
+    signals::{HangUp, Signals},
     ui::Output,
 };
 
@@ -17,9 +17,10 @@ const AT_A_TIME: usize = 8;
 
 /// Lists.
 pub(super) async fn run(config: LookConfig, detail: Detail) -> Result<(), Failure> {
-    let hierarchy = Hierarchy::open(&config.place).await?;
-    let result = unless_stopped(list(&hierarchy, &config, detail)).await;
-    result.and(hierarchy.close().await)
+    let mut signals = Signals::install(HangUp::Stops)?;
+    let hierarchy = signals.finish(Hierarchy::open(&config.place)).await?;
+    let result = signals.unless_stopped(list(&hierarchy, &config, detail)).await;
+    result.and(signals.finish(hierarchy.close()).await)
 }
 
 async fn list(hierarchy: &Hierarchy, config: &LookConfig, detail: Detail) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! What each command does.
 
 mod check;
+mod compact;
 mod copy;
 mod export;
 mod health;
@@ -18,8 +19,8 @@ use store::{ListableStore, Page, Prefix};
 use crate::{
     cli::{Cli, Command},
     config::{
-        CheckConfig, CopyConfig, Detail, ExportConfig, File, HealthConfig, ImportConfig, Location, LogConfig,
-        LookConfig, ServeConfig,
+        CheckConfig, CompactConfig, CopyConfig, Detail, ExportConfig, File, HealthConfig, ImportConfig, Location,
+        LogConfig, LookConfig, ServeConfig,
     },
     exit::Failure,
     log, opening,
@@ -49,13 +50,14 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
 
 async fn dispatch(command: Command, file: &File) -> Result<(), Failure> {
     match command {
-        Command::Serve(args) => serve::run(ServeConfig::new(args.store, args.serve, file)?).await,
+        Command::Serve(args) => serve::run(ServeConfig::new(args.store, &args.write, args.serve, file)?).await,
         Command::Import(args) => import::run(ImportConfig::new(args, file)?).await,
         Command::Export(args) => export::run(ExportConfig::new(args, file)?).await,
         Command::Ls(args) => heard(ls::run(LookConfig::new(args.at, file, "ls")?, Detail::new(args.long)).await),
         Command::Tree(args) => heard(tree::run(LookConfig::new(args.at, file, "tree")?, args.depth).await),
         Command::Info(args) => heard(info::run(LookConfig::new(args.at, file, "info")?).await),
         Command::Check(args) => check::run(CheckConfig::new(args.store, file)?).await,
+        Command::Compact(args) => compact::run(CompactConfig::new(args, file)?).await,
         Command::Copy(args) => copy::run(CopyConfig::new(args, file)?).await,
         Command::Health(args) => health::run(HealthConfig::new(args, file)?).await,
     }

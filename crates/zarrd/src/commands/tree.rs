@@ -9,7 +9,7 @@ use crate::{
     config::{LookConfig, OutputForm},
     exit::Failure,
     hierarchy::{Card, Hierarchy, Kind, LookError, counted, shown, tuple},
-    signals::unless_stopped,
+    signals::{HangUp, Signals},
     ui::Output,
 };
 
@@ -18,9 +18,10 @@ const SPAN: u32 = 32;
 
 /// Shows.
 pub(super) async fn run(config: LookConfig, depth: Option<u32>) -> Result<(), Failure> {
-    let hierarchy = Hierarchy::open(&config.place).await?;
-    let result = unless_stopped(Walk::new(&hierarchy, config.form).run(&config, depth)).await;
-    result.and(hierarchy.close().await)
+    let mut signals = Signals::install(HangUp::Stops)?;
+    let hierarchy = signals.finish(Hierarchy::open(&config.place)).await?;
+    let result = signals.unless_stopped(Walk::new(&hierarchy, config.form).run(&config, depth)).await;
+    result.and(signals.finish(hierarchy.close()).await)
 }
 
 /// A node that is to be shown.

@@ -7,7 +7,7 @@ use std::{
 
 use serde::de::DeserializeOwned;
 
-use super::{ConfigError, LogOptions, ServeOptions, StoreOptions, TransferOptions};
+use super::{ConfigError, LogOptions, ServeOptions, StoreOptions, TransferOptions, WriteOptions};
 
 /// The file that is read where it is in the working directory.
 const DEFAULT_NAME: &str = "zarrd.toml";
@@ -22,6 +22,8 @@ pub(crate) struct File {
     pub(crate) log: LogOptions,
     /// Which store.
     pub(crate) store: StoreOptions,
+    /// The limits of what a store that is written to may take.
+    pub(crate) write: WriteOptions,
     /// How to serve.
     pub(crate) serve: ServeOptions,
     /// How to move keys.
@@ -53,6 +55,7 @@ impl File {
         Ok(Self {
             log: group(path, text)?,
             store: group(path, text)?,
+            write: group(path, text)?,
             serve: group(path, text)?,
             transfer: group(path, text)?,
         })
@@ -75,6 +78,7 @@ fn known_keys() -> Vec<String> {
     let flags = clap::Command::new("zarrd");
     let flags = <LogOptions as clap::Args>::augment_args(flags);
     let flags = <StoreOptions as clap::Args>::augment_args(flags);
+    let flags = <WriteOptions as clap::Args>::augment_args(flags);
     let flags = <ServeOptions as clap::Args>::augment_args(flags);
     let flags = <TransferOptions as clap::Args>::augment_args(flags);
     flags.get_arguments().filter_map(|flag| flag.get_long().map(str::to_owned)).collect()
@@ -97,6 +101,7 @@ mod tests {
             log-level = "debug"
             store = "redb:/data"
             listen = "0.0.0.0:80"
+            read-only = true
             anonymous = "read"
             allow-host = ["zarr.example.org"]
             cors-origin = ["https://viewer.example.org"]
@@ -112,16 +117,21 @@ mod tests {
             download-timeout = "1h"
             shutdown-timeout = "2m"
             jobs = 4
+            commit-buffer = "32MiB"
+            max-retained = "2GiB"
             "#,
         )
         .unwrap();
         assert_eq!(file.log.log, Some(LogFormat::Json));
         assert_eq!(file.store.store, Some(Location::Redb("/data".into())));
         assert_eq!(file.serve.allow_host, ["zarr.example.org".parse().unwrap()]);
+        assert_eq!(file.serve.read_only, Some(true));
         assert_eq!(file.serve.max_body, Some(bytesize::ByteSize::mib(64)));
         assert_eq!(file.serve.chunk_cache, Some(bytesize::ByteSize(0)));
         assert_eq!(file.serve.max_chunks.map(|chunks| chunks.get()), Some(1000));
         assert_eq!(file.serve.shutdown_timeout.map(|time| time.as_secs()), Some(120));
+        assert_eq!(file.write.commit_buffer, Some(bytesize::ByteSize::mib(32)));
+        assert_eq!(file.write.max_retained, Some(bytesize::ByteSize::gib(2)));
         assert_eq!(file.transfer.jobs.map(|jobs| jobs.get()), Some(4));
     }
 
@@ -132,6 +142,7 @@ mod tests {
         for (text, part) in [
             ("max-body = \"12 parsecs\"", "max-body"),
             ("listen = \"nowhere\"", "IP:PORT"),
+            ("max-retained = 12", "max-retained"),
             ("jobs = 0", "jobs"),
             ("max-chunks = 0", "max-chunks"),
             ("cors-origin = [\"*\"]", "cors-origin"),

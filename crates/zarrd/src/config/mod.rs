@@ -11,11 +11,11 @@ use std::{io, path::PathBuf};
 
 pub(crate) use file::File;
 pub(crate) use location::{Listen, Location};
-pub(crate) use options::{Anonymous, LogFormat, LogOptions, ServeOptions, StoreOptions, TransferOptions};
+pub(crate) use options::{Anonymous, LogFormat, LogOptions, ServeOptions, StoreOptions, TransferOptions, WriteOptions};
 pub(crate) use remote::{ImportFrom, PrefixArg};
 pub(crate) use typed::{
-    CheckConfig, CopyConfig, Detail, ExportConfig, HealthConfig, ImportConfig, LogConfig, LookConfig, OnRefused,
-    OutputForm, Place, ServeConfig,
+    CheckConfig, CompactConfig, CopyConfig, Detail, ExportConfig, HealthConfig, ImportConfig, LogConfig, LookConfig,
+    OnRefused, OutputForm, Place, ServeConfig, WriteLimits,
 };
 
 /// Why there is no configuration to run with.

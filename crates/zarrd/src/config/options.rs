@@ -35,6 +35,22 @@ pub(crate) struct StoreOptions {
     pub(crate) store: Option<Location>,
 }
 
+/// The limits of what a store that is written to may take.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct WriteOptions {
+    /// The memory for commits that the store's log has and its index does not have yet; writers wait when it is full
+    /// [default: 32MiB, less on a small file system]
+    #[arg(long, env = "ZARRD_COMMIT_BUFFER", value_name = "SIZE")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) commit_buffer: Option<ByteSize>,
+    /// The most bytes of replaced and erased values that are retained for readers that began before; beyond it the oldest
+    /// reader is cut off [default: a tenth of the file system, at most 8GiB]
+    #[arg(long, env = "ZARRD_MAX_RETAINED", value_name = "SIZE")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) max_retained: Option<ByteSize>,
+}
+
 /// How to serve.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -43,6 +59,11 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_LISTEN", value_name = "IP:PORT")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) listen: Option<Listen>,
+    /// Change nothing, whoever asks: every change is answered 403, and nothing is written into the store's directory, which has
+    /// to be there [default: false]
+    #[arg(long, env = "ZARRD_READ_ONLY", value_name = "BOOL")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) read_only: Option<bool>,
     /// What anybody who reaches the server may do; must be said for any address but a loopback one
     #[arg(long, env = "ZARRD_ANONYMOUS", value_enum)]
     pub(crate) anonymous: Option<Anonymous>,

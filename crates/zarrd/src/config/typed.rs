@@ -9,15 +9,16 @@ use std::{
 use array::EmptyChunks;
 use bytesize::ByteSize;
 use client::{BaseUrl, Dialect, NodePath};
-use server::{Access, ArrayOptions, Hosts, Limits, Settings};
+use server::{Access, ArrayOptions, Changes, Hosts, Limits, Settings};
 use store::Prefix;
+use store_local::Access as StoreAccess;
 use tracing_subscriber::EnvFilter;
 
 use super::{
     Anonymous, ConfigError, File, ImportFrom, Listen, Location, LogFormat, LogOptions, ServeOptions, StoreOptions,
-    TransferOptions,
+    TransferOptions, WriteOptions,
 };
-use crate::cli::{CopyArgs, ExportArgs, HealthArgs, ImportArgs, LookArgs, ThroughArgs};
+use crate::cli::{CompactArgs, CopyArgs, ExportArgs, HealthArgs, ImportArgs, LookArgs, ThroughArgs};
 
 const DEFAULT_LISTEN: Listen =
     Listen(std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8000));
@@ -40,6 +41,10 @@ pub(crate) struct LogConfig {
 pub(crate) struct ServeConfig {
     /// The store.
     pub(crate) store: Location,
+    /// The access to it.
+    pub(crate) access: StoreAccess,
+    /// The limits of what it may take where it is written to.
+    pub(crate) write: WriteLimits,
     /// The address.
     pub(crate) listen: Listen,
     /// Who may do what, and how much of it.
@@ -51,6 +56,8 @@ pub(crate) struct ServeConfig {
 pub(crate) struct ImportConfig {
     /// Where the keys go.
     pub(crate) to: Place,
+    /// The limits of what a store of this machine may take.
+    pub(crate) write: WriteLimits,
     /// Below which prefix.
     pub(crate) prefix: Prefix,
     /// Where they come from.
@@ -114,6 +121,15 @@ pub(crate) struct CheckConfig {
     pub(crate) store: Location,
 }
 
+/// The store to compact.
+#[derive(Debug)]
+pub(crate) struct CompactConfig {
+    /// The store.
+    pub(crate) store: Location,
+    /// The limits of what it may take.
+    pub(crate) write: WriteLimits,
+}
+
 /// What to copy.
 #[derive(Debug)]
 pub(crate) struct CopyConfig {
@@ -121,6 +137,8 @@ pub(crate) struct CopyConfig {
     pub(crate) from: Location,
     /// The store that is made.
     pub(crate) to: Location,
+    /// The limits of what it may take.
+    pub(crate) write: WriteLimits,
     /// How many values at the same time.
     pub(crate) jobs: NonZeroUsize,
 }
@@ -132,6 +150,15 @@ pub(crate) struct HealthConfig {
     pub(crate) url: BaseUrl,
     /// How long it may take to answer.
     pub(crate) timeout: Duration,
+}
+
+/// The limits of what a store that is written to may take; `None` is what the store itself finds right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WriteLimits {
+    /// The memory for commits that only its log has, in bytes.
+    pub(crate) commit_buffer: Option<u64>,
+    /// The most bytes of values that are retained for readers.
+    pub(crate) retained: Option<u64>,
 }
 
 /// A store to work on.
@@ -170,7 +197,12 @@ impl LogConfig {
 
 impl ServeConfig {
     /// Resolves the layers. An address that others may reach needs a word about what they may do.
-    pub(crate) fn new(store: StoreOptions, serve: ServeOptions, file: &File) -> Result<Self, ConfigError> {
+    pub(crate) fn new(
+        store: StoreOptions,
+        write: &WriteOptions,
+        serve: ServeOptions,
+        file: &File,
+    ) -> Result<Self, ConfigError> {
         let listen = listen(serve.listen, file);
         let access = match serve.anonymous.or(file.serve.anonymous) {
             Some(Anonymous::Read) => Access::Read,
@@ -180,9 +212,16 @@ impl ServeConfig {
         };
         let limits = limits(&serve, &file.serve);
         let arrays = arrays(&serve, &file.serve)?;
+        let read_only = serve.read_only.or(file.serve.read_only).unwrap_or_default();
+        let (changes, store_access) = match read_only {
+            true => (Changes::Refused, StoreAccess::ReadOnly),
+            false => (Changes::Taken, StoreAccess::ReadWrite),
+        };
         let origins = first_given(serve.cors_origin, &file.serve.cors_origin);
         let hosts = Hosts::for_address(listen.0, first_given(serve.allow_host, &file.serve.allow_host));
-        Ok(Self { store: location(store, file), listen, settings: Settings { access, origins, hosts, limits, arrays } })
+        let settings = Settings { access, changes, origins, hosts, limits, arrays };
+        let write = WriteLimits::new(write, file);
+        Ok(Self { store: location(store, file), access: store_access, write, listen, settings })
     }
 }
 
@@ -191,6 +230,7 @@ impl ImportConfig {
     pub(crate) fn new(args: ImportArgs, file: &File) -> Result<Self, ConfigError> {
         Ok(Self {
             to: place(args.through, file, "import")?,
+            write: WriteLimits::new(&args.write, file),
             prefix: args.prefix.0,
             from: args.from,
             jobs: jobs(&args.transfer, file),
@@ -238,11 +278,20 @@ impl CheckConfig {
     }
 }
 
+impl CompactConfig {
+    /// Resolves the layers.
+    pub(crate) fn new(args: CompactArgs, file: &File) -> Result<Self, ConfigError> {
+        let store = args.store.unwrap_or_else(|| location(StoreOptions::default(), file));
+        Ok(Self { store: kept(store, "compact")?, write: WriteLimits::new(&args.write, file) })
+    }
+}
+
 impl CopyConfig {
     /// Resolves the layers.
     pub(crate) fn new(args: CopyArgs, file: &File) -> Result<Self, ConfigError> {
         let (from, to) = (kept(args.from, "copy")?, kept(args.to, "copy")?);
-        Ok(Self { from, to, jobs: jobs(&args.transfer, file) })
+        let write = WriteLimits::new(&args.write, file);
+        Ok(Self { from, to, write, jobs: jobs(&args.transfer, file) })
     }
 }
 
@@ -254,6 +303,17 @@ impl HealthConfig {
             None => BaseUrl::parse(&format!("http://{}", listen(args.listen, file).reachable()))?,
         };
         Ok(Self { url, timeout: args.timeout.into() })
+    }
+}
+
+impl WriteLimits {
+    /// Resolves the layers.
+    pub(crate) fn new(flags: &WriteOptions, file: &File) -> Self {
+        let bytes = |flag: Option<ByteSize>, file| flag.or(file).map(|size: ByteSize| size.as_u64());
+        Self {
+            commit_buffer: bytes(flags.commit_buffer, file.write.commit_buffer),
+            retained: bytes(flags.max_retained, file.write.max_retained),
+        }
     }
 }
 

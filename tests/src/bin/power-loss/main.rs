@@ -8,8 +8,10 @@
 //! It does not model a drive that loses or reorders writes in a cache of its own.
 //!
 //! ```text
-//! power-loss [--index sled|redb] [--rounds N] [--keys N] [--seconds N] [--dir DIR]
+//! power-loss [--index sled|redb] [--rounds N] [--keys N] [--seconds N] [--dir DIR] [--syncs all|none]
 //! ```
+//!
+//! With `--syncs none` the writer's syncs do nothing, as a control: then something must be lost.
 //!
 //! Needs root, `mkfs.ext4`, `losetup` and loop mounts. Exits with 0 when nothing was lost, 1 when something was, and 77
 //! when loop mounts are not allowed here.
@@ -39,6 +41,7 @@ use std::{
 
 use journal::Journal;
 use store_local::IndexKind;
+use zarrd_tests::shim::shim;
 
 /// What the command line asks for.
 #[derive(Clone, Debug)]
@@ -48,6 +51,8 @@ pub(crate) struct Plan {
     keys: u32,
     seconds: u64,
     dir: PathBuf,
+    /// Whether the writer's syncs are made.
+    syncs: bool,
 }
 
 /// The exit code that says "skipped".
@@ -69,6 +74,7 @@ fn plan(mut arguments: impl Iterator<Item = String>) -> Plan {
         keys: 100_000,
         seconds: 20,
         dir: std::env::temp_dir().join("zarrd-power-loss"),
+        syncs: true,
     };
     while let Some(name) = arguments.next() {
         let value = arguments.next().unwrap_or_else(|| panic!("{name} takes a value"));
@@ -79,6 +85,7 @@ fn plan(mut arguments: impl Iterator<Item = String>) -> Plan {
             "--keys" => plan.keys = value.parse().expect("a number of keys"),
             "--seconds" => plan.seconds = value.parse().expect("seconds of churn between rounds"),
             "--dir" => plan.dir = value.into(),
+            "--syncs" => plan.syncs = value == "all",
             _ => panic!("unknown: {name} {value}"),
         }
     }
@@ -99,7 +106,12 @@ fn drive(plan: &Plan) -> ExitCode {
         return SKIPPED.into();
     };
     let _calm = image::Calm::begin();
-    let mut child = plan.command("write", &drive.store()).stdout(Stdio::piped()).spawn().expect("start the writer");
+    let tools = tempfile::tempdir().expect("a directory");
+    let mut writer = plan.command("write", &drive.store());
+    if !plan.syncs {
+        writer.env("LD_PRELOAD", shim("no_sync", tools.path()).expect("a C compiler"));
+    }
+    let mut child = writer.stdout(Stdio::piped()).spawn().expect("start the writer");
     let journal = Arc::new(Mutex::new(Journal::default()));
     let (loaded, reader) = follow(&mut child, Arc::clone(&journal));
     loaded.recv().expect("the writer ended while it loaded");
@@ -130,7 +142,8 @@ fn drive(plan: &Plan) -> ExitCode {
     reader.join().expect("the reader of the writer's journal");
     let (recycled, seconds) = (segments.recycled(), begin.elapsed().as_secs());
     println!("{}: {} rounds in {seconds} s, lost: {lost}, failed opens: {failed}; {recycled}", plan.index, plan.rounds);
-    if lost == 0 && failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let sound = lost == 0 && failed == 0;
+    if sound == plan.syncs { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Lets the writer go on for a time, and looks which segments of the index are written anew.

@@ -13,7 +13,7 @@ use crate::{
     config::{LookConfig, OutputForm},
     exit::Failure,
     hierarchy::{Card, Hierarchy, LookError, array_model},
-    signals::unless_stopped,
+    signals::{HangUp, Signals},
     ui::Output,
 };
 
@@ -93,9 +93,10 @@ struct LossReport {
 
 /// Tells.
 pub(super) async fn run(config: LookConfig) -> Result<(), Failure> {
-    let hierarchy = Hierarchy::open(&config.place).await?;
-    let result = unless_stopped(tell(&hierarchy, &config)).await;
-    result.and(hierarchy.close().await)
+    let mut signals = Signals::install(HangUp::Stops)?;
+    let hierarchy = signals.finish(Hierarchy::open(&config.place)).await?;
+    let result = signals.unless_stopped(tell(&hierarchy, &config)).await;
+    result.and(signals.finish(hierarchy.close()).await)
 }
 
 async fn tell(hierarchy: &Hierarchy, config: &LookConfig) -> Result<(), Failure> {

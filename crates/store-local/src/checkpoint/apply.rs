@@ -1,0 +1,177 @@
+//! Applying a frozen memtable to the index.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use store::{Key, Prefix};
+
+use super::{
+    Checkpointer, VerifyState,
+    writer::{Changes, Follower, MAX_BATCH_BYTES},
+};
+use crate::{
+    gc::ReplacedFile,
+    index::IndexError,
+    keyspace::{Sweeps, logical},
+    record::Record,
+    view::{Latest, LatestChange, Memtable, live_below},
+};
+
+/// The most entries below an erased prefix that are removed at once; more are swept.
+const MAX_ERASED_AT_ONCE: usize = 1000;
+
+impl Checkpointer {
+    /// Applies the frozen memtable, if there is one, and lets go of the log that it stands for.
+    pub(super) fn apply_frozen(&mut self) -> Result<(), IndexError> {
+        let Ok(parts) = self.views.parts() else { return Ok(()) };
+        let Some(frozen) = &parts.frozen else {
+            self.begin_verification();
+            return Ok(());
+        };
+        let sweeps = self.apply_erased(frozen, &parts.sweeps)?;
+        self.apply_changes(frozen, &sweeps)?;
+        self.writer.meta.applied = frozen.last_round().max(self.writer.meta.applied);
+        self.apply_batch(Changes::new())?;
+        self.writer.sync()?;
+        let applied = self.writer.meta.applied;
+        self.views.replace(|parts| {
+            parts.frozen = None;
+            parts.sweeps = sweeps;
+        });
+        self.clock.frozen = std::time::Instant::now();
+        if let Err(error) = self.files.retire(applied) {
+            tracing::warn!(%error, "could not let go of a part of the log that is not needed any more");
+        }
+        self.applied.notify_waiters();
+        self.begin_verification();
+        Ok(())
+    }
+
+    /// Applies a batch, which the check and the copy that are under way follow.
+    pub(super) fn apply_batch(&mut self, changes: Changes) -> Result<(), IndexError> {
+        let mut followers: Vec<&mut dyn Follower> = Vec::new();
+        if let VerifyState::Running(verification) = &mut self.verify {
+            followers.push(verification);
+        }
+        if let Some((compaction, _)) = &mut self.compaction {
+            followers.push(compaction);
+        }
+        self.writer.apply(changes, &mut followers)?;
+        match &mut self.compaction {
+            Some((compaction, _)) => compaction.catch_up(),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes what lies below erased prefixes where that is little, and begins sweeps where it is much.
+    fn apply_erased(&mut self, frozen: &Memtable, sweeps: &Arc<Sweeps>) -> Result<Arc<Sweeps>, IndexError> {
+        let mut erased = frozen.erased(u64::MAX);
+        erased.sort_by_key(|(number, _)| *number);
+        let mut sweeps = Arc::clone(sweeps);
+        for (number, prefix) in erased {
+            let found = live_below(&*self.writer.index, &sweeps, &prefix, MAX_ERASED_AT_ONCE)?;
+            if found.len() > MAX_ERASED_AT_ONCE || sweeps.0.iter().any(|sweep| sweep.number == number) {
+                sweeps = sweeps.with(number, &prefix);
+                let begun = sweeps.0.iter().find(|sweep| sweep.number == number);
+                let begun = begun.map(|sweep| (sweep.key(), Some(sweep.encode())));
+                self.apply_batch(begun.into_iter().collect())?;
+            } else {
+                self.erase_at_once(number, &prefix, frozen, found)?;
+            }
+        }
+        Ok(sweeps)
+    }
+
+    fn erase_at_once(
+        &mut self,
+        number: u64,
+        _prefix: &Prefix,
+        frozen: &Memtable,
+        found: Vec<(Bytes, Bytes)>,
+    ) -> Result<(), IndexError> {
+        let mut found = found.into_iter().peekable();
+        while found.peek().is_some() {
+            let limit = self.writer.limit();
+            let part: Vec<_> = found.by_ref().take(limit).collect();
+            let files = part.iter().filter_map(|(key, record)| self.file_before(number, key, record)).collect();
+            // What was set again since has its change applied afterwards, and its new value may be here already.
+            let set_again = |key: &Bytes| is_set(frozen, logical(key));
+            let changes = part.into_iter().filter(|(key, _)| !set_again(key)).map(|(key, _)| (key, None));
+            self.apply_batch(changes.collect())?;
+            self.collector.replaced(number, files);
+        }
+        Ok(())
+    }
+
+    /// The file of an entry that an erase of this number concerns.
+    pub(super) fn file_before(&self, number: u64, physical: &[u8], record: &Bytes) -> Option<ReplacedFile> {
+        let record = Record::decode(logical(physical), record.clone(), self.store_id)?;
+        let file = record.file().filter(|_| record.commit < number)?;
+        Some(ReplacedFile { id: file.id, size: file.size })
+    }
+
+    fn apply_changes(&mut self, frozen: &Memtable, sweeps: &Sweeps) -> Result<(), IndexError> {
+        let erased = frozen.erased(u64::MAX);
+        let (mut batch, mut bytes) = (Changes::new(), 0_usize);
+        let mut from = String::new();
+        while let Some(key) = frozen.next_key(&from) {
+            from = format!("{key}\0");
+            let Some(latest) = frozen.latest(&key, u64::MAX) else { continue };
+            let record = self.encoded(&key, latest)?;
+            bytes = bytes.saturating_add(record.as_ref().map_or(0, Bytes::len)).saturating_add(key.len());
+            if let Some(moved) = sweeps.moved_from(key.as_bytes()) {
+                batch.insert(moved, None);
+            }
+            batch.insert(sweeps.place(key.as_bytes()), record);
+            if !erased.is_empty() {
+                self.collect_erased_files(frozen, &key, &erased);
+            }
+            if batch.len() >= self.writer.limit() || bytes >= MAX_BATCH_BYTES {
+                self.ballast.make_room(self.room_for_a_batch());
+                self.apply_batch(std::mem::take(&mut batch))?;
+                bytes = 0;
+            }
+        }
+        self.ballast.make_room(self.room_for_a_batch());
+        self.apply_batch(batch)
+    }
+
+    fn encoded(&self, key: &str, latest: Latest) -> Result<Option<Bytes>, IndexError> {
+        match latest.change {
+            LatestChange::Record(record) => Ok(Some(record)),
+            LatestChange::Erased => Ok(None),
+            LatestChange::InBulk(bulk, place) => {
+                let damaged = |error: &dyn std::error::Error| IndexError::Io(std::io::Error::other(error.to_string()));
+                let key = Key::parse(key).map_err(|error| damaged(&error))?;
+                let record = bulk.record(&key, place).map_err(|error| damaged(&error))?;
+                Ok(Some(record.encode(&key, self.store_id)))
+            }
+        }
+    }
+
+    /// Removes the files of versions that never reach the index, since a prefix was erased after them and in the same memtable.
+    fn collect_erased_files(&self, frozen: &Memtable, key: &str, erased: &[(u64, Prefix)]) {
+        let mut versions: Vec<(u64, Option<ReplacedFile>)> = Vec::new();
+        let file_of = |record: &Record| record.file().map(|file| ReplacedFile { id: file.id, size: file.size });
+        for (number, record) in frozen.versions(key) {
+            let record = record.and_then(|record| Record::decode(key.as_bytes(), record, self.store_id));
+            versions.push((number, record.as_ref().and_then(file_of)));
+        }
+        for bulk in frozen.bulk() {
+            if let Some((place, entry)) = bulk.find(key) {
+                versions.push((bulk.number_of(place), entry.replaced_file()));
+            }
+        }
+        for (number, _) in erased.iter().filter(|(_, prefix)| key.starts_with(prefix.as_str())) {
+            let last = versions.iter().filter(|(version, _)| version < number).max_by_key(|(version, _)| *version);
+            if let Some((_, Some(file))) = last {
+                self.collector.replaced(*number, vec![*file]);
+            }
+        }
+    }
+}
+
+fn is_set(frozen: &Memtable, key: &[u8]) -> bool {
+    let latest = std::str::from_utf8(key).ok().and_then(|key| frozen.latest(key, u64::MAX));
+    latest.is_some_and(|latest| !matches!(latest.change, LatestChange::Erased))
+}

@@ -1,0 +1,275 @@
+//! Copying the index into a new generation, while the store is used.
+//!
+//! Neither index gives space back by itself: sled has no compaction, and redb's wants the database for itself. So the entries
+//! are copied in order into a new index; batches that change what was copied already are made in both. At the end the new one
+//! is synced, the pointer switched durably, and the old one removed as soon as no reader is in it.
+
+use std::{fs, fs::File, path::PathBuf, sync::Arc};
+
+use bytes::Bytes;
+use store::StoreError;
+use tokio::sync::oneshot;
+
+use super::{
+    Checkpointer,
+    generation::disk_bytes,
+    writer::{Follower, MAX_BATCH_BYTES},
+};
+use crate::{
+    index::{self, Index, IndexError},
+    keyspace::{META_KEY, Meta, first_after, is_internal},
+    view::store_error,
+};
+
+/// The progress of a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactProgress {
+    /// The entries that were copied.
+    pub copied: u64,
+    /// All entries, as of now.
+    pub total: u64,
+}
+
+/// The space that an index took before and after a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactReport {
+    /// The bytes that its files took on the disk.
+    pub before_bytes: u64,
+    /// The bytes that those of the new one take.
+    pub after_bytes: u64,
+}
+
+/// Errors of compacting an index. The old one is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum CompactError {
+    /// The new index does not fit beside the old one.
+    #[error("compacting the index needs {needed} bytes of free space, and there are {free}")]
+    NotEnoughSpace {
+        /// The bytes that it may take at its peak.
+        needed: u64,
+        /// The bytes that are free.
+        free: u64,
+    },
+    /// It was given up.
+    #[error("the compaction was given up: {reason}")]
+    Abandoned {
+        /// Why.
+        reason: &'static str,
+    },
+    /// Another one is under way.
+    #[error("a compaction is under way already")]
+    UnderWay,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A caller's request for a compaction.
+pub(crate) struct CompactRequest {
+    pub(crate) progress: Box<dyn FnMut(&CompactProgress) + Send>,
+    pub(crate) reply: oneshot::Sender<Result<CompactReport, CompactError>>,
+}
+
+/// An index that is being copied.
+pub(crate) struct Compaction {
+    target: Box<dyn Index>,
+    dir: PathBuf,
+    /// The last key that was copied.
+    cursor: Option<Bytes>,
+    meta: Meta,
+    /// Changes of entries that were copied already.
+    behind: Vec<(Bytes, Option<Bytes>)>,
+    before_bytes: u64,
+}
+
+/// The factor by which a new index may be larger than its entries.
+const OVERHEAD: u64 = 2;
+/// How many segments of sled's it may take beside.
+const SEGMENTS_NEEDED: u64 = 4;
+
+impl Follower for Compaction {
+    fn changed(&mut self, key: &Bytes, old: Option<&Bytes>, new: Option<&Bytes>) -> Result<(), IndexError> {
+        if self.cursor.as_ref().is_some_and(|cursor| key <= cursor) {
+            if let Some(old) = old {
+                self.meta.remove(key, old);
+            }
+            if let Some(new) = new {
+                self.meta.add(key, new);
+            }
+            self.behind.push((key.clone(), new.cloned()));
+        }
+        Ok(())
+    }
+}
+
+impl Compaction {
+    /// Makes the changes that the old index has and the copy does not.
+    pub(super) fn catch_up(&mut self) -> Result<(), IndexError> {
+        if self.behind.is_empty() { Ok(()) } else { self.target.apply(std::mem::take(&mut self.behind)) }
+    }
+
+    /// Copies the next entries; whether those were the last.
+    fn step(&mut self, index: &dyn Index, limit: usize) -> Result<bool, IndexError> {
+        let from = first_after(self.cursor.as_ref());
+        let (mut batch, mut bytes) = (Vec::new(), 0_usize);
+        let mut last = None;
+        let mut done = true;
+        for entry in index.iter(&from)? {
+            let (key, value) = entry?;
+            if batch.len() >= limit || bytes >= MAX_BATCH_BYTES {
+                done = false;
+                break;
+            }
+            bytes = bytes.saturating_add(key.len()).saturating_add(value.len());
+            last = Some(key.clone());
+            // The index's own entries change without being followed, so they are copied at the end.
+            if !is_internal(&key) {
+                self.meta.add(&key, &value);
+                batch.push((key, Some(value)));
+            }
+        }
+        self.target.apply(batch)?;
+        self.cursor = last.or_else(|| self.cursor.take());
+        Ok(done)
+    }
+
+    /// Copies the index's own entries and makes the copy durable.
+    fn complete(&mut self, index: &dyn Index, applied: u64) -> Result<(), IndexError> {
+        let mut own = Vec::new();
+        for entry in index.iter(b"")? {
+            let (key, value) = entry?;
+            if !is_internal(&key) {
+                break;
+            }
+            if key != META_KEY {
+                own.push((key, Some(value)));
+            }
+        }
+        self.meta.applied = applied;
+        own.push((Bytes::from_static(META_KEY), Some(self.meta.encode())));
+        self.target.apply(own)?;
+        self.target.sync()
+    }
+}
+
+impl Checkpointer {
+    pub(super) fn begin_compaction(&mut self, request: CompactRequest) {
+        match self.new_compaction() {
+            Ok(compaction) => self.compaction = Some((compaction, request)),
+            // The caller may have gone.
+            Err(error) => drop(request.reply.send(Err(error))),
+        }
+    }
+
+    fn new_compaction(&self) -> Result<Compaction, CompactError> {
+        if self.compaction.is_some() {
+            return Err(CompactError::UnderWay);
+        }
+        self.failure.check()?;
+        let io = |error| StoreError::io("look at the index", error);
+        let before_bytes = disk_bytes(&self.generations.dir()).map_err(io)?;
+        let needed = self.compaction_needs();
+        self.ballast.make_room(needed);
+        let free = self.directory.space().map_err(io)?.free;
+        if free < needed {
+            return Err(CompactError::NotEnoughSpace { needed, free });
+        }
+        let dir = self.generations.next_dir();
+        let removed = match fs::remove_dir_all(&dir) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        };
+        removed.and_then(|()| fs::create_dir_all(&dir)).map_err(|error| StoreError::io("make the new index", error))?;
+        let target = self.index_options.open(&dir).map_err(store_error)?;
+        Ok(Compaction { target, dir, cursor: None, meta: Meta::default(), behind: Vec::new(), before_bytes })
+    }
+
+    /// How many bytes a new index takes at most.
+    pub(super) fn compaction_needs(&self) -> u64 {
+        let least = self.index_options.segment_bytes.saturating_mul(SEGMENTS_NEEDED);
+        self.writer.meta.bytes.saturating_mul(OVERHEAD).saturating_add(least)
+    }
+
+    pub(super) fn compact_step(&mut self) -> Result<(), IndexError> {
+        let Some((compaction, request)) = &mut self.compaction else { return Ok(()) };
+        let done = compaction.step(&*self.writer.index, self.writer.limit())?;
+        let total = self.writer.meta.entries;
+        (request.progress)(&CompactProgress { copied: compaction.meta.entries.min(total), total });
+        if done { self.switch() } else { Ok(()) }
+    }
+
+    /// Makes the copy the index.
+    fn switch(&mut self) -> Result<(), IndexError> {
+        let Some((mut compaction, request)) = self.compaction.take() else { return Ok(()) };
+        let old_dir = self.generations.dir();
+        match self.make_current(&mut compaction) {
+            Ok(()) => {}
+            Err(error) if error.is_out_of_space() => {
+                // The copy is not the current one, and is given up with everything else that waits for space.
+                self.compaction = Some((compaction, request));
+                return Err(error);
+            }
+            Err(error) => return Err(error),
+        }
+        self.writer.meta = compaction.meta;
+        let target: Arc<dyn Index> = Arc::from(compaction.target);
+        let old = std::mem::replace(&mut self.writer.index, Arc::clone(&target));
+        self.views.replace(|parts| parts.index = target);
+        // A reader that began before has the old one open a moment longer.
+        self.retired.push((old, old_dir));
+        self.remove_retired();
+        let after_bytes = disk_bytes(&compaction.dir).unwrap_or_default();
+        let before_bytes = compaction.before_bytes;
+        self.clock.left = Some((after_bytes, self.writer.meta.bytes));
+        tracing::info!(before_bytes, after_bytes, "compacted the index");
+        drop(request.reply.send(Ok(CompactReport { before_bytes, after_bytes })));
+        Ok(())
+    }
+
+    /// Completes the copy, and points to it durably.
+    fn make_current(&mut self, compaction: &mut Compaction) -> Result<(), IndexError> {
+        compaction.complete(&*self.writer.index, self.writer.meta.applied)?;
+        if !compaction.meta.same_entries(&self.writer.meta) {
+            let (found, expected) = (compaction.meta.entries, self.writer.meta.entries);
+            return Err(IndexError::Entries { found, expected });
+        }
+        File::open(&self.paths.dir).and_then(|dir| dir.sync_all()).map_err(IndexError::Io)?;
+        self.generations.switch().map_err(IndexError::Io)
+    }
+
+    /// Removes old generations that no reader is in any more.
+    pub(super) fn remove_retired(&mut self) {
+        let (unused, used): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.retired).into_iter().partition(|(index, _)| Arc::strong_count(index) == 1);
+        self.retired = used;
+        for (index, dir) in unused {
+            let closed = index::catch(|| {
+                drop(index);
+                Ok(())
+            });
+            if let Err(error) = closed {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "an old generation of the index did not close"
+                );
+            }
+            if let Err(error) = fs::remove_dir_all(&dir) {
+                tracing::warn!(%error, dir = %dir.display(), "could not remove an old generation of the index");
+            }
+        }
+    }
+
+    /// Gives a compaction up, if one is under way.
+    pub(super) fn abandon_compaction(&mut self, reason: &'static str) {
+        let Some((compaction, request)) = self.compaction.take() else { return };
+        let Compaction { target, dir, .. } = compaction;
+        let closed = index::catch(|| {
+            drop(target);
+            Ok(())
+        });
+        if closed.is_err() || fs::remove_dir_all(&dir).is_err() {
+            tracing::warn!(dir = %dir.display(), "could not remove a new index that was given up; the next start does");
+        }
+        drop(request.reply.send(Err(CompactError::Abandoned { reason })));
+    }
+}

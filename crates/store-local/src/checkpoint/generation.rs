@@ -1,0 +1,110 @@
+//! Generations of the index, and the one durable pointer to the current one.
+//!
+//! The file `generation` has the current one's number as text, with a checksum; without the file it is 0. Generation 0 is in the
+//! directory `index`, the others are in `index-<number>`.
+
+use std::{
+    fs,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::{
+    Damage, OpenError,
+    open::{Paths, write_durably},
+};
+
+const NAME: &str = "index";
+/// What the directory of a copy begins with that a start makes to check it.
+pub(crate) const CHECKED_COPY: &str = "check-";
+
+/// Which generation of a store's index is the current one.
+#[derive(Clone, Debug)]
+pub(crate) struct Generations {
+    paths: Paths,
+    current: u64,
+}
+
+impl Generations {
+    pub(crate) fn read(paths: &Paths) -> Result<Self, OpenError> {
+        let path = paths.generation();
+        let current = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+            text => parse(&text.map_err(OpenError::io("read", &path))?)
+                .ok_or_else(|| OpenError::Damaged { file: path, cause: Damage::Content })?,
+        };
+        Ok(Self { paths: paths.clone(), current })
+    }
+
+    /// The directory of the current one.
+    pub(crate) fn dir(&self) -> PathBuf {
+        self.dir_of(self.current)
+    }
+
+    /// The directory of the one to be made next.
+    pub(crate) fn next_dir(&self) -> PathBuf {
+        self.dir_of(self.current.saturating_add(1))
+    }
+
+    /// Makes the next generation, which is durable, the current one, durably. If there is no space for that, all is as before.
+    pub(crate) fn switch(&mut self) -> io::Result<()> {
+        let next = self.current.saturating_add(1);
+        write_durably(&self.paths.generation(), format(next).as_bytes())?;
+        // Either generation may be the current one if this fails, so it must not pass for a lack of space.
+        File::open(&self.paths.dir).and_then(|dir| dir.sync_all()).map_err(io::Error::other)?;
+        self.current = next;
+        Ok(())
+    }
+
+    /// Removes what is left of other generations, which only a crash or a reader that was slow leaves.
+    pub(crate) fn remove_others(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.paths.dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let ours = name == NAME || name.strip_prefix("index-").is_some_and(|number| number.parse::<u64>().is_ok());
+            // A start that was killed may have left the copy that it checked.
+            let ours = ours || name.starts_with(CHECKED_COPY);
+            if ours && entry.path() != self.dir() {
+                fs::remove_dir_all(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn dir_of(&self, number: u64) -> PathBuf {
+        self.paths.dir.join(if number == 0 { NAME.to_owned() } else { format!("{NAME}-{number}") })
+    }
+}
+
+/// The bytes that the files below a directory take on the disk.
+pub(crate) fn disk_bytes(dir: &Path) -> io::Result<u64> {
+    use std::os::unix::fs::MetadataExt;
+    let mut total = 0_u64;
+    let mut waiting = vec![dir.to_owned()];
+    while let Some(dir) = waiting.pop() {
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_dir() => waiting.push(entry.path()),
+                Ok(metadata) => total = total.saturating_add(metadata.blocks().saturating_mul(512)),
+                // The index has just removed it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(total)
+}
+
+fn format(number: u64) -> String {
+    format!("{number} {:016x}\n", xxh3_64(number.to_string().as_bytes()))
+}
+
+fn parse(text: &str) -> Option<u64> {
+    let number = text.split(' ').next()?.parse().ok()?;
+    (format(number) == text).then_some(number)
+}

@@ -1,0 +1,112 @@
+//! The check of all entries after a crash, which runs while the store is used.
+
+use bytes::Bytes;
+
+use super::{Checkpointer, VerifyState, writer::Follower};
+use crate::{
+    index::{Index, IndexError},
+    keyspace::{Meta, first_after, is_internal, logical},
+    open::collect_orphans,
+    record::{FileId, Record},
+};
+
+/// The entries of one step.
+const STEP: usize = 4096;
+
+/// Counts all entries, while batches change those that were counted.
+#[derive(Default)]
+pub(crate) struct Verification {
+    /// The last key that was counted.
+    cursor: Option<Bytes>,
+    counted: Meta,
+    /// The value files that the entries name.
+    files: Vec<FileId>,
+    damaged: u64,
+}
+
+impl Verification {
+    /// Counts the next entries; whether those were the last.
+    pub(crate) fn step(&mut self, index: &dyn Index, store_id: u64) -> Result<bool, IndexError> {
+        let from = first_after(self.cursor.as_ref());
+        let mut looked_at = 0_usize;
+        for entry in index.iter(&from)? {
+            let (key, record) = entry?;
+            if looked_at >= STEP {
+                return Ok(false);
+            }
+            looked_at = looked_at.saturating_add(1);
+            if !is_internal(&key) {
+                self.count(&key, &record, store_id);
+            }
+            self.cursor = Some(key);
+        }
+        Ok(true)
+    }
+
+    fn count(&mut self, key: &Bytes, record: &Bytes, store_id: u64) {
+        self.counted.add(key, record);
+        match Record::decode(logical(key), record.clone(), store_id) {
+            Some(record) => self.files.extend(record.file().map(|file| file.id)),
+            None => {
+                self.damaged = self.damaged.saturating_add(1);
+                tracing::error!(key = %String::from_utf8_lossy(logical(key)), "the record of a key is damaged");
+            }
+        }
+    }
+
+    /// True if the index has what it says that it has.
+    pub(crate) fn agrees_with(&self, meta: &Meta) -> bool {
+        self.damaged == 0 && self.counted.same_entries(meta)
+    }
+
+    /// The number of entries that were counted.
+    pub(crate) fn entries(&self) -> u64 {
+        self.counted.entries
+    }
+
+    /// The value files that the entries name, sorted.
+    pub(crate) fn into_files(mut self) -> Vec<FileId> {
+        self.files.sort_unstable();
+        self.files
+    }
+}
+
+impl Follower for Verification {
+    fn changed(&mut self, key: &Bytes, old: Option<&Bytes>, new: Option<&Bytes>) -> Result<(), IndexError> {
+        if self.cursor.as_ref().is_some_and(|cursor| key <= cursor) {
+            if let Some(old) = old {
+                self.counted.remove(key, old);
+            }
+            if let Some(new) = new {
+                self.counted.add(key, new);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Checkpointer {
+    /// Begins the check once what was replayed is applied: only then the index has what the log has.
+    pub(super) fn begin_verification(&mut self) {
+        if matches!(self.verify, VerifyState::Waiting) {
+            self.verify = VerifyState::Running(Verification::default());
+        }
+    }
+
+    pub(super) fn verify_step(&mut self) -> Result<(), IndexError> {
+        let VerifyState::Running(verification) = &mut self.verify else { return Ok(()) };
+        if !verification.step(&*self.writer.index, self.store_id)? {
+            return Ok(());
+        }
+        let VerifyState::Running(verification) = std::mem::replace(&mut self.verify, VerifyState::Done) else {
+            return Ok(());
+        };
+        if !verification.agrees_with(&self.writer.meta) {
+            let (found, expected) = (verification.entries(), self.writer.meta.entries);
+            return Err(IndexError::Entries { found, expected });
+        }
+        let (paths, directory, epoch) = (self.paths.clone(), self.directory.clone(), self.epoch);
+        collect_orphans(paths, directory, verification.into_files(), epoch);
+        Ok(())
+    }
+}

@@ -1,0 +1,83 @@
+//! Judging the preconditions of a commit.
+
+use store::{Key, Outcome, Prefix, StoreError, Version, Written};
+
+use super::{Action, PlainChange};
+use crate::{gc::ReplacedFile, record::Record};
+
+/// The state of a key, as far as commits are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Current {
+    /// The number of the change that set it.
+    number: u64,
+    file: Option<ReplacedFile>,
+}
+
+/// The state that a commit is judged against.
+pub(super) trait State {
+    fn current(&self, key: &Key) -> Result<Option<Current>, StoreError>;
+
+    fn first_below(&self, prefix: &Prefix) -> Result<Option<Key>, StoreError>;
+}
+
+impl Current {
+    pub(crate) fn of(record: &Record) -> Self {
+        let file = record.file().map(|file| ReplacedFile { id: file.id, size: file.size });
+        Self { number: record.commit, file }
+    }
+
+    pub(super) fn file(&self) -> Option<ReplacedFile> {
+        self.file
+    }
+}
+
+/// Judges all preconditions; what each changed key has, in the order of the changes, and `None` for those of prefixes.
+pub(super) fn judge(
+    changes: &[PlainChange],
+    state: &impl State,
+    store_id: u64,
+) -> Result<Vec<Option<Current>>, StoreError> {
+    changes.iter().map(|change| judge_change(change, state, store_id)).collect()
+}
+
+pub(super) fn judge_change(
+    change: &PlainChange,
+    state: &impl State,
+    store_id: u64,
+) -> Result<Option<Current>, StoreError> {
+    match change {
+        PlainChange::Key { key, precondition, action } => {
+            if let Action::Set(value) = action {
+                value.check()?;
+            }
+            let current = state.current(key)?;
+            let version = current.map(|current| version(store_id, current.number));
+            if !precondition.holds(version) {
+                return Err(StoreError::PreconditionFailed { key: key.clone(), current: version });
+            }
+            Ok(current)
+        }
+        PlainChange::ErasePrefix(_) => Ok(None),
+        PlainChange::CheckEmpty(prefix) => match state.first_below(prefix)? {
+            Some(key) => Err(StoreError::NotEmpty { prefix: prefix.clone(), key }),
+            None => Ok(None),
+        },
+    }
+}
+
+/// The outcome of a change, given the number that it got.
+pub(super) fn outcome(change: &PlainChange, current: Option<Current>, number: u64, store_id: u64) -> Outcome {
+    match change {
+        PlainChange::Key { action: Action::Set(_), .. } => {
+            Outcome::Set(Written { version: version(store_id, number), replaced: current.is_some() })
+        }
+        PlainChange::Key { action: Action::Erase, .. } => Outcome::Erased { existed: current.is_some() },
+        PlainChange::Key { action: Action::Check, .. } | PlainChange::CheckEmpty(_) => Outcome::Checked,
+        PlainChange::ErasePrefix(_) => Outcome::PrefixErased,
+    }
+}
+
+/// The version that a change's number gives its key.
+fn version(store_id: u64, number: u64) -> Version {
+    Version::from_u128((u128::from(store_id) << 64) | u128::from(number))
+}

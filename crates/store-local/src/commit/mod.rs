@@ -1,0 +1,72 @@
+//! Commits: judged, made durable in rounds, and shown.
+//!
+//! A commit is **judged** against what is visible and what its round has changed already. One thread, the committer, takes all
+//! commits that wait as one round, writes it into the log with one sync, inserts it into the active memtable and answers. A
+//! large commit is prepared by its caller: judged, and written to a file of its own; the committer judges again only the keys
+//! that have changed since.
+
+mod bulk;
+mod committer;
+mod judge;
+mod recent;
+pub(crate) mod round;
+mod staged;
+
+use std::sync::Arc;
+
+use store::{Key, Outcome, Precondition, Prefix, StoreError};
+use tokio::sync::oneshot;
+
+pub(crate) use self::{
+    bulk::{Bulk, is_bulk, prepare},
+    committer::{Committer, Publisher},
+    recent::RecentChanges,
+    staged::{InlineValue, StagedContent, StagedValue},
+};
+
+/// One change, with its staged value taken out of its wrapping.
+pub(crate) enum PlainChange {
+    Key { key: Key, precondition: Precondition, action: Action },
+    ErasePrefix(Prefix),
+    CheckEmpty(Prefix),
+}
+
+/// An action on one key.
+pub(crate) enum Action {
+    Set(Arc<StagedValue>),
+    Erase,
+    Check,
+}
+
+/// A request to the committer.
+pub(crate) enum Request {
+    Commit {
+        changes: Vec<PlainChange>,
+        reply: Reply<Vec<Outcome>>,
+    },
+    Bulk {
+        bulk: Box<Bulk>,
+        reply: Reply<Vec<Outcome>>,
+    },
+    /// Freezes the active memtable if it has anything, so that the index gets it.
+    Freeze,
+    /// Ends the committer once all that was asked before is done.
+    Stop,
+}
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+impl Request {
+    /// Answers a request that is not taken.
+    pub(crate) fn refuse(self, error: StoreError) {
+        match self {
+            Self::Commit { reply, .. } | Self::Bulk { reply, .. } => answer(reply, Err(error)),
+            Self::Freeze | Self::Stop => {}
+        }
+    }
+}
+
+fn answer<T>(reply: Reply<T>, result: Result<T, StoreError>) {
+    // The caller may have gone; the commit stands all the same.
+    let _ = reply.send(result);
+}

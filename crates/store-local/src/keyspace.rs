@@ -1,0 +1,257 @@
+//! Physical keys: where an entry of the index stands.
+//!
+//! ```text
+//! \0index             what the index holds, see Meta
+//! \0sweep<number>     an erased prefix whose entries are still being removed
+//! \1<number><key>     a key that was set below such a prefix since, in the sweep's own space
+//! <key>               every other key
+//! ```
+//!
+//! Erasing a prefix is one record, whatever lies below. As long as its **sweep** lasts, everything at the plain keys below the
+//! prefix is dead, and what is set there lives in the sweep's own space; so a look-up or a listing never has to tell the
+//! dead from the living, and passes over a million dead entries with one seek. A sweep first deletes (phase
+//! [`Deleting`](Phase::Deleting)) and then moves its own space back to the plain keys ([`Moving`](Phase::Moving)). Sweeps
+//! are done one at a time, the oldest first. The key belongs to the newest sweep whose prefix contains it.
+
+use std::sync::Arc;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use store::Prefix;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::{
+    index::{Index, IndexError},
+    record::seal,
+};
+
+/// The index's entry about itself.
+pub(crate) const META_KEY: &[u8] = b"\0index";
+/// The same in stores of format 1.
+pub(crate) const FORMAT_1_META_KEY: &[u8] = b"\0meta";
+const SWEEP: &[u8] = b"\0sweep";
+const OWN_SPACE: u8 = 1;
+/// The first byte that a store key may begin with: none begins with a control character.
+pub(crate) const FIRST_KEY: &[u8] = b" ";
+
+/// Count, bytes and digest of the index's entries. Every batch updates it from what the batch replaces, so that after a crash an index that has
+/// lost, retained or brought back an entry is noticed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Meta {
+    /// The last round of the log that the index has all of.
+    pub(crate) applied: u64,
+    /// Its entries, but for those about itself.
+    pub(crate) entries: u64,
+    /// The bytes of their keys and values.
+    pub(crate) bytes: u64,
+    /// The exclusive or of the [`fingerprint`]s of all entries.
+    pub(crate) digest: u64,
+}
+
+/// An erased prefix whose entries are still being removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sweep {
+    /// The number of the erase.
+    pub(crate) number: u64,
+    pub(crate) prefix: Prefix,
+    pub(crate) phase: Phase,
+}
+
+/// The phase of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The plain keys below the prefix are dead and are being removed.
+    Deleting,
+    /// No dead entry is left; the sweep's own space is being moved to the plain keys.
+    Moving,
+}
+
+/// All sweeps that are under way, in the order of their numbers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sweeps(pub(crate) Vec<Sweep>);
+
+/// An entry's share of [`Meta::digest`].
+pub(crate) fn fingerprint(key: &[u8], value: &[u8]) -> u64 {
+    xxh3_64(key) ^ xxh3_64(value).rotate_left(32)
+}
+
+/// True if a physical key is the index's own, and so not counted in [`Meta`].
+pub(crate) fn is_internal(physical: &[u8]) -> bool {
+    physical.first() == Some(&0)
+}
+
+/// The first physical key that may follow `last`, or the first of all.
+pub(crate) fn first_after(last: Option<&Bytes>) -> Vec<u8> {
+    last.map_or_else(Vec::new, |last| [last, b"\0".as_slice()].concat())
+}
+
+/// The store key that a physical one stands for.
+pub(crate) fn logical(physical: &[u8]) -> &[u8] {
+    match physical.split_first() {
+        Some((&OWN_SPACE, rest)) => rest.get(8..).unwrap_or_default(),
+        _ => physical,
+    }
+}
+
+/// The beginning of a sweep's own space.
+pub(crate) fn own_space(number: u64) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(9);
+    bytes.put_u8(OWN_SPACE);
+    bytes.put_u64(number);
+    bytes.freeze()
+}
+
+/// A key in a sweep's own space.
+pub(crate) fn in_own_space(number: u64, key: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(9_usize.saturating_add(key.len()));
+    bytes.put_u8(OWN_SPACE);
+    bytes.put_u64(number);
+    bytes.put_slice(key);
+    bytes.freeze()
+}
+
+impl Sweeps {
+    /// Reads what an index has.
+    pub(crate) fn read(index: &dyn Index) -> Result<Self, IndexError> {
+        let mut sweeps = Vec::new();
+        for entry in index.iter(SWEEP)? {
+            let (key, value) = entry?;
+            let Some(mut number) = key.strip_prefix(SWEEP) else { break };
+            let number = number.try_get_u64().map_err(|_| IndexError::Meta)?;
+            sweeps.push(Sweep::decode(number, &value).ok_or(IndexError::Meta)?);
+        }
+        Ok(Self(sweeps))
+    }
+
+    /// The newest sweep whose prefix contains the key.
+    pub(crate) fn covering(&self, key: &[u8]) -> Option<&Sweep> {
+        self.0.iter().rev().find(|sweep| key.starts_with(sweep.prefix.as_bytes()))
+    }
+
+    /// Looks a store key up.
+    pub(crate) fn get(&self, index: &dyn Index, key: &[u8]) -> Result<Option<Bytes>, IndexError> {
+        match self.covering(key) {
+            None => index.get(key),
+            Some(sweep) => match (index.get(&in_own_space(sweep.number, key))?, sweep.phase) {
+                (None, Phase::Moving) => index.get(key),
+                (found, _) => Ok(found),
+            },
+        }
+    }
+
+    /// The physical key that a change of a store key is made at.
+    pub(crate) fn place(&self, key: &[u8]) -> Bytes {
+        match self.covering(key) {
+            Some(Sweep { number, phase: Phase::Deleting, .. }) => in_own_space(*number, key),
+            _ => Bytes::copy_from_slice(key),
+        }
+    }
+
+    /// The physical key that a change of a store key removes in addition: its entry in the space of a sweep that is moving it.
+    pub(crate) fn moved_from(&self, key: &[u8]) -> Option<Bytes> {
+        match self.covering(key) {
+            Some(Sweep { number, phase: Phase::Moving, .. }) => Some(in_own_space(*number, key)),
+            _ => None,
+        }
+    }
+
+    /// The same, and one more. One that is under way already stays as it is.
+    pub(crate) fn with(&self, number: u64, prefix: &Prefix) -> Arc<Self> {
+        let mut sweeps = self.0.clone();
+        if !sweeps.iter().any(|sweep| sweep.number == number) {
+            sweeps.push(Sweep { number, prefix: prefix.clone(), phase: Phase::Deleting });
+            sweeps.sort_by_key(|sweep| sweep.number);
+        }
+        Arc::new(Self(sweeps))
+    }
+}
+
+impl Sweep {
+    /// Its entry in the index.
+    pub(crate) fn key(&self) -> Bytes {
+        let mut bytes = BytesMut::from(SWEEP);
+        bytes.put_u64(self.number);
+        bytes.freeze()
+    }
+
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut bytes = BytesMut::new();
+        bytes.put_u8(match self.phase {
+            Phase::Deleting => 0,
+            Phase::Moving => 1,
+        });
+        bytes.put_slice(self.prefix.as_bytes());
+        seal(bytes)
+    }
+
+    fn decode(number: u64, bytes: &[u8]) -> Option<Self> {
+        let (body, sum) = bytes.split_last_chunk::<8>()?;
+        if u64::from_be_bytes(*sum) != xxh3_64(body) {
+            return None;
+        }
+        let (phase, prefix) = body.split_first()?;
+        let phase = match phase {
+            0 => Phase::Deleting,
+            1 => Phase::Moving,
+            _ => return None,
+        };
+        Some(Self { number, prefix: Prefix::from_bytes(prefix).ok()?, phase })
+    }
+}
+
+impl Meta {
+    const LEN: usize = 40;
+
+    /// Reads an index's entry about itself. One of format 1 says less; the rest is found by [`recount`](Self::recount).
+    pub(crate) fn read(index: &dyn Index) -> Result<Option<Self>, IndexError> {
+        index.get(META_KEY)?.map(|bytes| Self::decode(&bytes).ok_or(IndexError::Meta)).transpose()
+    }
+
+    /// Counts what an index has.
+    pub(crate) fn recount(index: &dyn Index) -> Result<Self, IndexError> {
+        let mut meta = Self::default();
+        for entry in index.iter(b"")? {
+            let (key, value) = entry?;
+            if !is_internal(&key) {
+                meta.add(&key, &value);
+            }
+        }
+        Ok(meta)
+    }
+
+    pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) {
+        self.entries = self.entries.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(entry_bytes(key, value));
+        self.digest ^= fingerprint(key, value);
+    }
+
+    pub(crate) fn remove(&mut self, key: &[u8], value: &[u8]) {
+        self.entries = self.entries.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(entry_bytes(key, value));
+        self.digest ^= fingerprint(key, value);
+    }
+
+    /// True if the entries are the same, whatever of the log has been applied.
+    pub(crate) fn same_entries(&self, other: &Self) -> bool {
+        (self.entries, self.digest) == (other.entries, other.digest)
+    }
+
+    pub(crate) fn encode(self) -> Bytes {
+        let mut bytes = BytesMut::with_capacity(Self::LEN);
+        for field in [self.applied, self.entries, self.bytes, self.digest] {
+            bytes.put_u64(field);
+        }
+        seal(bytes)
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (mut body, sum) = bytes.split_last_chunk::<8>()?;
+        if bytes.len() != Self::LEN || u64::from_be_bytes(*sum) != xxh3_64(body) {
+            return None;
+        }
+        Some(Self { applied: body.get_u64(), entries: body.get_u64(), bytes: body.get_u64(), digest: body.get_u64() })
+    }
+}
+
+fn entry_bytes(key: &[u8], value: &[u8]) -> u64 {
+    (key.len() as u64).saturating_add(value.len() as u64)
+}

@@ -1,0 +1,188 @@
+//! Frames: a round as the log has it.
+//!
+//! ```text
+//! magic u32, payload length u32, round u64, checksum u64, payload, zeros up to a multiple of 8 bytes
+//! payload: operations, each
+//!   kind u8, number u64, key length u16, value length u32, key, value
+//! ```
+//!
+//! Numbers are big-endian. The checksum is seeded with a secret of the store and the segment's id, so that neither what a
+//! segment had before it was used again nor any value that a client sends can pass for a frame.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use store::{Key, Prefix};
+
+use super::bytes_reader::BytesReader;
+use crate::keys::LogKey;
+
+/// The length of a frame's fields before its payload, in bytes.
+pub(super) const FRAME_HEADER: usize = 24;
+const MAGIC: u32 = 0x5A41_4652;
+
+/// A change as the log has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// A key has a new record.
+    Set { key: Key, number: u64, record: Bytes },
+    /// A key was erased.
+    Erase { key: Key, number: u64 },
+    /// All keys below a prefix were erased.
+    ErasePrefix { prefix: Prefix, number: u64 },
+    /// A bulk commit, whose changes are in a file: `number` is the one before its first change.
+    Bulk { id: u64, number: u64, entries: u32, checksum: u64 },
+}
+
+const SET: u8 = 1;
+const ERASE: u8 = 2;
+const ERASE_PREFIX: u8 = 3;
+const BULK: u8 = 4;
+
+impl Operation {
+    /// Appends the operation to a payload.
+    pub(crate) fn encode(&self, payload: &mut BytesMut) {
+        let mut put = |kind: u8, number: u64, key: &[u8], value: &[u8]| {
+            payload.put_u8(kind);
+            payload.put_u64(number);
+            payload.put_u16(u16::try_from(key.len()).unwrap_or(u16::MAX));
+            payload.put_u32(u32::try_from(value.len()).unwrap_or(u32::MAX));
+            payload.put_slice(key);
+            payload.put_slice(value);
+        };
+        match self {
+            Self::Set { key, number, record } => put(SET, *number, key.as_bytes(), record),
+            Self::Erase { key, number } => put(ERASE, *number, key.as_bytes(), b""),
+            Self::ErasePrefix { prefix, number } => put(ERASE_PREFIX, *number, prefix.as_bytes(), b""),
+            Self::Bulk { id, number, entries, checksum } => {
+                let mut value = BytesMut::with_capacity(20);
+                value.put_u64(*id);
+                value.put_u32(*entries);
+                value.put_u64(*checksum);
+                put(BULK, *number, b"", &value);
+            }
+        }
+    }
+
+    /// The bytes that it takes in a payload.
+    pub(crate) fn encoded_len(&self) -> usize {
+        const FIXED: usize = 15;
+        match self {
+            Self::Set { key, record, .. } => FIXED.saturating_add(key.as_bytes().len()).saturating_add(record.len()),
+            Self::Erase { key, .. } => FIXED.saturating_add(key.as_bytes().len()),
+            Self::ErasePrefix { prefix, .. } => FIXED.saturating_add(prefix.as_bytes().len()),
+            Self::Bulk { .. } => FIXED.saturating_add(20),
+        }
+    }
+
+    fn decode(reader: &mut BytesReader) -> Option<Self> {
+        let (kind, number) = (reader.u8()?, reader.u64()?);
+        let (key_len, value_len) = (reader.u16()?, reader.u32()?);
+        let key = reader.take(key_len.into())?;
+        let value = reader.take(usize::try_from(value_len).ok()?)?;
+        Some(match kind {
+            SET => Self::Set { key: Key::from_bytes(&key).ok()?, number, record: value },
+            ERASE => Self::Erase { key: Key::from_bytes(&key).ok()?, number },
+            ERASE_PREFIX => Self::ErasePrefix { prefix: Prefix::from_bytes(&key).ok()?, number },
+            BULK => {
+                let mut value = BytesReader(value);
+                Self::Bulk { id: value.u64()?, number, entries: value.u32()?, checksum: value.u64()? }
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// The operations of a payload; `None` if it is no sequence of them.
+pub(super) fn decode_payload(payload: Bytes) -> Option<Vec<Operation>> {
+    let mut reader = BytesReader(payload);
+    let mut operations = Vec::new();
+    while !reader.0.is_empty() {
+        operations.push(Operation::decode(&mut reader)?);
+    }
+    Some(operations)
+}
+
+/// A round's frame in a segment.
+pub(super) fn encode_frame(key: LogKey, segment: u64, round: u64, payload: &[u8]) -> BytesMut {
+    let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+    let mut frame = BytesMut::with_capacity(FRAME_HEADER.saturating_add(payload.len()).saturating_add(8));
+    frame.put_u32(MAGIC);
+    frame.put_u32(len);
+    frame.put_u64(round);
+    frame.put_u64(checksum(key, segment, len, round, payload));
+    frame.put_slice(payload);
+    frame.resize(frame.len().next_multiple_of(8), 0);
+    frame
+}
+
+/// True if a frame may begin here, which is quick to see.
+pub(super) fn may_begin(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC.to_be_bytes())
+}
+
+/// The frame at the beginning of `bytes`: its round, payload, and length with the padding. `None` if none reads there.
+pub(super) fn decode_frame(key: LogKey, segment: u64, bytes: &Bytes) -> Option<(u64, Bytes, usize)> {
+    let mut reader = BytesReader(bytes.clone());
+    if reader.u32()? != MAGIC {
+        return None;
+    }
+    let (len, round, sum) = (reader.u32()?, reader.u64()?, reader.u64()?);
+    let payload = reader.take(usize::try_from(len).ok()?)?;
+    if sum != checksum(key, segment, len, round, &payload) {
+        return None;
+    }
+    let total = FRAME_HEADER.saturating_add(payload.len()).next_multiple_of(8);
+    Some((round, payload, total))
+}
+
+fn checksum(key: LogKey, segment: u64, len: u32, round: u64, payload: &[u8]) -> u64 {
+    key.checksum(segment, &[&len.to_be_bytes(), &round.to_be_bytes(), payload])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: LogKey = LogKey::new(1, 2);
+
+    fn operations() -> Vec<Operation> {
+        let key = || Key::parse("a/b").unwrap();
+        vec![
+            Operation::Set { key: key(), number: 7, record: Bytes::from_static(b"record") },
+            Operation::Erase { key: key(), number: 8 },
+            Operation::ErasePrefix { prefix: Prefix::root(), number: 9 },
+            Operation::Bulk { id: 3, number: 10, entries: 5, checksum: 6 },
+        ]
+    }
+
+    #[test]
+    fn a_frame_reads_back_and_no_flipped_bit_or_cut_does() {
+        let mut payload = BytesMut::new();
+        let operations = operations();
+        operations.iter().for_each(|operation| operation.encode(&mut payload));
+        assert_eq!(payload.len(), operations.iter().map(Operation::encoded_len).sum::<usize>());
+        let frame = encode_frame(KEY, 4, 11, &payload).freeze();
+        let (round, read, len) = decode_frame(KEY, 4, &frame).unwrap();
+        assert_eq!((round, len), (11, frame.len()));
+        assert_eq!(decode_payload(read).unwrap(), operations);
+        assert_eq!(decode_frame(KEY, 5, &frame), None);
+        assert_eq!(decode_frame(LogKey::new(1, 3), 4, &frame), None);
+        let meaningful = FRAME_HEADER + payload.len();
+        for bit in 0..meaningful * 8 {
+            let mut damaged = BytesMut::from(&frame[..]);
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(decode_frame(KEY, 4, &damaged.freeze()), None, "bit {bit}");
+        }
+        for len in 0..meaningful {
+            assert_eq!(decode_frame(KEY, 4, &frame.slice(..len)), None, "length {len}");
+        }
+    }
+
+    #[test]
+    fn a_cut_payload_is_no_sequence_of_operations() {
+        let mut payload = BytesMut::new();
+        operations().iter().for_each(|operation| operation.encode(&mut payload));
+        let payload = payload.freeze();
+        let whole = (0..payload.len()).filter(|len| decode_payload(payload.slice(..*len)).is_some()).count();
+        assert_eq!(whole, operations().len(), "only at the ends of operations");
+    }
+}

@@ -1,0 +1,157 @@
+//! Reading the log back at a start.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+use bytes::Bytes;
+
+use super::{
+    frame::{Operation, decode_frame, decode_payload, may_begin},
+    segment::{HEADER_BYTES, Header, SPARE, id_of, name},
+};
+use crate::{Damage, OpenError, keys::LogKey};
+
+/// The content of a log.
+pub(crate) struct Replayed {
+    pub(crate) rounds: Vec<ReplayedRound>,
+    /// The round that its first segment begins with.
+    pub(crate) first_round: u64,
+    pub(crate) next_round: u64,
+    /// The latest epoch.
+    pub(crate) epoch: u64,
+    /// Segments before the last, with the first round after each.
+    pub(crate) closed: Vec<(u64, u64)>,
+    /// The last segment and where it ends.
+    pub(crate) last: (u64, u64),
+    pub(crate) spares: Vec<PathBuf>,
+    /// The files of bulk commits, whether a round names them or not.
+    pub(crate) bulk: Vec<PathBuf>,
+}
+
+/// A round that was read back.
+pub(crate) struct ReplayedRound {
+    pub(crate) round: u64,
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) bytes: u64,
+}
+
+/// A segment's file and what it says of itself.
+struct Found {
+    path: PathBuf,
+    header: Header,
+    bytes: Bytes,
+}
+
+/// Reads all segments in a directory. A torn frame at the end is none; anything else that does not read is damage.
+pub(crate) fn replay(dir: &Path, key: LogKey) -> Result<Replayed, OpenError> {
+    let (ids, spares, bulk) = list(dir)?;
+    let mut replayed = Replayed {
+        rounds: Vec::new(),
+        first_round: 0,
+        next_round: 0,
+        epoch: 0,
+        closed: Vec::new(),
+        last: (0, 0),
+        spares,
+        bulk,
+    };
+    let mut ids = ids.into_iter();
+    let mut current = match ids.next() {
+        Some(id) => read_segment(dir, id, key)?,
+        None => return Err(damaged(&dir.join(name(1)), Damage::Missing)),
+    };
+    replayed.first_round = current.header.first_round;
+    replayed.next_round = current.header.first_round;
+    for id in ids {
+        let next = read_segment(dir, id, key)?;
+        if next.header.previous != current.header.id {
+            return Err(damaged(&dir.join(name(next.header.previous)), Damage::Missing));
+        }
+        let end = read_frames(&current, key, &mut replayed, Some(next.header.previous_end))?;
+        if end != next.header.previous_end || next.header.first_round != replayed.next_round {
+            return Err(damaged(&current.path, Damage::Frame { offset: end }));
+        }
+        replayed.closed.push((current.header.id, replayed.next_round));
+        current = next;
+    }
+    let end = read_frames(&current, key, &mut replayed, None)?;
+    replayed.last = (current.header.id, end);
+    replayed.epoch = current.header.epoch;
+    Ok(replayed)
+}
+
+/// Writes the last segment's frames again, durably: pages that a failed sync dropped look clean and would not be written by
+/// another one.
+pub(crate) fn rewrite_tail(dir: &Path, (id, end): (u64, u64)) -> io::Result<()> {
+    let file = File::options().read(true).write(true).open(dir.join(name(id)))?;
+    let mut bytes = vec![0; usize::try_from(end).unwrap_or(usize::MAX)];
+    file.read_exact_at(&mut bytes, 0)?;
+    file.write_all_at(&bytes, 0)?;
+    file.sync_all()
+}
+
+type Listed = (Vec<u64>, Vec<PathBuf>, Vec<PathBuf>);
+
+fn list(dir: &Path) -> Result<Listed, OpenError> {
+    let (mut ids, mut spares, mut bulk) = (Vec::new(), Vec::new(), Vec::new());
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(damaged(dir, Damage::Missing)),
+        entries => entries.map_err(OpenError::io("list", dir))?,
+    };
+    for entry in entries {
+        let entry = entry.map_err(OpenError::io("list", dir))?;
+        let file_name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(id) = id_of(&file_name) {
+            ids.push(id);
+        } else if file_name.starts_with(SPARE) {
+            spares.push(entry.path());
+        } else if file_name.ends_with(".bulk") {
+            bulk.push(entry.path());
+        }
+    }
+    ids.sort_unstable();
+    Ok((ids, spares, bulk))
+}
+
+fn read_segment(dir: &Path, id: u64, key: LogKey) -> Result<Found, OpenError> {
+    let path = dir.join(name(id));
+    let bytes = Bytes::from(fs::read(&path).map_err(OpenError::io("read", &path))?);
+    match Header::decode(&bytes, key) {
+        Some(header) if header.id == id => Ok(Found { path, header, bytes }),
+        _ => Err(damaged(&path, Damage::Frame { offset: 0 })),
+    }
+}
+
+/// Reads the frames of a segment, up to `end` if that is known; where they end.
+fn read_frames(segment: &Found, key: LogKey, into: &mut Replayed, end: Option<u64>) -> Result<u64, OpenError> {
+    let id = segment.header.id;
+    let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(segment.bytes.len());
+    let mut offset = HEADER_BYTES;
+    while end.is_none_or(|end| offset < end) {
+        let frame = decode_frame(key, id, &segment.bytes.slice(at(offset)..));
+        let Some((round, payload, len)) = frame.filter(|(round, ..)| *round == into.next_round) else { break };
+        let bytes = payload.len() as u64;
+        let Some(operations) = decode_payload(payload) else {
+            return Err(damaged(&segment.path, Damage::Frame { offset }));
+        };
+        into.rounds.push(ReplayedRound { round, operations, bytes });
+        into.next_round = round.saturating_add(1);
+        offset = offset.saturating_add(len as u64);
+    }
+    // Nothing is written behind a frame before it is synced, so what reads behind one that does not was acknowledged.
+    let later = (at(offset)..segment.bytes.len()).step_by(8).skip(1);
+    let later = later.filter(|place| segment.bytes.get(*place..).is_some_and(may_begin));
+    let mut later = later.filter_map(|place| decode_frame(key, id, &segment.bytes.slice(place..)));
+    if end.is_none() && later.any(|(round, ..)| round >= into.next_round) {
+        return Err(damaged(&segment.path, Damage::Frame { offset }));
+    }
+    Ok(offset)
+}
+
+fn damaged(file: &Path, cause: Damage) -> OpenError {
+    OpenError::Damaged { file: file.to_owned(), cause }
+}

@@ -1,0 +1,112 @@
+//! A segment of the log: one file, filled with zeros or used again, with a header and frames.
+
+use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
+
+use bytes::{Buf, BufMut, BytesMut};
+
+use super::frame::FRAME_HEADER;
+use crate::{faults::SyncFault, keys::LogKey, space::write_zeros};
+
+/// The size of a header in bytes: a page, so that no frame shares it.
+pub(super) const HEADER_BYTES: u64 = 4096;
+pub(super) const SPARE: &str = "spare-";
+const MAGIC: &[u8; 8] = b"ZARRDLOG";
+const FORMAT: u32 = 1;
+const HEADER_LEN: usize = 8 + 4 + 5 * 8 + 8;
+
+/// The header of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) id: u64,
+    pub(super) epoch: u64,
+    /// The round that its first frame has, if it has one.
+    pub(super) first_round: u64,
+    /// The segment before it, 0 if there is none.
+    pub(super) previous: u64,
+    /// The end of that one, in bytes from its beginning.
+    pub(super) previous_end: u64,
+}
+
+/// The segment that is written.
+pub(super) struct Segment {
+    file: File,
+    pub(super) header: Header,
+    pub(super) size: u64,
+    /// The offset of the next frame.
+    pub(super) end: u64,
+}
+
+/// The file name of a segment.
+pub(super) fn name(id: u64) -> String {
+    format!("{id:016x}.log")
+}
+
+/// The segment that a file name is of.
+pub(super) fn id_of(name: &str) -> Option<u64> {
+    let id = name.strip_suffix(".log")?;
+    let number = u64::from_str_radix(id, 16).ok()?;
+    (format!("{number:016x}") == id).then_some(number)
+}
+
+/// Makes a file of zeros, durable but for its directory's entry.
+pub(super) fn fill(path: &Path, size: u64) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    write_zeros(&mut file, size)?;
+    file.sync_all()
+}
+
+impl Header {
+    fn encode(self, key: LogKey) -> BytesMut {
+        let mut bytes = BytesMut::with_capacity(HEADER_LEN);
+        bytes.put_slice(MAGIC);
+        bytes.put_u32(FORMAT);
+        for field in [self.id, self.epoch, self.first_round, self.previous, self.previous_end] {
+            bytes.put_u64(field);
+        }
+        let sum = key.checksum(self.id, &[&bytes]);
+        bytes.put_u64(sum);
+        bytes
+    }
+
+    /// Reads a header; `None` if it is corrupt or another store's.
+    pub(super) fn decode(bytes: &[u8], key: LogKey) -> Option<Self> {
+        let (bytes, _) = bytes.split_first_chunk::<HEADER_LEN>()?;
+        let (body, sum) = bytes.split_last_chunk::<8>()?;
+        let mut fields = body.strip_prefix(MAGIC)?;
+        if fields.get_u32() != FORMAT {
+            return None;
+        }
+        let header = Self {
+            id: fields.get_u64(),
+            epoch: fields.get_u64(),
+            first_round: fields.get_u64(),
+            previous: fields.get_u64(),
+            previous_end: fields.get_u64(),
+        };
+        (u64::from_be_bytes(*sum) == key.checksum(header.id, &[body])).then_some(header)
+    }
+}
+
+impl Segment {
+    /// Writes the header into a file of zeros or a retired segment, durably.
+    pub(super) fn begin(path: &Path, key: LogKey, header: Header) -> io::Result<Self> {
+        let file = File::options().read(true).write(true).open(path)?;
+        file.write_all_at(&header.encode(key), 0)?;
+        file.sync_data()?;
+        let size = file.metadata()?.len();
+        Ok(Self { file, header, size, end: HEADER_BYTES })
+    }
+
+    pub(super) fn has_room(&self, payload_bytes: u64) -> bool {
+        // A frame is padded to a multiple of 8 bytes.
+        self.end.saturating_add(FRAME_HEADER as u64).saturating_add(payload_bytes).saturating_add(8) <= self.size
+    }
+
+    pub(super) fn append(&mut self, frame: &[u8], fault: &SyncFault) -> io::Result<()> {
+        self.file.write_all_at(frame, self.end)?;
+        fault.before_sync()?;
+        self.file.sync_data()?;
+        self.end = self.end.saturating_add(frame.len() as u64);
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! Stores of format 1, which had no log: reading what they say of themselves, and bringing them up to date.
+//!
+//! Nothing that the old program reads is changed before the new format's number is written, but for the index, which it opens
+//! after a crash as it is. So an interruption leaves a store that the old or the new program opens.
+
+use std::{fs, io, sync::Arc};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::{Identity, Paths, damaged, index_damage, log_key, remove_durably};
+use crate::{
+    Damage, OpenError,
+    index::{Index, IndexOptions},
+    keyspace::{FORMAT_1_META_KEY, Meta},
+    log::{Log, LogFiles, LogStart},
+};
+
+const SLOT: usize = 4096;
+
+/// The progress of a store of format 1, by its file `progress`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Progress {
+    pub(super) epoch: u64,
+    commit: u64,
+}
+
+impl Progress {
+    /// The later of the two slots that can be read.
+    pub(super) fn read(paths: &Paths) -> Result<Self, OpenError> {
+        let path = paths.progress();
+        let bytes = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(damaged(path, Damage::Missing)),
+            bytes => bytes.map_err(OpenError::io("read", &path))?,
+        };
+        let latest = bytes.chunks(SLOT).take(2).filter_map(Self::decode).max();
+        latest.ok_or_else(|| damaged(path, Damage::Content))
+    }
+
+    fn decode(slot: &[u8]) -> Option<Self> {
+        let (fields, rest) = slot.split_first_chunk::<16>()?;
+        if u64::from_be_bytes(*rest.first_chunk::<8>()?) != xxh3_64(fields) {
+            return None;
+        }
+        let (epoch, commit) = fields.split_first_chunk::<8>()?;
+        Some(Self { epoch: u64::from_be_bytes(*epoch), commit: u64::from_be_bytes(*commit.first_chunk::<8>()?) })
+    }
+}
+
+/// Compares the entry about itself of an index of format 1 with its entries.
+pub(super) fn check_index(paths: &Paths, index: &dyn Index, progress: Progress) -> Result<Meta, OpenError> {
+    let found = Meta::recount(index).map_err(|error| index_damage(paths, error))?;
+    let own = index.get(FORMAT_1_META_KEY).map_err(|error| index_damage(paths, error))?;
+    let Some(own) = own else {
+        // Nothing was ever committed.
+        return if found == Meta::default() { Ok(found) } else { Err(damaged(paths.index(), Damage::Missing)) };
+    };
+    let (body, sum) = own.split_last_chunk::<8>().ok_or_else(|| damaged(paths.index(), Damage::Content))?;
+    let fields: Vec<u64> = body.as_chunks::<8>().0.iter().map(|field| u64::from_be_bytes(*field)).collect();
+    let &[commit, keys, digest] = fields.as_slice() else { return Err(damaged(paths.index(), Damage::Content)) };
+    if u64::from_be_bytes(*sum) != xxh3_64(body) {
+        return Err(damaged(paths.index(), Damage::Content));
+    }
+    if commit < progress.commit {
+        return Err(OpenError::Behind { file: paths.index(), found: commit, expected: progress.commit });
+    }
+    if (found.entries, found.digest) != (keys, digest) {
+        return Err(damaged(paths.index(), Damage::Keys { found: found.entries, expected: keys }));
+    }
+    Ok(found)
+}
+
+/// Brings a store of format 1 up to date. Blocks.
+pub(super) fn upgrade(
+    paths: &Paths,
+    identity: Identity,
+    index: IndexOptions,
+    files: Arc<LogFiles>,
+) -> Result<Identity, OpenError> {
+    let progress = Progress::read(paths)?;
+    remove_durably(&paths.seal(), &paths.dir)?;
+    let index = index.open(&paths.index()).map_err(|error| index_damage(paths, error))?;
+    check_index(paths, &*index, progress)?;
+    drop(index);
+    tracing::info!(dir = %paths.dir.display(), "bringing the store up to date: it gets a log");
+    // What an interrupted try left.
+    if paths.log().exists() {
+        fs::remove_dir_all(paths.log()).map_err(OpenError::io("empty", paths.log()))?;
+    }
+    fs::create_dir_all(paths.log()).map_err(OpenError::io("make", paths.log()))?;
+    let start = LogStart { key: log_key(&identity), epoch: progress.epoch, next_round: 1, last: None };
+    Log::begin(files, start).map_err(OpenError::io("make", paths.log()))?;
+    let identity = identity.of_this_format();
+    identity.write(paths)?;
+    remove_durably(&paths.progress(), &paths.dir)?;
+    Ok(identity)
+}

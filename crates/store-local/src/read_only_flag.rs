@@ -1,0 +1,33 @@
+//! The flag of a store that takes no more changes.
+
+use std::{
+    error::Error,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use store::StoreError;
+
+/// Set once a change could not be made durable, and from the beginning if the store was opened to be read. The kernel may have
+/// dropped the pages that it failed to write, so trying again would prove nothing: the store is read-only until it is opened
+/// again and has looked at what is there.
+#[derive(Debug, Default)]
+pub(crate) struct ReadOnlyFlag(AtomicBool);
+
+impl ReadOnlyFlag {
+    pub(crate) fn new(read_only: bool) -> Self {
+        Self(AtomicBool::new(read_only))
+    }
+
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        if self.0.load(Ordering::Acquire) { Err(StoreError::ReadOnly) } else { Ok(()) }
+    }
+
+    pub(crate) fn set(&self, cause: &(dyn Error + 'static)) {
+        if !self.0.swap(true, Ordering::AcqRel) {
+            tracing::error!(
+                error = cause,
+                "a change could not be made durable: the store is read-only until a restart"
+            );
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The reserve of disk space.
+
+use store::StoreError;
+
+use super::Space;
+
+const LEAST: u64 = 16 << 20;
+const MOST: u64 = 1 << 30;
+
+/// Space that values may not take, so that the index can always go on and erasing works on a full disk. The ballast is part of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reserve(Option<u64>);
+
+impl Reserve {
+    pub(crate) fn new(bytes: Option<u64>) -> Self {
+        Self(bytes)
+    }
+
+    /// Fails with [`StoreError::OutOfSpace`] where `bytes` more would cut into the reserve, of which the ballast holds
+    /// `ballast` bytes.
+    pub(crate) fn check(self, space: Space, ballast: u64, bytes: u64) -> Result<(), StoreError> {
+        let reserve = self.0.unwrap_or_else(|| (space.total / 20).clamp(LEAST, MOST).min(space.total / 4));
+        let reserve = reserve.saturating_sub(ballast);
+        if space.free < reserve.saturating_add(bytes) { Err(StoreError::OutOfSpace) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,184 @@
+//! Starting what keeps an opened store going.
+
+use std::{
+    io,
+    sync::{Arc, atomic::AtomicU64, mpsc},
+};
+
+use parking_lot::Mutex;
+use store::CursorSeal;
+use tokio::sync::{Notify, Semaphore};
+
+use super::core::{Core, Threads};
+use crate::{
+    Options,
+    checkpoint::{Checkpointer, Clock, IndexWriter, VerifyState, Work},
+    commit::{Committer, Publisher, RecentChanges},
+    gc::{GarbageCollector, Pins},
+    keys::LogKey,
+    open::{Opened, OpenedReadOnly},
+    read_only_flag::ReadOnlyFlag,
+    record::FileId,
+    space::Reserve,
+    spill::Spill,
+    values::Buffers,
+    view::{Memtable, Parts, Views},
+};
+
+/// How much may be read ahead of answers, over all readers, in KiB.
+const AHEAD_KIB: usize = 32 << 10;
+/// How much memory small staged values may take, in bytes; beyond it they are spilled.
+const INLINE_BYTES: usize = 16 << 20;
+/// How much memory the small values of snapshots may take, in bytes; beyond it a value that was replaced is gone.
+const SNAPSHOT_BYTES: usize = 64 << 20;
+
+impl Core {
+    pub(super) fn start(opened: Opened, options: &Options) -> io::Result<Self> {
+        let Opened { lock, paths, identity, sizes, ballast, log, files, index, meta, sweeps, .. } = opened;
+        let Opened { index_options, generations, replayed, epoch, directory, verify, .. } = opened;
+        let epoch_start = FileId::first_of(epoch);
+        let replayed = (!replayed.is_empty()).then(|| Arc::new(replayed));
+        let parts = Parts {
+            active: Arc::new(Memtable::default()),
+            frozen: replayed,
+            index: Arc::clone(&index),
+            sweeps: Arc::new(sweeps),
+        };
+        let views = Arc::new(Views::new(parts, epoch_start, identity.id));
+        let pins = Pins::new(options.pin_timeout, sizes.pinned);
+        let (collector, collector_thread) = GarbageCollector::start(directory.clone(), &pins)?;
+        let failure = Arc::new(ReadOnlyFlag::new(false));
+        let recent = Arc::new(RecentChanges::default());
+        let applied = Arc::new(Notify::new());
+        let (requests, received) = mpsc::channel();
+        let (work, received_work) = mpsc::channel();
+        let spare_bytes = log.segment_size().saturating_mul(2).min(sizes.segment);
+        let committer = Committer {
+            log,
+            directory: directory.clone(),
+            failure: Arc::clone(&failure),
+            recent: Arc::clone(&recent),
+            publisher: Publisher {
+                views: Arc::clone(&views),
+                files: Arc::clone(&files),
+                collector: collector.clone(),
+                checkpointer: work.clone(),
+                freeze_bytes: sizes.commit_buffer / 4,
+                freeze_log_bytes: sizes.commit_buffer,
+            },
+            number: epoch_start,
+            store_id: identity.id,
+        };
+        let checkpointer = Checkpointer {
+            paths: paths.clone(),
+            index_options,
+            store_id: identity.id,
+            epoch,
+            views: Arc::clone(&views),
+            files: Arc::clone(&files),
+            directory: directory.clone(),
+            collector: collector.clone(),
+            ballast: Arc::clone(&ballast),
+            reserve: Reserve::new(options.reserve_bytes),
+            failure: Arc::clone(&failure),
+            requests: requests.clone(),
+            writer: IndexWriter::new(index, meta),
+            generations,
+            applied: Arc::clone(&applied),
+            verify: if verify { VerifyState::Waiting } else { VerifyState::Done },
+            compaction: None,
+            retired: Vec::new(),
+            spare_bytes,
+            clock: Clock::default(),
+        };
+        let threads = Threads::Writing {
+            committer: committer.start(received)?,
+            checkpointer: checkpointer.start(received_work)?,
+            collector: collector_thread,
+            lock,
+        };
+        // What was replayed is applied at once.
+        let _ = work.send(Work::Apply);
+        Ok(Self {
+            cursors: CursorSeal::new(identity.secret),
+            log_key: LogKey::new(identity.id, identity.secret),
+            spill: Spill::new(paths.log()),
+            paths,
+            identity,
+            views,
+            recent,
+            log_files: files,
+            directory,
+            buffers: Buffers::default(),
+            pins,
+            collector,
+            failure,
+            reserve: Reserve::new(options.reserve_bytes),
+            ballast,
+            next_file: AtomicU64::new(epoch_start),
+            epoch_start,
+            epoch,
+            ahead: Arc::new(Semaphore::new(AHEAD_KIB)),
+            inline: Arc::new(Semaphore::new(INLINE_BYTES)),
+            snapshots: Arc::new(Semaphore::new(SNAPSHOT_BYTES)),
+            commit_buffer: sizes.commit_buffer,
+            applied,
+            threads: Mutex::new(Some(threads)),
+            requests: Mutex::new(Some(requests)),
+            work: Mutex::new(Some(work)),
+        })
+    }
+
+    pub(super) fn start_read_only(opened: OpenedReadOnly, options: &Options) -> io::Result<Self> {
+        let OpenedReadOnly {
+            lock,
+            paths,
+            identity,
+            sizes,
+            files,
+            ballast,
+            index,
+            copy,
+            sweeps,
+            replayed,
+            epoch,
+            directory,
+        } = opened;
+        let parts =
+            Parts { active: Arc::new(replayed), frozen: None, index: Arc::clone(&index), sweeps: Arc::new(sweeps) };
+        // Every number that was given out is visible.
+        let visible = FileId::first_of(epoch.saturating_add(1));
+        let pins = Pins::new(options.pin_timeout, sizes.pinned);
+        let (collector, collector_thread) = GarbageCollector::start(directory.clone(), &pins)?;
+        let (requests, _) = mpsc::channel();
+        let threads = Threads::ReadOnly { index, copy, collector: collector_thread, lock };
+        Ok(Self {
+            cursors: CursorSeal::new(identity.secret),
+            log_key: LogKey::new(identity.id, identity.secret),
+            spill: Spill::new(paths.log()),
+            views: Arc::new(Views::new(parts, visible, identity.id)),
+            paths,
+            identity,
+            recent: Arc::new(RecentChanges::default()),
+            log_files: files,
+            directory,
+            buffers: Buffers::default(),
+            pins,
+            collector,
+            failure: Arc::new(ReadOnlyFlag::new(true)),
+            reserve: Reserve::new(options.reserve_bytes),
+            ballast,
+            next_file: AtomicU64::new(visible),
+            epoch_start: visible,
+            epoch,
+            ahead: Arc::new(Semaphore::new(AHEAD_KIB)),
+            inline: Arc::new(Semaphore::new(INLINE_BYTES)),
+            snapshots: Arc::new(Semaphore::new(SNAPSHOT_BYTES)),
+            commit_buffer: sizes.commit_buffer,
+            applied: Arc::new(Notify::new()),
+            threads: Mutex::new(Some(threads)),
+            requests: Mutex::new(Some(requests)),
+            work: Mutex::new(None),
+        })
+    }
+}

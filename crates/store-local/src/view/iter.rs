@@ -1,0 +1,190 @@
+//! Entries of a view in the order of their keys: the memtables' and the index's, merged.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use store::{Key, Prefix, StoreError};
+
+use super::{View, store_error};
+use crate::{
+    index::{Index, IndexError, IndexIter},
+    keyspace::{Phase, Sweeps, own_space},
+    record::Record,
+};
+
+/// The keys of a view below a prefix, with their records. Holds nothing but iterators of the index.
+pub(crate) struct Entries<'v> {
+    view: &'v View,
+    prefix: Prefix,
+    /// Every key before it has been passed.
+    from: String,
+    spaces: Vec<Space<'v>>,
+    /// Prefixes that the memtables have erased: what the index has below them is dead.
+    erased: Vec<Prefix>,
+}
+
+/// The plain keys of the index, or the own space of a sweep.
+struct Space<'v> {
+    index: &'v dyn Index,
+    sweeps: &'v Sweeps,
+    /// The sweep's number; `None` for the plain keys.
+    sweep: Option<u64>,
+    /// The common beginning of its physical keys.
+    begin: Bytes,
+    iter: Option<IndexIter<'v>>,
+    head: Option<(Arc<str>, Bytes)>,
+}
+
+impl<'v> Entries<'v> {
+    pub(super) fn new(view: &'v View, prefix: &Prefix, from: &str) -> Result<Self, StoreError> {
+        let parts = &*view.parts;
+        let mut erased = parts.active.erased(view.at);
+        if let Some(frozen) = &parts.frozen {
+            erased.extend(frozen.erased(view.at));
+        }
+        let spaces = spaces(&*parts.index, &parts.sweeps, prefix);
+        let erased = erased.into_iter().map(|(_, prefix)| prefix).collect();
+        let mut entries = Self { view, prefix: prefix.clone(), from: from.to_owned(), spaces, erased };
+        entries.seek(from)?;
+        Ok(entries)
+    }
+
+    /// Passes over everything before `to`.
+    pub(crate) fn seek(&mut self, to: &str) -> Result<(), StoreError> {
+        to.clone_into(&mut self.from);
+        for space in &mut self.spaces {
+            space.seek(to, &self.prefix, &self.erased).map_err(store_error)?;
+        }
+        Ok(())
+    }
+
+    /// The next entry.
+    pub(crate) fn next(&mut self) -> Result<Option<(Key, Record)>, StoreError> {
+        loop {
+            let Some(name) = self.next_key() else { return Ok(None) };
+            let mut record = None;
+            for space in &mut self.spaces {
+                if space.head.as_ref().is_some_and(|(key, _)| *key == name) {
+                    // A key that is just being moved may be in both; the plain one is the later.
+                    record = space.head.take().map(|(_, record)| record);
+                    space.advance(&self.prefix, &self.erased).map_err(store_error)?;
+                }
+            }
+            self.from = format!("{name}\0");
+            // The memtables and the index have nothing but keys.
+            let Ok(key) = Key::parse(&name) else { continue };
+            let record = match (self.view.latest(&name), record) {
+                (Some(latest), _) => self.view.decode_latest(&key, latest)?,
+                (None, Some(bytes)) => Some(self.view.decode(&key, bytes)?),
+                (None, None) => None,
+            };
+            if let Some(record) = record {
+                return Ok(Some((key, record)));
+            }
+        }
+    }
+
+    /// The next key that anything knows of.
+    fn next_key(&self) -> Option<Arc<str>> {
+        let parts = &*self.view.parts;
+        let tables = [Some(&parts.active), parts.frozen.as_ref()];
+        let changed = tables.into_iter().flatten().filter_map(|table| table.next_key(&self.from));
+        let changed = changed.filter(|key| key.starts_with(self.prefix.as_str()));
+        let indexed = self.spaces.iter().filter_map(|space| space.head.as_ref().map(|(key, _)| Arc::clone(key)));
+        changed.chain(indexed).min()
+    }
+}
+
+/// The physical keys and records of an index below a prefix that no sweep concerns, up to one more than `limit`.
+pub(crate) fn live_below(
+    index: &dyn Index,
+    sweeps: &Sweeps,
+    prefix: &Prefix,
+    limit: usize,
+) -> Result<Vec<(Bytes, Bytes)>, IndexError> {
+    let mut found = Vec::new();
+    for mut space in spaces(index, sweeps, prefix) {
+        space.seek(prefix.as_str(), prefix, &[])?;
+        while let Some((key, record)) = space.head.take() {
+            if found.len() > limit {
+                return Ok(found);
+            }
+            found.push(([&*space.begin, key.as_bytes()].concat().into(), record));
+            space.advance(prefix, &[])?;
+        }
+    }
+    Ok(found)
+}
+
+/// The places where an index has keys below a prefix.
+fn spaces<'v>(index: &'v dyn Index, sweeps: &'v Sweeps, prefix: &Prefix) -> Vec<Space<'v>> {
+    let space = |sweep: Option<u64>| Space {
+        index,
+        sweeps,
+        sweep,
+        begin: sweep.map_or_else(Bytes::new, own_space),
+        iter: None,
+        head: None,
+    };
+    let concerned = sweeps.0.iter().filter(|sweep| {
+        let (sweep, prefix) = (sweep.prefix.as_str(), prefix.as_str());
+        sweep.starts_with(prefix) || prefix.starts_with(sweep)
+    });
+    concerned.map(|sweep| space(Some(sweep.number))).chain([space(None)]).collect()
+}
+
+impl Space<'_> {
+    fn seek(&mut self, to: &str, prefix: &Prefix, erased: &[Prefix]) -> Result<(), IndexError> {
+        if self.iter.is_some() && self.head.as_ref().is_none_or(|(key, _)| &**key >= to) {
+            return Ok(());
+        }
+        self.reposition(to)?;
+        self.advance(prefix, erased)
+    }
+
+    fn reposition(&mut self, to: &str) -> Result<(), IndexError> {
+        let mut from = self.begin.to_vec();
+        // The index's own entries come before all keys.
+        from.extend_from_slice(if to.is_empty() && self.sweep.is_none() {
+            crate::keyspace::FIRST_KEY
+        } else {
+            to.as_bytes()
+        });
+        self.iter = Some(self.index.iter(&from)?);
+        self.head = None;
+        Ok(())
+    }
+
+    /// Goes to the next entry that is alive, as far as the index knows.
+    fn advance(&mut self, prefix: &Prefix, erased: &[Prefix]) -> Result<(), IndexError> {
+        self.head = None;
+        loop {
+            let Some(entry) = self.iter.as_mut().and_then(Iterator::next) else { return Ok(()) };
+            let (physical, record) = entry?;
+            let key = physical.strip_prefix(&*self.begin).and_then(|key| std::str::from_utf8(key).ok());
+            let Some(key) = key.filter(|key| key.starts_with(prefix.as_str())) else { return Ok(()) };
+            match self.dead(key, erased).map(|dead| dead.end()) {
+                None => {
+                    self.head = Some((key.into(), record));
+                    return Ok(());
+                }
+                Some(Some(end)) => self.reposition(&end)?,
+                // Everything is dead.
+                Some(None) => return Ok(()),
+            }
+        }
+    }
+
+    /// The prefix of dead entries that a key of this space lies below.
+    fn dead<'a>(&'a self, key: &str, erased: &'a [Prefix]) -> Option<&'a Prefix> {
+        let erased = erased.iter().find(|prefix| key.starts_with(prefix.as_str()));
+        erased.or_else(|| {
+            let sweep = self.sweeps.covering(key.as_bytes())?;
+            let alive = match self.sweep {
+                Some(number) => sweep.number == number,
+                None => sweep.phase == Phase::Moving,
+            };
+            (!alive).then_some(&sweep.prefix)
+        })
+    }
+}

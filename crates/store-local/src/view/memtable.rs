@@ -1,0 +1,168 @@
+//! Commits that the log has and the index does not have yet, in memory.
+
+use std::{
+    cmp::Reverse,
+    ops::Bound,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use crossbeam_skiplist::SkipMap;
+use parking_lot::RwLock;
+use store::{Key, Prefix};
+
+use crate::log::BulkCommit;
+
+/// The changes of some rounds, each with its number, so that a reader sees those up to its own.
+///
+/// An entry is never removed or replaced: a later one of the same key stands before it. What is inserted is durable.
+#[derive(Default)]
+pub(crate) struct Memtable {
+    changes: SkipMap<Versioned, Option<Bytes>>,
+    ranges: RwLock<Ranges>,
+    /// True if there is anything in `ranges`, so that most look-ups need no lock.
+    has_ranges: AtomicBool,
+    bytes: AtomicU64,
+    /// The last round that it has changes of.
+    last_round: AtomicU64,
+}
+
+/// Changes that concern many keys.
+#[derive(Default)]
+struct Ranges {
+    /// Erased prefixes with the numbers of their erases.
+    erased: Vec<(u64, Prefix)>,
+    bulk: Vec<Arc<BulkCommit>>,
+}
+
+/// A key and the number of one of its changes; of one key the latest comes first.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Versioned {
+    key: Arc<str>,
+    number: Reverse<u64>,
+}
+
+/// The last change of a key.
+#[derive(Clone)]
+pub(crate) struct Latest {
+    pub(crate) number: u64,
+    pub(crate) change: LatestChange,
+}
+
+/// The effect of the last change of a key.
+#[derive(Clone)]
+pub(crate) enum LatestChange {
+    /// It has this record.
+    Record(Bytes),
+    /// It has the record at this place of a bulk commit.
+    InBulk(Arc<BulkCommit>, usize),
+    /// It has no value.
+    Erased,
+}
+
+/// The memory that an entry takes beside its key and record, in bytes; measured with keys of 40 bytes.
+const ENTRY_OVERHEAD: u64 = 160;
+
+impl Memtable {
+    /// Adds a change of a key: its new record, or `None` if it was erased.
+    pub(crate) fn insert(&self, key: &Key, number: u64, record: Option<Bytes>) {
+        let len = record.as_ref().map_or(0, Bytes::len) as u64;
+        self.add_bytes((key.as_bytes().len() as u64).saturating_add(len).saturating_add(ENTRY_OVERHEAD));
+        self.changes.insert(Versioned::new(key.as_str(), number), record);
+    }
+
+    pub(crate) fn erase_prefix(&self, prefix: Prefix, number: u64) {
+        self.add_bytes((prefix.as_bytes().len() as u64).saturating_add(ENTRY_OVERHEAD));
+        self.ranges.write().erased.push((number, prefix));
+        self.has_ranges.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn insert_bulk(&self, bulk: Arc<BulkCommit>) {
+        self.add_bytes(bulk.memory_bytes());
+        self.ranges.write().bulk.push(bulk);
+        self.has_ranges.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn finish_round(&self, round: u64) {
+        self.last_round.store(round, Ordering::Release);
+    }
+
+    pub(crate) fn last_round(&self) -> u64 {
+        self.last_round.load(Ordering::Acquire)
+    }
+
+    /// The memory that it takes, nearly.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changes.is_empty() && !self.has_ranges.load(Ordering::Acquire)
+    }
+
+    /// The last change of a key that a reader at `at` sees.
+    pub(crate) fn latest(&self, key: &str, at: u64) -> Option<Latest> {
+        let found = self.changes.lower_bound(Bound::Included(&Versioned::new(key, at)));
+        let found = found.filter(|entry| &*entry.key().key == key).map(|entry| Latest {
+            number: entry.key().number.0,
+            change: entry.value().clone().map_or(LatestChange::Erased, LatestChange::Record),
+        });
+        if !self.has_ranges.load(Ordering::Acquire) {
+            return found;
+        }
+        let ranges = self.ranges.read();
+        let erased = ranges.erased.iter().filter(|(number, prefix)| *number <= at && key.starts_with(prefix.as_str()));
+        let erased = erased.map(|(number, _)| Latest { number: *number, change: LatestChange::Erased });
+        let bulk = ranges.bulk.iter().filter(|bulk| bulk.number() <= at).filter_map(|bulk| {
+            let (place, entry) = bulk.find(key)?;
+            let change =
+                if entry.is_set() { LatestChange::InBulk(Arc::clone(bulk), place) } else { LatestChange::Erased };
+            Some(Latest { number: bulk.number_of(place), change })
+        });
+        found.into_iter().chain(erased).chain(bulk).max_by_key(|latest| latest.number)
+    }
+
+    /// The first key at or after `from` that has any change, visible or not.
+    pub(crate) fn next_key(&self, from: &str) -> Option<Arc<str>> {
+        let change = self.changes.lower_bound(Bound::Included(&Versioned::new(from, u64::MAX)));
+        let change = change.map(|entry| Arc::clone(&entry.key().key));
+        if !self.has_ranges.load(Ordering::Acquire) {
+            return change;
+        }
+        let ranges = self.ranges.read();
+        let bulk = ranges.bulk.iter().filter_map(|bulk| bulk.next_key(from).map(|key| Arc::from(key.as_str())));
+        change.into_iter().chain(bulk).min()
+    }
+
+    /// The prefixes that were erased up to `at`, with the numbers of their erases.
+    pub(crate) fn erased(&self, at: u64) -> Vec<(u64, Prefix)> {
+        if !self.has_ranges.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        self.ranges.read().erased.iter().filter(|(number, _)| *number <= at).cloned().collect()
+    }
+
+    /// The bulk commits in it.
+    pub(crate) fn bulk(&self) -> Vec<Arc<BulkCommit>> {
+        self.ranges.read().bulk.clone()
+    }
+
+    /// Every version of a key in single changes, the latest first, with the numbers.
+    pub(crate) fn versions(&self, key: &str) -> Vec<(u64, Option<Bytes>)> {
+        let all = self.changes.range(Versioned::new(key, u64::MAX)..=Versioned::new(key, 0));
+        all.map(|entry| (entry.key().number.0, entry.value().clone())).collect()
+    }
+
+    fn add_bytes(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Versioned {
+    fn new(key: &str, number: u64) -> Self {
+        Self { key: key.into(), number: Reverse(number) }
+    }
+}

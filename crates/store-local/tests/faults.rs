@@ -1,0 +1,65 @@
+//! The embedded store on a disk that is slow or fails, with either index.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use store::conformance::{Factory, Faulty, Reopen};
+use store_local::{IndexKind, LocalStore, Options, SyncFault};
+use tempfile::TempDir;
+
+struct Local(IndexKind);
+
+impl Factory for Local {
+    type Store = LocalStore;
+    type Keep = (TempDir, SyncFault);
+
+    async fn create(&self) -> (LocalStore, (TempDir, SyncFault)) {
+        self.open(tempfile::tempdir().unwrap()).await
+    }
+}
+
+impl Local {
+    async fn open(&self, dir: TempDir) -> (LocalStore, (TempDir, SyncFault)) {
+        let fault = SyncFault::default();
+        let options = Options { sync_fault: fault.clone(), ..Options::new(self.0) };
+        (LocalStore::open(dir.path(), options).await.unwrap(), (dir, fault))
+    }
+}
+
+impl Reopen for Local {
+    async fn reopen(&self, store: LocalStore, (dir, _): (TempDir, SyncFault)) -> (LocalStore, (TempDir, SyncFault)) {
+        // A store that is read-only says so.
+        let _ = store.close().await;
+        drop(store);
+        self.open(dir).await
+    }
+}
+
+impl Faulty for Local {
+    fn hold(&self, (_, fault): &(TempDir, SyncFault)) {
+        fault.hold();
+    }
+
+    fn pass_one(&self, (_, fault): &(TempDir, SyncFault)) {
+        fault.pass_one();
+    }
+
+    fn release(&self, (_, fault): &(TempDir, SyncFault)) {
+        fault.release();
+    }
+
+    fn fail(&self, (_, fault): &(TempDir, SyncFault)) {
+        fault.fail();
+    }
+}
+
+mod sled {
+    use super::{IndexKind, Local};
+
+    store::conformance_tests!(Local(IndexKind::Sled) => faulty);
+}
+
+mod redb {
+    use super::{IndexKind, Local};
+
+    store::conformance_tests!(Local(IndexKind::Redb) => faulty);
+}

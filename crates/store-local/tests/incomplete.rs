@@ -1,0 +1,57 @@
+//! Stores that are to be filled are refused until they are.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::path::Path;
+
+use store::{Key, Precondition, ReadableStore, WriteableStore};
+use store_local::{IndexKind, LocalStore, OpenError, Options, Purpose};
+
+const KINDS: [IndexKind; 2] = [IndexKind::Sled, IndexKind::Redb];
+
+async fn open(dir: &Path, kind: IndexKind, purpose: Purpose) -> Result<LocalStore, OpenError> {
+    LocalStore::open(dir, Options { purpose, ..Options::new(kind) }).await
+}
+
+#[tokio::test]
+async fn a_store_that_is_to_be_filled_is_refused_until_it_is() {
+    for kind in KINDS {
+        let dir = tempfile::tempdir().unwrap();
+        let key = Key::parse("a").unwrap();
+        let store = open(dir.path(), kind, Purpose::Fill).await.unwrap();
+        store.set(&key, "1".into(), Precondition::none()).await.unwrap();
+        store.close().await.unwrap();
+        drop(store);
+        for purpose in [Purpose::Use, Purpose::Fill] {
+            let refused = open(dir.path(), kind, purpose).await;
+            assert!(
+                matches!(&refused, Err(OpenError::Incomplete { dir: named }) if named == dir.path()),
+                "{refused:?}"
+            );
+        }
+
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path(), kind, Purpose::Fill).await.unwrap();
+        store.set(&key, "1".into(), Precondition::none()).await.unwrap();
+        store.complete().await.unwrap();
+        store.complete().await.unwrap();
+        store.close().await.unwrap();
+        drop(store);
+        let store = open(dir.path(), kind, Purpose::Use).await.unwrap();
+        assert!(store.head(&key).await.unwrap().is_some());
+    }
+}
+
+#[tokio::test]
+async fn only_a_new_store_can_be_filled_and_only_one_process_fills_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path(), IndexKind::Sled, Purpose::Fill).await.unwrap();
+    let busy = open(dir.path(), IndexKind::Sled, Purpose::Use).await;
+    assert!(matches!(busy, Err(OpenError::Locked { .. })), "{busy:?}");
+    store.complete().await.unwrap();
+    store.close().await.unwrap();
+    drop(store);
+    let refused = open(dir.path(), IndexKind::Sled, Purpose::Fill).await;
+    assert!(matches!(refused, Err(OpenError::NotNew { .. })), "{refused:?}");
+    open(dir.path(), IndexKind::Sled, Purpose::Use).await.unwrap();
+}

@@ -1,0 +1,103 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use store_local::IndexKind;
+
+use crate::{
+    classes::Class,
+    image::At,
+    kinds::{self, KINDS, Kind},
+    states::{Choice, Order},
+};
+
+/// What the command line asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) indexes: Vec<IndexKind>,
+    pub(crate) kinds: Vec<&'static Kind>,
+    /// How many random states there are at each moment.
+    pub(crate) random: u64,
+    /// How many pending changes are tried alone and missing at each moment.
+    pub(crate) singles: usize,
+    /// How many moments of a recording there are at the most; 0 for all.
+    pub(crate) points: usize,
+    pub(crate) seed: u64,
+    pub(crate) order: Order,
+    pub(crate) left_out: Option<&'static Class>,
+    /// The class whose bytes are durable without a sync, so that what else fails is seen.
+    pub(crate) durable: Option<&'static Class>,
+    pub(crate) controls: bool,
+    pub(crate) keep: Option<PathBuf>,
+    /// Where recordings are made, and stay.
+    pub(crate) dir: PathBuf,
+    /// Where states are opened.
+    pub(crate) states_dir: PathBuf,
+    pub(crate) jobs: usize,
+    /// A recording of which one state is wanted.
+    pub(crate) replay: Option<PathBuf>,
+    pub(crate) point: At,
+    pub(crate) state: Choice,
+}
+
+pub(crate) fn index(name: &str) -> IndexKind {
+    match name {
+        "sled" => IndexKind::Sled,
+        "redb" => IndexKind::Redb,
+        _ => panic!("no index is called {name}"),
+    }
+}
+
+impl Plan {
+    pub(crate) fn parse(arguments: &[String]) -> Self {
+        let mut plan = Self {
+            indexes: vec![IndexKind::Sled, IndexKind::Redb],
+            kinds: KINDS.iter().collect(),
+            random: 4,
+            singles: 4,
+            points: 0,
+            seed: 1,
+            order: Order::Kept,
+            left_out: None,
+            durable: None,
+            controls: false,
+            keep: None,
+            dir: std::env::temp_dir().join("crash-states"),
+            states_dir: PathBuf::from("/dev/shm").join(format!("crash-states-{}", std::process::id())),
+            jobs: std::thread::available_parallelism().map_or(2, usize::from),
+            replay: None,
+            point: 0,
+            state: Choice::Everything,
+        };
+        let mut arguments = arguments.iter();
+        while let Some(name) = arguments.next() {
+            if name == "--controls" {
+                plan.controls = true;
+                continue;
+            }
+            let value = arguments.next().unwrap_or_else(|| panic!("{name} takes a value"));
+            let number = || value.parse::<usize>().unwrap_or_else(|_| panic!("{name} takes a number"));
+            match name.as_str() {
+                "--index" if value == "both" => {}
+                "--index" => plan.indexes = vec![index(value)],
+                "--kind" => plan.kinds = value.split(',').map(kinds::named).collect(),
+                "--states" => plan.random = number() as u64,
+                "--singles" => plan.singles = number(),
+                "--points" => plan.points = number(),
+                "--seed" => plan.seed = number() as u64,
+                "--entries" if value == "any" => plan.order = Order::Any,
+                "--entries" if value == "ordered" => plan.order = Order::Kept,
+                "--leave-out" => plan.left_out = Some(Class::named(value)),
+                "--durable" => plan.durable = Some(Class::named(value)),
+                "--keep" => plan.keep = Some(value.into()),
+                "--dir" => plan.dir = value.into(),
+                "--jobs" => plan.jobs = number().max(1),
+                "--replay" => plan.replay = Some(value.into()),
+                "--point" => plan.point = number(),
+                "--state" => plan.state = Choice::parse(value),
+                _ => panic!("unknown: {name} {value}"),
+            }
+        }
+        plan
+    }
+}

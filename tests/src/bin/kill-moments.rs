@@ -1,0 +1,62 @@
+//! Signals at random moments of opening, recovering and closing: see [`zarrd_tests::kill_moments`].
+//!
+//! ```text
+//! kill-moments [--index sled|redb|both] [--rounds N] [--command serve|ls|import|copy|all] [--seed N]
+//! ```
+//!
+//! Ends with 1 where a start was refused, and panics where something was lost.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "a command of its own")]
+
+use std::process::ExitCode;
+
+use zarrd_tests::kill_moments::{ALL, Interrupted, Plan, run};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
+    for plan in plans() {
+        println!("{plan:?}");
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let report = run(&plan, dir.path()).await;
+        println!(
+            "{}: {} rounds; refused opens: {}; acknowledged writes lost: 0 of {}; {} keys read; {} signals before the end, {} after",
+            plan.index,
+            plan.rounds,
+            report.refusals.len(),
+            report.acknowledged,
+            report.checked,
+            report.interrupted,
+            report.too_late
+        );
+        for refusal in report.refusals {
+            println!("refused: {refusal}");
+            code = ExitCode::FAILURE;
+        }
+    }
+    code
+}
+
+fn plans() -> Vec<Plan> {
+    let mut indexes = vec!["sled", "redb"];
+    let (mut rounds, mut commands, mut seed) = (100, ALL.to_vec(), rand::random());
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().unwrap_or_else(|| panic!("{name} takes a value"));
+        match (name.as_str(), value.as_str()) {
+            ("--index", "sled") => indexes = vec!["sled"],
+            ("--index", "redb") => indexes = vec!["redb"],
+            ("--index", "both") | ("--command", "all") => {}
+            ("--command", "serve") => commands = vec![Interrupted::Serve],
+            ("--command", "ls") => commands = vec![Interrupted::Ls],
+            ("--command", "import") => commands = vec![Interrupted::Import],
+            ("--command", "copy") => commands = vec![Interrupted::Copy],
+            ("--rounds", number) => rounds = number.parse().expect("--rounds takes a number"),
+            ("--seed", number) => seed = number.parse().expect("--seed takes a number"),
+            _ => panic!("unknown: {name} {value}"),
+        }
+    }
+    let plan = |index: &str| Plan { index: index.to_owned(), rounds, commands: commands.clone(), seed };
+    indexes.into_iter().map(plan).collect()
+}

@@ -1,0 +1,28 @@
+//! Signals at random moments of opening, recovering and closing: the short form of the command `kill-moments`.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use zarrd_tests::{
+    kill_moments::{ALL, Plan, run},
+    skip::say,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_opens_after_any_signal_with_sled() {
+    opens_after_signals("sled").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_opens_after_any_signal_with_redb() {
+    opens_after_signals("redb").await;
+}
+
+async fn opens_after_signals(index: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = Plan { index: index.to_owned(), rounds: 8, commands: ALL.to_vec(), seed: rand::random() };
+    say(format_args!("{plan:?}"));
+    let report = run(&plan, dir.path()).await;
+    say(format_args!("{report:?}"));
+    assert_eq!(report.refusals, Vec::<String>::new(), "{plan:?}");
+    assert!(report.interrupted > 4 && report.acknowledged > 20, "too little happened to show anything: {report:?}");
+}

@@ -1,0 +1,25 @@
+//! The memory of large commits and erases.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use store_local::IndexKind;
+use zarrd_tests::{
+    large_commits::{Plan, run},
+    skip::say,
+};
+
+/// The memory that the server may have beyond that of before, in bytes.
+const MOST: u64 = 300 << 20;
+
+#[tokio::test]
+async fn the_largest_commit_and_its_erase_take_bounded_memory() {
+    for index in [IndexKind::Sled, IndexKind::Redb] {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = Plan { index, chunks: 99_000, keys: 20_000, watch: Duration::from_secs(2) };
+        let report = run(plan, &dir.path().join("store")).await;
+        say(format_args!("{plan:?}\n{report}"));
+        assert!(report.peak <= report.idle + MOST, "{index}: {report}");
+    }
+}

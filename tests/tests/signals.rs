@@ -1,0 +1,158 @@
+//! Signals while a store is being opened: what was begun is finished, and a second signal ends it at once.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use http::StatusCode;
+use tempfile::TempDir;
+use zarrd_tests::{
+    server::{Launch, Process, Signal},
+    shim::shim,
+};
+
+/// Has every opening of a store wait in the middle.
+struct Held {
+    library: PathBuf,
+    marker: PathBuf,
+    _tools: TempDir,
+}
+
+impl Held {
+    fn new() -> Option<Self> {
+        let tools = tempfile::tempdir().unwrap();
+        let library = shim("held_open", tools.path())?;
+        Some(Self { library, marker: tools.path().join("hold"), _tools: tools })
+    }
+
+    fn hold(&self) {
+        let _ = fs::remove_file(self.waiting());
+        fs::write(&self.marker, "").unwrap();
+    }
+
+    fn waiting(&self) -> PathBuf {
+        self.marker.with_extension("waiting")
+    }
+
+    fn wait_until_held(&self) {
+        let begun = Instant::now();
+        while !self.waiting().exists() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "no store is being opened");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn release(&self) {
+        fs::remove_file(&self.marker).unwrap();
+    }
+
+    fn serve(&self, store: &Path) -> Launch {
+        Launch::sled(store).env("LD_PRELOAD", &self.library).env("HELD_OPEN", &self.marker)
+    }
+
+    fn start(&self, arguments: &[&str]) -> Process {
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        let environment =
+            [("LD_PRELOAD".to_owned(), text(&self.library)), ("HELD_OPEN".to_owned(), text(&self.marker))];
+        Process::start(arguments.iter().map(|&argument| argument.to_owned()), environment)
+    }
+}
+
+/// Whether this process was started with SIGHUP ignored, which the programs that it starts inherit.
+fn hangups_are_ignored() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    u64::from_str_radix(ignored.trim(), 16).unwrap() & 1 == 1
+}
+
+fn still_runs(process: &mut Process) {
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(process.is_running(), "the signal ended it in the middle");
+}
+
+#[test]
+fn a_server_told_to_stop_while_its_store_opens_closes_it_in_order() {
+    let Some(held) = Held::new() else { return };
+    for signal in [Signal::INT, Signal::TERM] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("store");
+        held.hold();
+        let mut server = held.serve(&store).spawn();
+        held.wait_until_held();
+        server.signal(signal);
+        still_runs(&mut server);
+        held.release();
+        let ended = server.wait();
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
+        assert!(store.join("clean-shutdown").exists(), "the store was closed");
+        Launch::sled(&store).start().stop();
+    }
+}
+
+#[test]
+fn a_second_signal_while_the_store_opens_ends_the_server_at_once() {
+    let Some(held) = Held::new() else { return };
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let dir = tempfile::tempdir().unwrap();
+        held.hold();
+        let mut server = held.serve(dir.path()).spawn();
+        held.wait_until_held();
+        server.signal(Signal::HUP);
+        server.signal(Signal::TERM);
+        still_runs(&mut server);
+        server.signal(signal);
+        let ended = server.wait();
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+        held.release();
+    }
+}
+
+#[test]
+fn commands_finish_opening_and_close_the_store_before_they_stop() {
+    let Some(held) = Held::new() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let place = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (store, other, files, out) = (place("store"), place("other"), place("files"), place("out"));
+    fs::create_dir(&files).unwrap();
+    fs::write(dir.path().join("files/zarr.json"), r#"{"zarr_format":3,"node_type":"group"}"#).unwrap();
+    Launch::of(&store).start().stop();
+    let commands: [&[&str]; 7] = [
+        &["ls", "--store", &store],
+        &["tree", "--store", &store],
+        &["info", "/", "--store", &store],
+        &["check", "--store", &store],
+        &["import", &files, "lab", "--store", &store],
+        &["export", "", &out, "--store", &store],
+        &["copy", &store, &other],
+    ];
+    for command in commands {
+        for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
+            // Below `nohup` the programs are to go on, and so they do.
+            let code = if signal == Signal::HUP && hangups_are_ignored() { 0 } else { code };
+            held.hold();
+            let mut process = held.start(command);
+            held.wait_until_held();
+            process.signal(signal);
+            still_runs(&mut process);
+            held.release();
+            let ended = process.wait();
+            assert_eq!(ended.code, Some(code), "{command:?}: {ended:?}");
+            assert!(dir.path().join("store/clean-shutdown").exists(), "{command:?}: the store was closed");
+        }
+    }
+    assert!(hangups_are_ignored() || !Path::new(&out).exists() && !Path::new(&other).exists(), "nothing was begun");
+}
+
+#[tokio::test]
+async fn a_hangup_does_not_end_a_server() {
+    let server = Launch::of("memory:").start();
+    server.signal(Signal::HUP);
+    server.wait_for_log("SIGHUP");
+    server.signal(Signal::HUP);
+    assert_eq!(server.get("/healthz").await.status(), StatusCode::OK);
+    server.stop();
+}
