@@ -153,8 +153,14 @@ impl Moments {
     /// Interrupts a server while it opens the store, or while it closes it.
     fn interrupt_server(&mut self) {
         if self.random.random_bool(0.5) {
-            let child = Launch::of(&self.store).spawn_child();
-            return self.interrupt(child);
+            let mut child = Launch::of(&self.store).spawn_child();
+            let signal = self.wait_and_signal(&mut child);
+            if signal == Some(Signal::HUP) {
+                // A server that already takes signals goes on after this one.
+                thread::sleep(self.usual.mul_f64(self.random.random_range(0.0..0.5)));
+                send(&mut child, Signal::TERM);
+            }
+            return self.end(child, signal);
         }
         let Some(server) = self.start() else { return };
         if self.random.random_bool(0.3) {
@@ -192,15 +198,20 @@ impl Moments {
     }
 
     fn interrupt(&mut self, mut child: Child) {
+        let signal = self.wait_and_signal(&mut child);
+        self.end(child, signal);
+    }
+
+    /// Sends a signal after a random time. `None` if the process had ended by then.
+    fn wait_and_signal(&mut self, child: &mut Child) -> Option<Signal> {
         let signal = self.signals[self.random.random_range(0..self.signals.len())];
         thread::sleep(self.usual.mul_f64(self.random.random_range(0.0..1.2)));
-        let ended = child.try_wait().expect("the process can be asked for").is_some();
-        if !ended {
-            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process id");
-            kill_process(pid, signal).expect("the signal is sent");
-        }
+        send(child, signal).then_some(signal)
+    }
+
+    fn end(&mut self, mut child: Child, signal: Option<Signal>) {
         wait(&mut child);
-        self.count(!ended);
+        self.count(signal.is_some());
     }
 
     fn count(&mut self, interrupted: bool) {
@@ -221,6 +232,16 @@ fn signals() -> Vec<Signal> {
 fn spawn(command: &mut Command) -> Child {
     use std::process::Stdio;
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("zarrd starts")
+}
+
+/// Sends a signal to a process. `false` if it has already ended.
+fn send(child: &mut Child, signal: Signal) -> bool {
+    if child.try_wait().expect("the process can be asked for").is_some() {
+        return false;
+    }
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process id");
+    kill_process(pid, signal).expect("the signal is sent");
+    true
 }
 
 fn wait(child: &mut Child) {
