@@ -33,6 +33,13 @@ impl Zarrd {
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
 
+    /// Compacts the index of a store that no server has.
+    pub(crate) fn compact(index: IndexKind, dir: &Path) {
+        let store = format!("{index}:{}", dir.display());
+        let done = Command::new(binary()).args(["compact", "--store", &store]).output().expect("start zarrd");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+
     /// Starts the release build on a store.
     pub(crate) fn start(index: IndexKind, dir: &Path) -> Self {
         let begin = Instant::now();

@@ -42,7 +42,7 @@ pub(crate) fn run(index: IndexKind) {
                     },
                 )
             };
-            let pairs = Pairs::measure(7, ours, || write_files(&files, connections, &value));
+            let pairs = Pairs::measure(7, ours, || write_files(&files, connections, &value, TIME));
             pairs.report(&format!("PUT {label}, {connections} connections, vs files"), "/s");
         }
     }
@@ -50,7 +50,7 @@ pub(crate) fn run(index: IndexKind) {
 }
 
 /// What a careful program does for each file; gives the files a second.
-fn write_files(dir: &Path, threads: usize, value: &[u8]) -> f64 {
+pub(crate) fn write_files(dir: &Path, threads: usize, value: &[u8], time: Duration) -> f64 {
     let barrier = Barrier::new(threads);
     let rates: Vec<f64> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads)
@@ -61,7 +61,7 @@ fn write_files(dir: &Path, threads: usize, value: &[u8]) -> f64 {
                     fs::create_dir_all(&dir).expect("make a directory");
                     barrier.wait();
                     let (begin, mut count) = (Instant::now(), 0_u64);
-                    while begin.elapsed() < TIME {
+                    while begin.elapsed() < time {
                         let (new, name) = (dir.join("new"), dir.join((count % VALUES).to_string()));
                         let mut file = File::create(&new).expect("make a file");
                         file.write_all(value).expect("write");
