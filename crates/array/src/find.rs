@@ -136,7 +136,7 @@ impl Own {
             match keys.iter().zip(outcomes).find(|(changed, _)| *changed == key) {
                 Some((_, Outcome::Set(written))) => *version = Some(written.version),
                 Some((_, Outcome::Erased { .. })) => *version = None,
-                Some((_, Outcome::Checked | Outcome::PrefixErased)) | None => {}
+                Some((_, Outcome::Checked | Outcome::PrefixErased | Outcome::Intended | Outcome::Settled)) | None => {}
             }
         }
     }

@@ -24,7 +24,7 @@ mod write;
 pub use error::ArrayError;
 pub use hierarchy::{
     Conversion, ConversionReport, Declaration, Declared, Depth, Effect, Existing, FoundNode, Hierarchies, Linked,
-    Losses, NodeError,
+    Losses, NodeError, SettledIntents,
 };
 pub use options::{EmptyChunks, Options};
 pub use read::{Meter, Reading, Work};

@@ -16,9 +16,9 @@ use meta::{
 };
 use serde_json::json;
 use store::{
-    ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Key, KeyPage, ListableStore, MemoryStore,
-    Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value,
-    WriteableStore, Written,
+    ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
+    MemoryStore, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore,
+    Value, WriteableStore, Written,
 };
 
 /// A store in which a key is set before each of the next commits.
@@ -86,6 +86,10 @@ impl TransactionalStore for Meddled {
             self.store.set(&self.key, self.value.clone().into(), Precondition::none()).await?;
         }
         self.store.commit(changes).await
+    }
+
+    async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
+        self.store.intents().await
     }
 
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {

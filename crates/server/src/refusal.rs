@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use ::store::{BoxError, StoreError, UploadError};
+use ::store::{BoxError, IntentError, StoreError, UploadError};
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -222,8 +222,9 @@ impl From<StoreError> for Refusal {
             StoreError::InvalidCursor => Self::new(Problem::new(ProblemType::InvalidCursor)),
             StoreError::Upload(error) => error.into(),
             StoreError::Busy { retry_after } => Self::busy(retry_after),
-            StoreError::SnapshotExpired => Self::busy(None),
+            StoreError::SnapshotExpired | StoreError::Intent(IntentError::TooMany { .. }) => Self::busy(None),
             StoreError::TooManyChanges { .. }
+            | StoreError::Intent(_)
             | StoreError::RepeatedKey { .. }
             | StoreError::ForeignStaged
             | StoreError::NotInSnapshot { .. }

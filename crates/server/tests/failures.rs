@@ -19,7 +19,7 @@ use http_body_util::BodyExt;
 use serde_json::json;
 use server::Settings;
 use store::{
-    ByteRange, ByteStream, Change, Content, Corruption, DirPage, ErasedKeys, Info, Key, KeyPage, ListableStore,
+    ByteRange, ByteStream, Change, Content, Corruption, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
     Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value,
     Version, WriteableStore, Written,
 };
@@ -84,6 +84,10 @@ impl TransactionalStore for Failing {
     }
 
     async fn commit(&self, _: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
+        Err((self.0)(&some_key()))
+    }
+
+    async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
         Err((self.0)(&some_key()))
     }
 
@@ -226,6 +230,10 @@ impl TransactionalStore for Damaged {
     }
 
     async fn commit(&self, _: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
         Err(StoreError::ReadOnly)
     }
 

@@ -4,6 +4,7 @@
 //! \0index             what the index holds, see Meta
 //! \0sweep<number>     an erased prefix whose entries are still being removed
 //! \1<number><key>     a key that was set below such a prefix since, in the sweep's own space
+//! \2<id>              an intent, as a record with its bytes
 //! <key>               every other key
 //! ```
 //!
@@ -16,7 +17,7 @@
 use std::sync::Arc;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use store::Prefix;
+use store::{IntentId, Prefix};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
@@ -30,6 +31,8 @@ pub(crate) const META_KEY: &[u8] = b"\0index";
 pub(crate) const FORMAT_1_META_KEY: &[u8] = b"\0meta";
 const SWEEP: &[u8] = b"\0sweep";
 const OWN_SPACE: u8 = 1;
+/// The first byte of an intent's key: no key of a store, and so neither listed nor swept.
+pub(crate) const INTENTS: &[u8] = &[2];
 /// The first byte that a store key may begin with: none begins with a control character.
 pub(crate) const FIRST_KEY: &[u8] = b" ";
 
@@ -90,6 +93,17 @@ pub(crate) fn logical(physical: &[u8]) -> &[u8] {
         Some((&OWN_SPACE, rest)) => rest.get(8..).unwrap_or_default(),
         _ => physical,
     }
+}
+
+/// The key of an intent.
+pub(crate) fn intent_key(id: IntentId) -> Bytes {
+    [INTENTS, &id.as_u128().to_be_bytes()].concat().into()
+}
+
+/// The intent that has a key.
+pub(crate) fn intent_of(physical: &[u8]) -> Option<IntentId> {
+    let id = physical.strip_prefix(INTENTS)?;
+    Some(IntentId::from_u128(u128::from_be_bytes(id.try_into().ok()?)))
 }
 
 /// The beginning of a sweep's own space.

@@ -15,7 +15,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use store::{Info, Key, Version};
+use store::{Info, Version};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The largest value that is kept in the index itself, in bytes.
@@ -84,7 +84,7 @@ impl Record {
         Info { size: self.size(), version: self.version(store_id), modified }
     }
 
-    pub(crate) fn encode(&self, key: &Key, store_id: u64) -> Bytes {
+    pub(crate) fn encode(&self, key: &[u8], store_id: u64) -> Bytes {
         let mut bytes = Vec::with_capacity(HEAD + 24 + 8);
         bytes.push(FORMAT);
         bytes.push(if matches!(self.location, Location::Inline(_)) { INLINE } else { FILE });
@@ -98,7 +98,7 @@ impl Record {
                 }
             }
         }
-        let sum = checksum(key.as_bytes(), &bytes, store_id);
+        let sum = checksum(key, &bytes, store_id);
         bytes.extend_from_slice(&sum.to_be_bytes());
         bytes.into()
     }
@@ -145,7 +145,7 @@ pub(crate) fn seal(mut bytes: BytesMut) -> Bytes {
 fn checksum(key: &[u8], body: &[u8], store_id: u64) -> u64 {
     let mut hash = Xxh3::with_seed(store_id);
     hash.update(key);
-    // No key has a NUL, so key and body cannot run into each other.
+    // No key of a store has a NUL, and those of intents have one length, so key and body cannot run into each other.
     hash.update(b"\0");
     hash.update(body);
     hash.digest()
@@ -189,6 +189,8 @@ pub(crate) fn directory_name(directory: u8) -> String {
 
 #[cfg(test)]
 mod tests {
+    use store::Key;
+
     use super::*;
 
     #[test]
@@ -199,7 +201,7 @@ mod tests {
             [Location::Inline(Bytes::new()), Location::Inline(Bytes::from_static(b"xyz")), Location::File(file)]
         {
             let record = Record { commit: 7, modified: 1_700_000_000_123, location };
-            let bytes = record.encode(&key, 42);
+            let bytes = record.encode(key.as_bytes(), 42);
             let decode =
                 |key: &str, bytes: &[u8], id| Record::decode(key.as_bytes(), Bytes::copy_from_slice(bytes), id);
             assert_eq!(decode("a/b", &bytes, 42).as_ref(), Some(&record));

@@ -10,9 +10,9 @@ use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use store::{
-    ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Key, KeyPage, ListableStore, Outcome, Page,
-    Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value, WriteableStore,
-    Written, count_keys,
+    ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
+    MAX_INTENT_LEN, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError,
+    TransactionalStore, Value, WriteableStore, Written, count_keys,
 };
 use tokio::sync::oneshot;
 
@@ -108,6 +108,11 @@ impl LocalStore {
     async fn commit_plain(&self, changes: Vec<PlainChange>) -> Result<Vec<Outcome>, StoreError> {
         self.0.failure.check()?;
         self.0.admit(&changes).await?;
+        if changes.iter().any(|change| matches!(change, PlainChange::Intent { record: Some(_), .. })) {
+            // What values need was checked when they were staged.
+            let core = Arc::clone(&self.0);
+            blocking(move || core.check_space(MAX_INTENT_LEN as u64)).await?;
+        }
         if !is_bulk(&changes) {
             return self.ask(|reply| Request::Commit { changes, reply }).await;
         }
@@ -141,7 +146,7 @@ impl WriteableStore for LocalStore {
         match self.change(key.clone(), Action::Set(Arc::new(value)), precondition).await? {
             Outcome::Set(written) => Ok(written),
             // The committer answers a set with what it did.
-            Outcome::Erased { .. } | Outcome::Checked | Outcome::PrefixErased => Err(StoreError::Closed),
+            _ => Err(StoreError::Closed),
         }
     }
 
@@ -200,6 +205,15 @@ impl TransactionalStore for LocalStore {
         self.commit_plain(changes).await
     }
 
+    async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
+        let core = Arc::clone(&self.0);
+        blocking(move || {
+            let (view, _gate) = core.views.stable()?;
+            view.intents()
+        })
+        .await
+    }
+
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
         let (core, keys) = (Arc::clone(&self.0), keys.to_vec());
         Ok(Box::new(blocking(move || LocalSnapshot::take(core, keys)).await?))
@@ -229,6 +243,8 @@ impl LocalStore {
             Change::Check { key, precondition } => PlainChange::Key { key, precondition, action: Action::Check },
             Change::ErasePrefix { prefix } => PlainChange::ErasePrefix(prefix),
             Change::CheckEmpty { prefix } => PlainChange::CheckEmpty(prefix),
+            Change::Intend { id, record } => PlainChange::Intent { id, record: Some(record) },
+            Change::Settle { id } => PlainChange::Intent { id, record: None },
         })
     }
 }

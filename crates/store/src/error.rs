@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use crate::{Info, Key, Prefix, Version};
+use crate::{Info, IntentError, Key, Prefix, Version};
 
 /// An error of another crate, kept as the source of one of ours.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -64,6 +64,9 @@ pub enum StoreError {
         /// The key concerned.
         key: Key,
     },
+    /// An intent cannot be added or settled.
+    #[error(transparent)]
+    Intent(#[from] IntentError),
     /// A cursor that was not issued for this listing of this store.
     #[error("the cursor was not issued for this listing")]
     InvalidCursor,

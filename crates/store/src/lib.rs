@@ -13,6 +13,7 @@
 pub mod conformance;
 mod content;
 mod error;
+mod intent;
 mod key;
 mod list;
 mod memory;
@@ -22,6 +23,7 @@ mod version;
 
 pub use content::{ByteStream, Content, Info, Staged, Value};
 pub use error::{BoxError, Corruption, StoreError, UploadError};
+pub use intent::{Intent, IntentError, IntentId, MAX_INTENT_LEN, MAX_INTENTS};
 pub use key::{Key, KeyError, MAX_KEY_LEN, Prefix};
 pub use list::{Cursor, CursorSeal, DirPage, Entry, KeyPage, Listing, MAX_PAGE, Page, count_keys, walk};
 pub use memory::{MemoryLimits, MemoryStore};

@@ -29,9 +29,9 @@ use self::{
     state::{Child, State, Stored},
 };
 use crate::{
-    ByteRange, ByteStream, Change, Content, CursorSeal, DirPage, Entry, ErasedKeys, Info, Key, KeyPage, ListableStore,
-    Listing, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore,
-    Value, WriteableStore, Written,
+    ByteRange, ByteStream, Change, Content, CursorSeal, DirPage, Entry, ErasedKeys, Info, Intent, IntentError,
+    IntentId, Key, KeyPage, ListableStore, Listing, MAX_INTENTS, Outcome, Page, Precondition, Prefix, ReadableStore,
+    Snapshot, Staged, StoreError, TransactionalStore, Value, WriteableStore, Written,
 };
 
 /// A store in memory: for tests, and for data that can be made again.
@@ -77,6 +77,8 @@ impl MemoryStore {
             Change::Check { key, precondition } => Prepared::Key { key, precondition, action: Action::Check },
             Change::ErasePrefix { prefix } => Prepared::ErasePrefix(prefix),
             Change::CheckEmpty { prefix } => Prepared::CheckEmpty(prefix),
+            Change::Intend { id, record } => Prepared::Intend(id, record),
+            Change::Settle { id } => Prepared::Settle(id),
         })
     }
 }
@@ -192,6 +194,7 @@ impl TransactionalStore for MemoryStore {
         let changes = changes.into_iter().map(|change| self.prepare(change)).collect::<Result<Vec<_>, _>>()?;
         let mut state = self.0.state.write();
         let existed = changes.iter().map(|change| change.judge(&state)).collect::<Result<Vec<_>, _>>()?;
+        check_intents(&changes, &state)?;
         for change in &changes {
             if let Prepared::ErasePrefix(prefix) = change {
                 state.erase_prefix(prefix);
@@ -210,8 +213,21 @@ impl TransactionalStore for MemoryStore {
             }
             Prepared::Key { action: Action::Check, .. } | Prepared::CheckEmpty(_) => Outcome::Checked,
             Prepared::ErasePrefix(_) => Outcome::PrefixErased,
+            Prepared::Intend(id, record) => {
+                state.intents.insert(id, record);
+                Outcome::Intended
+            }
+            Prepared::Settle(id) => {
+                state.intents.remove(&id);
+                Outcome::Settled
+            }
         });
         Ok(outcomes.collect())
+    }
+
+    async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
+        let state = self.0.state.read();
+        Ok(state.intents.iter().map(|(id, record)| Intent { id: *id, record: record.clone() }).collect())
     }
 
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
@@ -245,6 +261,8 @@ enum Prepared {
     Key { key: Key, precondition: Precondition, action: Action },
     ErasePrefix(Prefix),
     CheckEmpty(Prefix),
+    Intend(IntentId, Bytes),
+    Settle(IntentId),
 }
 
 enum Action {
@@ -276,6 +294,9 @@ impl Prepared {
             }
             Self::ErasePrefix(_) => Ok(false),
             Self::CheckEmpty(prefix) => state.check_empty(prefix).map(|()| false),
+            Self::Intend(id, _) if state.intents.contains_key(id) => Err(IntentError::Exists { id: *id }.into()),
+            Self::Settle(id) if !state.intents.contains_key(id) => Err(IntentError::Missing { id: *id }.into()),
+            Self::Intend(..) | Self::Settle(_) => Ok(false),
         }
     }
 }
@@ -303,8 +324,18 @@ impl Snapshot for MemorySnapshot {
     }
 }
 
+/// Fails where more intents would be there than may be.
+fn check_intents(changes: &[Prepared], state: &State) -> Result<(), StoreError> {
+    let added = changes.iter().filter(|change| matches!(change, Prepared::Intend(..))).count();
+    let settled = changes.iter().filter(|change| matches!(change, Prepared::Settle(_))).count();
+    if added > 0 && state.intents.len() + added > MAX_INTENTS + settled {
+        return Err(IntentError::TooMany { limit: MAX_INTENTS }.into());
+    }
+    Ok(())
+}
+
 /// A number that nobody can guess: the standard library seeds its hashers from the system.
-fn random() -> u64 {
+pub(crate) fn random() -> u64 {
     RandomState::new().hash_one(())
 }
 

@@ -12,9 +12,11 @@ use std::{collections::HashSet, fmt};
 
 use async_trait::async_trait;
 
+use bytes::Bytes;
+
 use crate::{
-    ByteRange, ByteStream, Content, DirPage, Info, Key, KeyPage, Page, Precondition, Prefix, Staged, StoreError, Value,
-    Version,
+    ByteRange, ByteStream, Content, DirPage, Info, Intent, IntentError, IntentId, Key, KeyPage, MAX_INTENT_LEN, Page,
+    Precondition, Prefix, Staged, StoreError, Value, Version,
 };
 
 /// The most changes that one commit has, and the most keys that
@@ -118,9 +120,19 @@ pub trait TransactionalStore: ReadableStore + WriteableStore + ListableStore {
     ///   other; keys below a prefix that is erased or checked may be named as any others.
     /// - A value that another store staged, or that was committed before, fails with [`StoreError::ForeignStaged`].
     ///
+    /// - [`Change::Intend`] and [`Change::Settle`] are made with the other changes of the commit, or not at all. An id that
+    ///   is there already, one that is not there to be settled, a record longer than [`MAX_INTENT_LEN`] and one intent more
+    ///   than [`MAX_INTENTS`](crate::MAX_INTENTS) fail with [`StoreError::Intent`], and so does an id that two changes name.
+    ///
     /// A commit that fails in one of these ways changes nothing, and leaves its staged values as they were: clones of
     /// them can be committed again.
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError>;
+
+    /// The intents that were added and not settled, in the order of their ids.
+    ///
+    /// They are no values: no listing has them, no count and no erase of a prefix concerns them, and they are not read by
+    /// any key.
+    async fn intents(&self) -> Result<Vec<Intent>, StoreError>;
 
     /// The values of `keys` as of one commit.
     ///
@@ -176,6 +188,18 @@ pub enum Change {
         /// The prefix.
         prefix: Prefix,
     },
+    /// Adds an intent, which stays until it is settled.
+    Intend {
+        /// Its id, which none has had before: see [`IntentId::random`].
+        id: IntentId,
+        /// What it says.
+        record: Bytes,
+    },
+    /// Removes an intent. Fails with [`IntentError::Missing`] where it is not there, so of two that settle it one succeeds.
+    Settle {
+        /// Its id.
+        id: IntentId,
+    },
 }
 
 /// What a set did.
@@ -214,6 +238,10 @@ pub enum Outcome {
     Checked,
     /// What was below the prefix was erased.
     PrefixErased,
+    /// The intent was added.
+    Intended,
+    /// It was removed.
+    Settled,
 }
 
 impl ErasedKeys {
@@ -235,19 +263,39 @@ impl Change {
         match self {
             Self::Set { staged, .. } => Some(staged.key()),
             Self::Erase { key, .. } | Self::Check { key, .. } => Some(key),
+            Self::ErasePrefix { .. } | Self::CheckEmpty { .. } | Self::Intend { .. } | Self::Settle { .. } => None,
+        }
+    }
+
+    /// The intent concerned, where it is one.
+    pub fn intent(&self) -> Option<IntentId> {
+        match self {
+            Self::Intend { id, .. } | Self::Settle { id } => Some(*id),
+            Self::Set { .. } | Self::Erase { .. } | Self::Check { .. } => None,
             Self::ErasePrefix { .. } | Self::CheckEmpty { .. } => None,
         }
     }
 
-    /// Fails where the changes do not make a commit, whatever the store holds: there are too many, or a key is named
-    /// twice. Implementations of [`TransactionalStore::commit`] begin with this.
+    /// Fails where the changes do not make a commit, whatever the store holds: there are too many, a key or an
+    /// intent is named twice, or the record of an intent is too long. Implementations of [`TransactionalStore::commit`] begin with this.
     pub fn check_form(changes: &[Self]) -> Result<(), StoreError> {
         if changes.len() > MAX_COMMIT_CHANGES {
             return Err(StoreError::TooManyChanges { changes: changes.len(), limit: MAX_COMMIT_CHANGES });
         }
         let mut named = HashSet::with_capacity(changes.len());
-        match changes.iter().filter_map(Self::key).find(|key| !named.insert(*key)) {
-            Some(key) => Err(StoreError::RepeatedKey { key: key.clone() }),
+        if let Some(key) = changes.iter().filter_map(Self::key).find(|key| !named.insert(*key)) {
+            return Err(StoreError::RepeatedKey { key: key.clone() });
+        }
+        let mut intents = HashSet::new();
+        if let Some(id) = changes.iter().filter_map(Self::intent).find(|id| !intents.insert(*id)) {
+            return Err(IntentError::Repeated { id }.into());
+        }
+        let too_long = |change: &Self| match change {
+            Self::Intend { record, .. } => Some(record.len()).filter(|len| *len > MAX_INTENT_LEN),
+            _ => None,
+        };
+        match changes.iter().find_map(too_long) {
+            Some(len) => Err(IntentError::TooLong { len, limit: MAX_INTENT_LEN }.into()),
             None => Ok(()),
         }
     }

@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use array::Arrays;
 use client::{BaseUrl, HttpStore};
 use store::{ListableStore, MemoryStore, Prefix, ReadableStore, TransactionalStore};
 use store_local::{Access, IndexKind, LocalStore, OpenError, Options, Purpose};
@@ -41,13 +42,24 @@ pub(crate) enum Occupancy {
     Occupied,
 }
 
-/// Opens a store of this machine, or makes it. `advice` is what is said where another process has it.
+/// Opens a store of this machine, or makes it, and undoes what was interrupted in it. `advice` is what is said where another process has it.
 pub(crate) async fn open_to_write(
     location: &Location,
     limits: WriteLimits,
     advice: &'static str,
 ) -> Result<LocalStore, Failure> {
-    open_with(location, advice, limits.into()).await
+    let store = open_with(location, advice, limits.into()).await?;
+    undo_interrupted(&store).await;
+    Ok(store)
+}
+
+/// Undoes the operations that were interrupted when the store was last used. What cannot be undone is no reason not to open it.
+async fn undo_interrupted(store: &LocalStore) {
+    let arrays = Arrays::new(Arc::new(store.clone()), array::Options::default());
+    if let Err(error) = arrays.hierarchies().settle_intents().await {
+        let error = &error as &dyn std::error::Error;
+        tracing::error!(error, "operations that were interrupted cannot be looked for; the next start tries again");
+    }
 }
 
 /// Opens a store of this machine, which must be there. Nothing is written into it.

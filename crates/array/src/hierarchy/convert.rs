@@ -1,6 +1,9 @@
 //! Converting hierarchies: documents of another dialect over the same chunks, or a copy at another place.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use futures::TryStreamExt;
 use meta::{
@@ -13,7 +16,7 @@ use meta::{
     zom::{MAX_NODES, Version, Zom},
 };
 use serde_json::{Map, Value, json};
-use store::{Change, Content, Key, Precondition, Prefix};
+use store::{Change, Content, IntentId, Key, Precondition, Prefix};
 
 use super::{
     Conversion, ConversionReport, Depth, NodeError,
@@ -21,6 +24,7 @@ use super::{
     declare::commit,
     edits::Edits,
     found::{Model, model_of, told},
+    intents::{CopyIntent, Reservation, Unfinished},
     keys,
     patch::chunk_prefix,
     place::Place,
@@ -159,47 +163,27 @@ async fn carry_over(
     Ok(())
 }
 
-/// Copies a hierarchy to another place, as another dialect has it. The chunks come first, in many commits, and the documents last, in one: until then nothing is seen there.
+/// Copies a hierarchy to another place, as another dialect has it. The chunks come first, in many commits, and the documents last, in one: until then nothing is seen there. What is left of one that
+/// is interrupted is erased, at the next start if need be.
 pub(super) async fn copy(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     path: &NodePath,
     dialect: Option<Dialect>,
     target: &NodePath,
     conversion: &Conversion,
 ) -> Result<ConversionReport, NodeError> {
-    let (copy, reservation) = {
+    let (copy, unfinished) = {
         let _structure = shared.structure.lock().await;
         let copy = Copy::plan(shared, path, dialect, target, conversion).await?;
-        (copy, Reservation::new(shared, target.clone()))
+        let intent = CopyIntent { target: target.clone(), dialect: conversion.to, extent: copy.extent.clone() };
+        (copy, Unfinished::begin(Reservation::new(shared, target), intent).await?)
     };
-    let copied = copy.run(shared, target).await;
-    if copied.is_err() {
-        copy.clear(shared, target).await;
+    let copied = copy.run(shared, target, unfinished.id()).await;
+    match &copied {
+        Ok(_) => unfinished.settled(),
+        Err(_) => unfinished.undo().await,
     }
-    drop(reservation);
     copied
-}
-
-/// Keeps others from creating nodes where a hierarchy is being copied to.
-struct Reservation<'a> {
-    shared: &'a Shared,
-    target: NodePath,
-}
-
-impl<'a> Reservation<'a> {
-    fn new(shared: &'a Shared, target: NodePath) -> Self {
-        shared.copied_to.lock().push(target.clone());
-        Self { shared, target }
-    }
-}
-
-impl Drop for Reservation<'_> {
-    fn drop(&mut self) {
-        let mut reserved = self.shared.copied_to.lock();
-        if let Some(at) = reserved.iter().position(|target| *target == self.target) {
-            reserved.swap_remove(at);
-        }
-    }
 }
 
 struct Copy {
@@ -240,21 +224,8 @@ impl Copy {
         Ok(Self { source, place, plan, losses, extent })
     }
 
-    /// Erases the chunks of a copy that failed, unless somebody made a node of them meanwhile.
-    async fn clear(&self, shared: &Shared, target: &NodePath) {
-        let _structure = shared.structure.lock().await;
-        if !matches!(self.place.current(shared, target).await, Ok(None)) {
-            return;
-        }
-        for prefix in &self.extent {
-            if let Err(error) = shared.store.erase_prefix(prefix).await {
-                tracing::warn!(%prefix, %error, "chunks of a conversion that failed are left behind");
-            }
-        }
-    }
-
-    /// Copies the chunks, and commits the documents.
-    async fn run(&self, shared: &Shared, target: &NodePath) -> Result<ConversionReport, NodeError> {
+    /// Copies the chunks, and commits the documents and that nothing is left to be done.
+    async fn run(&self, shared: &Shared, target: &NodePath, intent: IntentId) -> Result<ConversionReport, NodeError> {
         let mut chunks = 0_u64;
         let targets: BTreeMap<String, &Branch> = self
             .plan
@@ -271,6 +242,7 @@ impl Copy {
         }
         let _structure = shared.structure.lock().await;
         let mut edits = Edits::default();
+        edits.settle(intent);
         for node in self.source.all() {
             for (key, version) in &node.own.0 {
                 edits.saw(key, *version);

@@ -51,9 +51,9 @@ impl DocumentChanges {
     pub(crate) fn version_after(&self, outcomes: &[Outcome]) -> Option<Version> {
         let after = |(key, before, place): &(Key, Option<Version>, Option<usize>)| {
             let version = match place.map(|place| outcomes.get(place)) {
-                None | Some(Some(Outcome::Checked | Outcome::PrefixErased)) => *before,
                 Some(Some(Outcome::Set(written))) => Some(written.version),
                 Some(Some(Outcome::Erased { .. })) => None,
+                None | Some(Some(_)) => *before,
                 Some(None) => return None,
             };
             Some((key.clone(), version))

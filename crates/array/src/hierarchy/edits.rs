@@ -7,7 +7,7 @@ use meta::{
     documents::write::{split_v2, text},
 };
 use serde_json::{Map, Value};
-use store::{Change, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version};
+use store::{Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version};
 
 use super::NodeError;
 use crate::find::{Documents, Own};
@@ -18,6 +18,8 @@ pub(super) struct Edits {
     keys: BTreeMap<Key, Edit>,
     /// Prefixes below which everything is erased before the keys are changed.
     erased: BTreeSet<Prefix>,
+    /// The intent that it settles.
+    settled: Option<IntentId>,
 }
 
 #[derive(Debug, Default)]
@@ -80,6 +82,11 @@ impl Edits {
         self.erased.insert(prefix);
     }
 
+    /// Settles an intent.
+    pub(super) fn settle(&mut self, id: IntentId) {
+        self.settled = Some(id);
+    }
+
     /// Makes the documents of a node, which has those of `own`, say `after` where they say `before`; both are node documents. Whether anything changes.
     pub(super) fn rewrite(
         &mut self,
@@ -127,14 +134,14 @@ impl Edits {
         }
     }
 
-    /// The keys that it names, in the order of the changes that it becomes; erases of prefixes come behind them.
+    /// The keys that it names, in the order of the changes that it becomes; everything else comes behind them.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.keys.keys()
     }
 
     /// How many changes it becomes.
     pub(super) fn len(&self) -> usize {
-        self.keys.len().saturating_add(self.erased.len())
+        self.keys.len().saturating_add(self.erased.len()).saturating_add(usize::from(self.settled.is_some()))
     }
 
     /// Whether it changes anything.
@@ -157,6 +164,7 @@ impl Edits {
             });
         }
         changes.extend(self.erased.into_iter().map(|prefix| Change::ErasePrefix { prefix }));
+        changes.extend(self.settled.map(|id| Change::Settle { id }));
         Ok(changes)
     }
 }

@@ -8,6 +8,7 @@ mod edits;
 mod erase;
 mod error;
 mod found;
+mod intents;
 mod keys;
 mod patch;
 mod place;
@@ -16,6 +17,7 @@ mod replace;
 mod walk;
 
 pub use error::NodeError;
+pub use intents::SettledIntents;
 
 use std::sync::Arc;
 
@@ -26,7 +28,7 @@ use meta::{
     extensions::Link,
     zom::{Difference, Zom},
 };
-use store::{ErasedKeys, Precondition, Version};
+use store::{ErasedKeys, Precondition, StoreError, Version};
 
 use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
 
@@ -265,6 +267,14 @@ impl Hierarchies {
             }
         }
         Err(unsettled(path))
+    }
+
+    /// Undoes what operations have left that were interrupted when the store was last used. Done before anything else changes
+    /// hierarchies; doing it again changes nothing.
+    ///
+    /// What cannot be undone, or was begun by a version that this one does not understand, is logged and stays as it is.
+    pub async fn settle_intents(&self) -> Result<SettledIntents, StoreError> {
+        intents::settle_all(&self.0).await
     }
 }
 

@@ -7,6 +7,7 @@ mod consolidated;
 mod converting;
 mod declaring;
 mod erasing;
+mod interrupted;
 mod lab;
 mod racing;
 mod telling;

@@ -12,8 +12,8 @@ use array::{ArrayError, Depth, Effect, NodeError};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use store::{
-    ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Key, KeyPage, ListableStore, MemoryStore,
-    Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore,
+    ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
+    MemoryStore, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore,
     Value as Stored, WriteableStore, Written,
 };
 
@@ -95,6 +95,10 @@ impl TransactionalStore for Intruded {
             self.store.set(&Key::parse(&key).unwrap(), content, Precondition::none()).await?;
         }
         self.store.commit(changes).await
+    }
+
+    async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
+        self.store.intents().await
     }
 
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {

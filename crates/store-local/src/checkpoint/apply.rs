@@ -12,7 +12,7 @@ use super::{
 use crate::{
     gc::ReplacedFile,
     index::IndexError,
-    keyspace::{Sweeps, logical},
+    keyspace::{Sweeps, intent_key, logical},
     record::Record,
     view::{Latest, LatestChange, Memtable, live_below},
 };
@@ -30,6 +30,7 @@ impl Checkpointer {
         };
         let sweeps = self.apply_erased(frozen, &parts.sweeps)?;
         self.apply_changes(frozen, &sweeps)?;
+        self.apply_intents(frozen)?;
         self.writer.meta.applied = frozen.last_round().max(self.writer.meta.applied);
         self.apply_batch(Changes::new())?;
         self.writer.sync()?;
@@ -136,6 +137,24 @@ impl Checkpointer {
         self.apply_batch(batch)
     }
 
+    fn apply_intents(&mut self, frozen: &Memtable) -> Result<(), IndexError> {
+        let (mut batch, mut bytes) = (Changes::new(), 0_usize);
+        for (id, record) in frozen.intents(u64::MAX) {
+            bytes = bytes.saturating_add(record.as_ref().map_or(0, Bytes::len));
+            batch.insert(intent_key(id), record);
+            if bytes >= MAX_BATCH_BYTES {
+                self.ballast.make_room(self.room_for_a_batch());
+                self.apply_batch(std::mem::take(&mut batch))?;
+                bytes = 0;
+            }
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.ballast.make_room(self.room_for_a_batch());
+        self.apply_batch(batch)
+    }
+
     fn encoded(&self, key: &str, latest: Latest) -> Result<Option<Bytes>, IndexError> {
         match latest.change {
             LatestChange::Record(record) => Ok(Some(record)),
@@ -144,7 +163,7 @@ impl Checkpointer {
                 let damaged = |error: &dyn std::error::Error| IndexError::Io(std::io::Error::other(error.to_string()));
                 let key = Key::parse(key).map_err(|error| damaged(&error))?;
                 let record = bulk.record(&key, place).map_err(|error| damaged(&error))?;
-                Ok(Some(record.encode(&key, self.store_id)))
+                Ok(Some(record.encode(key.as_bytes(), self.store_id)))
             }
         }
     }

@@ -2,11 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use store::{Key, Prefix, StoreError};
+use store::{IntentId, Key, Prefix, StoreError};
 
 use super::{
     Action, PlainChange,
-    judge::{Current, State, judge, judge_change},
+    judge::{Current, State, judge, judge_change, judge_number_of_intents},
     recent::{Changed, Watcher},
 };
 use crate::{
@@ -41,6 +41,7 @@ pub(crate) fn is_bulk(changes: &[PlainChange]) -> bool {
         }
         PlainChange::Key { key, .. } => key.as_bytes().len() as u64,
         PlainChange::ErasePrefix(prefix) | PlainChange::CheckEmpty(prefix) => prefix.as_bytes().len() as u64,
+        PlainChange::Intent { record, .. } => record.as_ref().map_or(0, |record| record.len() as u64),
     });
     changes.len() > MAX_CHANGES || bytes.fold(0, u64::saturating_add) > MAX_BYTES
 }
@@ -53,10 +54,7 @@ pub(crate) fn prepare(core: &Core, changes: Vec<PlainChange>) -> Result<Bulk, St
     let prepared = write(core, &changes)?;
     let watcher = core.recent.watch(|| core.views.visible());
     let current = judge_visible(core, &changes)?;
-    let places = changes.iter().enumerate().filter_map(|(place, change)| match change {
-        PlainChange::Key { key, .. } => Some((key.clone(), place)),
-        PlainChange::ErasePrefix(_) | PlainChange::CheckEmpty(_) => None,
-    });
+    let places = changes.iter().enumerate().filter_map(|(place, change)| Some((change.key()?.clone(), place)));
     let places = places.collect();
     Ok(Bulk { changes, current, prepared, places, watcher })
 }
@@ -70,7 +68,8 @@ fn write(core: &Core, changes: &[PlainChange]) -> Result<PreparedBulk, StoreErro
     let sorted = changes.iter().filter_map(|change| match change {
         PlainChange::Key { key, action: Action::Set(value), .. } => Some((key, Some(value))),
         PlainChange::Key { key, action: Action::Erase, .. } => Some((key, None)),
-        PlainChange::Key { .. } | PlainChange::ErasePrefix(_) | PlainChange::CheckEmpty(_) => None,
+        PlainChange::Key { action: Action::Check, .. } | PlainChange::ErasePrefix(_) => None,
+        PlainChange::CheckEmpty(_) | PlainChange::Intent { .. } => None,
     });
     let mut sorted: Vec<_> = sorted.collect();
     sorted.sort_unstable_by_key(|(key, _)| *key);
@@ -106,10 +105,10 @@ impl Bulk {
         }
         again.sort_unstable();
         again.dedup();
-        let prefixes = self.changes.iter().enumerate();
-        let prefixes = prefixes.filter(|(_, change)| matches!(change, PlainChange::CheckEmpty(_)));
+        let always = |change: &PlainChange| matches!(change, PlainChange::CheckEmpty(_) | PlainChange::Intent { .. });
+        let always_judged = self.changes.iter().enumerate().filter(|(_, change)| always(change));
         // In the order of the changes, so that the first one that does not hold is named.
-        let mut all: Vec<usize> = prefixes.map(|(place, _)| place).chain(again).collect();
+        let mut all: Vec<usize> = always_judged.map(|(place, _)| place).chain(again).collect();
         all.sort_unstable();
         for place in all {
             let (Some(change), Some(current)) = (self.changes.get(place), self.current.get_mut(place)) else {
@@ -117,7 +116,7 @@ impl Bulk {
             };
             *current = judge_change(change, state, store_id)?;
         }
-        Ok(())
+        judge_number_of_intents(&self.changes, state)
     }
 
     fn places_below<'a>(&'a self, prefix: &'a Prefix) -> impl Iterator<Item = usize> + use<'a> {
@@ -144,5 +143,13 @@ impl State for Visible<'_> {
 
     fn first_below(&self, prefix: &Prefix) -> Result<Option<Key>, StoreError> {
         self.0.first_below(prefix)
+    }
+
+    fn has_intent(&self, id: IntentId) -> Result<bool, StoreError> {
+        self.0.has_intent(id)
+    }
+
+    fn intents(&self) -> Result<usize, StoreError> {
+        Ok(self.0.intents()?.len())
     }
 }

@@ -106,9 +106,9 @@ impl Committer {
     }
 
     fn take_commit(&mut self, mut round: Round, changes: Vec<PlainChange>, reply: Reply<Vec<Outcome>>) -> Round {
-        // What concerns ranges of keys is judged against what is visible alone, and judged against as visible.
-        let ranges = changes.iter().any(|change| !matches!(change, PlainChange::Key { .. }));
-        if ranges && round.has_changes() {
+        // What concerns ranges of keys or intents is judged against what is visible alone, and judged against as visible.
+        let alone = changes.iter().any(|change| !matches!(change, PlainChange::Key { .. }));
+        if alone && round.has_changes() {
             self.finish(round);
             round = self.round();
         }
@@ -116,7 +116,7 @@ impl Committer {
             Ok((view, _gate)) => round.take(&view, changes, reply),
             Err(error) => answer(reply, Err(error)),
         }
-        if ranges {
+        if alone {
             self.finish(round);
             round = self.round();
         }

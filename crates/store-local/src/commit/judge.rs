@@ -1,6 +1,6 @@
 //! Judging the preconditions of a commit.
 
-use store::{Key, Outcome, Prefix, StoreError, Version, Written};
+use store::{IntentError, IntentId, Key, MAX_INTENTS, Outcome, Prefix, StoreError, Version, Written};
 
 use super::{Action, PlainChange};
 use crate::{gc::ReplacedFile, record::Record};
@@ -18,6 +18,11 @@ pub(super) trait State {
     fn current(&self, key: &Key) -> Result<Option<Current>, StoreError>;
 
     fn first_below(&self, prefix: &Prefix) -> Result<Option<Key>, StoreError>;
+
+    fn has_intent(&self, id: IntentId) -> Result<bool, StoreError>;
+
+    /// The number of intents.
+    fn intents(&self) -> Result<usize, StoreError>;
 }
 
 impl Current {
@@ -31,13 +36,29 @@ impl Current {
     }
 }
 
-/// Judges all preconditions; what each changed key has, in the order of the changes, and `None` for those of prefixes.
+/// Judges all preconditions; what each changed key has, in the order of the changes, and `None` for those of prefixes and intents.
 pub(super) fn judge(
     changes: &[PlainChange],
     state: &impl State,
     store_id: u64,
 ) -> Result<Vec<Option<Current>>, StoreError> {
-    changes.iter().map(|change| judge_change(change, state, store_id)).collect()
+    let judged = changes.iter().map(|change| judge_change(change, state, store_id)).collect::<Result<_, _>>()?;
+    judge_number_of_intents(changes, state)?;
+    Ok(judged)
+}
+
+/// Fails if the changes would leave more intents than there may be.
+pub(super) fn judge_number_of_intents(changes: &[PlainChange], state: &impl State) -> Result<(), StoreError> {
+    let count = |wanted: fn(&PlainChange) -> bool| changes.iter().filter(|change| wanted(change)).count();
+    let added = count(|change| matches!(change, PlainChange::Intent { record: Some(_), .. }));
+    if added == 0 {
+        return Ok(());
+    }
+    let settled = count(|change| matches!(change, PlainChange::Intent { record: None, .. }));
+    if state.intents()?.saturating_add(added) > MAX_INTENTS.saturating_add(settled) {
+        return Err(IntentError::TooMany { limit: MAX_INTENTS }.into());
+    }
+    Ok(())
 }
 
 pub(super) fn judge_change(
@@ -62,6 +83,11 @@ pub(super) fn judge_change(
             Some(key) => Err(StoreError::NotEmpty { prefix: prefix.clone(), key }),
             None => Ok(None),
         },
+        PlainChange::Intent { id, record } => match (state.has_intent(*id)?, record) {
+            (true, Some(_)) => Err(IntentError::Exists { id: *id }.into()),
+            (false, None) => Err(IntentError::Missing { id: *id }.into()),
+            (true, None) | (false, Some(_)) => Ok(None),
+        },
     }
 }
 
@@ -74,6 +100,8 @@ pub(super) fn outcome(change: &PlainChange, current: Option<Current>, number: u6
         PlainChange::Key { action: Action::Erase, .. } => Outcome::Erased { existed: current.is_some() },
         PlainChange::Key { action: Action::Check, .. } | PlainChange::CheckEmpty(_) => Outcome::Checked,
         PlainChange::ErasePrefix(_) => Outcome::PrefixErased,
+        PlainChange::Intent { record: Some(_), .. } => Outcome::Intended,
+        PlainChange::Intent { record: None, .. } => Outcome::Settled,
     }
 }
 

@@ -14,7 +14,8 @@ mod staged;
 
 use std::sync::Arc;
 
-use store::{Key, Outcome, Precondition, Prefix, StoreError};
+use bytes::Bytes;
+use store::{IntentId, Key, Outcome, Precondition, Prefix, StoreError};
 use tokio::sync::oneshot;
 
 pub(crate) use self::{
@@ -26,9 +27,28 @@ pub(crate) use self::{
 
 /// One change, with its staged value taken out of its wrapping.
 pub(crate) enum PlainChange {
-    Key { key: Key, precondition: Precondition, action: Action },
+    Key {
+        key: Key,
+        precondition: Precondition,
+        action: Action,
+    },
     ErasePrefix(Prefix),
     CheckEmpty(Prefix),
+    /// Adds an intent with this record, or settles it.
+    Intent {
+        id: IntentId,
+        record: Option<Bytes>,
+    },
+}
+
+impl PlainChange {
+    /// The key concerned, if it is one.
+    pub(crate) fn key(&self) -> Option<&Key> {
+        match self {
+            Self::Key { key, .. } => Some(key),
+            Self::ErasePrefix(_) | Self::CheckEmpty(_) | Self::Intent { .. } => None,
+        }
+    }
 }
 
 /// An action on one key.

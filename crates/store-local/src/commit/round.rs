@@ -2,8 +2,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use bytes::BytesMut;
-use store::{Key, Outcome, Prefix, StoreError};
+use bytes::{Bytes, BytesMut};
+use store::{IntentId, Key, Outcome, Prefix, StoreError};
 
 use super::{
     Action, PlainChange, Reply, StagedValue, answer,
@@ -13,8 +13,9 @@ use super::{
 };
 use crate::{
     gc::ReplacedFile,
+    keyspace::intent_key,
     log::{BulkCommit, Operation},
-    record::{Record, now_millis},
+    record::{Location, Record, now_millis},
     view::{Memtable, View},
 };
 
@@ -54,6 +55,15 @@ impl State for RoundState<'_> {
     fn first_below(&self, prefix: &Prefix) -> Result<Option<Key>, StoreError> {
         // A commit that asks for this has a round of its own.
         self.visible.first_below(prefix)
+    }
+
+    fn has_intent(&self, id: IntentId) -> Result<bool, StoreError> {
+        // As above.
+        self.visible.has_intent(id)
+    }
+
+    fn intents(&self) -> Result<usize, StoreError> {
+        self.visible.intents()
     }
 }
 
@@ -105,14 +115,8 @@ impl Round {
     /// Takes in a large commit, which has been judged.
     pub(super) fn take_bulk(&mut self, bulk: Bulk, reply: Reply<Vec<Outcome>>) {
         self.erase_prefixes(&bulk.changes);
-        let places: Vec<Option<usize>> = bulk
-            .changes
-            .iter()
-            .map(|change| match change {
-                PlainChange::Key { key, .. } => bulk.place_of(key),
-                PlainChange::ErasePrefix(_) | PlainChange::CheckEmpty(_) => None,
-            })
-            .collect();
+        let places: Vec<Option<usize>> =
+            bulk.changes.iter().map(|change| change.key().and_then(|key| bulk.place_of(key))).collect();
         let Bulk { changes, current, prepared, .. } = bulk;
         let commit = Arc::new(prepared.numbered(self.number));
         self.number = commit.number().max(self.number);
@@ -131,7 +135,9 @@ impl Round {
                 PlainChange::Key { action: Action::Erase, .. } => {
                     self.replaced.extend(current.and_then(|current| current.file()));
                 }
-                PlainChange::Key { .. } | PlainChange::ErasePrefix(_) | PlainChange::CheckEmpty(_) => {}
+                PlainChange::Intent { id, record } => self.change_intent(id, record),
+                PlainChange::Key { action: Action::Check, .. } => {}
+                PlainChange::ErasePrefix(_) | PlainChange::CheckEmpty(_) => {}
             }
         }
         self.push(Operation::Bulk {
@@ -171,6 +177,8 @@ impl Round {
             Operation::Set { key, .. } | Operation::Erase { key, .. } => Some(Changed::Key(key.clone())),
             Operation::ErasePrefix { prefix, .. } => Some(Changed::Prefix(prefix.clone())),
             Operation::Bulk { .. } => self.bulk.clone().map(Changed::Bulk),
+            // Large commits judge their intents again in any case.
+            Operation::Intent { .. } => None,
         });
         changed.collect()
     }
@@ -186,7 +194,7 @@ impl Round {
         &mut self,
         changes: Vec<PlainChange>,
         current: &[Option<Current>],
-        locations: Vec<Option<crate::record::Location>>,
+        locations: Vec<Option<Location>>,
     ) -> Vec<Outcome> {
         let modified = now_millis();
         self.erase_prefixes(&changes);
@@ -202,7 +210,7 @@ impl Round {
                     self.replaced.extend(current.and_then(|current| current.file()));
                     let record = Record { commit: number, modified, location };
                     self.current.insert(key.clone(), Some(Current::of(&record)));
-                    let record = record.encode(&key, self.store_id);
+                    let record = record.encode(key.as_bytes(), self.store_id);
                     self.push(Operation::Set { key, number, record });
                     if value.file().is_some() {
                         self.staged.push(value);
@@ -214,6 +222,7 @@ impl Round {
                     self.current.insert(key.clone(), None);
                     self.push(Operation::Erase { key, number });
                 }
+                (PlainChange::Intent { id, record }, _) => self.change_intent(id, record),
                 _ => {}
             }
         }
@@ -230,6 +239,16 @@ impl Round {
         }
     }
 
+    fn change_intent(&mut self, id: IntentId, record: Option<Bytes>) {
+        self.number = self.number.saturating_add(1);
+        let number = self.number;
+        let record = record.map(|record| {
+            let record = Record { commit: number, modified: now_millis(), location: Location::Inline(record) };
+            record.encode(&intent_key(id), self.store_id)
+        });
+        self.push(Operation::Intent { id, number, record });
+    }
+
     fn push(&mut self, operation: Operation) {
         self.bytes = self.bytes.saturating_add(operation.encoded_len());
         self.operations.push(operation);
@@ -241,10 +260,10 @@ impl Round {
 }
 
 /// The locations of the changes' values, read before anything is changed.
-fn locations(changes: &[PlainChange]) -> Result<Vec<Option<crate::record::Location>>, StoreError> {
+fn locations(changes: &[PlainChange]) -> Result<Vec<Option<Location>>, StoreError> {
     let locations = changes.iter().map(|change| match change {
         PlainChange::Key { action: Action::Set(value), .. } => value.location().map(Some),
-        PlainChange::Key { .. } | PlainChange::ErasePrefix(_) | PlainChange::CheckEmpty(_) => Ok(None),
+        _ => Ok(None),
     });
     locations.collect()
 }
@@ -260,6 +279,7 @@ pub(crate) fn insert(operations: &[Operation], bulk: Option<&Arc<BulkCommit>>, m
                     memtable.insert_bulk(Arc::clone(bulk));
                 }
             }
+            Operation::Intent { id, number, record } => memtable.change_intent(*id, *number, record.clone()),
             Operation::ErasePrefix { .. } => {}
         }
     }

@@ -12,6 +12,7 @@ mod sled;
 use std::{io, path::Path};
 
 use bytes::Bytes;
+use store::IntentId;
 
 pub(crate) use self::{redb::RedbIndex, sled::SledIndex};
 
@@ -61,6 +62,8 @@ pub(crate) enum IndexError {
     Io(#[source] io::Error),
     #[error("the index's entry about itself is corrupt")]
     Meta,
+    #[error("the record of the intent {0} in the index is damaged")]
+    Intent(IntentId),
     #[error(
         "the index has {found} entries, of which some are missing, stale or not its own; it should have {expected}"
     )]
@@ -78,7 +81,8 @@ impl IndexError {
                 ::redb::Error::Io(error) => Some(error),
                 _ => None,
             },
-            Self::Sled(_) | Self::Panicked(_) | Self::Meta | Self::Entries { .. } | Self::Reopening => None,
+            Self::Sled(_) | Self::Panicked(_) | Self::Meta | Self::Intent(_) => None,
+            Self::Entries { .. } | Self::Reopening => None,
         }
     }
 

@@ -10,7 +10,7 @@
 //! segment had before it was used again nor any value that a client sends can pass for a frame.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use store::{Key, Prefix};
+use store::{IntentId, Key, Prefix};
 
 use super::bytes_reader::BytesReader;
 use crate::keys::LogKey;
@@ -30,12 +30,16 @@ pub(crate) enum Operation {
     ErasePrefix { prefix: Prefix, number: u64 },
     /// A bulk commit, whose changes are in a file: `number` is the one before its first change.
     Bulk { id: u64, number: u64, entries: u32, checksum: u64 },
+    /// An intent has this record, or was settled.
+    Intent { id: IntentId, number: u64, record: Option<Bytes> },
 }
 
 const SET: u8 = 1;
 const ERASE: u8 = 2;
 const ERASE_PREFIX: u8 = 3;
 const BULK: u8 = 4;
+const INTEND: u8 = 5;
+const SETTLE: u8 = 6;
 
 impl Operation {
     /// Appends the operation to a payload.
@@ -59,6 +63,10 @@ impl Operation {
                 value.put_u64(*checksum);
                 put(BULK, *number, b"", &value);
             }
+            Self::Intent { id, number, record: Some(record) } => {
+                put(INTEND, *number, &id.as_u128().to_be_bytes(), record);
+            }
+            Self::Intent { id, number, record: None } => put(SETTLE, *number, &id.as_u128().to_be_bytes(), b""),
         }
     }
 
@@ -70,6 +78,9 @@ impl Operation {
             Self::Erase { key, .. } => FIXED.saturating_add(key.as_bytes().len()),
             Self::ErasePrefix { prefix, .. } => FIXED.saturating_add(prefix.as_bytes().len()),
             Self::Bulk { .. } => FIXED.saturating_add(20),
+            Self::Intent { record, .. } => {
+                FIXED.saturating_add(16).saturating_add(record.as_ref().map_or(0, Bytes::len))
+            }
         }
     }
 
@@ -86,9 +97,15 @@ impl Operation {
                 let mut value = BytesReader(value);
                 Self::Bulk { id: value.u64()?, number, entries: value.u32()?, checksum: value.u64()? }
             }
+            INTEND => Self::Intent { id: intent_id(&key)?, number, record: Some(value) },
+            SETTLE => Self::Intent { id: intent_id(&key)?, number, record: None },
             _ => return None,
         })
     }
+}
+
+fn intent_id(key: &[u8]) -> Option<IntentId> {
+    Some(IntentId::from_u128(u128::from_be_bytes(key.try_into().ok()?)))
 }
 
 /// The operations of a payload; `None` if it is no sequence of them.
@@ -151,6 +168,8 @@ mod tests {
             Operation::Erase { key: key(), number: 8 },
             Operation::ErasePrefix { prefix: Prefix::root(), number: 9 },
             Operation::Bulk { id: 3, number: 10, entries: 5, checksum: 6 },
+            Operation::Intent { id: IntentId::from_u128(12), number: 13, record: Some(Bytes::from_static(b"intent")) },
+            Operation::Intent { id: IntentId::from_u128(12), number: 14, record: None },
         ]
     }
 

@@ -58,7 +58,8 @@ fn insert_round(
         Operation::Bulk { id, number, entries, checksum } => Some(
             PreparedBulk::read(files.dir(), key, *id, *entries, *checksum).map(|bulk| Arc::new(bulk.numbered(*number))),
         ),
-        Operation::Set { .. } | Operation::Erase { .. } | Operation::ErasePrefix { .. } => None,
+        Operation::Set { .. } | Operation::Erase { .. } => None,
+        Operation::ErasePrefix { .. } | Operation::Intent { .. } => None,
     });
     let bulk = bulk.transpose()?;
     insert(&round.operations, bulk.as_ref(), memtable);

@@ -152,7 +152,12 @@ impl Core {
     /// Waits until there is room for changes that the index does not have yet. What only erases has twice the room, so that
     /// space can be made when there is none; large commits have half of it, so that small ones do not wait for them.
     pub(super) async fn admit(&self, changes: &[PlainChange]) -> Result<(), StoreError> {
-        let sets = changes.iter().any(|change| matches!(change, PlainChange::Key { action: Action::Set(_), .. }));
+        let adds = |change: &PlainChange| match change {
+            PlainChange::Key { action, .. } => matches!(action, Action::Set(_)),
+            PlainChange::Intent { record, .. } => record.is_some(),
+            PlainChange::ErasePrefix(_) | PlainChange::CheckEmpty(_) => false,
+        };
+        let sets = changes.iter().any(adds);
         let limit = match (sets, is_bulk(changes)) {
             (false, _) => self.commit_buffer.saturating_mul(2),
             (true, false) => self.commit_buffer,

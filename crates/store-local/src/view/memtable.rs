@@ -2,6 +2,7 @@
 
 use std::{
     cmp::Reverse,
+    collections::BTreeMap,
     ops::Bound,
     sync::{
         Arc,
@@ -12,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
 use parking_lot::RwLock;
-use store::{Key, Prefix};
+use store::{IntentId, Key, Prefix};
 
 use crate::log::BulkCommit;
 
@@ -25,6 +26,8 @@ pub(crate) struct Memtable {
     ranges: RwLock<Ranges>,
     /// True if there is anything in `ranges`, so that most look-ups need no lock.
     has_ranges: AtomicBool,
+    /// Changes of intents, in the order of their numbers.
+    intents: RwLock<Vec<IntentChange>>,
     bytes: AtomicU64,
     /// The last round that it has changes of.
     last_round: AtomicU64,
@@ -36,6 +39,13 @@ struct Ranges {
     /// Erased prefixes with the numbers of their erases.
     erased: Vec<(u64, Prefix)>,
     bulk: Vec<Arc<BulkCommit>>,
+}
+
+/// A change of an intent: its record, or `None` if it was settled.
+struct IntentChange {
+    number: u64,
+    id: IntentId,
+    record: Option<Bytes>,
 }
 
 /// A key and the number of one of its changes; of one key the latest comes first.
@@ -86,6 +96,11 @@ impl Memtable {
         self.has_ranges.store(true, Ordering::Release);
     }
 
+    pub(crate) fn change_intent(&self, id: IntentId, number: u64, record: Option<Bytes>) {
+        self.add_bytes((record.as_ref().map_or(0, Bytes::len) as u64).saturating_add(ENTRY_OVERHEAD));
+        self.intents.write().push(IntentChange { number, id, record });
+    }
+
     pub(crate) fn finish_round(&self, round: u64) {
         self.last_round.store(round, Ordering::Release);
     }
@@ -100,7 +115,7 @@ impl Memtable {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.changes.is_empty() && !self.has_ranges.load(Ordering::Acquire)
+        self.changes.is_empty() && !self.has_ranges.load(Ordering::Acquire) && self.intents.read().is_empty()
     }
 
     /// The last change of a key that a reader at `at` sees.
@@ -143,6 +158,13 @@ impl Memtable {
             return Vec::new();
         }
         self.ranges.read().erased.iter().filter(|(number, _)| *number <= at).cloned().collect()
+    }
+
+    /// The intents that were changed up to `at`: their records, or `None` if they were settled.
+    pub(crate) fn intents(&self, at: u64) -> BTreeMap<IntentId, Option<Bytes>> {
+        let changes = self.intents.read();
+        let seen = changes.iter().filter(|change| change.number <= at);
+        seen.map(|change| (change.id, change.record.clone())).collect()
     }
 
     /// The bulk commits in it.

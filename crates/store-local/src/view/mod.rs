@@ -12,6 +12,7 @@ mod iter;
 mod memtable;
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -19,8 +20,9 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use parking_lot::{RwLock, RwLockReadGuard};
-use store::{Corruption, Key, Prefix, StoreError};
+use store::{Corruption, Intent, IntentId, Key, Prefix, StoreError};
 
 pub(crate) use self::{
     iter::{Entries, live_below},
@@ -28,8 +30,8 @@ pub(crate) use self::{
 };
 use crate::{
     index::{Index, IndexError},
-    keyspace::{Phase, Sweeps},
-    record::Record,
+    keyspace::{INTENTS, Phase, Sweeps, intent_key, intent_of},
+    record::{Location, Record},
 };
 
 /// The parts that readers look into. A new one is made whenever one of them is replaced.
@@ -149,6 +151,41 @@ impl View {
         Ok(self.entries(prefix, prefix.as_str())?.next()?.map(|(key, _)| key))
     }
 
+    /// True if an intent is there.
+    pub(crate) fn has_intent(&self, id: IntentId) -> Result<bool, StoreError> {
+        match self.latest_intents().remove(&id) {
+            Some(latest) => Ok(latest.is_some()),
+            None => Ok(self.parts.index.get(&intent_key(id)).map_err(store_error)?.is_some()),
+        }
+    }
+
+    /// All intents, in the order of their ids.
+    pub(crate) fn intents(&self) -> Result<Vec<Intent>, StoreError> {
+        let mut records: BTreeMap<IntentId, Option<Bytes>> = BTreeMap::new();
+        for entry in self.parts.index.iter(INTENTS).map_err(store_error)? {
+            let (key, record) = entry.map_err(store_error)?;
+            let Some(id) = intent_of(&key) else { break };
+            records.insert(id, Some(record));
+        }
+        records.extend(self.latest_intents());
+        let there = records.into_iter().filter_map(|(id, record)| Some((id, record?)));
+        there.map(|(id, record)| self.decode_intent(id, record)).collect()
+    }
+
+    /// The changes of intents that the index may not have.
+    fn latest_intents(&self) -> BTreeMap<IntentId, Option<Bytes>> {
+        let mut latest = self.parts.frozen.as_ref().map(|frozen| frozen.intents(self.at)).unwrap_or_default();
+        latest.extend(self.parts.active.intents(self.at));
+        latest
+    }
+
+    fn decode_intent(&self, id: IntentId, record: Bytes) -> Result<Intent, StoreError> {
+        match Record::decode(&intent_key(id), record, self.store_id).map(|record| record.location) {
+            Some(Location::Inline(record)) => Ok(Intent { id, record }),
+            Some(Location::File(_)) | None => Err(store_error(IndexError::Intent(id))),
+        }
+    }
+
     /// The last change of a key that the index may not have.
     pub(crate) fn latest(&self, key: &str) -> Option<Latest> {
         let latest = self.parts.active.latest(key, self.at);
@@ -168,7 +205,7 @@ impl View {
         }
     }
 
-    pub(crate) fn decode(&self, key: &Key, bytes: bytes::Bytes) -> Result<Record, StoreError> {
+    pub(crate) fn decode(&self, key: &Key, bytes: Bytes) -> Result<Record, StoreError> {
         let record = Record::decode(key.as_bytes(), bytes, self.store_id);
         record.ok_or_else(|| StoreError::Corrupt { key: key.clone(), cause: Corruption::Record })
     }

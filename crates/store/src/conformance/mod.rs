@@ -48,6 +48,7 @@ mod tools;
 mod cancel;
 mod concurrency;
 mod faults;
+mod intents;
 mod key;
 mod list;
 mod model;

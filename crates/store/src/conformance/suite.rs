@@ -6,7 +6,7 @@ use futures::{FutureExt, future::LocalBoxFuture};
 use tokio::runtime;
 
 use super::{
-    Factory, Faulty, Reopen, cancel, concurrency, faults, key, list, model, paging, persistence, precondition,
+    Factory, Faulty, Reopen, cancel, concurrency, faults, intents, key, list, model, paging, persistence, precondition,
     prefixes, range, read, snapshot, transaction, transaction_model, upload, write,
 };
 use crate::TransactionalStore;
@@ -178,6 +178,13 @@ macro_rules! conformance_checks {
             fresh prefixes::prefixes_within_each_other_are_set_and_erased;
             fresh prefixes::writers_find_nothing_below_an_erased_prefix;
             fresh prefixes::a_listing_goes_on_behind_an_erased_prefix;
+            fresh intents::an_intent_stays_until_it_is_settled;
+            fresh intents::an_intent_is_settled_once;
+            fresh intents::an_intent_is_added_with_its_commit_or_not_at_all;
+            fresh intents::an_intent_is_in_a_commit_of_many_changes;
+            fresh intents::intents_are_no_keys;
+            fresh intents::the_limits_of_intents_are_kept;
+            fresh intents::an_intent_that_is_dropped_is_added_or_not_added;
             fresh snapshot::a_snapshot_reads_as_the_store_does;
             fresh snapshot::a_snapshot_stays_while_its_keys_change;
             fresh snapshot::a_value_of_a_snapshot_outlives_it;
@@ -206,6 +213,7 @@ macro_rules! conformance_checks {
             reopen persistence::staged_values_do_not_stay;
             reopen persistence::erased_prefixes_stay_erased;
             reopen persistence::a_large_prefix_stays_erased;
+            reopen intents::intents_stay;
             reopen transaction_model::commits_agree_with_a_model_when_reopened;
         }
     };

@@ -6,14 +6,16 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 
 use crate::{
-    ByteRange, Entry, ErasedKeys, Info, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, StoreError, Value, Version,
-    Written,
+    ByteRange, Entry, ErasedKeys, Info, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, StoreError, Value,
+    Version, Written,
 };
 
 /// The values by their keys.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) values: BTreeMap<Key, Stored>,
+    /// The records of the intents.
+    pub(super) intents: BTreeMap<IntentId, Bytes>,
     /// How many values were ever set: the part of a version that tells a store's values apart.
     sets: u64,
 }

@@ -162,6 +162,8 @@ pub(crate) fn named(name: &str) -> &'static Kind {
     KINDS.iter().find(|kind| kind.name == name).unwrap_or_else(|| panic!("no kind {name}; there are {}", known()))
 }
 
+/// What the names of intents begin with, which stand for keys in commits: one that is there is settled.
+pub(crate) const INTENTS: &str = "intents/";
 /// What the keys begin with that are swept.
 pub(crate) const SWEPT: &str = "swept/";
 
@@ -215,7 +217,11 @@ fn commit(random: &mut SmallRng, task: u32, keys: u32) -> Step {
     let count = random.random_range(2..=6);
     let chosen: Vec<u32> = all.sample(random, count).copied().collect();
     let change = |number| (key(task, number), (!random.random_ratio(1, 4)).then(|| len(random)));
-    Step::Commit(chosen.into_iter().map(change).collect())
+    let mut changes: Vec<_> = chosen.into_iter().map(change).collect();
+    if random.random_bool(0.4) {
+        changes.push((format!("{INTENTS}{task}/{}", random.random_range(0..3)), Some(random.random_range(8..4_000))));
+    }
+    Step::Commit(changes)
 }
 
 /// Large commits that erase prefixes too, beside small ones.

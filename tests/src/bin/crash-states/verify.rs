@@ -7,13 +7,16 @@ use std::{
     process::ExitCode,
 };
 
-use store::{Content, KeyPage, ListableStore, Page, Precondition, Prefix, ReadableStore, WriteableStore};
+use bytes::Bytes;
+use store::{
+    Content, KeyPage, ListableStore, Page, Precondition, Prefix, ReadableStore, TransactionalStore, WriteableStore,
+};
 use store_local::{IndexKind, LocalStore};
 
 use crate::{
     history::Found,
-    kinds::Sizes,
-    workload::{key, options, value},
+    kinds::{INTENTS, Sizes},
+    workload::{intent_id, key, options, value},
 };
 
 /// What is found in a state.
@@ -83,8 +86,8 @@ impl Outcome {
         match list(store).await {
             Err(why) => self.problems.push(format!("the listing: {why}")),
             Ok(listed) => {
-                let got: BTreeSet<&String> =
-                    all.iter().filter(|(_, found)| found.is_some()).map(|(name, _)| name).collect();
+                let there = all.iter().filter(|(name, found)| found.is_some() && !name.starts_with(INTENTS));
+                let got: BTreeSet<&String> = there.map(|(name, _)| name).collect();
                 let only = |one: &BTreeSet<&String>, other: &BTreeSet<&String>| {
                     one.difference(other).next().map(|name| (*name).clone())
                 };
@@ -96,6 +99,12 @@ impl Outcome {
                     self.problems.push(format!("{name} is listed and not there"));
                 }
             }
+        }
+        let known = all.iter().filter(|(name, found)| found.is_some() && name.starts_with(INTENTS)).count();
+        match store.intents().await {
+            Ok(intents) if intents.len() == known => {}
+            Ok(intents) => self.problems.push(format!("there are {} intents, {known} of them known", intents.len())),
+            Err(error) => self.problems.push(format!("the intents: {error:?}")),
         }
         all
     }
@@ -164,11 +173,22 @@ impl Outcome {
 }
 
 async fn get(store: &LocalStore, name: &str) -> Result<Found, String> {
-    let Some(found) = store.get(&key(name), None).await.map_err(|error| format!("{error:?}"))? else { return Ok(None) };
-    let bytes = found.bytes().await.map_err(|error| format!("{error:?}"))?;
+    let Some(bytes) = bytes(store, name).await? else { return Ok(None) };
     let id = u64::from_be_bytes(*bytes.first_chunk::<8>().ok_or("a value without an id")?);
     let len = bytes.len() as u32;
     if bytes == value(id, name, len) { Ok(Some((id, len))) } else { Err(format!("other bytes than {id} has")) }
+}
+
+/// The bytes that a key or an intent has.
+async fn bytes(store: &LocalStore, name: &str) -> Result<Option<Bytes>, String> {
+    if name.starts_with(INTENTS) {
+        let intents = store.intents().await.map_err(|error| format!("{error:?}"))?;
+        return Ok(intents.into_iter().find(|intent| intent.id == intent_id(name)).map(|intent| intent.record));
+    }
+    match store.get(&key(name), None).await.map_err(|error| format!("{error:?}"))? {
+        Some(value) => value.bytes().await.map(Some).map_err(|error| format!("{error:?}")),
+        None => Ok(None),
+    }
 }
 
 async fn list(store: &LocalStore) -> Result<Vec<String>, String> {

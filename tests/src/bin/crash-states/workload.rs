@@ -11,14 +11,15 @@ use std::{
 
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use store::{
-    Change, Content, Key, Precondition, Prefix, ReadableStore, Snapshot, StoreError, TransactionalStore, WriteableStore,
+    Change, Content, IntentId, Key, Precondition, Prefix, ReadableStore, Snapshot, StoreError, TransactionalStore,
+    WriteableStore,
 };
 use store_local::{IndexKind, LocalStore, Options};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use xxhash_rust::xxh3::{xxh3_64_with_seed, xxh3_128};
 
 use crate::{
     history::words,
-    kinds::{self, Full, Sizes, Step},
+    kinds::{self, Full, INTENTS, Sizes, Step},
 };
 
 /// What the process does.
@@ -154,7 +155,8 @@ impl Task {
                 let erased = self.store.erase(&key(&name), Precondition::none()).await;
                 self.ended(id, erased, "erase");
             }
-            Step::Commit(changes) => {
+            Step::Commit(mut changes) => {
+                self.adapt(&mut changes).await;
                 let id = self.begin(&changes);
                 let all = self.changes(id, &changes).await;
                 self.commit(id, all).await;
@@ -205,10 +207,26 @@ impl Task {
                 }
             }
         }
-        for name in &self.keys {
+        self.allow(self.store.intents().await, "intents");
+        for name in self.keys.iter().filter(|name| !name.starts_with(INTENTS)) {
             let found = self.store.get(&key(name), None).await;
             if let Some(Some(value)) = self.allow(found, "get") {
                 value.bytes().await.expect("the bytes of a value");
+            }
+        }
+    }
+
+    /// An intent that is there is settled, one that is not is added: neither can be done twice.
+    async fn adapt(&self, changes: &mut Vec<(String, Option<u32>)>) {
+        if !changes.iter().any(|(name, _)| name.starts_with(INTENTS)) {
+            return;
+        }
+        match self.allow(self.store.intents().await, "intents") {
+            None => changes.retain(|(name, _)| !name.starts_with(INTENTS)),
+            Some(there) => {
+                for (name, len) in changes.iter_mut().filter(|(name, _)| name.starts_with(INTENTS)) {
+                    *len = len.filter(|_| !there.iter().any(|intent| intent.id == intent_id(name)));
+                }
             }
         }
     }
@@ -219,6 +237,10 @@ impl Task {
         for (name, len) in changes {
             let precondition = Precondition::none();
             all.push(match len {
+                Some(len) if name.starts_with(INTENTS) => {
+                    Change::Intend { id: intent_id(name), record: value(id, name, *len).into() }
+                }
+                None if name.starts_with(INTENTS) => Change::Settle { id: intent_id(name) },
                 Some(len) => {
                     let content = Content::from_bytes(value(id, name, *len));
                     let staged = self.store.stage(&key(name), content).await;
@@ -259,6 +281,11 @@ impl Task {
         self.notes.say(&format!("b {}", words(self.next, changes)));
         self.next
     }
+}
+
+/// The id of an intent: names that begin with [`INTENTS`] are no keys.
+pub(crate) fn intent_id(name: &str) -> IntentId {
+    IntentId::from_u128(xxh3_128(name.as_bytes()))
 }
 
 pub(crate) fn key(name: &str) -> Key {

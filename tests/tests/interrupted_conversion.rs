@@ -1,0 +1,187 @@
+//! A conversion by copy, and a kill at several moments: the copy is there as a whole, or nothing of it is after the next start.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use futures::TryStreamExt;
+use http::{Method, StatusCode};
+use store::{Change, IntentId, Key, Precondition, Prefix, TransactionalStore};
+use store_local::{Access, IndexKind, LocalStore, Options};
+use zarrd_tests::{
+    server::{Launch, Server, zarrd_with},
+    skip::say,
+};
+
+const CHUNKS: usize = 12_000;
+const CONVERT: &str = "/node/from?convert=v2&to=/to";
+/// A group and an array.
+const DOCUMENTS: usize = 2;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_conversion_is_undone_with_sled() {
+    is_interrupted(IndexKind::Sled).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_conversion_is_undone_with_redb() {
+    is_interrupted(IndexKind::Redb).await;
+}
+
+async fn is_interrupted(kind: IndexKind) {
+    let dir = tempfile::tempdir().unwrap();
+    let (original, copy, without) = (dir.path().join("original"), dir.path().join("copy"), dir.path().join("without"));
+    make(&original, kind).await;
+    let launch = |dir: &Path| Launch::of(format_args!("{kind}:{}", dir.display()));
+
+    copy_store(&original, &copy);
+    let server = launch(&copy).start();
+    let begun = Instant::now();
+    assert_eq!(convert(&server).await.unwrap(), StatusCode::OK);
+    let took = begun.elapsed();
+    server.kill();
+    // What was acknowledged stays, and so it does when there are more starts.
+    for _ in 0..2 {
+        let server = launch(&copy).start();
+        assert_eq!(count(&server, "to/").await, CHUNKS + DOCUMENTS);
+        server.stop();
+    }
+
+    let (mut undone, mut left_without) = (0, 0);
+    for part in [0.0, 0.02, 0.2, 0.5, 0.8, 0.95] {
+        copy_store(&original, &copy);
+        let server = launch(&copy).start();
+        let converting = tokio::spawn(server.request(Method::POST, CONVERT).send());
+        tokio::time::sleep(took.mul_f64(part)).await;
+        server.kill();
+        let answered = converting.await.unwrap().is_ok();
+
+        // The same store, as if nobody had noted that it was begun: otherwise the kills would show nothing.
+        copy_store(&copy, &without);
+        forget(&without, kind).await;
+        let server = launch(&without).start();
+        let rest = count(&server, "to/").await;
+        left_without += usize::from((1..=CHUNKS).contains(&rest));
+        server.kill();
+
+        let server = launch(&copy).start();
+        let left = count(&server, "to/").await;
+        assert!(left == 0 && !answered || left == CHUNKS + DOCUMENTS, "{left} keys are left, answered: {answered}");
+        assert_eq!(count(&server, "from/").await, CHUNKS + DOCUMENTS);
+        if left == 0 {
+            undone += usize::from(server.log().contains("undid a conversion that was interrupted"));
+            let listed = server.get("/store/").await.text().await.unwrap();
+            assert!(!listed.contains("to/"), "{listed}");
+            assert_eq!(server.get("/node/to").await.status(), StatusCode::NOT_FOUND);
+            assert_eq!(convert(&server).await.unwrap(), StatusCode::OK);
+            assert_eq!(count(&server, "to/").await, CHUNKS + DOCUMENTS);
+        }
+        server.stop();
+        let store = LocalStore::open(&copy, read_only(kind)).await.unwrap();
+        assert_eq!(store.intents().await.unwrap(), []);
+        store.close().await.unwrap();
+        let checked = zarrd_with(["check", "--store", &format!("{kind}:{}", copy.display())]);
+        assert_eq!(checked.code, Some(0), "{checked:?}");
+    }
+    say(format_args!(
+        "{kind}: a conversion takes {took:?}; of 6 that were interrupted {undone} were undone at the start, and {left_without} would have left chunks"
+    ));
+    assert!(undone > 0 && left_without > 0, "no kill came while it was copied");
+}
+
+/// Killed before its first chunk, killed again before it was undone, and undone by another command than `serve`.
+#[tokio::test]
+async fn an_intent_without_chunks_is_settled_by_any_command_that_writes() {
+    for kind in [IndexKind::Sled, IndexKind::Redb] {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, source) = (dir.path().join("store"), dir.path().join("source"));
+        fs::create_dir(&source).unwrap();
+        fs::write(source.join("a"), "1").unwrap();
+        let record = r#"{"version":1,"operation":{"kind":"copy","target":"/to","dialect":"v2","extent":["to/"]}}"#;
+        let local = LocalStore::open(&store, Options::new(kind)).await.unwrap();
+        let intend = |record: &'static str| Change::Intend { id: IntentId::random(), record: record.into() };
+        local.commit(vec![intend(record), intend("not to be understood")]).await.unwrap();
+        // Dropped rather than closed, which leaves it as a kill does.
+        drop(local);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let location = format!("{kind}:{}", store.display());
+        // Who only reads settles nothing.
+        assert_eq!(zarrd_with(["ls", "--store", &location]).code, Some(0));
+        assert_eq!(intents(&store, kind).await, 2);
+        let imported = zarrd_with(["import", source.to_str().unwrap(), "--store", &location]);
+        assert_eq!(imported.code, Some(0), "{imported:?}");
+        assert_eq!(intents(&store, kind).await, 1);
+        let server = Launch::of(&location).start();
+        assert!(server.log().contains("cannot be understood"), "{}", server.log());
+        server.stop();
+        assert_eq!(intents(&store, kind).await, 1);
+    }
+}
+
+fn read_only(kind: IndexKind) -> Options {
+    Options { access: Access::ReadOnly, ..Options::new(kind) }
+}
+
+async fn intents(dir: &Path, kind: IndexKind) -> usize {
+    let store = LocalStore::open(dir, read_only(kind)).await.unwrap();
+    let count = store.intents().await.unwrap().len();
+    store.close().await.unwrap();
+    count
+}
+
+/// Settles all intents, and does nothing else.
+async fn forget(dir: &Path, kind: IndexKind) {
+    let store = LocalStore::open(dir, Options::new(kind)).await.unwrap();
+    let intents = store.intents().await.unwrap();
+    store.commit(intents.into_iter().map(|intent| Change::Settle { id: intent.id }).collect()).await.unwrap();
+    store.close().await.unwrap();
+}
+
+async fn convert(server: &Server) -> Result<StatusCode, reqwest::Error> {
+    Ok(server.request(Method::POST, CONVERT).send().await?.status())
+}
+
+/// A group with an array of many small chunks, some of them in files.
+async fn make(dir: &Path, kind: IndexKind) {
+    let store = LocalStore::open(dir, Options::new(kind)).await.unwrap();
+    let chunk = 5_000;
+    let array = format!(
+        r#"{{"zarr_format":3,"node_type":"array","shape":[{}],"data_type":"uint8","fill_value":0,"codecs":[{{"name":"bytes"}}],
+        "chunk_grid":{{"name":"regular","configuration":{{"chunk_shape":[{chunk}]}}}},
+        "chunk_key_encoding":{{"name":"default","configuration":{{"separator":"/"}}}},"attributes":{{}}}}"#,
+        CHUNKS * chunk
+    );
+    let group = r#"{"zarr_format":3,"node_type":"group","attributes":{}}"#.to_owned();
+    let documents = [("from/zarr.json", group), ("from/a/zarr.json", array)];
+    let mut values: Vec<(String, Vec<u8>)> =
+        documents.into_iter().map(|(key, document)| (key.to_owned(), document.into_bytes())).collect();
+    // What is stored of a chunk need not be one to be copied.
+    let size = |number: usize| if number.is_multiple_of(20) { chunk } else { 20 };
+    values.extend((0..CHUNKS).map(|number| (format!("from/a/c/{number}"), vec![1; size(number)])));
+    for part in values.chunks(10_000) {
+        let mut changes = Vec::new();
+        for (key, value) in part {
+            let staged = store.stage(&Key::parse(key).unwrap(), value.clone().into()).await.unwrap();
+            changes.push(Change::Set { staged, precondition: Precondition::none() });
+        }
+        store.commit(changes).await.unwrap();
+    }
+    store.close().await.unwrap();
+}
+
+fn copy_store(from: &Path, to: &Path) {
+    if to.exists() {
+        fs::remove_dir_all(to).unwrap();
+    }
+    assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
+}
+
+async fn count(server: &Server, below: &str) -> usize {
+    let (store, below) = (server.store(), Prefix::parse(below).unwrap());
+    store::walk(&store, &below).try_fold(0, |count, _| async move { Ok(count + 1) }).await.unwrap()
+}
