@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use store::{Change, Content, Key, Precondition, Prefix};
 
 use super::{
-    Conversion, ConversionReport, Depth, NodeError,
+    Conversion, ConversionReport, Depth, NodeError, Scope,
     consolidated::{Told, V3_MEMBER, keep_true},
     declare::commit,
     edits::Edits,
@@ -168,7 +168,7 @@ pub(super) async fn copy(
     conversion: &Conversion,
 ) -> Result<ConversionReport, NodeError> {
     let (copy, reservation) = {
-        let _structure = shared.structure.lock().await;
+        let _lock = shared.lock_path(target, Scope::Subtree).await?;
         let copy = Copy::plan(shared, path, dialect, target, conversion).await?;
         (copy, Reservation::new(shared, target.clone()))
     };
@@ -242,7 +242,7 @@ impl Copy {
 
     /// Erases the chunks of a copy that failed, unless somebody made a node of them meanwhile.
     async fn clear(&self, shared: &Shared, target: &NodePath) {
-        let _structure = shared.structure.lock().await;
+        let Ok(_lock) = shared.lock_path(target, Scope::Subtree).await else { return };
         if !matches!(self.place.current(shared, target).await, Ok(None)) {
             return;
         }
@@ -269,7 +269,7 @@ impl Copy {
                 chunks = chunks.saturating_add(copy_chunks(shared, source, target).await?);
             }
         }
-        let _structure = shared.structure.lock().await;
+        let _lock = shared.lock_path(target, Scope::Subtree).await?;
         let mut edits = Edits::default();
         for node in self.source.all() {
             for (key, version) in &node.own.0 {
