@@ -5,7 +5,7 @@ use std::sync::Arc;
 use meta::{Dialect, NodePath};
 use store::TransactionalStore;
 use tokio::{
-    sync::{Mutex, OwnedSemaphorePermit, Semaphore},
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
 
@@ -13,6 +13,7 @@ use crate::{
     ArrayError, Options,
     cache::ChunkCache,
     find::{Found, Sight, Sighting},
+    hierarchy::{PathGuard, PathLocks, Scope},
     write::Locks,
 };
 
@@ -26,8 +27,8 @@ pub(crate) struct Shared {
     pub(crate) cache: ChunkCache,
     /// The arrays that were found, so that documents are parsed once for each version.
     pub(crate) found: Found,
-    /// Held while a change of structure is planned and committed, so that these come one after the other.
-    pub(crate) structure: Mutex<()>,
+    /// Held while a change of structure is planned and committed.
+    paths: PathLocks,
     /// The places to which hierarchies are being copied, where nobody else creates nodes.
     pub(crate) copied_to: parking_lot::Mutex<Vec<NodePath>>,
     /// Locks on chunks, for writers who lost against others too often; and on the documents of arrays that are appended to.
@@ -49,7 +50,7 @@ impl Shared {
             options,
             cache: ChunkCache::new(options.cache),
             found: Found::default(),
-            structure: Mutex::new(()),
+            paths: PathLocks::default(),
             copied_to: parking_lot::Mutex::default(),
             locks: Locks::default(),
             appends: Locks::default(),
@@ -69,6 +70,11 @@ impl Shared {
     /// Looks at what is at a path, be it an array or a group.
     pub(crate) async fn see(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<Option<Sight>, ArrayError> {
         self.found.see(self, path, dialect).await
+    }
+
+    /// Locks a part of the hierarchy for a change of its structure.
+    pub(crate) async fn lock_path(&self, path: &NodePath, scope: Scope) -> Result<PathGuard<'_>, ArrayError> {
+        timeout(self.options.patience, self.paths.lock(path, scope)).await.map_err(|_| ArrayError::Busy)
     }
 
     /// Runs what takes long where it keeps no request waiting; a bounded number at a time.

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use store::{Change, Content, IntentId, Key, Precondition, Prefix};
 
 use super::{
-    Conversion, ConversionReport, Depth, NodeError,
+    Conversion, ConversionReport, Depth, NodeError, Scope,
     consolidated::{Told, V3_MEMBER, keep_true},
     declare::commit,
     edits::Edits,
@@ -173,7 +173,7 @@ pub(super) async fn copy(
     conversion: &Conversion,
 ) -> Result<ConversionReport, NodeError> {
     let (copy, unfinished) = {
-        let _structure = shared.structure.lock().await;
+        let _lock = shared.lock_path(target, Scope::Subtree).await?;
         let copy = Copy::plan(shared, path, dialect, target, conversion).await?;
         let intent = CopyIntent { target: target.clone(), dialect: conversion.to, extent: copy.extent.clone() };
         (copy, Unfinished::begin(Reservation::new(shared, target), intent).await?)
@@ -240,7 +240,7 @@ impl Copy {
                 chunks = chunks.saturating_add(copy_chunks(shared, source, target).await?);
             }
         }
-        let _structure = shared.structure.lock().await;
+        let _lock = shared.lock_path(target, Scope::Subtree).await?;
         let mut edits = Edits::default();
         edits.settle(intent);
         for node in self.source.all() {

@@ -10,7 +10,7 @@ use meta::{Dialect, NodePath};
 use serde::{Deserialize, Serialize};
 use store::{Change, Intent, IntentError, IntentId, Key, Prefix, StoreError};
 
-use super::{NodeError, edits::Edits, unsettled, walk::NAMES};
+use super::{NodeError, Scope, edits::Edits, unsettled, walk::NAMES};
 use crate::{
     ATTEMPTS, ArrayError,
     find::{key_below, prefix},
@@ -240,7 +240,7 @@ pub(super) async fn settle_all(shared: &Shared) -> Result<SettledIntents, StoreE
 
 /// Erases what a copy has set, unless there is a node by now, and settles its intent.
 async fn undo_copy(shared: &Shared, id: IntentId, copy: &CopyIntent) -> Result<Undone, NodeError> {
-    let _structure = shared.structure.lock().await;
+    let _lock = shared.lock_path(&copy.target, Scope::Subtree).await?;
     for _ in 0..ATTEMPTS {
         let mut edits = Edits::default();
         edits.settle(id);

@@ -11,6 +11,7 @@ mod found;
 mod intents;
 mod keys;
 mod patch;
+mod path_lock;
 mod place;
 mod plan;
 mod replace;
@@ -32,6 +33,7 @@ use store::{ErasedKeys, Precondition, StoreError, Version};
 
 use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
 
+pub(crate) use self::path_lock::{PathGuard, PathLocks, Scope};
 use self::{
     declare::Attempt,
     found::{found, told},
@@ -41,7 +43,7 @@ use crate::{ATTEMPTS, ArrayError, shared::Shared};
 
 /// The hierarchies of a store. Clones share its caches.
 ///
-/// Changes of structure come one after the other. Each is one commit, with the consolidated metadata above it, and with the documents that a node has in other dialects.
+/// Changes of the same node, or of one and those above it, come one after the other. Each is one commit, with the consolidated metadata above it, and with the documents that a node has in other dialects.
 #[derive(Clone, Debug)]
 pub struct Hierarchies(pub(crate) Arc<Shared>);
 
@@ -181,7 +183,7 @@ impl Hierarchies {
         zom: &Arc<Zom>,
         declaration: &Declaration,
     ) -> Result<Declared, NodeError> {
-        let _structure = self.0.structure.lock().await;
+        let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..ATTEMPTS {
             let attempt = declare::attempt(&self.0, path, zom, declaration).await?;
             let Some(Attempt { effect, dialect, losses, known }) = attempt else { continue };
@@ -225,7 +227,7 @@ impl Hierarchies {
         changes: &Changes,
         condition: &Precondition,
     ) -> Result<FoundNode, NodeError> {
-        let _structure = self.0.structure.lock().await;
+        let _lock = self.0.lock_path(path, Scope::Node).await?;
         for _ in 0..ATTEMPTS {
             if let Some(dialect) = patch::attempt(&self.0, path, dialect, changes, condition).await? {
                 return self.node(path, Some(dialect), Depth::Levels(0), None).await;
@@ -241,7 +243,7 @@ impl Hierarchies {
         dialect: Option<Dialect>,
         condition: &Precondition,
     ) -> Result<ErasedKeys, NodeError> {
-        let _structure = self.0.structure.lock().await;
+        let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..ATTEMPTS {
             if let Some(erased) = erase::attempt(&self.0, path, dialect, condition).await? {
                 return Ok(erased);
@@ -260,7 +262,7 @@ impl Hierarchies {
         if let Some(target) = &conversion.target {
             return convert::copy(&self.0, path, dialect, target, conversion).await;
         }
-        let _structure = self.0.structure.lock().await;
+        let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..ATTEMPTS {
             if let Some(report) = convert::in_place(&self.0, path, dialect, conversion).await? {
                 return Ok(report);

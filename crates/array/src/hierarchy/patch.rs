@@ -12,7 +12,7 @@ use super::{
     edits::Edits,
     found::{Model, model_of},
     keys,
-    walk::{Branch, Form, Mode, walk},
+    walk::{Branch, Form, Mode, group_branch, walk},
 };
 use crate::{
     ArrayError,
@@ -62,12 +62,13 @@ async fn edits_of_group(shared: &Shared, top: &Branch, changes: &Changes) -> Res
         Dialect::Draft => None,
     };
     if let Some(other) = other.filter(|_| !top.is_implicit()) {
-        match walk(shared, path, Some(other), Depth::Levels(0), Mode::Same).await {
-            Ok(twin) if twin.top.form == Form::Group && !twin.top.is_implicit() => {
-                edit_group(&mut edits, &mut told, &twin.top, changes)?;
+        match shared.see(path, Some(other)).await {
+            // A group is a twin by a document of its own only, so nothing below it is looked for.
+            Ok(Some(Sight::Group(twin))) if twin.model.is_some() => {
+                edit_group(&mut edits, &mut told, &group_branch(path, *twin), changes)?;
             }
-            Ok(_) | Err(NodeError::Array(ArrayError::NoSuchNode { .. } | ArrayError::Document { .. })) => {}
-            Err(error) => return Err(error),
+            Ok(_) | Err(ArrayError::Document { .. }) => {}
+            Err(error) => return Err(error.into()),
         }
     }
     keep_true(shared, &mut edits, path, &[], &told).await?;

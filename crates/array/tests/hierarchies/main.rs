@@ -5,6 +5,7 @@
 mod changing;
 mod consolidated;
 mod converting;
+mod costs;
 mod declaring;
 mod erasing;
 mod interrupted;

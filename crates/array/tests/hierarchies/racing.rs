@@ -4,7 +4,7 @@ use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -19,15 +19,20 @@ use store::{
 
 use crate::lab::{Lab, path, v2_array, v3_array, v3_group};
 
-/// A store in which somebody else writes just before a commit: one write of the queue before each.
+/// A store in which somebody else writes just before a commit, one write of the queue before each, and which counts what it is
+/// asked for.
 #[derive(Default)]
-struct Intruded {
+pub(crate) struct Intruded {
     store: MemoryStore,
     writes: Mutex<VecDeque<(String, Value)>>,
+    /// The pages of listings.
+    pub(crate) pages: AtomicUsize,
+    /// The keys that snapshots were taken of.
+    pub(crate) looked_up: AtomicUsize,
 }
 
 impl Intruded {
-    fn lab() -> (Lab, Arc<Self>) {
+    pub(crate) fn lab() -> (Lab, Arc<Self>) {
         let store = Arc::new(Self::default());
         (Lab::over(store.clone()), store)
     }
@@ -70,10 +75,12 @@ impl WriteableStore for Intruded {
 #[async_trait]
 impl ListableStore for Intruded {
     async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError> {
+        self.pages.fetch_add(1, Ordering::Relaxed);
         self.store.list_prefix(prefix, page).await
     }
 
     async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError> {
+        self.pages.fetch_add(1, Ordering::Relaxed);
         self.store.list_dir(prefix, page).await
     }
 }
@@ -102,6 +109,7 @@ impl TransactionalStore for Intruded {
     }
 
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
+        self.looked_up.fetch_add(keys.len(), Ordering::Relaxed);
         self.store.snapshot(keys).await
     }
 }

@@ -78,7 +78,7 @@ pub(super) fn array_branch(path: &NodePath, sighting: &Sighting) -> Branch {
     Branch { root: sighting.root.clone().filter(|_| model.dialect == Dialect::Draft), ..branch }
 }
 
-pub(super) fn group_branch(path: &NodePath, sighting: GroupSighting) -> Branch {
+pub(in crate::hierarchy) fn group_branch(path: &NodePath, sighting: GroupSighting) -> Branch {
     let GroupSighting { model, dialect, own, root, .. } = sighting;
     let root = root.filter(|_| dialect == Dialect::Draft);
     match model {

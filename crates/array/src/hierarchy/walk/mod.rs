@@ -18,11 +18,11 @@ use store::{Key, Prefix, Version};
 use tokio::sync::OwnedSemaphorePermit;
 
 pub(super) use self::{
-    branch::{Branch, Form, bare_group, unread},
+    branch::{Branch, Form, bare_group, group_branch, unread},
     look::{Documents, NAMES},
 };
 use self::{
-    branch::{array_branch, group_branch, implicit, leaf},
+    branch::{array_branch, implicit, leaf},
     look::{Look, parsed},
 };
 use super::{Depth, NodeError};
