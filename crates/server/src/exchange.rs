@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::{FutureExt, stream};
 use http::{
     HeaderValue, Method,
-    header::{CONTENT_LENGTH, CONTENT_TYPE},
+    header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE},
 };
 use http_body::Body as _;
 use wire::{headers::REQUEST_ID, problem::ProblemType};
@@ -32,6 +32,7 @@ const SMALL: u64 = 64 << 10;
 /// Answers a request, whatever it is.
 pub(crate) async fn answer(app: App, request: Request) -> Response {
     let exchange = Exchange::begin(&app, &request);
+    let chunked = guard::is_chunked(request.headers());
     let (request, arrival) = Arrival::watch(request);
     let answered = AssertUnwindSafe(dispatch(app, request, exchange.route)).catch_unwind().await;
     let response = match answered {
@@ -40,12 +41,16 @@ pub(crate) async fn answer(app: App, request: Request) -> Response {
     };
     let mut response = exchange.finish(response);
     arrival.mark(&mut response);
+    if chunked {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 
 async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> Result<Response, Refusal> {
     let (method, headers) = (request.method(), request.headers());
     guard::host(&app, request.version(), request.uri(), headers)?;
+    guard::framing(headers)?;
     let route = route.ok_or_else(Refusal::not_found)?;
     let query = request.uri().query().unwrap_or_default();
     if method == Method::OPTIONS {

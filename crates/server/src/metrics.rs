@@ -40,6 +40,7 @@ struct Counts {
     running: Gauge<i64, AtomicI64>,
     connections: Gauge<i64, AtomicI64>,
     turned_away: Counter<u64, AtomicU64>,
+    dismissed: Counter<u64, AtomicU64>,
     decoded: Counter<u64, AtomicU64>,
     cached: Counter<u64, AtomicU64>,
 }
@@ -67,6 +68,7 @@ impl Metrics {
             running: Gauge::default(),
             connections: Gauge::default(),
             turned_away: Counter::default(),
+            dismissed: Counter::default(),
             decoded: Counter::default(),
             cached: Counter::default(),
         };
@@ -85,6 +87,8 @@ impl Metrics {
         registry.register("http_connections", "Connections that are open", counts.connections.clone());
         let turned_away = counts.turned_away.clone();
         registry.register("http_connections_turned_away", "Connections beyond the limit", turned_away);
+        let dismissed = counts.dismissed.clone();
+        registry.register("http_connections_dismissed", "Idle connections that were closed for new ones", dismissed);
         registry.register(
             "array_chunks_decoded",
             "Chunks, or parts of shards, that were decoded",
@@ -110,6 +114,11 @@ impl Metrics {
     /// A connection came that was too many.
     pub(crate) fn turn_away(&self) {
         self.counts.turned_away.inc();
+    }
+
+    /// An idle connection was closed for a new one.
+    pub(crate) fn dismiss(&self) {
+        self.counts.dismissed.inc();
     }
 
     /// Bytes of a body came.

@@ -160,6 +160,8 @@ problem_types! {
     UndecodableChunk = "undecodable-chunk", INTERNAL_SERVER_ERROR, "A stored chunk cannot be decoded";
     /// Something failed that is not the client's to know; the log has it under the request's id.
     Internal = "internal", INTERNAL_SERVER_ERROR, "The server failed";
+    /// A body with a transfer coding other than `chunked`; `header` names the header that says so.
+    TransferCodedBody = "transfer-coded-body", NOT_IMPLEMENTED, "A body with such a transfer coding is not taken";
     /// The node asks for a codec, an extension, a data type or something else that this server does not have; `unsupported` names it.
     UnsupportedNode = "unsupported-node", NOT_IMPLEMENTED, "The node needs what this server does not have";
     /// There is more to do than can be done; `Retry-After` says when to try again.
