@@ -21,6 +21,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::{
     large_commits::Latencies,
     server::{Launch, Server},
+    skip::say,
 };
 
 /// The most memory that the server may have while a crowd is there, in bytes.
@@ -125,13 +126,15 @@ impl Kind {
     }
 }
 
-/// Runs the crowds of a plan against a new store.
+/// Runs the crowds of a plan against a new store, and says of each what was seen.
 pub async fn run(plan: &Plan, dir: &Path) -> Vec<Seen> {
     allow_connections(plan.clients as u64 + 200);
     fill(plan.keys, dir).await;
     let mut seen = Vec::new();
     for kind in &plan.kinds {
-        seen.push(meet(*kind, plan, dir).await);
+        let one = meet(*kind, plan, dir).await;
+        say(&one);
+        seen.push(one);
     }
     seen
 }

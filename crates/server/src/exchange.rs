@@ -22,6 +22,7 @@ use crate::{
     metrics::Running,
     refusal::Refusal,
     request_id::RequestId,
+    room::RightToWait,
     routes::Route,
     state::App,
 };
@@ -33,7 +34,8 @@ const SMALL: u64 = 64 << 10;
 pub(crate) async fn answer(app: App, request: Request) -> Response {
     let exchange = Exchange::begin(&app, &request);
     let chunked = guard::is_chunked(request.headers());
-    let (request, arrival) = Arrival::watch(request);
+    let (mut request, arrival) = Arrival::watch(request);
+    request.extensions_mut().insert(RightToWait::new());
     let answered = AssertUnwindSafe(dispatch(app, request, exchange.route)).catch_unwind().await;
     let response = match answered {
         Ok(response) => response.unwrap_or_else(IntoResponse::into_response),

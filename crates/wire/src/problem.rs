@@ -130,6 +130,8 @@ problem_types! {
     ValueTooLarge = "value-too-large", PAYLOAD_TOO_LARGE, "The value is too large";
     /// The body is larger than it may be; `limit` says how large that is.
     BodyTooLarge = "body-too-large", PAYLOAD_TOO_LARGE, "The body is too large";
+    /// The request needs `size` bytes of memory, and all requests together have the `limit`.
+    TooMuchMemory = "too-much-memory", PAYLOAD_TOO_LARGE, "The request needs more memory than there is";
     /// The selection has `size` bytes, more than the `limit`; `smaller` is a part of it that fits.
     SelectionTooLarge = "selection-too-large", PAYLOAD_TOO_LARGE, "The selection is too large";
     /// The selection concerns more `chunks` than the `limit`.

@@ -5,7 +5,6 @@
 //! ```
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-#![allow(clippy::print_stdout, reason = "a command of its own")]
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -20,7 +19,6 @@ async fn main() -> ExitCode {
     let dir = tempfile::tempdir_in(place).expect("a temporary directory");
     let mut code = ExitCode::SUCCESS;
     for seen in run(&plan, dir.path()).await {
-        println!("{seen}");
         if !seen.is_within_limits() || seen.refused > 0 || seen.gets.quantile(0.99) > MOST_WAIT {
             code = ExitCode::FAILURE;
         }

@@ -130,6 +130,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             | ProblemType::UnsupportedMediaType
             | ProblemType::EncodedBody
             | ProblemType::TransferCodedBody
+            | ProblemType::TooMuchMemory
             | ProblemType::RangeNotSatisfiable
             | ProblemType::InvalidZom
             | ProblemType::InvalidNodeName

@@ -115,6 +115,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
             | ProblemType::UnsupportedMediaType
             | ProblemType::EncodedBody
             | ProblemType::TransferCodedBody
+            | ProblemType::TooMuchMemory
             | ProblemType::RangeNotSatisfiable
             | ProblemType::UnencodableChunk
             | ProblemType::UndecodableChunk

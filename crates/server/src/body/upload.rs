@@ -23,7 +23,7 @@ use wire::{
     problem::{Members, Problem, ProblemType},
 };
 
-use crate::{pace::Pace, refusal::Refusal, state::App};
+use crate::{pace::Pace, refusal::Refusal, room::RightToWait, state::App};
 
 /// A body that is to become a value, judged by its headers before any of it is read.
 pub(crate) struct Upload {
@@ -40,6 +40,8 @@ pub(crate) struct ElementsBody {
     pub(crate) size: Option<u64>,
     /// It fails where a value would: see [`content`].
     pub(crate) stream: ByteStream,
+    /// Whether memory may be waited for.
+    pub(crate) right: RightToWait,
 }
 
 impl FromRequest<App> for Upload {
@@ -55,9 +57,10 @@ impl FromRequest<App> for ElementsBody {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
         let media_type = media_type(request.headers());
+        let right = RightToWait::of(request.extensions());
         let upload = Upload::judge(request, app.settings().limits.value, Refusal::body_too_large)?;
         let Content { size, stream } = content(app, upload);
-        Ok(Self { media_type, size, stream })
+        Ok(Self { media_type, size, stream, right })
     }
 }
 

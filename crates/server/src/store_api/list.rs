@@ -27,6 +27,7 @@ use crate::{
     extract::{AtPrefix, Media, Query, Wanted},
     headers::REVALIDATE,
     refusal::Refusal,
+    room::RightToWait,
     state::App,
 };
 
@@ -49,11 +50,12 @@ pub(crate) async fn list(
     AtPrefix(prefix): AtPrefix,
     Query(query): Query<ListQuery>,
     wanted: Wanted,
+    right: RightToWait,
 ) -> Result<Response, Refusal> {
     let mut response = match (query.kind, wanted.best(offered(query.kind))) {
         (ListKind::Keys, Media::Ndjson) => lines(&app, &prefix, query).await?,
         (ListKind::Dir, Media::Html) => links(&app, &prefix, query).await?,
-        _ => page(&app, &prefix, query).await?,
+        _ => page(&app, &right, &prefix, query).await?,
     };
     response.headers_mut().insert(VARY, VARIES);
     response.headers_mut().insert(CACHE_CONTROL, REVALIDATE);
@@ -68,12 +70,12 @@ fn offered(kind: ListKind) -> &'static [Media] {
 }
 
 /// A page, for the reader to go on from its cursor.
-async fn page(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response, Refusal> {
+async fn page(app: &App, right: &RightToWait, prefix: &Prefix, query: ListQuery) -> Result<Response, Refusal> {
     let (kind, limit) = (query.kind, query.limit.unwrap_or(DEFAULT_LIMIT));
     let query = ListQuery { limit: Some(limit), ..query };
     let room = match json::kept(kind, limit) {
         ..=SMALL => None,
-        kept => Some(app.rooms().take(kept as u64).await?),
+        kept => Some(app.rooms().take(right, kept as u64).await?),
     };
     let store = app.store().clone();
     let body = match kind {

@@ -99,6 +99,10 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_ARRAY_MEMORY", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) array_memory: Option<ByteSize>,
+    /// The memory for documents being parsed, listings, and answers that are made whole, of all requests together [default: 1GiB]
+    #[arg(long, env = "ZARRD_REQUEST_MEMORY", value_name = "SIZE")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) request_memory: Option<ByteSize>,
     /// The memory for decoded chunks that are kept for the next who asks; 0 keeps none [default: 256MiB]
     #[arg(long, env = "ZARRD_CHUNK_CACHE", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]

@@ -335,6 +335,7 @@ fn limits(flags: &ServeOptions, file: &ServeOptions) -> Limits {
         selection: size(flags.max_selection, file.max_selection, default.selection),
         text_selection: size(flags.max_text_selection, file.max_text_selection, default.text_selection),
         read_request: default.read_request,
+        request_memory: size(flags.request_memory, file.request_memory, default.request_memory),
         connections: flags.max_connections.or(file.max_connections).map_or(default.connections, NonZeroUsize::get),
         head_timeout: time(flags.head_timeout, file.head_timeout, default.head_timeout),
         upload_timeout: time(flags.upload_timeout, file.upload_timeout, default.upload_timeout),
