@@ -158,6 +158,11 @@ async fn others(server: &Server, stop: &AtomicBool, request: impl Fn(u64) -> (Me
 }
 
 impl Latencies {
+    /// One more.
+    pub fn add(&mut self, latency: Duration) {
+        self.0.push(latency);
+    }
+
     /// The latency that this part of the requests did not exceed.
     pub fn quantile(&self, part: f64) -> Duration {
         let mut sorted = self.0.clone();

@@ -4,7 +4,7 @@
 //! - [`python`] and [`node`] make environments with pinned versions of other libraries below `target/`, once.
 //! - [`answer`] checks problem documents.
 //! - [`content`] makes values of any size that can be checked without being kept.
-//! - [`contention`], [`full_disk`], [`kill_loop`], [`kill_moments`] and [`memory`] are long measurements, each a short test and a command of
+//! - [`contention`], [`crowds`], [`full_disk`], [`kill_loop`], [`kill_moments`] and [`memory`] are long measurements, each a short test and a command of
 //!   its own.
 //! - [`disk`] mounts small file systems; [`shim`] makes libraries that change what system calls do, and [`failing_calls`] lets each call fail.
 //! - [`readme`] runs what the README says.
@@ -27,6 +27,7 @@ pub mod answer;
 pub mod binary;
 pub mod content;
 pub mod contention;
+pub mod crowds;
 pub mod disk;
 pub mod environment;
 pub mod failing_calls;

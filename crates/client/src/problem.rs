@@ -68,6 +68,8 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         | ProblemType::NotFound
         | ProblemType::MethodNotAllowed
         | ProblemType::EncodedBody
+        | ProblemType::TransferCodedBody
+        | ProblemType::TooMuchMemory
         | ProblemType::Internal => remote(refusal),
         // They are about elements, not about keys.
         ProblemType::InvalidPath

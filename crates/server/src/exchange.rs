@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures::{FutureExt, stream};
 use http::{
     HeaderValue, Method,
-    header::{CONTENT_LENGTH, CONTENT_TYPE},
+    header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE},
 };
 use http_body::Body as _;
 use wire::{headers::REQUEST_ID, problem::ProblemType};
@@ -22,6 +22,7 @@ use crate::{
     metrics::Running,
     refusal::Refusal,
     request_id::RequestId,
+    room::RightToWait,
     routes::Route,
     state::App,
 };
@@ -32,7 +33,9 @@ const SMALL: u64 = 64 << 10;
 /// Answers a request, whatever it is.
 pub(crate) async fn answer(app: App, request: Request) -> Response {
     let exchange = Exchange::begin(&app, &request);
-    let (request, arrival) = Arrival::watch(request);
+    let chunked = guard::is_chunked(request.headers());
+    let (mut request, arrival) = Arrival::watch(request);
+    request.extensions_mut().insert(RightToWait::new());
     let answered = AssertUnwindSafe(dispatch(app, request, exchange.route)).catch_unwind().await;
     let response = match answered {
         Ok(response) => response.unwrap_or_else(IntoResponse::into_response),
@@ -40,12 +43,16 @@ pub(crate) async fn answer(app: App, request: Request) -> Response {
     };
     let mut response = exchange.finish(response);
     arrival.mark(&mut response);
+    if chunked {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 
 async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> Result<Response, Refusal> {
     let (method, headers) = (request.method(), request.headers());
     guard::host(&app, request.version(), request.uri(), headers)?;
+    guard::framing(headers)?;
     let route = route.ok_or_else(Refusal::not_found)?;
     let query = request.uri().query().unwrap_or_default();
     if method == Method::OPTIONS {

@@ -10,6 +10,7 @@
 mod array_api;
 mod blocking;
 mod body;
+mod caller;
 mod coding;
 mod exchange;
 mod extract;
@@ -17,6 +18,7 @@ mod guard;
 mod headers;
 mod metrics;
 mod node_api;
+mod pace;
 mod refusal;
 mod request_id;
 mod room;
@@ -28,6 +30,7 @@ mod state;
 mod store_api;
 
 pub use array::{EmptyChunks, Options as ArrayOptions};
+pub use caller::{Caller, Network, NetworkError};
 pub use routes::{Effect, Operation, ROUTES, Route, app};
 pub use serve::serve;
 pub use settings::{Access, Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};

@@ -20,6 +20,8 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
+use crate::room::Rooms;
+
 /// The server's metrics.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -40,6 +42,9 @@ struct Counts {
     running: Gauge<i64, AtomicI64>,
     connections: Gauge<i64, AtomicI64>,
     turned_away: Counter<u64, AtomicU64>,
+    dismissed: Counter<u64, AtomicU64>,
+    memory: Gauge<i64, AtomicI64>,
+    memory_taken: Gauge<i64, AtomicI64>,
     decoded: Counter<u64, AtomicU64>,
     cached: Counter<u64, AtomicU64>,
 }
@@ -67,6 +72,9 @@ impl Metrics {
             running: Gauge::default(),
             connections: Gauge::default(),
             turned_away: Counter::default(),
+            dismissed: Counter::default(),
+            memory: Gauge::default(),
+            memory_taken: Gauge::default(),
             decoded: Counter::default(),
             cached: Counter::default(),
         };
@@ -85,6 +93,12 @@ impl Metrics {
         registry.register("http_connections", "Connections that are open", counts.connections.clone());
         let turned_away = counts.turned_away.clone();
         registry.register("http_connections_turned_away", "Connections beyond the limit", turned_away);
+        let dismissed = counts.dismissed.clone();
+        registry.register("http_connections_dismissed", "Idle connections that were closed for new ones", dismissed);
+        let memory = counts.memory.clone();
+        registry.register_with_unit("memory", "What all requests together may hold", Unit::Bytes, memory);
+        let taken = counts.memory_taken.clone();
+        registry.register_with_unit("memory_taken", "What they hold", Unit::Bytes, taken);
         registry.register(
             "array_chunks_decoded",
             "Chunks, or parts of shards, that were decoded",
@@ -112,6 +126,11 @@ impl Metrics {
         self.counts.turned_away.inc();
     }
 
+    /// An idle connection was closed for a new one.
+    pub(crate) fn dismiss(&self) {
+        self.counts.dismissed.inc();
+    }
+
     /// Bytes of a body came.
     pub(crate) fn received(&self, bytes: u64) {
         self.counts.received.inc_by(bytes);
@@ -124,7 +143,10 @@ impl Metrics {
     }
 
     /// The metrics in the text format.
-    pub(crate) fn render(&self) -> Result<String, std::fmt::Error> {
+    pub(crate) fn render(&self, rooms: &Rooms) -> Result<String, std::fmt::Error> {
+        let set = |gauge: &Gauge<i64, AtomicI64>, bytes| gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        set(&self.counts.memory, rooms.all());
+        set(&self.counts.memory_taken, rooms.taken());
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;
         Ok(text)

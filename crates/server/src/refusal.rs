@@ -118,6 +118,14 @@ impl Refusal {
         Self::new(problem)
     }
 
+    /// All requests together are allowed less memory than this one needs.
+    pub(crate) fn too_much_memory(needs: u64, limit: u64) -> Self {
+        let detail =
+            format!("the request needs {needs} bytes of memory, and all together have {limit} (--request-memory)");
+        let members = Members { size: Some(needs), limit: Some(limit), ..Members::default() };
+        Self::new(Problem::new(ProblemType::TooMuchMemory).with_detail(detail).with_members(members))
+    }
+
     /// There is more to do than can be done.
     pub(crate) fn busy(retry_after: Option<std::time::Duration>) -> Self {
         let seconds = retry_after.map_or(1, |wait| wait.as_secs().max(1));

@@ -142,6 +142,11 @@ impl Route {
         ROUTES.iter().find(|route| route.template == template)
     }
 
+    /// Says that it tells how the server is, which has to be known above all while there is too much to do.
+    pub(crate) fn is_for_operators(&self) -> bool {
+        [routes::HEALTH, routes::READY, routes::METRICS].contains(&self.template)
+    }
+
     /// What a method does with the resource, as the query asks.
     pub(crate) fn operation(&self, method: &Method, query: &str) -> Option<&'static Operation> {
         let mut operations = self.operations.iter().filter(|operation| operation.method == method);

@@ -2,11 +2,14 @@
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    num::NonZeroU64,
     str::FromStr,
     time::Duration,
 };
 
 use http::{Uri, uri::Authority};
+
+use crate::caller::Network;
 
 /// How a store is served.
 #[derive(Clone, Debug)]
@@ -19,6 +22,8 @@ pub struct Settings {
     pub origins: Vec<Origin>,
     /// The host names that requests may be for.
     pub hosts: Hosts,
+    /// The networks of proxies, whose word is taken for who asks.
+    pub proxies: Vec<Network>,
     /// How much of anything there may be.
     pub limits: Limits,
     /// How much the reading and writing of arrays may take, and how chunks are written.
@@ -54,7 +59,9 @@ pub struct Limits {
     pub text_selection: u64,
     /// The most bytes of a body that says what is to be read.
     pub read_request: u64,
-    /// The most connections at a time. Those beyond are answered 503 and closed.
+    /// The bytes of memory that all requests together hold for documents and what is made of them, listings, and answers that are made whole.
+    pub request_memory: u64,
+    /// The most connections at a time. Beyond them, the one that has been idle for longest is closed for a new one; where none is idle, the new one is answered 503.
     pub connections: usize,
     /// How long the head of a request may take, and how long a connection may be idle between two.
     pub head_timeout: Duration,
@@ -62,6 +69,8 @@ pub struct Limits {
     pub upload_timeout: Duration,
     /// How long a client may not take what it is sent.
     pub download_timeout: Duration,
+    /// The bytes a second that a client sends of a body, and takes of an answer, at the least on average; pauses of the two times above apart. `None` for any.
+    pub rate: Option<NonZeroU64>,
     /// How long running requests may go on after the server was told to stop.
     pub stop_timeout: Duration,
 }
@@ -112,6 +121,7 @@ impl Default for Settings {
             changes: Changes::Taken,
             origins: Vec::new(),
             hosts: Hosts::Loopback(Vec::new()),
+            proxies: Vec::new(),
             limits: Limits::default(),
             arrays: array::Options::default(),
         }
@@ -125,10 +135,12 @@ impl Default for Limits {
             selection: 4 << 30,
             text_selection: 64 << 20,
             read_request: 16 << 20,
+            request_memory: 1 << 30,
             connections: 1024,
             head_timeout: Duration::from_secs(60),
             upload_timeout: Duration::from_secs(60),
             download_timeout: Duration::from_secs(60),
+            rate: NonZeroU64::new(1 << 10),
             stop_timeout: Duration::from_secs(30),
         }
     }

@@ -65,6 +65,28 @@ async fn only_allowed_pages_may_change() {
 }
 
 #[tokio::test]
+async fn pages_that_do_not_say_their_origin_change_nothing() {
+    let site = Site::with(trusting());
+    site.set("v", b"1").await;
+    for page in ["cross-site", "same-site", "same-origin"] {
+        let headers = [("sec-fetch-site", page)];
+        for method in [Method::PUT, Method::DELETE] {
+            site.ask(method, "/store/v", &headers, "2").await.problem(ProblemType::ForbiddenOrigin);
+        }
+        site.delete("/store/?confirm=all", &headers).await.problem(ProblemType::ForbiddenOrigin);
+        assert_eq!(site.get("/store/v", &headers).await.status, StatusCode::OK, "{page} may read");
+        let named = [("sec-fetch-site", page), ("origin", "https://viewer.example")];
+        assert_eq!(site.put("/store/allowed", &named, "2").await.status.as_u16() / 100, 2, "{page}");
+    }
+    assert_eq!(site.value("v").await.unwrap(), "1");
+    // Whoever uses the browser, and what is not known to be a page (Fetch Metadata, 2.3).
+    for site_of in ["none", "something-new"] {
+        let put = site.put("/store/v", &[("sec-fetch-site", site_of)], "2").await;
+        assert_eq!(put.status, StatusCode::NO_CONTENT, "{site_of}");
+    }
+}
+
+#[tokio::test]
 async fn preflights() {
     let site = Site::with(trusting());
     let ask = async |origin, method| {

@@ -130,6 +130,8 @@ problem_types! {
     ValueTooLarge = "value-too-large", PAYLOAD_TOO_LARGE, "The value is too large";
     /// The body is larger than it may be; `limit` says how large that is.
     BodyTooLarge = "body-too-large", PAYLOAD_TOO_LARGE, "The body is too large";
+    /// The request needs `size` bytes of memory, and all requests together have the `limit`.
+    TooMuchMemory = "too-much-memory", PAYLOAD_TOO_LARGE, "The request needs more memory than there is";
     /// The selection has `size` bytes, more than the `limit`; `smaller` is a part of it that fits.
     SelectionTooLarge = "selection-too-large", PAYLOAD_TOO_LARGE, "The selection is too large";
     /// The selection concerns more `chunks` than the `limit`.
@@ -160,6 +162,8 @@ problem_types! {
     UndecodableChunk = "undecodable-chunk", INTERNAL_SERVER_ERROR, "A stored chunk cannot be decoded";
     /// Something failed that is not the client's to know; the log has it under the request's id.
     Internal = "internal", INTERNAL_SERVER_ERROR, "The server failed";
+    /// A body with a transfer coding other than `chunked`; `header` names the header that says so.
+    TransferCodedBody = "transfer-coded-body", NOT_IMPLEMENTED, "A body with such a transfer coding is not taken";
     /// The node asks for a codec, an extension, a data type or something else that this server does not have; `unsupported` names it.
     UnsupportedNode = "unsupported-node", NOT_IMPLEMENTED, "The node needs what this server does not have";
     /// There is more to do than can be done; `Retry-After` says when to try again.

@@ -1,6 +1,6 @@
 //! The command line. What it says is resolved with the other layers in [`config`](crate::config).
 
-use std::path::PathBuf;
+use std::{num::NonZeroU64, path::PathBuf};
 
 use clap::{
     ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind, parser::ValueSource,
@@ -12,6 +12,7 @@ use crate::{
         ImportFrom, Listen, Location, LogOptions, PrefixArg, ServeOptions, StoreOptions, TransferOptions, WriteOptions,
     },
     exit,
+    transfer::MOST_KEYS,
 };
 
 const ABOUT: &str = "The home of a lab's arrays: a small server that keeps Zarr data and hands it out over HTTP.";
@@ -266,6 +267,9 @@ pub(crate) struct ImportArgs {
     /// How.
     #[command(flatten)]
     pub(crate) transfer: TransferOptions,
+    /// The most keys that another server may list, lest one whose listing never ends keeps the import going
+    #[arg(long, value_name = "NUMBER", default_value_t = MOST_KEYS)]
+    pub(crate) max_keys: NonZeroU64,
     /// Leave out what cannot become a key, instead of failing
     #[arg(long)]
     pub(crate) skip_invalid: bool,

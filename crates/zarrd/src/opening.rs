@@ -14,7 +14,7 @@ use store_local::{Access, IndexKind, LocalStore, OpenError, Options, Purpose};
 use crate::{
     config::{Location, Place, WriteLimits},
     exit::Failure,
-    transfer::{Sink, Source, StoreSink, StoreSource},
+    transfer::{MOST_KEYS, Sink, Source, StoreSink, StoreSource},
 };
 
 /// A store that is served.
@@ -208,8 +208,8 @@ impl OpenPlace {
     /// What lies below a prefix.
     pub(crate) fn source(&self, prefix: Prefix) -> Box<dyn Source> {
         match self {
-            Self::Local(store) => Box::new(StoreSource { store: store.clone(), prefix }),
-            Self::Server(store) => Box::new(StoreSource { store: store.clone(), prefix }),
+            Self::Local(store) => Box::new(StoreSource { store: store.clone(), prefix, most: None }),
+            Self::Server(store) => Box::new(StoreSource { store: store.clone(), prefix, most: Some(MOST_KEYS) }),
         }
     }
 

@@ -129,6 +129,8 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             | ProblemType::BodyTooLarge
             | ProblemType::UnsupportedMediaType
             | ProblemType::EncodedBody
+            | ProblemType::TransferCodedBody
+            | ProblemType::TooMuchMemory
             | ProblemType::RangeNotSatisfiable
             | ProblemType::InvalidZom
             | ProblemType::InvalidNodeName

@@ -114,6 +114,8 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
             | ProblemType::ChunkTooLarge
             | ProblemType::UnsupportedMediaType
             | ProblemType::EncodedBody
+            | ProblemType::TransferCodedBody
+            | ProblemType::TooMuchMemory
             | ProblemType::RangeNotSatisfiable
             | ProblemType::UnencodableChunk
             | ProblemType::UndecodableChunk

@@ -29,7 +29,7 @@ use crate::{
     extract::{Coding, Condition, Forms, TagConditions},
     headers::REVALIDATE,
     refusal::Refusal,
-    room::held,
+    room::{RightToWait, held},
     state::App,
 };
 
@@ -103,7 +103,7 @@ impl Asked {
     }
 
     /// The elements, or that the client has them.
-    pub(super) async fn answer(&self, app: &App, reading: Reading) -> Result<Response, Refusal> {
+    pub(super) async fn answer(&self, app: &App, right: &RightToWait, reading: Reading) -> Result<Response, Refusal> {
         let made = self.make(app, &reading)?;
         if let Some(response) = self.settled(&made)? {
             return Ok(response);
@@ -111,7 +111,9 @@ impl Asked {
         let meter = reading.meter();
         let counted = Counted::new(app, meter.clone());
         let gathered = match format::writing(self.format, &made.answer, self.contrast) {
-            Writing::Whole(how) => Gathered::All(whole(app, how, made.answer.clone(), reading, counted).await?),
+            Writing::Whole(how) => {
+                Gathered::All(whole((app, right), how, made.answer.clone(), reading, counted).await?)
+            }
             Writing::Verbatim(head) => gather(verbatim(head, reading.pieces().boxed(), counted)).await?,
             Writing::Each(encoder) => {
                 let source = match self.empties(&made.answer) {
@@ -252,14 +254,20 @@ impl From<BlockError> for Refusal {
 }
 
 /// The bytes of an answer that is made of all elements at once.
-async fn whole(app: &App, how: Whole, answer: Answer, reading: Reading, counted: Counted) -> Result<Bytes, Refusal> {
+async fn whole(
+    (app, right): (&App, &RightToWait),
+    how: Whole,
+    answer: Answer,
+    reading: Reading,
+    counted: Counted,
+) -> Result<Bytes, Refusal> {
     let limit = app.settings().limits.text_selection;
     // The elements, and the answer: two bytes for a pixel, and for strings at most the limit.
     let made = match reading.byte_len() {
         Some(len) => len.saturating_add(reading.elements().saturating_mul(2)),
         None => limit.saturating_mul(2),
     };
-    let room = app.rooms().take(made).await?;
+    let room = app.rooms().take(right, made).await?;
     let (mut pieces, mut stream, mut memory) = (Vec::new(), reading.pieces().boxed(), 0_u64);
     while let Some(piece) = stream.try_next().await? {
         memory = memory.saturating_add(piece.memory());

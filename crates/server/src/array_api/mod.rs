@@ -20,6 +20,7 @@ use crate::{
     body::{Document, ReadDocument},
     extract::{AtArray, Forms, PostElements, Query, TagConditions},
     refusal::Refusal,
+    room::RightToWait,
     state::App,
 };
 
@@ -33,10 +34,11 @@ pub(crate) async fn get(
     Query(query): Query<ElementsQuery>,
     forms: Forms,
     conditions: TagConditions,
+    right: RightToWait,
 ) -> Result<Response, Refusal> {
     let (request, asked) = (selected(&query)?, Asked::new(&query, &forms, conditions)?);
     let reading = read(&app, &path, &query, &request, &asked).await?;
-    asked.answer(&app, reading).await
+    asked.answer(&app, &right, reading).await
 }
 
 /// `HEAD`: what `GET` would say of them. Nothing is decoded.
@@ -59,6 +61,7 @@ pub(crate) async fn post(
     Query(PostElements(query)): Query<PostElements>,
     forms: Forms,
     conditions: TagConditions,
+    right: RightToWait,
     ReadDocument(Document { bytes, room }): ReadDocument,
 ) -> Result<Response, Refusal> {
     let asked = Asked::new(&query, &forms, conditions)?;
@@ -68,7 +71,7 @@ pub(crate) async fn post(
     };
     let reading = read(&app, &path, &query, &request, &asked).await?;
     drop((request, room));
-    asked.answer(&app, reading).await
+    asked.answer(&app, &right, reading).await
 }
 
 async fn read(

@@ -5,8 +5,15 @@ use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
 use meta::limits::MAX_DOCUMENT;
 
-use super::upload::{Receiving, Upload, digests, media_type, refuse_coded};
-use crate::{refusal::Refusal, room::Room, state::App};
+use super::{
+    cost::Cost,
+    upload::{Receiving, Upload, digests, media_type, refuse_coded},
+};
+use crate::{
+    refusal::Refusal,
+    room::{RightToWait, Room},
+    state::App,
+};
 
 /// A JSON document, as the bytes that came.
 pub(crate) struct Document {
@@ -25,10 +32,10 @@ pub(crate) struct NodeDocument(pub(crate) Document);
 /// A document that says what of a node is to change.
 pub(crate) struct PatchDocument(pub(crate) Document);
 
-/// Documents up to this size are taken without asking whether there is memory.
+/// Documents up to this size are received without asking whether there is memory.
 const SMALL: usize = 64 << 10;
-/// How many times its own size a document and what is made of it may take.
-const GROWTH: u64 = 11;
+/// Those that cost no more than this are parsed without asking, too.
+const CHEAP: u64 = 128 << 10;
 const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
@@ -36,6 +43,7 @@ impl Document {
     async fn receive(request: Request, app: &App, limit: u64) -> Result<Self, Refusal> {
         refuse_coded(request.headers())?;
         let digests = digests(request.headers())?;
+        let right = RightToWait::of(request.extensions());
         let upload = Upload::new(request.into_body(), digests);
         let most = upload.size().unwrap_or(limit);
         if most > limit {
@@ -45,9 +53,15 @@ impl Document {
         let (mut bytes, mut room) = (BytesMut::new(), None);
         while let Some(piece) = receiving.next().await.map_err(refused)? {
             if room.is_none() && bytes.len().saturating_add(piece.len()) > SMALL {
-                room = Some(app.rooms().take(most.saturating_mul(GROWTH)).await?);
+                room = Some(app.rooms().take(&right, most).await?);
             }
             bytes.extend_from_slice(&piece);
+        }
+        let cost = Cost::of(&bytes).parsed();
+        match &mut room {
+            Some(room) => app.rooms().grow(room, cost)?,
+            None if cost > CHEAP => room = Some(app.rooms().take(&right, cost).await?),
+            None => {}
         }
         Ok(Self { bytes: bytes.freeze(), room })
     }

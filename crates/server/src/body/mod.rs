@@ -1,12 +1,14 @@
 //! Bodies on their way: values coming in and going out, piece by piece.
 
 mod arrival;
+mod cost;
 mod document;
 mod download;
 mod tracked;
 mod upload;
 
 pub(crate) use arrival::Arrival;
+pub(crate) use cost::Cost;
 pub(crate) use document::{Document, NodeDocument, PatchDocument, ReadDocument};
 pub(crate) use download::{sized_body, value_body};
 pub(crate) use tracked::Tracked;

@@ -1,6 +1,6 @@
 //! Values coming in.
 
-use std::{error::Error, io, pin::Pin};
+use std::{error::Error, io};
 
 use ::store::{ByteStream, Content, StoreError, UploadError};
 use axum::{
@@ -13,17 +13,17 @@ use http::{
     HeaderMap,
     header::{CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE},
 };
-use http_body::Body as _;
+use http_body::{Body as _, Frame};
 use http_body_util::BodyExt;
 use sha2::{Digest as _, Sha256, Sha512};
-use tower_http::timeout::{TimeoutBody, TimeoutError};
+use tokio::time::{Instant, timeout};
 use wire::{
     digest::{self, Algorithm, Digest, DigestError},
     headers::CONTENT_DIGEST,
     problem::{Members, Problem, ProblemType},
 };
 
-use crate::{refusal::Refusal, state::App};
+use crate::{pace::Pace, refusal::Refusal, room::RightToWait, state::App};
 
 /// A body that is to become a value, judged by its headers before any of it is read.
 pub(crate) struct Upload {
@@ -40,6 +40,8 @@ pub(crate) struct ElementsBody {
     pub(crate) size: Option<u64>,
     /// It fails where a value would: see [`content`].
     pub(crate) stream: ByteStream,
+    /// Whether memory may be waited for.
+    pub(crate) right: RightToWait,
 }
 
 impl FromRequest<App> for Upload {
@@ -55,9 +57,10 @@ impl FromRequest<App> for ElementsBody {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
         let media_type = media_type(request.headers());
+        let right = RightToWait::of(request.extensions());
         let upload = Upload::judge(request, app.settings().limits.value, Refusal::body_too_large)?;
         let Content { size, stream } = content(app, upload);
-        Ok(Self { media_type, size, stream })
+        Ok(Self { media_type, size, stream, right })
     }
 }
 
@@ -104,7 +107,8 @@ pub(super) fn refuse_coded(headers: &HeaderMap) -> Result<(), Refusal> {
 /// A body that is being received.
 pub(super) struct Receiving {
     app: App,
-    body: Pin<Box<TimeoutBody<Body>>>,
+    body: Body,
+    pace: Pace,
     limit: u64,
     announced: Option<u64>,
     received: u64,
@@ -148,7 +152,8 @@ impl Receiving {
     pub(super) fn new(app: &App, upload: Upload, limit: u64) -> Self {
         Self {
             app: app.clone(),
-            body: Box::pin(TimeoutBody::new(app.settings().limits.upload_timeout, upload.body)),
+            body: upload.body,
+            pace: Pace::of_uploads(&app.settings().limits),
             limit,
             announced: upload.size,
             received: 0,
@@ -158,9 +163,9 @@ impl Receiving {
 
     /// The next piece, or `None` at the end if all is well.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, UploadError> {
-        while let Some(frame) = self.body.frame().await {
+        while let Some(frame) = self.frame().await? {
             // Trailers are no part of the value.
-            let Ok(piece) = frame.map_err(|error| self.broken(error))?.into_data() else { continue };
+            let Ok(piece) = frame.into_data() else { continue };
             self.count(piece.len() as u64)?;
             for (hasher, _) in &mut self.hashes {
                 hasher.update(&piece);
@@ -168,6 +173,16 @@ impl Receiving {
             return Ok(Some(piece));
         }
         self.end().map(|()| None)
+    }
+
+    /// What comes next, if it comes in time.
+    async fn frame(&mut self) -> Result<Option<Frame<Bytes>>, UploadError> {
+        let begun = Instant::now();
+        let come = timeout(self.pace.left(), self.body.frame()).await;
+        let Some(frame) = come.map_err(|_| UploadError::TimedOut)? else { return Ok(None) };
+        let frame = frame.map_err(|error| self.broken(error.into_inner()))?;
+        self.pace.went(begun.elapsed(), frame.data_ref().map_or(0, |piece| piece.len() as u64));
+        Ok(Some(frame))
     }
 
     fn count(&mut self, bytes: u64) -> Result<(), UploadError> {
@@ -187,9 +202,6 @@ impl Receiving {
 
     /// What a body means that fails instead of ending.
     fn broken(&self, error: Box<dyn Error + Send + Sync>) -> UploadError {
-        if causes(&*error).any(|cause| cause.is::<TimeoutError>()) {
-            return UploadError::TimedOut;
-        }
         let ended = |cause: &(dyn Error + 'static)| {
             cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
         };

@@ -1,12 +1,14 @@
 //! Who may ask, and for what: judged before anything else is looked at.
 
 mod cors;
+mod framing;
 mod host;
 
 pub(crate) use cors::{mark, preflight};
+pub(crate) use framing::{framing, is_chunked};
 pub(crate) use host::host;
 
-use http::{HeaderMap, HeaderValue, header::ORIGIN};
+use http::{HeaderMap, HeaderName, HeaderValue, header::ORIGIN};
 use wire::problem::{Members, Problem, ProblemType};
 
 use crate::{
@@ -16,10 +18,15 @@ use crate::{
     state::App,
 };
 
+/// What a browser says of who asks: `none` is whoever uses it, all else a page (Fetch Metadata).
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const PAGES: [&[u8]; 3] = [b"cross-site", b"same-site", b"same-origin"];
+
 /// Whether a request may change anything, if it would.
 ///
 /// An `Origin` says that a web page asks, without the knowledge of whoever visits it. Only pages of allowed origins may
-/// change the store; `null`, and the server's own address, are origins like any other.
+/// change the store; `null`, and the server's own address, are origins like any other. A page that says by `Sec-Fetch-Site` that it is one, and not of
+/// which origin, is of none that is allowed.
 pub(crate) fn change(app: &App, effect: Effect, headers: &HeaderMap) -> Result<(), Refusal> {
     if effect == Effect::Reads {
         return Ok(());
@@ -31,6 +38,11 @@ pub(crate) fn change(app: &App, effect: Effect, headers: &HeaderMap) -> Result<(
     if let Some(origin) = foreign {
         let members = Members { origin: Some(shown(origin)), ..Members::default() };
         return Err(Refusal::new(Problem::new(ProblemType::ForbiddenOrigin).with_members(members)));
+    }
+    let is_page = headers.get_all(SEC_FETCH_SITE).iter().any(|site| PAGES.contains(&site.as_bytes()));
+    if is_page && !headers.contains_key(ORIGIN) {
+        let detail = "Sec-Fetch-Site says that a web page asks, and there is no Origin";
+        return Err(Refusal::new(Problem::new(ProblemType::ForbiddenOrigin).with_detail(detail)));
     }
     match app.settings().access {
         Access::Write => Ok(()),

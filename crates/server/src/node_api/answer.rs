@@ -20,6 +20,7 @@ use wire::{
 
 use crate::{
     blocking::blocking,
+    body::Cost,
     coding,
     extract::{Coding, Condition, Forms, TagConditions},
     headers::REVALIDATE,
@@ -31,7 +32,7 @@ use crate::{
 /// Hierarchies of more values, and bytes of strings, are written where they do not keep other requests waiting.
 const QUICK: usize = 8 << 10;
 /// Answers up to this size are sent without asking whether there is memory.
-const SMALL: usize = 64 << 10;
+const SMALL: u64 = 64 << 10;
 const VARIES: HeaderValue = HeaderValue::from_static("accept-encoding");
 
 /// How a node is told.
@@ -73,11 +74,15 @@ impl Telling {
                 Ok(response)
             }
             Condition::NotModified | Condition::Holds => {
+                // The node holds memory already, so nothing is waited for. A slow client must not be sent what nobody accounts for.
+                let room = match self.needs(&node)? {
+                    ..=SMALL => None,
+                    needs => Some(app.rooms().try_take(needs)?),
+                };
                 let (node, headers, body) = self.made(node).await?;
-                let body = match body.len() {
-                    ..=SMALL => body,
-                    // A slow client must not be sent what nobody accounts for.
-                    len => held(body, app.rooms().take(len as u64).await?),
+                let body = match room {
+                    Some(room) => held(body, room),
+                    None => body,
                 };
                 drop(node);
                 Ok(response(headers, body))
@@ -111,6 +116,17 @@ impl Telling {
     fn is_of_one(self, node: &FoundNode) -> bool {
         let alone = self.depth == Depth::Levels(0) || matches!(node.zom.root, Node::Array(_));
         alone && self.with == With::Nothing
+    }
+
+    /// The memory that the answer takes while it is made.
+    fn needs(self, found: &FoundNode) -> Result<u64, Refusal> {
+        let mut cost = Cost::default();
+        serde_json::to_writer(&mut cost, &found.zom).map_err(|error| Refusal::because(ProblemType::Internal, error))?;
+        Ok(match (self.form, self.with) {
+            (Form::Tree, With::Nothing) => cost.len(),
+            // The documents are copied once.
+            _ => cost.len().saturating_add(cost.parsed() / 2),
+        })
     }
 
     fn written(self, found: &FoundNode) -> Result<(Bytes, Coding), Refusal> {

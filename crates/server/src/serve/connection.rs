@@ -1,60 +1,108 @@
 //! One connection.
 
-use std::{convert::Infallible, future::poll_fn, pin::Pin, time::Duration};
+use std::{
+    convert::Infallible,
+    future::{Future, pending, poll_fn},
+    net::IpAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use axum::{body::Body, extract::Request, response::Response};
+use bytes::Bytes;
 use http::{HeaderValue, header::CONNECTION};
+use http_body::{Frame, SizeHint};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{net::TcpStream, time::timeout};
-use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use wire::headers::REQUEST_ID;
 
-use super::lingering::Lingering;
-use crate::{exchange, guard, refusal::Refusal, state::App};
+use super::{
+    lingering::Lingering,
+    paced::Paced,
+    places::{Activity, Answering},
+};
+use crate::{caller::Caller, exchange, guard, pace::Pace, refusal::Refusal, routes::Route, state::App};
 
 /// How much of a request is read at a time. A head may be up to twice as long.
 const BUFFER: usize = 64 << 10;
 /// How long a connection that is turned away may take.
 const TURN_AWAY: Duration = Duration::from_secs(5);
 
-type Io = TokioIo<Pin<Box<TimeoutStream<Lingering>>>>;
+type Io = TokioIo<Paced<Lingering>>;
 
 /// What becomes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
     /// Its requests are answered.
     Serve,
-    /// Its first request is told that there are too many.
+    /// Its first request is told that there are too many, unless it is the operator who asks.
     TurnAway,
 }
 
-/// Runs a connection to its end, or, once `stopping` is cancelled, to the end of the request that runs.
-pub(super) async fn connection(app: &App, stream: TcpStream, manner: Manner, stopping: CancellationToken) {
-    let limits = &app.settings().limits;
-    let mut stream = TimeoutStream::new(Lingering::new(stream, stopping.clone()));
-    stream.set_write_timeout(Some(limits.download_timeout));
-    let io = TokioIo::new(Box::pin(stream));
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout).max_buf_size(BUFFER);
-    match manner {
-        Manner::Serve => {
-            let answer = service_fn(|request: hyper::Request<Incoming>| {
-                let answered = exchange::answer(app.clone(), request.map(Body::new));
-                async { Ok::<_, Infallible>(answered.await) }
-            });
-            run(http.serve_connection(io, answer), stopping).await;
-        }
-        Manner::TurnAway => {
-            let answer = service_fn(|request: hyper::Request<Incoming>| {
-                let response = turned_away(app, &request.map(Body::new));
-                async { Ok::<_, Infallible>(response) }
-            });
+/// A connection on its way.
+pub(super) struct Connection {
+    pub(super) app: App,
+    pub(super) stream: TcpStream,
+    /// The address of the other side.
+    pub(super) peer: IpAddr,
+    pub(super) manner: Manner,
+    pub(super) activity: Arc<Activity>,
+    pub(super) stopping: CancellationToken,
+}
+
+/// The body of an answer that is on its way.
+struct Leaving {
+    body: Body,
+    _answering: Answering,
+}
+
+impl Connection {
+    /// Runs it to its end, or, once `stopping` is cancelled, to the end of the request that runs; or until it has lost its place.
+    pub(super) async fn run(self) {
+        let activity = self.activity.clone();
+        tokio::select! { () = self.serve() => (), () = activity.gone() => () }
+    }
+
+    async fn serve(self) {
+        let Self { app, stream, peer, manner, activity, stopping } = self;
+        let limits = &app.settings().limits;
+        let stream = Lingering::new(stream, activity.clone(), stopping.clone());
+        let io = TokioIo::new(Paced::new(stream, Pace::of_downloads(limits)));
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout).max_buf_size(BUFFER);
+        let answer = service_fn(|mut request: hyper::Request<Incoming>| {
+            let caller = Caller::behind(&app.settings().proxies, peer, request.headers());
+            request.extensions_mut().insert(caller);
+            answer(app.clone(), manner, activity.clone(), request.map(Body::new))
+        });
+        let served = run(http.serve_connection(io, answer), stopping);
+        match manner {
+            Manner::Serve => served.await,
             // Too slow a client is let go without an answer.
-            let _ = timeout(TURN_AWAY, run(http.serve_connection(io, answer), stopping)).await;
+            Manner::TurnAway => timeout(TURN_AWAY, served).await.unwrap_or_default(),
         }
     }
+}
+
+async fn answer(app: App, manner: Manner, activity: Arc<Activity>, request: Request) -> Result<Response, Infallible> {
+    let Some(answering) = activity.answer() else {
+        // The connection is about to be dropped, and this with it.
+        return pending().await;
+    };
+    let response = match manner {
+        Manner::Serve => exchange::answer(app, request).await,
+        Manner::TurnAway
+            if Route::find(request.method(), request.uri().path()).is_some_and(Route::is_for_operators) =>
+        {
+            closing(exchange::answer(app, request).await)
+        }
+        Manner::TurnAway => closing(turned_away(&app, &request)),
+    };
+    Ok(response.map(|body| Body::new(Leaving { body, _answering: answering })))
 }
 
 async fn run<S>(connection: http1::Connection<Io, S>, stopping: CancellationToken)
@@ -84,7 +132,31 @@ fn turned_away(app: &App, request: &Request) -> Response {
     let mut response = refusal.render(&id);
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID, id.header());
-    headers.insert(CONNECTION, HeaderValue::from_static("close"));
     guard::mark(headers);
     response
+}
+
+fn closing(mut response: Response) -> Response {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+impl http_body::Body for Leaving {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }

@@ -5,6 +5,7 @@ use std::{
     io,
     mem::MaybeUninit,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -16,6 +17,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::places::Activity;
+
 /// How long, and how much, is still read after the last answer.
 const TIME: Duration = Duration::from_secs(2);
 const BYTES: usize = 64 << 20;
@@ -24,9 +27,10 @@ const BYTES: usize = 64 << 20;
 ///
 /// A client whose body is refused half-way is still sending. Were the socket closed on it at once, the system would
 /// answer with a reset, and the client would see that in place of the answer. Where the server is being stopped there
-/// is no time for this.
+/// is no time for this. It also tells the connection's [`Activity`] what is written and flushed.
 pub(super) struct Lingering {
     stream: TcpStream,
+    activity: Arc<Activity>,
     stopping: CancellationToken,
     /// Set while closing: done when that has taken too long.
     closing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
@@ -34,8 +38,8 @@ pub(super) struct Lingering {
 }
 
 impl Lingering {
-    pub(super) fn new(stream: TcpStream, stopping: CancellationToken) -> Self {
-        Self { stream, stopping, closing: None, left: BYTES }
+    pub(super) fn new(stream: TcpStream, activity: Arc<Activity>, stopping: CancellationToken) -> Self {
+        Self { stream, activity, stopping, closing: None, left: BYTES }
     }
 
     /// Reads and throws away; ready at the other side's end, or where that is too far.
@@ -64,6 +68,7 @@ impl AsyncRead for Lingering {
 
 impl AsyncWrite for Lingering {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.activity.writes();
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
@@ -72,6 +77,7 @@ impl AsyncWrite for Lingering {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.activity.writes();
         Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
     }
 
@@ -80,12 +86,15 @@ impl AsyncWrite for Lingering {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        self.activity.flushed();
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.closing.is_none() {
             ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
+            self.activity.closes();
             let stopping = self.stopping.clone();
             self.closing = Some(Box::pin(async move {
                 tokio::select! { () = sleep(TIME) => (), () = stopping.cancelled() => () }

@@ -2,22 +2,28 @@
 
 mod connection;
 mod lingering;
+mod paced;
+mod places;
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{future::Future, io, net::IpAddr, sync::Arc, time::Duration};
 
+use socket2::SockRef;
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::state::App;
-use connection::{Manner, connection};
+use connection::{Connection, Manner};
+use places::{Origin, Place, Places};
 
-/// The most connections beyond the limit that are answered so at a time, and no more than a quarter of the limit, since each takes
-/// a file descriptor; the others are closed without a word.
+/// The most connections beyond the limit that are turned away, or answered to operators, at a time; and no more than a quarter of the limit, since each takes
+/// a file descriptor. Only where all of these are being answered, another is closed without a word.
 const TURNED_AWAY: usize = 64;
+/// How much of what is sent may wait in the system for a client to take it. Were it megabytes, as it is by default, then whether a slow client still
+/// reads would only be seen every few minutes.
+const UNSENT: u32 = 64 << 10;
 /// How long to wait where the system has no more file descriptors or memory for connections.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
@@ -34,7 +40,7 @@ pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = (
             () = &mut stop => break,
         };
         match accepted {
-            Ok((stream, _)) => server.take(stream),
+            Ok((stream, peer)) => server.take(stream, peer.ip()),
             Err(error) if concerns_one_connection(&error) => tracing::debug!(%error, "a connection was lost at once"),
             Err(error) => {
                 tracing::warn!(%error, "no connection can be taken");
@@ -49,8 +55,8 @@ pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = (
 
 struct Server {
     app: App,
-    places: Arc<Semaphore>,
-    places_outside: Arc<Semaphore>,
+    places: Arc<Places>,
+    places_outside: Arc<Places>,
     connections: TaskTracker,
     stopping: CancellationToken,
     giving_up: CancellationToken,
@@ -58,36 +64,43 @@ struct Server {
 
 impl Server {
     fn new(app: App) -> Self {
-        let places = app.settings().limits.connections.min(Semaphore::MAX_PERMITS);
+        let places = app.settings().limits.connections;
         Self {
             app,
-            places: Arc::new(Semaphore::new(places)),
-            places_outside: Arc::new(Semaphore::new(TURNED_AWAY.min(places / 4 + 1))),
+            places: Places::new(places),
+            places_outside: Places::new(TURNED_AWAY.min(places / 4 + 1)),
             connections: TaskTracker::new(),
             stopping: CancellationToken::new(),
             giving_up: CancellationToken::new(),
         }
     }
 
-    /// Takes a connection, or turns it away.
-    fn take(&self, stream: TcpStream) {
+    /// Takes a connection, if need be in the place of an idle one, or turns it away.
+    fn take(&self, stream: TcpStream, peer: IpAddr) {
         // Answers are written whole, so there is nothing to wait for; where this fails, they are only slower.
         let _ = stream.set_nodelay(true);
-        if let Ok(place) = self.places.clone().try_acquire_owned() {
-            return self.run(stream, Manner::Serve, place);
+        // Where this fails, slow clients are known later.
+        let _ = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
+        if let Some((place, origin)) = self.places.take() {
+            if origin == Origin::Idle {
+                self.app.metrics().dismiss();
+            }
+            return self.run(stream, peer, Manner::Serve, place);
         }
         self.app.metrics().turn_away();
-        if let Ok(place) = self.places_outside.clone().try_acquire_owned() {
-            self.run(stream, Manner::TurnAway, place);
+        if let Some((place, _)) = self.places_outside.take() {
+            self.run(stream, peer, Manner::TurnAway, place);
         }
     }
 
-    fn run(&self, stream: TcpStream, manner: Manner, place: OwnedSemaphorePermit) {
+    fn run(&self, stream: TcpStream, peer: IpAddr, manner: Manner, place: Place) {
         let (app, stopping, giving_up) = (self.app.clone(), self.stopping.clone(), self.giving_up.clone());
         self.connections.spawn(async move {
             let _connected = app.metrics().connect();
+            let connection =
+                Connection { app: app.clone(), stream, peer, manner, activity: place.activity().clone(), stopping };
             // The rest of a connection that is given up is dropped where it stands, as if the client had gone.
-            let _ = giving_up.run_until_cancelled(connection(&app, stream, manner, stopping)).await;
+            let _ = giving_up.run_until_cancelled(connection.run()).await;
             drop(place);
         });
     }

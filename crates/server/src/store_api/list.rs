@@ -4,27 +4,30 @@ use std::future::ready;
 
 use ::store::{Page, Prefix};
 use axum::{
-    Json,
     body::Body,
     extract::State,
     response::{IntoResponse, Response},
 };
-use futures::{StreamExt, stream};
+use futures::{StreamExt, TryStreamExt, stream};
 use http::{
     HeaderValue, Uri,
     header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY},
 };
 use wire::{
-    headers::NDJSON,
-    listing::{DirListing, KeyListing},
+    headers::{JSON, NDJSON},
     query::{DEFAULT_LIMIT, ListKind, ListQuery},
 };
 
-use super::{html, redirect, walk};
+use super::{
+    html,
+    json::{self, Step},
+    redirect, walk,
+};
 use crate::{
     extract::{AtPrefix, Media, Query, Wanted},
     headers::REVALIDATE,
     refusal::Refusal,
+    room::RightToWait,
     state::App,
 };
 
@@ -32,6 +35,8 @@ const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
 /// A listing loads nothing, submits nothing and is framed by nobody.
 const NOTHING: HeaderValue =
     HeaderValue::from_static("default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+/// What keeps no more than this is written without asking whether there is memory.
+const SMALL: usize = 128 << 10;
 const VARIES: HeaderValue = HeaderValue::from_static("accept, user-agent");
 
 /// `GET /store`: the root has a slash.
@@ -45,12 +50,12 @@ pub(crate) async fn list(
     AtPrefix(prefix): AtPrefix,
     Query(query): Query<ListQuery>,
     wanted: Wanted,
+    right: RightToWait,
 ) -> Result<Response, Refusal> {
     let mut response = match (query.kind, wanted.best(offered(query.kind))) {
         (ListKind::Keys, Media::Ndjson) => lines(&app, &prefix, query).await?,
-        (ListKind::Keys, _) => Json(keys_page(&app, &prefix, query).await?).into_response(),
         (ListKind::Dir, Media::Html) => links(&app, &prefix, query).await?,
-        (ListKind::Dir, _) => Json(dir_page(&app, &prefix, query).await?).into_response(),
+        _ => page(&app, &right, &prefix, query).await?,
     };
     response.headers_mut().insert(VARY, VARIES);
     response.headers_mut().insert(CACHE_CONTROL, REVALIDATE);
@@ -64,12 +69,26 @@ fn offered(kind: ListKind) -> &'static [Media] {
     }
 }
 
-async fn dir_page(app: &App, prefix: &Prefix, query: ListQuery) -> Result<DirListing, Refusal> {
-    Ok(DirListing::new(prefix, app.store().list_dir(prefix, page(query)).await?))
-}
-
-async fn keys_page(app: &App, prefix: &Prefix, query: ListQuery) -> Result<KeyListing, Refusal> {
-    Ok(KeyListing::new(prefix, app.store().list_prefix(prefix, page(query)).await?))
+/// A page, for the reader to go on from its cursor.
+async fn page(app: &App, right: &RightToWait, prefix: &Prefix, query: ListQuery) -> Result<Response, Refusal> {
+    let (kind, limit) = (query.kind, query.limit.unwrap_or(DEFAULT_LIMIT));
+    let query = ListQuery { limit: Some(limit), ..query };
+    let room = match json::kept(kind, limit) {
+        ..=SMALL => None,
+        kept => Some(app.rooms().take(right, kept as u64).await?),
+    };
+    let store = app.store().clone();
+    let body = match kind {
+        ListKind::Keys => {
+            let steps = walk::keys(store, prefix.clone(), query).await?.map_ok(Step::from);
+            json::body(kind, prefix, steps.boxed(), room).await?
+        }
+        ListKind::Dir => {
+            let steps = walk::dir(store, prefix.clone(), query).await?.map_ok(Step::from);
+            json::body(kind, prefix, steps.boxed(), room).await?
+        }
+    };
+    Ok(([(CONTENT_TYPE, JSON)], body).into_response())
 }
 
 /// All entries, or as many as the limit says, one per line.
@@ -95,8 +114,4 @@ async fn links(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response,
     let foot = stream::once(ready(Ok(html::foot())));
     let body = Body::from_stream(head.chain(rows).chain(foot));
     Ok(([(CONTENT_TYPE, HTML), (CONTENT_SECURITY_POLICY, NOTHING)], body).into_response())
-}
-
-fn page(query: ListQuery) -> Page {
-    Page { limit: query.limit.unwrap_or(DEFAULT_LIMIT), cursor: query.cursor }
 }

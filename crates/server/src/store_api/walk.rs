@@ -7,8 +7,8 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use wire::{listing::KeyLine, query::ListQuery};
 
-/// How many entries are held at a time.
-const STEP: usize = 1000;
+/// How many entries are held at a time. With the longest names they take a quarter of a MiB.
+const STEP: usize = 256;
 
 type Store = Arc<dyn TransactionalStore>;
 

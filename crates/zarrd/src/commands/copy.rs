@@ -33,7 +33,7 @@ async fn fill(config: &CopyConfig, from: &LocalStore, signals: &mut Signals) -> 
     signals.check()?;
     let to = signals.finish(make_to_fill(&config.to, config.write, IN_USE)).await?;
     let progress = Progress::begin("copy");
-    let source = StoreSource { store: from.clone(), prefix: Prefix::root() };
+    let source = StoreSource { store: from.clone(), prefix: Prefix::root(), most: None };
     let sink = StoreSink { store: to.clone(), prefix: Prefix::root() };
     let transfer =
         Transfer { source: &source, sink: &sink, jobs: config.jobs, refused: OnRefused::Stop, progress: &progress };

@@ -30,7 +30,7 @@ async fn source(config: &ImportConfig) -> Result<Box<dyn Source>, Failure> {
         ImportFrom::Remote(remote) => {
             let store = opening::remote(&remote.base)?;
             refuse_nothing(&store, &remote.prefix).await?;
-            Ok(Box::new(StoreSource { store, prefix: remote.prefix.clone() }))
+            Ok(Box::new(StoreSource { store, prefix: remote.prefix.clone(), most: Some(config.max_keys) }))
         }
         ImportFrom::Directory(directory) => {
             let source = DirectorySource::new(directory)?;

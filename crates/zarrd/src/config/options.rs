@@ -8,7 +8,7 @@ use std::{
 
 use bytesize::ByteSize;
 use serde::{Deserialize, Deserializer, de::Error as _};
-use server::{Host, Origin};
+use server::{Host, Network, Origin};
 
 use super::{Listen, Location};
 
@@ -71,6 +71,11 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_ALLOW_HOST", value_name = "HOST", value_delimiter = ',')]
     #[serde(deserialize_with = "from_texts")]
     pub(crate) allow_host: Vec<Host>,
+    /// A network of proxies that the server is behind, such as 10.0.0.0/8: who asks is then whom they name in Forwarded or X-Forwarded-For; may be
+    /// repeated
+    #[arg(long, env = "ZARRD_BEHIND_PROXY", value_name = "CIDR", value_delimiter = ',')]
+    #[serde(deserialize_with = "from_texts")]
+    pub(crate) behind_proxy: Vec<Network>,
     /// A web origin whose pages may change data, such as `https://viewer.example.org`; may be repeated
     #[arg(long, env = "ZARRD_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
     #[serde(deserialize_with = "from_texts")]
@@ -94,6 +99,10 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_ARRAY_MEMORY", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) array_memory: Option<ByteSize>,
+    /// The memory for documents being parsed, listings, and answers that are made whole, of all requests together [default: 1GiB]
+    #[arg(long, env = "ZARRD_REQUEST_MEMORY", value_name = "SIZE")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) request_memory: Option<ByteSize>,
     /// The memory for decoded chunks that are kept for the next who asks; 0 keeps none [default: 256MiB]
     #[arg(long, env = "ZARRD_CHUNK_CACHE", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
@@ -102,7 +111,8 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_STORE_EMPTY_CHUNKS", value_name = "BOOL")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) store_empty_chunks: Option<bool>,
-    /// How many connections there may be at the same time; more are answered 503 [default: 1024]
+    /// How many connections there may be at the same time; beyond them the one that has been idle for longest is closed for a new one, and where none is idle the new one is
+    /// answered 503 [default: 1024]
     #[arg(long, env = "ZARRD_MAX_CONNECTIONS", value_name = "NUMBER")]
     pub(crate) max_connections: Option<NonZeroUsize>,
     /// How long the head of a request may take, and a connection be idle, such as 30s [default: 1m]
@@ -117,6 +127,11 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_DOWNLOAD_TIMEOUT", value_name = "TIME")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) download_timeout: Option<humantime::Duration>,
+    /// The bytes a second that a client has to send of an upload, and to take of an answer, on average and apart from pauses of the two
+    /// times above; 0 for none [default: 1KiB]
+    #[arg(long, env = "ZARRD_MIN_RATE", value_name = "SIZE")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) min_rate: Option<ByteSize>,
     /// How long running requests may take to finish when the server is told to stop [default: 30s]
     #[arg(long, env = "ZARRD_SHUTDOWN_TIMEOUT", value_name = "TIME")]
     #[serde(deserialize_with = "from_text")]

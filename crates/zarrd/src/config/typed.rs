@@ -64,6 +64,8 @@ pub(crate) struct ImportConfig {
     pub(crate) from: ImportFrom,
     /// How many at the same time.
     pub(crate) jobs: NonZeroUsize,
+    /// The most keys that another server may list.
+    pub(crate) max_keys: NonZeroU64,
     /// What to do about names that are no keys.
     pub(crate) refused: OnRefused,
 }
@@ -219,7 +221,8 @@ impl ServeConfig {
         };
         let origins = first_given(serve.cors_origin, &file.serve.cors_origin);
         let hosts = Hosts::for_address(listen.0, first_given(serve.allow_host, &file.serve.allow_host));
-        let settings = Settings { access, changes, origins, hosts, limits, arrays };
+        let proxies = first_given(serve.behind_proxy, &file.serve.behind_proxy);
+        let settings = Settings { access, changes, origins, hosts, proxies, limits, arrays };
         let write = WriteLimits::new(write, file);
         Ok(Self { store: location(store, file), access: store_access, write, listen, settings })
     }
@@ -234,6 +237,7 @@ impl ImportConfig {
             prefix: args.prefix.0,
             from: args.from,
             jobs: jobs(&args.transfer, file),
+            max_keys: args.max_keys,
             refused: OnRefused::new(args.skip_invalid),
         })
     }
@@ -331,10 +335,12 @@ fn limits(flags: &ServeOptions, file: &ServeOptions) -> Limits {
         selection: size(flags.max_selection, file.max_selection, default.selection),
         text_selection: size(flags.max_text_selection, file.max_text_selection, default.text_selection),
         read_request: default.read_request,
+        request_memory: size(flags.request_memory, file.request_memory, default.request_memory),
         connections: flags.max_connections.or(file.max_connections).map_or(default.connections, NonZeroUsize::get),
         head_timeout: time(flags.head_timeout, file.head_timeout, default.head_timeout),
         upload_timeout: time(flags.upload_timeout, file.upload_timeout, default.upload_timeout),
         download_timeout: time(flags.download_timeout, file.download_timeout, default.download_timeout),
+        rate: flags.min_rate.or(file.min_rate).map_or(default.rate, |rate| NonZeroU64::new(rate.as_u64())),
         stop_timeout: time(flags.shutdown_timeout, file.shutdown_timeout, default.stop_timeout),
     }
 }

@@ -1,6 +1,6 @@
 //! What can go wrong while keys are moved, and whether it concerns one key or all of them.
 
-use std::{io, path::PathBuf, time::Duration};
+use std::{io, num::NonZeroU64, path::PathBuf, time::Duration};
 
 use store::{Key, KeyError, Prefix, StoreError};
 
@@ -47,6 +47,18 @@ pub(crate) enum SourceError {
     /// The name makes no key where it is.
     #[error(transparent)]
     Name(KeyError),
+    /// The listing does not move on.
+    #[error("the listing goes back to {key:?}")]
+    Unsorted {
+        /// The key.
+        key: Key,
+    },
+    /// The listing does not end.
+    #[error("there are more than {most} keys (--max-keys)")]
+    TooManyKeys {
+        /// How many there may be.
+        most: NonZeroU64,
+    },
 }
 
 /// Why a sink fails.
@@ -202,6 +214,7 @@ impl MoveError {
     pub(super) fn is_of_one_key(&self) -> bool {
         match self {
             Self::Source(SourceError::Open(_) | SourceError::Name(_)) => true,
+            Self::Source(SourceError::Unsorted { .. } | SourceError::TooManyKeys { .. }) => false,
             // What cannot be read from a disk is one file or value, what cannot be written to it is everything.
             Self::Source(SourceError::Store(error)) | Self::Content(SinkError::Store(error)) => {
                 matches!(error, StoreError::Io { .. }) || is_of_one_value(error)

@@ -20,7 +20,7 @@ pub(crate) use directory_sink::DirectorySink;
 pub(crate) use directory_source::DirectorySource;
 pub(crate) use engine::Transfer;
 pub(crate) use error::{Refused, SinkError, SourceError, TransferError};
-pub(crate) use store_ends::{StoreSink, StoreSource};
+pub(crate) use store_ends::{MOST_KEYS, StoreSink, StoreSource};
 
 /// Where values come from.
 #[async_trait]

@@ -76,7 +76,7 @@ async fn filled(names: &[&str]) -> StoreSource<MemoryStore> {
     for name in names {
         store.set(&key(name), Content::from_bytes(name.to_string()), Default::default()).await.unwrap();
     }
-    StoreSource { store, prefix: Prefix::root() }
+    StoreSource { store, prefix: Prefix::root(), most: None }
 }
 
 async fn run(source: &dyn Source, sink: &dyn Sink, refused: OnRefused) -> (Result<(), TransferError>, Progress) {

@@ -26,7 +26,7 @@ use wire::{array::Format, elements::Extents};
 
 use crate::{
     body::ElementsBody,
-    room::{Room, Rooms},
+    room::{RightToWait, Room, Rooms},
     state::App,
 };
 
@@ -57,11 +57,13 @@ struct Bounds<'a> {
     /// The most bytes of what is not streamed: of the body, and of its elements.
     text: u64,
     rooms: &'a Rooms,
+    right: RightToWait,
 }
 
 /// Reads the elements of a body. Those of a fixed size may still be on their way then.
 pub(crate) async fn arrive(app: &App, body: ElementsBody, wanted: Wanted) -> Result<Arrived, IncomingError> {
-    let bounds = Bounds { text: app.settings().limits.text_selection, rooms: app.rooms() };
+    let right = body.right.clone();
+    let bounds = Bounds { text: app.settings().limits.text_selection, rooms: app.rooms(), right };
     bounds.arrive(body, wanted).await
 }
 

@@ -43,12 +43,14 @@ fn sent<'a>(media_type: &'a str, bytes: &'a [u8]) -> Sent<'a> {
 
 async fn arrived(sent: Sent<'_>, data_type: DataType, extents: Extents) -> Result<Came, IncomingError> {
     let rooms = Rooms::new(&Settings::default());
-    let bounds = Bounds { text: LIMIT, rooms: &rooms };
+    let right = RightToWait::new();
+    let bounds = Bounds { text: LIMIT, rooms: &rooms, right: right.clone() };
     let pieces: Vec<_> = sent.bytes.chunks(sent.pieces).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     let body = ElementsBody {
         media_type: Some(sent.media_type.to_owned()),
         size: sent.size,
         stream: stream::iter(pieces).boxed(),
+        right,
     };
     let Arrived { elements, count, .. } = bounds.arrive(body, Wanted { data_type, extents }).await?;
     Ok(match elements {
@@ -352,7 +354,7 @@ fn what_the_client_is_told() {
 #[test]
 fn errors_of_the_body_are_kept() {
     let failing = stream::iter([Ok(Bytes::from_static(b"ab")), Err(StoreError::Upload(UploadError::TimedOut))]);
-    let body = ElementsBody { media_type: None, size: None, stream: failing.boxed() };
+    let body = ElementsBody { media_type: None, size: None, stream: failing.boxed(), right: RightToWait::new() };
     let Ok(Arrived { elements: Incoming::Fixed(stream), .. }) =
         raw::fixed(body, &Wanted { data_type: of("bool"), extents: exactly(&[4]) })
     else {

@@ -33,7 +33,7 @@ impl Bounds<'_> {
                 return Err(IncomingError::TooLarge { limit: self.text });
             }
             if room.is_none() && len > SMALL {
-                room = Some(self.rooms.take(needed(most)).await.map_err(IncomingError::Refused)?);
+                room = Some(self.rooms.take(&self.right, needed(most)).await.map_err(IncomingError::Refused)?);
             }
             match stream.try_next().await? {
                 Some(piece) => bytes.extend_from_slice(&piece),
@@ -42,7 +42,7 @@ impl Bounds<'_> {
         }
         let needed = needed(bytes.len() as u64);
         if room.is_none() && needed > SMALL.saturating_mul(16) {
-            room = Some(self.rooms.take(needed).await.map_err(IncomingError::Refused)?);
+            room = Some(self.rooms.take(&self.right, needed).await.map_err(IncomingError::Refused)?);
         }
         Ok(Whole { bytes: bytes.freeze(), room })
     }

@@ -1,0 +1,236 @@
+//! Who asks, as far as shares of the server go.
+
+use std::{
+    convert::Infallible,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    str::FromStr,
+};
+
+use axum::extract::FromRequestParts;
+use http::{HeaderMap, HeaderName, header::FORWARDED, request::Parts};
+
+/// What shares are counted by: an IPv4 address, or the /64 of an IPv6 address, since whoever has one of these has all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Caller(u128);
+
+/// A network, such as `10.0.0.0/8`, or one address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    address: u128,
+    /// How many of the 128 bits of an address are the network's; an IPv4 address is told as the IPv6 one that it is mapped to.
+    bits: u32,
+}
+
+/// A text is not a [`Network`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a network, such as 10.0.0.0/8 or 2001:db8::/32")]
+pub struct NetworkError {
+    /// The text.
+    pub text: String,
+}
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+impl Caller {
+    /// The one who nothing is known of: a request that did not come by a connection.
+    pub const UNKNOWN: Self = Self(0);
+
+    /// Whoever has an address.
+    pub fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self(address.to_ipv6_mapped().to_bits()),
+            IpAddr::V6(address) => Self(address.to_bits() & !u128::from(u64::MAX)),
+        }
+    }
+
+    /// A number that is its own.
+    pub fn id(self) -> u128 {
+        self.0
+    }
+
+    /// Whoever sent a request that came from `peer`: where that is one of the `proxies`, the last address before them that the headers name.
+    ///
+    /// Where `Forwarded` and `X-Forwarded-For` disagree, only one of them can be a proxy's word, and the other whatever the client made up; then it is the proxy's.
+    pub(crate) fn behind(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> Self {
+        if !is_proxy(proxies, peer) {
+            return Self::of(peer);
+        }
+        let plain =
+            || headers.get_all(X_FORWARDED_FOR).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+        let plain = headers.contains_key(X_FORWARDED_FOR).then(|| origin(proxies, peer, plain().map(address)));
+        let elements = || headers.get_all(FORWARDED).iter().flat_map(|line| elements(line.as_bytes()));
+        let standard =
+            headers.contains_key(FORWARDED).then(|| origin(proxies, peer, elements().map(|element| named(&element))));
+        match (plain, standard) {
+            (Some(one), Some(other)) if one != other => Self::of(peer),
+            (one, other) => Self::of(one.or(other).unwrap_or(peer)),
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().copied().unwrap_or(Self::UNKNOWN))
+    }
+}
+
+impl Network {
+    fn contains(self, address: IpAddr) -> bool {
+        (bits_of(address) ^ self.address) & mask(self.bits) == 0
+    }
+}
+
+impl FromStr for Network {
+    type Err = NetworkError;
+
+    fn from_str(text: &str) -> Result<Self, NetworkError> {
+        let error = || NetworkError { text: text.to_owned() };
+        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
+        let address: IpAddr = address.parse().map_err(|_| error())?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let bits = match bits {
+            Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => bits.parse::<u32>().map_err(|_| error())?,
+            Some(_) => return Err(error()),
+            None => most,
+        };
+        if bits > most {
+            return Err(error());
+        }
+        let bits = bits + 128 - most;
+        Ok(Self { address: bits_of(address) & mask(bits), bits })
+    }
+}
+
+fn bits_of(address: IpAddr) -> u128 {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+fn mask(bits: u32) -> u128 {
+    u128::MAX.checked_shl(128_u32.saturating_sub(bits)).unwrap_or(0)
+}
+
+fn is_proxy(proxies: &[Network], address: IpAddr) -> bool {
+    proxies.iter().any(|network| network.contains(address))
+}
+
+/// The last of the addresses that is no proxy's, or the first where all are. What is no address ends the way back.
+fn origin(proxies: &[Network], peer: IpAddr, addresses: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
+    let addresses: Vec<_> = addresses.collect();
+    let mut found = peer;
+    for address in addresses.into_iter().rev() {
+        let Some(address) = address else { break };
+        found = address;
+        if !is_proxy(proxies, address) {
+            break;
+        }
+    }
+    found
+}
+
+/// The elements of a `Forwarded` header, which commas part that are not quoted.
+fn elements(line: &[u8]) -> Vec<Vec<u8>> {
+    let (mut found, mut element, mut quoted) = (Vec::new(), Vec::new(), false);
+    for &byte in line {
+        match byte {
+            b',' if !quoted => found.push(std::mem::take(&mut element)),
+            b'"' => quoted = !quoted,
+            _ => element.push(byte),
+        }
+    }
+    found.push(element);
+    found
+}
+
+/// The address that an element of `Forwarded`, without its quotes, says that it is for.
+fn named(element: &[u8]) -> Option<IpAddr> {
+    let value = |pair: &&[u8]| pair.trim_ascii().get(..4).is_some_and(|name| name.eq_ignore_ascii_case(b"for="));
+    address(element.split(|byte| *byte == b';').find(value)?.trim_ascii().get(4..)?)
+}
+
+/// An address, perhaps with a port or in brackets.
+fn address(text: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(text).ok()?.trim();
+    let bracketed = || Some(IpAddr::V6(text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?));
+    let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
+    text.parse().ok().or_else(bracketed).or_else(with_port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn of(text: &str) -> Caller {
+        Caller::of(ip(text))
+    }
+
+    fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
+        lines.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn addresses_that_are_one_caller() {
+        assert_eq!(of("192.0.2.1"), of("::ffff:192.0.2.1"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+        assert_eq!(of("2001:db8:1:2:3:4:5:6"), of("2001:db8:1:2::"));
+        assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
+        assert_ne!(of("192.0.2.1").id(), Caller::UNKNOWN.id());
+    }
+
+    #[test]
+    fn networks() {
+        let contains = |network: &str, address: &str| network.parse::<Network>().unwrap().contains(ip(address));
+        assert!(contains("10.0.0.0/8", "10.1.2.3") && contains("10.0.0.0/8", "::ffff:10.1.2.3"));
+        assert!(!contains("10.0.0.0/8", "11.0.0.1") && !contains("10.0.0.0/8", "2001:db8::1"));
+        assert!(contains("10.1.2.3", "10.1.2.3") && !contains("10.1.2.3/32", "10.1.2.4"));
+        assert!(contains("0.0.0.0/0", "1.2.3.4") && !contains("0.0.0.0/0", "2001:db8::1"));
+        assert!(contains("2001:db8::/32", "2001:db8:ffff::1") && contains("::/0", "1.2.3.4"));
+        for bad in ["", "10.0.0.0/33", "10.0.0/8", "x", "10.0.0.0/", "10.0.0.0/+8", "::/129", "10.0.0.0/8/8"] {
+            assert!(bad.parse::<Network>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_last_address_before_the_proxies() {
+        let proxies = ["10.0.0.0/8".parse().unwrap(), "2001:db8::/64".parse().unwrap()];
+        let behind = |peer, lines: &[(&'static str, &str)]| Caller::behind(&proxies, ip(peer), &headers(lines));
+        const X: &str = "x-forwarded-for";
+        const F: &str = "forwarded";
+        // Whoever is no proxy may say what they like.
+        assert_eq!(behind("192.0.2.9", &[(X, "192.0.2.1")]), of("192.0.2.9"));
+        assert_eq!(behind("10.0.0.1", &[]), of("10.0.0.1"));
+        for (line, caller) in [
+            ("192.0.2.1", "192.0.2.1"),
+            ("198.51.100.7, 192.0.2.1", "192.0.2.1"),
+            ("198.51.100.7, 192.0.2.1:80 , 10.0.0.2", "192.0.2.1"),
+            ("[2001:db8:1::1]:80,10.9.9.9", "2001:db8:1::1"),
+            ("10.0.0.3, 10.0.0.2", "10.0.0.3"),
+            ("192.0.2.1, unknown, 10.0.0.2", "10.0.0.2"),
+            ("nonsense", "10.0.0.1"),
+        ] {
+            assert_eq!(behind("10.0.0.1", &[(X, line)]), of(caller), "{line}");
+        }
+        assert_eq!(behind("10.0.0.1", &[(X, "198.51.100.7"), (X, "192.0.2.1")]), of("192.0.2.1"));
+        for (line, caller) in [
+            ("for=192.0.2.1", "192.0.2.1"),
+            ("for=198.51.100.7;by=x, proto=http;For=\"192.0.2.1:47\";host=a", "192.0.2.1"),
+            ("for=\"[2001:db8:1::1]:4711\", for=10.2.3.4", "2001:db8:1::1"),
+            ("for=192.0.2.1;host=\"a,for=198.51.100.7\"", "192.0.2.1"),
+            ("for=_hidden", "10.0.0.1"),
+            ("by=192.0.2.1", "10.0.0.1"),
+        ] {
+            assert_eq!(behind("10.0.0.1", &[(F, line)]), of(caller), "{line}");
+        }
+        let both = |one, other| behind("10.0.0.1", &[(X, one), (F, other)]);
+        assert_eq!(both("192.0.2.1", "for=192.0.2.1"), of("192.0.2.1"));
+        assert_eq!(both("192.0.2.1", "for=198.51.100.7"), of("10.0.0.1"), "one of the two is made up");
+    }
+}
