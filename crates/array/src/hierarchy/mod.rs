@@ -28,14 +28,14 @@ use meta::{
 };
 use store::{ErasedKeys, Precondition, Version};
 
-use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
+use tokio::task::spawn_blocking;
 
 use self::{
     declare::Attempt,
     found::{found, told},
     walk::{Mode, Walk, walk},
 };
-use crate::{ATTEMPTS, ArrayError, shared::Shared};
+use crate::{ATTEMPTS, ArrayError, share::Permit, shared::Shared};
 
 /// The hierarchies of a store. Clones share its caches.
 ///
@@ -73,7 +73,7 @@ pub struct FoundNode {
     pub links: Vec<(Link, Linked)>,
     /// The memory that all of this is allowed to take.
     #[allow(dead_code, reason = "it is held, not looked at")]
-    memory: Arc<Vec<OwnedSemaphorePermit>>,
+    memory: Arc<Vec<Permit>>,
 }
 
 /// What is at the path that an extension names.

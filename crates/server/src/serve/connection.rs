@@ -1,7 +1,8 @@
 //! One connection.
 
-use std::{convert::Infallible, future::poll_fn, pin::Pin, time::Duration};
+use std::{convert::Infallible, future::poll_fn, net::IpAddr, pin::Pin, time::Duration};
 
+use ::array::Caller;
 use axum::{body::Body, extract::Request, response::Response};
 use http::{HeaderValue, header::CONNECTION};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -33,6 +34,7 @@ pub(super) enum Manner {
 /// Runs a connection to its end, or, once `stopping` is cancelled, to the end of the request that runs.
 pub(super) async fn connection(app: &App, stream: TcpStream, manner: Manner, stopping: CancellationToken) {
     let limits = &app.settings().limits;
+    let caller = caller(&stream);
     let mut stream = TimeoutStream::new(Lingering::new(stream, stopping.clone()));
     stream.set_write_timeout(Some(limits.download_timeout));
     let io = TokioIo::new(Box::pin(stream));
@@ -41,7 +43,9 @@ pub(super) async fn connection(app: &App, stream: TcpStream, manner: Manner, sto
     match manner {
         Manner::Serve => {
             let answer = service_fn(|request: hyper::Request<Incoming>| {
-                let answered = exchange::answer(app.clone(), request.map(Body::new));
+                let mut request = request.map(Body::new);
+                request.extensions_mut().insert(caller);
+                let answered = exchange::answer(app.clone(), request);
                 async { Ok::<_, Infallible>(answered.await) }
             });
             run(http.serve_connection(io, answer), stopping).await;
@@ -54,6 +58,17 @@ pub(super) async fn connection(app: &App, stream: TcpStream, manner: Manner, sto
             // Too slow a client is let go without an answer.
             let _ = timeout(TURN_AWAY, run(http.serve_connection(io, answer), stopping)).await;
         }
+    }
+}
+
+/// Who is at the other end: an address, and of IPv6 the network of 64 bits that one household or machine has.
+fn caller(stream: &TcpStream) -> Caller {
+    let address = stream.peer_addr().map(|address| address.ip().to_canonical());
+    match address {
+        Ok(IpAddr::V4(address)) => Caller::new(u128::from(address.to_bits())),
+        // Beyond all those of IPv4.
+        Ok(IpAddr::V6(address)) => Caller::new(address.to_bits() >> 64 << 64 | 1 << 32),
+        Err(_) => Caller::default(),
     }
 }
 
