@@ -63,7 +63,9 @@ pub enum ArrayError {
         limit: u64,
     },
     /// A chunk is too large to be decoded here.
-    #[error("to decode a chunk of {path} takes {size} bytes of memory, and there are {limit}")]
+    #[error(
+        "to decode a chunk of {path} takes {size} bytes of memory, and there are {limit} (half of `--array-memory`)"
+    )]
     ChunkTooLarge {
         /// The array's path.
         path: NodePath,
@@ -71,6 +73,18 @@ pub enum ArrayError {
         size: u64,
         /// How many there are.
         limit: u64,
+    },
+    /// It takes more work than it may.
+    #[error(
+        "it takes {work} steps of work (bytes decoded and encoded times what their codecs cost, and chunks that are visited) beyond what is carried, and the limit is {limit} (`--max-work`)"
+    )]
+    WorkTooLarge {
+        /// How much it takes, as it was estimated, or as it was stopped.
+        work: u64,
+        /// How much it may.
+        limit: u64,
+        /// A part of the selection that takes less, where one is known.
+        smaller: Option<Selection>,
     },
     /// A chunk cannot be decoded.
     #[error("the chunk {key} cannot be decoded")]
@@ -96,6 +110,9 @@ pub enum ArrayError {
     /// Other readings have all the memory.
     #[error("there is no memory for another reading now")]
     Busy,
+    /// The caller has as much as one may have while others wait.
+    #[error("the caller reads and writes as much at a time as one may while others wait")]
+    TooManyRequests,
     /// The array's metadata changed again and again while it was being read.
     #[error("the array at {path} changes too quickly to be read")]
     Unsettled {

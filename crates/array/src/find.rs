@@ -16,10 +16,10 @@ use meta::{
 };
 use quick_cache::{Weighter, sync::Cache};
 use store::{Change, Key, Outcome, Precondition, Prefix, Snapshot, StoreError, TransactionalStore, Version};
-use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
+use tokio::task::spawn_blocking;
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::{ArrayError, array::Array, shared::Shared};
+use crate::{ArrayError, array::Array, share::Permit, shared::Shared};
 
 /// How many bytes of memory the nodes may take that are remembered.
 const REMEMBERED: u64 = 64 << 20;
@@ -239,7 +239,7 @@ struct Search<'a> {
     /// The hierarchy of the draft in which the node was found.
     root: Option<Arc<DraftRoot>>,
     /// For large documents.
-    memory: Vec<OwnedSemaphorePermit>,
+    memory: Vec<Permit>,
 }
 
 /// What one dialect has at a path.
@@ -367,7 +367,7 @@ impl Search<'_> {
             return Err(wrong(key, DocumentError::TooLarge { size }));
         }
         if size > LIGHT {
-            self.memory.push(self.shared.admit(size.saturating_mul(PARSED)).await?);
+            self.memory.push(self.shared.admit(&self.memory, size.saturating_mul(PARSED)).await?);
         }
         let Some(value) = snapshot.get(key, None).await? else { return Ok(None) };
         Ok(Some(value.bytes().await?))

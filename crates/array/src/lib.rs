@@ -18,7 +18,9 @@ mod options;
 mod plan;
 mod prepare;
 mod read;
+mod share;
 mod shared;
+mod work;
 mod write;
 
 pub use error::ArrayError;
@@ -28,6 +30,7 @@ pub use hierarchy::{
 };
 pub use options::{EmptyChunks, Options};
 pub use read::{Meter, Reading, Work};
+pub use share::Caller;
 pub use write::{Append, Incoming, RegionWrite, WriteError, WriteReport};
 
 use std::{sync::Arc, time::Instant};
@@ -48,6 +51,11 @@ impl Arrays {
     /// The arrays of `store`.
     pub fn new(store: Arc<dyn TransactionalStore>, options: Options) -> Self {
         Self(Arc::new(Shared::new(store, options)))
+    }
+
+    /// The same arrays on behalf of a caller. Where there is not enough memory or threads for all, callers take turns, and none has more than half.
+    pub fn on_behalf_of(&self, caller: Caller) -> Self {
+        Self(Arc::new(self.0.on_behalf_of(caller)))
     }
 
     /// The hierarchies that the arrays are in.
@@ -80,13 +88,16 @@ impl Arrays {
             let keys: Vec<Key> = sighting.documents.keys().chain(chunks).cloned().collect();
             let snapshot = self.0.store.snapshot(&keys).await?;
             if sighting.documents.are_in(&*snapshot)? {
-                let mut prepared = prepared?;
+                let prepared = prepared?;
                 let fingerprint = prepared.fingerprint(array, &*snapshot)?;
                 let shape = prepared.resolved.shape();
-                let source = Source::new(array.clone(), snapshot, self.0.clone(), &mut prepared)?;
+                let work = prepared.allowance(&self.0.options, array, &*snapshot)?;
+                let source = Source::new(array.clone(), snapshot, self.0.clone(), &prepared, work)?;
                 source.meter.planned(start.elapsed());
                 return Ok(Reading { source: Arc::new(source), prepared, shape, fingerprint });
             }
+            // Nothing is held while what the documents take is waited for.
+            drop((prepared, snapshot));
             sighting = self.0.look(path, dialect).await?;
         }
         Err(ArrayError::Unsettled { path: path.clone() })

@@ -14,6 +14,9 @@ pub struct Options {
     pub assembly: u64,
     /// How many chunks are fetched and decoded at a time for one reading; for all together, two for each core are decoded.
     pub parallelism: usize,
+    /// How many steps of work one reading or writing may take beyond what it carries or yields: bytes decoded, transformed and encoded, each times what its
+    /// [codec costs](codec::Cost), and keys that are visited.
+    pub work: u64,
     /// How long a reading waits for memory.
     pub patience: std::time::Duration,
     /// What becomes of chunks that are full of the fill value.
@@ -40,6 +43,7 @@ impl Default for Options {
             chunks: 1 << 18,
             assembly: 128 << 20,
             parallelism: cores.saturating_mul(4),
+            work: 64 << 30,
             patience: std::time::Duration::from_secs(10),
             empty_chunks: EmptyChunks::default(),
         }

@@ -1,25 +1,26 @@
 //! From a request to the chunks that it concerns.
 
 use std::{
-    collections::HashSet,
     hash::{Hash, Hasher},
     sync::Arc,
 };
 
-use codec::Access;
+use codec::{Access, Chain};
 use meta::{
     grid::ChunkGrid,
-    selection::{ReadRequest, Region, Resolved},
+    selection::{ReadRequest, Region, Resolved, Selection},
 };
 use store::{Key, Snapshot, StoreError};
-use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
+use tokio::task::spawn_blocking;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::{
-    ArrayError,
+    ArrayError, Options,
     array::Array,
     plan::{Edge, PickedPoint, Picks},
+    read::{Memory, Needs},
     shared::Shared,
+    work::{Allowance, PER_INNER, PER_KEY, index_work, smaller},
 };
 
 /// The most chunks whose versions go into a fingerprint.
@@ -32,6 +33,12 @@ const NOMINAL: u128 = 16;
 /// coordinates, in the request, in the plan, and in that of its chunk.
 const PER_CHUNK: u64 = 512;
 
+/// How many bytes of an uncompressed chunk are fetched at the most for a part of it.
+const FETCHED: u64 = 4 << 20;
+
+/// What a dimension adds to that: the coordinate in each of these.
+const PER_COORDINATE: u64 = 48;
+
 /// Up to so many chunks or points are planned where the request is, without a reservation of memory.
 const LIGHT: u64 = 1024;
 
@@ -42,8 +49,8 @@ pub(crate) struct Prepared {
     pub(crate) resolved: Arc<Resolved>,
     /// The keys of the chunks concerned, each once.
     pub(crate) keys: Vec<Key>,
-    /// For what the plan takes.
-    pub(crate) memory: Option<OwnedSemaphorePermit>,
+    /// What the plan takes, and what reading will.
+    pub(crate) memory: Memory,
 }
 
 impl Prepared {
@@ -59,26 +66,76 @@ impl Prepared {
         let resolved = Arc::new(seen.shifted(&array.model().origin));
         let most = most_pieces(array.grid(), &resolved);
         // A plan takes a part of the memory at the most, so that there is some left to read what it plans.
-        let planned = shared.options.plan_memory() / PER_CHUNK;
+        let options = &shared.options;
+        let per_chunk = PER_CHUNK + PER_COORDINATE * array.grid().dimensions().len() as u64;
+        let planned = options.plan_memory() / per_chunk;
         let allowed = match &*resolved {
             // Many points may be in one chunk, which is known only when they are planned.
             Resolved::Points(_) => planned,
-            Resolved::Region(_) | Resolved::Stack(_) => planned.min(shared.options.chunks),
+            Resolved::Region(_) | Resolved::Stack(_) => planned.min(options.chunks),
         };
         let Some(chunks) = u64::try_from(most).ok().filter(|&chunks| chunks <= allowed) else {
             return Err(ArrayError::TooManyChunks { chunks: most, limit: allowed });
         };
+        let needs = Needs::of(array, options, &resolved, chunks)?;
+        let mut memory = Memory { account: shared.account(), plan: 0, needs };
         if chunks <= LIGHT {
             let keys = keys(array, &resolved);
-            return Ok(Self { resolved, keys, memory: None });
+            return Ok(Self { resolved, keys, memory });
         }
-        let memory = shared.admit(chunks.saturating_mul(PER_CHUNK)).await?;
+        memory.plan = chunks.saturating_mul(per_chunk);
+        // All at once, so that nobody who has planned waits for others who have.
+        memory.account.reserve(memory.least(options)).await?;
         let (array, selected) = (array.clone(), resolved.clone());
         let keys = spawn_blocking(move || keys(&array, &selected)).await.map_err(|_| ArrayError::Stopped)?;
-        if keys.len() as u64 > shared.options.chunks {
-            return Err(ArrayError::TooManyChunks { chunks: keys.len() as u128, limit: shared.options.chunks });
+        if keys.len() as u64 > options.chunks {
+            return Err(ArrayError::TooManyChunks { chunks: keys.len() as u128, limit: options.chunks });
         }
-        Ok(Self { resolved, keys, memory: Some(memory) })
+        Ok(Self { resolved, keys, memory })
+    }
+
+    /// Fails where reading takes more work than it may: at most that of decoding everything that is concerned and is there.
+    pub(crate) fn allowance(
+        &self,
+        options: &Options,
+        array: &Array,
+        snapshot: &dyn Snapshot,
+    ) -> Result<Allowance, ArrayError> {
+        let elements = self.resolved.elements().unwrap_or(u64::MAX);
+        let allowance = Allowance::new(elements, array.model().data_type.fixed_size(), options.work);
+        let Some(chain) = array.largest_chain()? else { return Ok(allowance) };
+        let visited = (self.keys.len() as u64).saturating_mul(PER_KEY);
+        let mut there = 0_u64;
+        let mut stored = 0_u64;
+        for key in &self.keys {
+            if let Some(info) = snapshot.head(key)? {
+                there += 1;
+                stored = stored.saturating_add(info.size);
+            }
+        }
+        let decoded = decode_work(&chain, &self.resolved, there, stored);
+        match (allowance.check(visited.saturating_add(decoded)), &*self.resolved) {
+            (Err(ArrayError::WorkTooLarge { work, limit, .. }), Resolved::Region(region)) => {
+                let fits = |part: &Region| {
+                    let part = Resolved::Region(part.clone());
+                    let chunks = u64::try_from(most_pieces(array.grid(), &part)).unwrap_or(u64::MAX);
+                    let free = Allowance::new(
+                        part.elements().unwrap_or(u64::MAX),
+                        array.model().data_type.fixed_size(),
+                        limit,
+                    );
+                    let work =
+                        decode_work(&chain, &part, chunks, stored).saturating_add(chunks.saturating_mul(PER_KEY));
+                    free.check(work).is_ok()
+                };
+                // By what the array's own shape shows, so that it can be asked for.
+                let seen = |selection: Selection| {
+                    (array.model().origin.iter().all(|&origin| origin == 0)).then_some(selection)
+                };
+                Err(ArrayError::WorkTooLarge { work, limit, smaller: smaller(region, fits).and_then(seen) })
+            }
+            (checked, _) => checked.map(|()| allowance),
+        }
     }
 
     /// At most how many bytes are decoded, of shards only what their inner chunks have that are concerned.
@@ -128,6 +185,26 @@ fn check_size(array: &Array, resolved: &Resolved, limit: u64) -> Result<(), Arra
     Err(ArrayError::SelectionTooLarge { size, limit, smaller })
 }
 
+/// How many steps it takes at the most to decode `chunks` chunks, as they are `stored`, as far as they are concerned.
+fn decode_work(chain: &Chain, resolved: &Resolved, chunks: u64, stored: u64) -> u64 {
+    match chain.access() {
+        Access::Shard(sharding) => {
+            let pieces = sharding.inner_grid().map_or(u128::MAX, |grid| most_pieces(&grid, resolved));
+            let pieces = u64::try_from(pieces).unwrap_or(u64::MAX);
+            let inner = decode_work(sharding.inner(), resolved, pieces, stored);
+            let inner = inner.saturating_add(pieces.saturating_mul(PER_INNER));
+            inner.saturating_add(index_work(sharding).saturating_mul(chunks))
+        }
+        // Only what is asked for is fetched, a tile at a time.
+        Access::Elements(_) => chain.array().fixed_len().unwrap_or(0).min(FETCHED).saturating_mul(chunks),
+        // Of variable length it is known when they are decoded.
+        Access::Whole => match chain.array().fixed_len() {
+            Some(_) => chain.decode_work(0).saturating_mul(chunks),
+            None => chain.decode_work(stored),
+        },
+    }
+}
+
 fn most_pieces(grid: &ChunkGrid, resolved: &Resolved) -> u128 {
     let most = |region: &Region| Picks::of(region).map_or(0, |picks| picks.most_pieces(grid));
     match resolved {
@@ -138,16 +215,14 @@ fn most_pieces(grid: &ChunkGrid, resolved: &Resolved) -> u128 {
 }
 
 fn keys(array: &Array, resolved: &Resolved) -> Vec<Key> {
-    let picks: Vec<Picks> = match resolved {
-        Resolved::Region(region) => Picks::of(region).into_iter().collect(),
-        Resolved::Stack(regions) => regions.iter().filter_map(Picks::of).collect(),
-        Resolved::Points(points) => vec![Picks::Points(PickedPoint::all(points))],
+    let picks = match resolved {
+        Resolved::Region(region) => Picks::of(region),
+        Resolved::Stack(regions) => Picks::of_stack(regions),
+        Resolved::Points(points) => Some(Picks::Points(PickedPoint::all(points))),
     };
-    let mut seen = HashSet::new();
-    let mut first = |position: &Vec<u64>| !matches!(resolved, Resolved::Stack(_)) || seen.insert(position.clone());
+    // What several points or entries have of a chunk is one piece.
     let pieces = picks.iter().flat_map(|picks| picks.cut(array.grid(), Edge::Whole));
-    let positions = pieces.map(|piece| piece.position).filter(|position| first(position));
-    positions.flat_map(|position| array.chunk_keys(&position).collect::<Vec<_>>()).collect()
+    pieces.flat_map(|piece| array.chunk_keys(&piece.position).collect::<Vec<_>>()).collect()
 }
 
 /// Feeds what is hashed to a hash that is the same in every run.

@@ -1,63 +1,69 @@
 //! What all who read and write share.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use meta::{Dialect, NodePath};
 use store::TransactionalStore;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use tokio::time::timeout;
 
 use crate::{
     ArrayError, Options,
     cache::ChunkCache,
     find::{Found, Sight, Sighting},
     hierarchy::{PathGuard, PathLocks, Scope},
+    share::{Account, Caller, Class, Classes, Permit},
     write::Locks,
 };
 
-/// In what memory is counted, so that a semaphore can count it.
-pub(crate) const UNIT: u64 = 1 << 10;
+/// Up to how many steps a piece of work is small: a thread is kept for these.
+const LITTLE_WORK: u64 = 4 << 20;
 
-/// A store with what is kept and bounded for all who read from it.
+/// How long work waits for a thread. What it is part of has its memory by then, so that there is only so much of it.
+const THREAD_PATIENCE: Duration = Duration::from_secs(60);
+
+/// A store with what is kept and bounded for all who use it, on behalf of one caller. Clones share everything.
+#[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) store: Arc<dyn TransactionalStore>,
     pub(crate) options: Options,
-    pub(crate) cache: ChunkCache,
+    pub(crate) cache: Arc<ChunkCache>,
     /// The arrays that were found, so that documents are parsed once for each version.
-    pub(crate) found: Found,
+    pub(crate) found: Arc<Found>,
     /// Held while a change of structure is planned and committed.
-    paths: PathLocks,
+    paths: Arc<PathLocks>,
     /// The places to which hierarchies are being copied, where nobody else creates nodes.
-    pub(crate) copied_to: parking_lot::Mutex<Vec<NodePath>>,
+    pub(crate) copied_to: Arc<parking_lot::Mutex<Vec<NodePath>>>,
     /// Locks on chunks, for writers who lost against others too often; and on the documents of arrays that are appended to.
-    pub(crate) locks: Locks,
-    pub(crate) appends: Locks,
-    /// Permits for memory, in [`UNIT`]s, and how many there are.
-    memory: Arc<Semaphore>,
-    units: u32,
-    /// One permit for each thread that decodes: two for each core, so that none is idle while a permit goes from one to the next.
-    pub(crate) decoders: Arc<Semaphore>,
+    pub(crate) locks: Arc<Locks>,
+    pub(crate) appends: Arc<Locks>,
+    memory: Arc<Classes>,
+    /// Threads that decode and encode.
+    threads: Arc<Classes>,
+    caller: Caller,
 }
 
 impl Shared {
     pub(crate) fn new(store: Arc<dyn TransactionalStore>, options: Options) -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-        let units = u32::try_from(options.memory / UNIT).unwrap_or(u32::MAX);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as u64;
         Self {
             store,
             options,
-            cache: ChunkCache::new(options.cache),
-            found: Found::default(),
-            paths: PathLocks::default(),
-            copied_to: parking_lot::Mutex::default(),
-            locks: Locks::default(),
-            appends: Locks::default(),
-            memory: Arc::new(Semaphore::new((units as usize).min(Semaphore::MAX_PERMITS))),
-            units,
-            decoders: Arc::new(Semaphore::new(cores.saturating_mul(2))),
+            cache: Arc::new(ChunkCache::new(options.cache)),
+            found: Arc::default(),
+            paths: Arc::default(),
+            copied_to: Arc::default(),
+            locks: Arc::default(),
+            appends: Arc::default(),
+            memory: Arc::new(Classes::new(Account::units(options.memory), Account::units(options.memory / 16))),
+            // Two for each core, so that none is idle while a permit goes from one to the next.
+            threads: Arc::new(Classes::new(cores.saturating_mul(2), 1)),
+            caller: Caller::default(),
         }
+    }
+
+    /// The same on behalf of another caller.
+    pub(crate) fn on_behalf_of(&self, caller: Caller) -> Self {
+        Self { caller, ..self.clone() }
     }
 }
 
@@ -77,12 +83,14 @@ impl Shared {
         timeout(self.options.patience, self.paths.lock(path, scope)).await.map_err(|_| ArrayError::Busy)
     }
 
-    /// Runs what takes long where it keeps no request waiting; a bounded number at a time.
+    /// Runs work of so many steps where it keeps no request waiting; a bounded number at a time, of which each caller has a share.
     pub(crate) async fn on_blocking_pool<T: Send + 'static, E: From<ArrayError> + Send + 'static>(
         &self,
+        steps: u64,
         work: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        let permit = self.decoders.clone().acquire_owned().await.map_err(|_| ArrayError::Stopped)?;
+        let class = if steps <= LITTLE_WORK { Class::Little } else { Class::Much };
+        let permit = self.threads.take(self.caller, 1, class, THREAD_PATIENCE).await.map_err(ArrayError::from)?;
         let work = move || {
             let _permit = permit;
             work()
@@ -90,17 +98,21 @@ impl Shared {
         tokio::task::spawn_blocking(work).await.map_err(|_| ArrayError::Stopped)?
     }
 
-    /// A reservation of memory, waited for with patience.
-    pub(crate) async fn admit(&self, bytes: u64) -> Result<OwnedSemaphorePermit, ArrayError> {
-        // What takes more than there is gets all of it.
-        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(self.units);
-        if let Ok(permit) = self.memory.clone().try_acquire_many_owned(units) {
-            return Ok(permit);
-        }
-        match timeout(self.options.patience, self.memory.clone().acquire_many_owned(units)).await {
-            Ok(permit) => permit.map_err(|_| ArrayError::Stopped),
-            Err(_) => Err(ArrayError::Busy),
-        }
+    /// The memory of a request that begins.
+    pub(crate) fn account(&self) -> Account {
+        Account::new(self.memory.clone(), self.caller, self.options.patience)
+    }
+
+    /// A reservation of memory for who has `held` already: where that is nothing it is waited for, else it is there now or not at all.
+    pub(crate) async fn admit(&self, held: &[Permit], bytes: u64) -> Result<Permit, ArrayError> {
+        let mut account = if held.is_empty() { self.account() } else { self.account().beside() };
+        account.reserve(bytes.max(1)).await?;
+        account.into_permit().ok_or(ArrayError::Busy)
+    }
+
+    /// A reservation of memory if it is free.
+    pub(crate) fn try_admit(&self, bytes: u64) -> Option<Permit> {
+        self.memory.try_take(self.caller, Account::units(bytes))
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use array::{ArrayError, Arrays, Options, Reading};
+use array::{ArrayError, Arrays, Caller, Options, Reading};
 use codec::{Chain, Elements, Representation};
 use futures::{StreamExt, TryStreamExt};
 use meta::{
@@ -164,7 +164,9 @@ async fn memory_is_shared_and_given_back() {
         }
         assert!(held.len() < 10, "more readings than there is memory for");
     };
-    assert!(matches!(error, ArrayError::Busy) && !held.is_empty(), "{error} after {}", held.len());
+    assert!(matches!(error, ArrayError::TooManyRequests) && !held.is_empty(), "{error} after {}", held.len());
+    let other = reading(&arrays.on_behalf_of(Caller::new(1)), "").await.unwrap();
+    assert!(matches!(elements(other).await, Err(ArrayError::Busy)), "it is not the doing of another caller");
     held.clear();
     assert_eq!(elements(reading(&arrays, "").await.unwrap()).await.unwrap().len(), 32 << 20);
 }

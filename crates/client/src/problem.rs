@@ -49,7 +49,9 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         },
         ProblemType::OutOfSpace => StoreError::OutOfSpace,
         ProblemType::StoreReadOnly => StoreError::ReadOnly,
-        ProblemType::Busy | ProblemType::Stopping => StoreError::Busy { retry_after: refusal.retry_after },
+        ProblemType::Busy | ProblemType::TooManyRequests | ProblemType::Stopping => {
+            StoreError::Busy { retry_after: refusal.retry_after }
+        }
         ProblemType::ForbiddenHost
         | ProblemType::ForbiddenOrigin
         | ProblemType::ReadOnlyAccess
@@ -85,6 +87,7 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         | ProblemType::SelectionTooLarge
         | ProblemType::TooManyChunks
         | ProblemType::ChunkTooLarge
+        | ProblemType::WorkTooLarge
         | ProblemType::UnsupportedMediaType
         | ProblemType::InvalidMetadata
         | ProblemType::UndecodableChunk
@@ -197,7 +200,7 @@ mod tests {
                 ProblemType::ValueTooLarge => matches!(error, StoreError::Upload(UploadError::TooLarge { limit: 7 })),
                 ProblemType::OutOfSpace => matches!(error, StoreError::OutOfSpace),
                 ProblemType::StoreReadOnly => matches!(error, StoreError::ReadOnly),
-                ProblemType::Busy | ProblemType::Stopping => {
+                ProblemType::Busy | ProblemType::TooManyRequests | ProblemType::Stopping => {
                     matches!(error, StoreError::Busy { retry_after: Some(wait) } if wait.as_secs() == 9)
                 }
                 ProblemType::ForbiddenHost

@@ -6,8 +6,10 @@ use bytes::Bytes;
 use meta::{codecs::CodecSpec, data_type::StoredOrder, limits::MAX_CODECS};
 
 use crate::{
-    ArrayToArray, ArrayToBytes, BytesToBytes, ChainError, CodecError, Elements, EncodedLen, Input, Representation,
-    Resolved, Serialized, Sharding, codecs::bytes::Swap, registry,
+    ArrayToArray, ArrayToBytes, BytesToBytes, ChainError, CodecError, Cost, Elements, EncodedLen, Input,
+    Representation, Resolved, Serialized, Sharding,
+    codecs::{bytes::Swap, transpose::transposed},
+    registry,
 };
 
 /// The codecs of an array, made for its chunks.
@@ -49,16 +51,12 @@ impl Chain {
         let to_bytes = loop {
             let spec = specs.next().ok_or(ChainError::NoArrayToBytes)?;
             match registry::resolve(spec, Input::Array(&current), depth)? {
-                // Without it parts of a chunk can be read where they could with no codec before the bytes.
-                Resolved::ArrayToArray(codec, _) if codec.is_identity() => {}
-                Resolved::ArrayToArray(codec, encoded) => {
-                    to_array.push(codec);
-                    current = encoded;
-                }
+                Resolved::ArrayToArray(codec, encoded) => current = push(&mut to_array, current, codec, encoded)?,
                 Resolved::ArrayToBytes(codec) => break codec,
                 Resolved::BytesToBytes(_) => return Err(ChainError::NoArrayToBytes),
             }
         };
+        let to_array = to_array.into_iter().map(|(codec, _)| codec).collect();
         let mut serialized = Serialized { items: to_bytes.items(), len: to_bytes.encoded_len() };
         let mut bytes = Vec::new();
         for spec in specs {
@@ -84,11 +82,43 @@ impl Chain {
         self.len
     }
 
-    /// How many bytes of memory decoding takes at one time, at the most and without the encoded bytes; `None` where elements of variable length
+    /// How many bytes of memory decoding takes at one time, or encoding, at the most and without the encoded bytes; `None` where elements of variable length
     /// leave that to the budget.
     pub fn working_len(&self) -> Option<u64> {
         let stages = self.bytes.iter().map(|(_, len)| len.map(EncodedLen::max));
-        stages.into_iter().try_fold(self.array.fixed_len()?, |sum, len| sum.checked_add(len?))
+        let len = stages.into_iter().try_fold(self.array.fixed_len()?, |sum, len| sum.checked_add(len?))?;
+        let shard = self.to_bytes.as_sharding().map_or(0, Sharding::working_len);
+        Some(len.saturating_add(shard))
+    }
+
+    /// How many steps it takes at the most to decode a chunk of `len` bytes, which elements of a fixed size have in any case.
+    pub fn decode_work(&self, len: u64) -> u64 {
+        let len = self.array.fixed_len().unwrap_or(len);
+        self.work(len, |cost| cost.decode, |sharding| sharding.decode_work(len))
+    }
+
+    /// The same to encode one.
+    pub fn encode_work(&self, len: u64) -> u64 {
+        let len = self.array.fixed_len().unwrap_or(len);
+        self.work(len, |cost| cost.encode, |sharding| sharding.encode_work(len))
+    }
+
+    /// [`decode_work`](Self::decode_work) of `chunks` chunks that have `len` bytes together.
+    pub(crate) fn decode_work_of_many(&self, chunks: u64, len: u64) -> u64 {
+        self.decode_work(len / chunks.max(1)).saturating_mul(chunks)
+    }
+
+    /// [`encode_work`](Self::encode_work) of `chunks` chunks that have `len` bytes together.
+    pub(crate) fn encode_work_of_many(&self, chunks: u64, len: u64) -> u64 {
+        self.encode_work(len / chunks.max(1)).saturating_mul(chunks)
+    }
+
+    fn work(&self, len: u64, steps: impl Fn(Cost) -> u64, shard: impl Fn(&Sharding) -> u64) -> u64 {
+        let costs =
+            self.to_array.iter().map(|codec| codec.cost()).chain(self.bytes.iter().map(|(codec, _)| codec.cost()));
+        let steps = costs.fold(steps(self.to_bytes.cost()), |sum, cost| sum.saturating_add(steps(cost)));
+        let shard = self.to_bytes.as_sharding().map_or(0, shard);
+        steps.saturating_mul(len).saturating_add(shard)
     }
 
     /// Which parts of a chunk can be read without the rest.
@@ -135,6 +165,29 @@ impl Chain {
         let bytes = self.to_bytes.encode(elements)?;
         self.bytes.iter().try_fold(bytes, |bytes, (codec, _)| codec.encode(bytes))
     }
+}
+
+/// Adds a codec to those before it, each with what it is given. Dimensions that change places again and again do it once, and those that are where they were in the end do
+/// not at all: parts of a chunk can then be read where they could with no codec before the bytes. Gives what the next codec is given.
+fn push(
+    codecs: &mut Vec<(Arc<dyn ArrayToArray>, Representation)>,
+    given: Representation,
+    codec: Arc<dyn ArrayToArray>,
+    encoded: Representation,
+) -> Result<Representation, ChainError> {
+    let before = codecs.last().and_then(|(before, array)| Some((before.permutation()?, codec.permutation()?, array)));
+    if let Some((first, second, array)) = before {
+        let order = second.iter().filter_map(|&axis| first.get(axis).copied()).collect();
+        let both = transposed(array, order)?;
+        if let (Some((codec, encoded)), Some((_, array))) = (both, codecs.pop()) {
+            return push(codecs, array, codec, encoded);
+        }
+    }
+    if codec.is_identity() {
+        return Ok(encoded);
+    }
+    codecs.push((codec, given));
+    Ok(encoded)
 }
 
 /// How long a codec's output can be, given the longest that it is made of.

@@ -23,4 +23,4 @@ pub use codecs::{
 pub use elements::{Elements, OverBudget, VariableBuilder, VariableElements};
 pub use error::{ChainError, CodecError};
 pub use representation::Representation;
-pub use traits::{ArrayToArray, ArrayToBytes, BytesToBytes, EncodedLen, Input, Plugin, Resolved, Serialized};
+pub use traits::{ArrayToArray, ArrayToBytes, BytesToBytes, Cost, EncodedLen, Input, Plugin, Resolved, Serialized};

@@ -24,6 +24,16 @@ pub trait ArrayToArray: fmt::Debug + Send + Sync {
     fn is_identity(&self) -> bool {
         false
     }
+
+    /// The dimensions of the array in the order in which what it makes has them, where that is all that it does. Neighbours that do are made one.
+    fn permutation(&self) -> Option<&[usize]> {
+        None
+    }
+
+    /// What a byte of the chunk costs.
+    fn cost(&self) -> Cost {
+        Cost::LIGHT
+    }
 }
 
 /// A codec from an array to bytes, for chunks of one [`Representation`].
@@ -53,6 +63,11 @@ pub trait ArrayToBytes: fmt::Debug + Send + Sync {
     fn as_sharding(&self) -> Option<&Sharding> {
         None
     }
+
+    /// What a byte of the chunk costs.
+    fn cost(&self) -> Cost {
+        Cost::LIGHT
+    }
 }
 
 /// A codec from bytes to bytes.
@@ -69,10 +84,23 @@ pub trait BytesToBytes: fmt::Debug + Send + Sync {
     /// stand in the chain of a shard's index. Generous otherwise, since other writers compress worse than ours.
     fn encoded_len(&self, decoded: u64) -> EncodedLen;
 
+    /// What a byte of the chunk costs.
+    fn cost(&self) -> Cost;
+
     /// What its bytes are to the codecs that follow, given what they were.
     fn items(&self, _before: Option<&(DataType, StoredOrder)>) -> Option<(DataType, StoredOrder)> {
         None
     }
+}
+
+/// What a codec costs for each byte of a chunk that is decoded: a step is what a plain copy of the byte takes, about a nanosecond. These are estimates for the worst that
+/// anybody can make of a chunk, and are added up over a chain to say how much work a request is before it begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Steps to decode a byte.
+    pub decode: u64,
+    /// Steps to encode it.
+    pub encode: u64,
 }
 
 /// How long encoded bytes are.
@@ -123,6 +151,24 @@ pub struct Plugin {
     pub name: &'static str,
     /// Makes the codec for its place. `depth` counts the shards around it.
     pub resolve: fn(spec: &CodecSpec, input: Input<'_>, depth: usize) -> Result<Resolved, ChainError>,
+}
+
+impl Cost {
+    /// That of a copy, and of simple arithmetic.
+    pub const LIGHT: Self = Self { decode: 1, encode: 1 };
+
+    /// As many steps in both directions.
+    pub const fn both(steps: u64) -> Self {
+        Self { decode: steps, encode: steps }
+    }
+}
+
+impl std::ops::Add for Cost {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { decode: self.decode.saturating_add(other.decode), encode: self.encode.saturating_add(other.encode) }
+    }
 }
 
 impl EncodedLen {

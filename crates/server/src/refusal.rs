@@ -132,6 +132,11 @@ impl Refusal {
         Self::with_header(Problem::new(ProblemType::Busy), RETRY_AFTER, HeaderValue::from(seconds))
     }
 
+    /// The client has as much going on as one may have while others wait.
+    pub(crate) fn too_many_requests() -> Self {
+        Self::with_header(Problem::new(ProblemType::TooManyRequests), RETRY_AFTER, HeaderValue::from(1))
+    }
+
     /// Takes a refusal out of the response that it was made into.
     pub(crate) fn taken_from(response: &mut Response) -> Option<Self> {
         response.extensions_mut().remove()

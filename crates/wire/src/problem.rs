@@ -138,6 +138,8 @@ problem_types! {
     TooManyChunks = "too-many-chunks", PAYLOAD_TOO_LARGE, "The selection concerns too many chunks";
     /// A chunk of the array at the `path` takes `size` bytes of memory, more than the `limit`.
     ChunkTooLarge = "chunk-too-large", PAYLOAD_TOO_LARGE, "The chunks are too large to be decoded";
+    /// It takes `size` steps of work beyond what the request carries or yields, more than the `limit`; `smaller` is a part of the selection that takes less.
+    WorkTooLarge = "work-too-large", PAYLOAD_TOO_LARGE, "It takes too much work";
     /// There are more nodes than the `limit`.
     TooManyNodes = "too-many-nodes", PAYLOAD_TOO_LARGE, "There are too many nodes";
     /// It takes more `changes` than the `limit` of one commit.
@@ -160,6 +162,8 @@ problem_types! {
     DamagedValue = "damaged-value", INTERNAL_SERVER_ERROR, "The stored value is damaged";
     /// The chunk that is stored for the `key` does not decode; `codec` is the one that failed.
     UndecodableChunk = "undecodable-chunk", INTERNAL_SERVER_ERROR, "A stored chunk cannot be decoded";
+    /// The client has as much going on as one may have while others wait; `Retry-After` says when to try again.
+    TooManyRequests = "too-many-requests", TOO_MANY_REQUESTS, "The client asks for too much at a time";
     /// Something failed that is not the client's to know; the log has it under the request's id.
     Internal = "internal", INTERNAL_SERVER_ERROR, "The server failed";
     /// A body with a transfer coding other than `chunked`; `header` names the header that says so.

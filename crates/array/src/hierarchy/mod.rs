@@ -31,7 +31,7 @@ use meta::{
 };
 use store::{ErasedKeys, Precondition, StoreError, Version};
 
-use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
+use tokio::task::spawn_blocking;
 
 pub(crate) use self::path_lock::{PathGuard, PathLocks, Scope};
 use self::{
@@ -39,7 +39,7 @@ use self::{
     found::{found, told},
     walk::{Mode, Walk, walk},
 };
-use crate::{ATTEMPTS, ArrayError, shared::Shared};
+use crate::{ATTEMPTS, ArrayError, share::Permit, shared::Shared};
 
 /// The hierarchies of a store. Clones share its caches.
 ///
@@ -77,7 +77,7 @@ pub struct FoundNode {
     pub links: Vec<(Link, Linked)>,
     /// The memory that all of this is allowed to take.
     #[allow(dead_code, reason = "it is held, not looked at")]
-    memory: Arc<Vec<OwnedSemaphorePermit>>,
+    memory: Arc<Vec<Permit>>,
 }
 
 /// What is at the path that an extension names.

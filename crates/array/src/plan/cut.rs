@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use meta::{
     grid::ChunkGrid,
-    selection::{Points, Region},
+    selection::{DimensionSelection, Points, Region},
 };
 
 use super::axis::{AxisIndices, AxisPiece};
@@ -16,6 +16,17 @@ pub(crate) enum Picks {
     Product(Vec<AxisIndices>),
     /// Single elements.
     Points(Vec<PickedPoint>),
+    /// The entries of a stack, at least one.
+    Stack(Vec<Entry>),
+}
+
+/// One of several products that are stacked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Its indices along each axis, with their places within the entry.
+    pub(crate) axes: Vec<AxisIndices>,
+    /// The place of the entry itself, to which those of its elements are added.
+    pub(crate) out: u64,
 }
 
 /// One element.
@@ -42,7 +53,7 @@ pub(crate) struct Piece {
 #[derive(Debug)]
 pub(crate) enum Cut {
     Product { axes: Vec<Vec<AxisPiece>>, next: Option<Vec<usize>> },
-    Points(std::vec::IntoIter<Piece>),
+    Pieces(std::vec::IntoIter<Piece>),
 }
 
 impl PickedPoint {
@@ -67,42 +78,68 @@ impl Picks {
         region.dimensions.iter().map(AxisIndices::of).collect::<Option<_>>().map(Self::Product)
     }
 
+    /// The elements of a stack of regions, which all have as many; `None` where they have none. Where each has one, they are points.
+    pub(crate) fn of_stack(regions: &[Region]) -> Option<Self> {
+        let each = regions.first()?.elements().unwrap_or(u64::MAX);
+        if each == 1 {
+            let point = |(out, region): (u64, &Region)| {
+                let at = region.dimensions.iter().map(DimensionSelection::first).collect::<Option<_>>()?;
+                Some(PickedPoint { at, out })
+            };
+            return (0..).zip(regions).map(point).collect::<Option<_>>().map(Self::Points);
+        }
+        let entry = |(number, region): (u64, &Region)| match Self::of(region)? {
+            Self::Product(axes) => Some(Entry { axes, out: number.saturating_mul(each) }),
+            Self::Points(_) | Self::Stack(_) => None,
+        };
+        (0..).zip(regions).map(entry).collect::<Option<_>>().map(Self::Stack)
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> u64 {
         match self {
-            Self::Product(axes) => axes.iter().fold(1, |product, axis| product.saturating_mul(axis.len())),
+            Self::Product(axes) => len(axes),
             Self::Points(points) => points.len() as u64,
+            Self::Stack(entries) => entries.iter().map(|entry| len(&entry.axes)).fold(0, u64::saturating_add),
         }
     }
 
     /// At most how many pieces of a grid they touch. Costs nothing.
     pub(crate) fn most_pieces(&self, grid: &ChunkGrid) -> u128 {
         match self {
-            Self::Product(axes) => axes
-                .iter()
-                .zip(grid.dimensions())
-                .fold(1, |product, (axis, grid)| product.saturating_mul(u128::from(axis.most_pieces(grid)))),
+            Self::Product(axes) => most_pieces(axes, grid),
             Self::Points(points) => points.len() as u128,
+            Self::Stack(entries) => {
+                entries.iter().map(|entry| most_pieces(&entry.axes, grid)).fold(0, u128::saturating_add)
+            }
         }
     }
 
     /// Cuts them by a grid over something of this shape. Pieces that would end beyond the shape do where `Edge` says so.
     pub(crate) fn cut(&self, grid: &ChunkGrid, shape: Edge<'_>) -> Cut {
         match self {
-            Self::Product(axes) => {
-                let extents = (0..axes.len()).map(|axis| shape.extent(axis));
-                let axes: Vec<_> = axes
-                    .iter()
-                    .zip(grid.dimensions())
-                    .zip(extents)
-                    .map(|((axis, grid), extent)| axis.cut(grid, extent))
-                    .collect();
-                let next = axes.iter().all(|pieces| !pieces.is_empty()).then(|| vec![0; axes.len()]);
-                Cut::Product { axes, next }
-            }
-            Self::Points(points) => Cut::Points(cut_points(points, grid, shape).into_iter()),
+            Self::Product(axes) => cut_product(axes, grid, shape),
+            Self::Points(points) => Cut::Pieces(cut_points(points, grid, shape).into_iter()),
+            Self::Stack(entries) => Cut::Pieces(cut_stack(entries, grid, shape).into_iter()),
         }
     }
+}
+
+fn len(axes: &[AxisIndices]) -> u64 {
+    axes.iter().fold(1, |product, axis| product.saturating_mul(axis.len()))
+}
+
+fn most_pieces(axes: &[AxisIndices], grid: &ChunkGrid) -> u128 {
+    let axes = axes.iter().zip(grid.dimensions());
+    axes.fold(1, |product, (axis, grid)| product.saturating_mul(u128::from(axis.most_pieces(grid))))
+}
+
+fn cut_product(axes: &[AxisIndices], grid: &ChunkGrid, shape: Edge<'_>) -> Cut {
+    let extents = (0..axes.len()).map(|axis| shape.extent(axis));
+    let axes = axes.iter().zip(grid.dimensions()).zip(extents);
+    let axes: Vec<_> = axes.map(|((axis, grid), extent)| axis.cut(grid, extent)).collect();
+    let next = axes.iter().all(|pieces| !pieces.is_empty()).then(|| vec![0; axes.len()]);
+    Cut::Product { axes, next }
 }
 
 /// How far the pieces at the upper edge go.
@@ -128,7 +165,7 @@ impl Iterator for Cut {
 
     fn next(&mut self) -> Option<Piece> {
         let (axes, next) = match self {
-            Self::Points(pieces) => return pieces.next(),
+            Self::Pieces(pieces) => return pieces.next(),
             Self::Product { axes, next } => (axes, next),
         };
         let current = next.take()?;
@@ -173,4 +210,29 @@ fn cut_points(points: &[PickedPoint], grid: &ChunkGrid, shape: Edge<'_>) -> Vec<
         Some(Piece { position, shape, picks: Picks::Points(group.iter().map(|(_, point)| within(point)).collect()) })
     };
     placed.chunk_by(|one, other| one.0 == other.0).filter_map(piece).collect()
+}
+
+/// What all entries have of a piece is one piece, so that it is decoded once for all of them.
+fn cut_stack(entries: &[Entry], grid: &ChunkGrid, shape: Edge<'_>) -> Vec<Piece> {
+    let mut cut = Vec::new();
+    for entry in entries {
+        let pieces = cut_product(&entry.axes, grid, shape);
+        cut.extend(pieces.filter_map(|piece| match piece.picks {
+            Picks::Product(axes) => Some((piece.position, piece.shape, Entry { axes, out: entry.out })),
+            Picks::Points(_) | Picks::Stack(_) => None,
+        }));
+    }
+    // The order of the entries stays what it was within a piece.
+    cut.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    let mut pieces: Vec<(Vec<u64>, Vec<u64>, Vec<Entry>)> = Vec::new();
+    for (position, shape, entry) in cut {
+        match pieces.last_mut().filter(|(last, ..)| *last == position) {
+            Some((_, _, entries)) => entries.push(entry),
+            None => pieces.push((position, shape, vec![entry])),
+        }
+    }
+    // What is first in the answer comes first.
+    pieces.sort_by_key(|(_, _, entries)| entries.first().map(|entry| entry.out));
+    let piece = |(position, shape, entries)| Piece { position, shape, picks: Picks::Stack(entries) };
+    pieces.into_iter().map(piece).collect()
 }

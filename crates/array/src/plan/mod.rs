@@ -12,6 +12,6 @@ mod slabs;
 mod tests;
 
 pub(crate) use axis::{AxisIndices, AxisPiece};
-pub(crate) use cut::{Cut, Edge, PickedPoint, Picks, Piece};
+pub(crate) use cut::{Cut, Edge, Entry, PickedPoint, Picks, Piece};
 pub(crate) use runs::{Run, Runs, Strides};
 pub(crate) use slabs::{Slab, Slabs};

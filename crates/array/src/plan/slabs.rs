@@ -7,15 +7,30 @@ use meta::{
     selection::{DimensionSelection, Points, Region, Resolved},
 };
 
-use super::{AxisIndices, PickedPoint, Picks};
+use super::{AxisIndices, PickedPoint, Picks, Strides};
 
 /// A part of an answer: elements that follow each other in its C order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Slab {
-    /// Its extent along each axis of the array, 1 where one index is selected; along the only axis of points, how many.
+    /// Its extent along each axis of the array, 1 where one index is selected; along the only axis of points, how many. Of a stack there is one more before these: how many entries.
     pub(crate) extents: Vec<u64>,
     /// Its elements, with their places in it.
     pub(crate) picks: Picks,
+}
+
+impl Slab {
+    /// The strides by which places along the axes of the picks are counted.
+    pub(crate) fn strides(&self) -> Strides {
+        match &self.picks {
+            Picks::Stack(_) => Strides::of(self.extents.get(1..).unwrap_or_default()),
+            Picks::Product(_) | Picks::Points(_) => Strides::of(&self.extents),
+        }
+    }
+
+    /// How many axes come before those of the array.
+    pub(crate) fn axes_before(&self) -> usize {
+        usize::from(matches!(self.picks, Picks::Stack(_)))
+    }
 }
 
 /// Cuts an answer into slabs, in its C order.
@@ -36,18 +51,34 @@ impl Slabs {
         Self { resolved, next: 0, parts: VecDeque::new(), grid, most: most.max(1) }
     }
 
-    /// At most how many elements two slabs have that follow each other.
-    pub(crate) fn largest_two(&self) -> u64 {
-        let elements = self.resolved.elements().unwrap_or(u64::MAX);
-        elements.min(self.most.saturating_mul(2))
-    }
-
     fn next_points(&mut self, points: &Points) -> Option<Slab> {
         let start = self.next;
         let end = start.saturating_add(usize::try_from(self.most).unwrap_or(usize::MAX)).min(points.len);
         self.next = end;
         let picks = Picks::Points(PickedPoint::some(points, start..end));
         (start < end).then(|| Slab { extents: vec![(end - start) as u64], picks })
+    }
+
+    /// As many entries of a stack as fit, so that what they have of one chunk is decoded together; of an entry that is too large by itself, a part.
+    fn next_entries(&mut self, regions: &[Region]) -> Option<Slab> {
+        let elements = regions.first()?.elements().unwrap_or(u64::MAX);
+        let fit = self.most.checked_div(elements).unwrap_or(u64::MAX);
+        if !self.parts.is_empty() || fit == 0 {
+            return self.next_part(regions);
+        }
+        let start = self.next;
+        let end = start.saturating_add(usize::try_from(fit).unwrap_or(usize::MAX)).min(regions.len());
+        let some = regions.get(start..end).filter(|some| !some.is_empty())?;
+        self.next = end;
+        // Without elements there is no slab.
+        let picks = Picks::of_stack(some)?;
+        let of_each = some.first()?.dimensions.iter().map(DimensionSelection::len);
+        let entries = std::iter::once(some.len() as u64);
+        let extents = match picks {
+            Picks::Points(_) => entries.collect(),
+            Picks::Product(_) | Picks::Stack(_) => entries.chain(of_each).collect(),
+        };
+        Some(Slab { extents, picks })
     }
 
     fn next_part(&mut self, regions: &[Region]) -> Option<Slab> {
@@ -81,7 +112,7 @@ impl Iterator for Slabs {
         match &*resolved {
             Resolved::Points(points) => self.next_points(points),
             Resolved::Region(region) => self.next_part(std::slice::from_ref(region)),
-            Resolved::Stack(regions) => self.next_part(regions),
+            Resolved::Stack(regions) => self.next_entries(regions),
         }
     }
 }

@@ -8,7 +8,7 @@ use meta::{
 };
 use proptest::{collection::vec, prelude::*};
 
-use super::{AxisIndices, Cut, Edge, Picks, Slabs};
+use super::{AxisIndices, Cut, Edge, Entry, Picks, Slabs};
 
 /// For each place in the answer, which element of which piece goes there.
 type Placed = BTreeMap<Vec<u64>, (Vec<u64>, Vec<u64>)>;
@@ -40,6 +40,17 @@ fn placed(cut: Cut) -> Placed {
                 .map(|pairs| pairs.into_iter().map(|(index, out)| (out, index)).unzip())
                 .collect(),
             Picks::Points(points) => points.iter().map(|point| (vec![point.out], point.at.clone())).collect(),
+            Picks::Stack(entries) => {
+                let of_entry = |entry: &Entry| {
+                    let pairs = product(&entry.axes.iter().map(indices).collect::<Vec<_>>());
+                    let placed = pairs.into_iter().map(|pairs| {
+                        let (at, out): (Vec<u64>, Vec<u64>) = pairs.into_iter().unzip();
+                        ([vec![entry.out], out].concat(), at)
+                    });
+                    placed.collect::<Vec<_>>()
+                };
+                entries.iter().flat_map(of_entry).collect()
+            }
         };
         for (out, at) in elements {
             assert!(at.iter().zip(&piece.shape).all(|(at, extent)| at < extent), "{at:?} in {piece:?}");
@@ -73,6 +84,12 @@ fn naive(region: &Region, grid: &ChunkGrid) -> Placed {
         (out, pairs.iter().zip(grid.dimensions()).map(|(pair, grid)| walked(grid, pair.0)).unzip())
     };
     product(&axes).into_iter().map(place).collect()
+}
+
+/// Whether the grid has a piece for every index.
+fn naive_is_within(region: &Region, grid: &ChunkGrid) -> bool {
+    let axes = region.dimensions.iter().zip(grid.dimensions());
+    axes.into_iter().all(|(dimension, grid)| selected(dimension).iter().all(|&index| grid.piece_of(index).is_some()))
 }
 
 fn dimension(extent: u64) -> impl Strategy<Value = DimensionSelection> {
@@ -161,6 +178,24 @@ proptest! {
             all.extend(placed(slab.picks.cut(&grid, Edge::Whole)).into_values());
         }
         prop_assert_eq!(all, naive(&region, &grid).into_values().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_stack_is_what_its_entries_are((_, region, grid) in case(), moves in vec(0..3_u64, 1..5), most in 1..40_u64) {
+        let regions: Vec<Region> = moves.iter().map(|&by| region.clone().shifted(&vec![by; region.dimensions.len()])).collect();
+        let within = |region: &Region| naive_is_within(region, &grid);
+        prop_assume!(regions.iter().all(within));
+        let resolved = Arc::new(Resolved::Stack(regions.clone()));
+        let mut all = Vec::new();
+        for slab in Slabs::new(resolved, Arc::new(grid.clone()), most) {
+            prop_assert!(slab.extents.iter().product::<u64>() <= most && slab.picks.len() <= most);
+            let mut seen = std::collections::HashSet::new();
+            let once = slab.picks.cut(&grid, Edge::Whole).all(|piece| seen.insert(piece.position));
+            prop_assert!(once, "a chunk comes once for all entries");
+            all.extend(placed(slab.picks.cut(&grid, Edge::Whole)).into_values());
+        }
+        let wanted: Vec<_> = regions.iter().flat_map(|region| naive(region, &grid).into_values()).collect();
+        prop_assert_eq!(all, wanted);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use codec::{Chain, Elements};
+use codec::Elements;
 use futures::{
     FutureExt, SinkExt, Stream, StreamExt,
     channel::mpsc,
@@ -15,34 +15,33 @@ use futures::{
     stream::{self, FuturesUnordered},
 };
 use meta::grid::DimensionGrid;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     Source,
-    buffers::{Buffers, Retained},
+    buffers::Retained,
     feed::Feed,
     job::{Job, Painting},
-    lanes::{Canvas, Layout, PlaceError},
+    lanes::{Canvas, Layout, PlaceError, Supplies, UNIT},
+    needs::Needs,
 };
 use crate::{
-    ArrayError,
-    plan::{Slab, Slabs, Strides},
-    shared::UNIT,
+    ArrayError, Options,
+    plan::{Slab, Slabs},
+    share::{Account, Permit},
 };
-
-/// How many bytes of encoded and decoded chunks a job takes that is made of small ones.
-const SMALL_JOB: u64 = 8 << 20;
 
 /// The elements of all the slabs.
 pub(super) fn pieces(
     source: Arc<Source>,
     slabs: Slabs,
+    memory: Memory,
 ) -> impl Stream<Item = Result<Elements, ArrayError>> + Send + 'static {
-    stream::unfold(Some(State::Waiting(source, slabs)), |state| async move {
+    stream::unfold(Some(State::Waiting(source, slabs, memory)), |state| async move {
         let mut running = match state? {
             State::Running(running) => running,
-            State::Waiting(source, slabs) => match Running::begin(source, slabs).await {
+            State::Waiting(source, slabs, memory) => match Running::begin(source, slabs, memory).await {
                 Ok(running) => Box::new(running),
                 Err(error) => return Some((Err(error), None)),
             },
@@ -56,7 +55,7 @@ pub(super) fn pieces(
 }
 
 enum State {
-    Waiting(Arc<Source>, Slabs),
+    Waiting(Arc<Source>, Slabs, Memory),
     Running(Box<Running>),
 }
 
@@ -73,7 +72,46 @@ struct Running {
     /// The slabs being assembled, and which lane of the first is yielded next.
     open: VecDeque<Arc<Painting>>,
     lane: usize,
-    _memory: OwnedSemaphorePermit,
+}
+
+/// The memory for a reading, of which the least may be there already.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    /// What is reserved so far, at least what the plan takes.
+    pub(crate) account: Account,
+    /// How much the plan takes.
+    pub(crate) plan: u64,
+    pub(crate) needs: Needs,
+}
+
+/// What a reading may take.
+struct Granted {
+    /// Bytes for slabs.
+    assembly: u64,
+    /// Jobs at a time.
+    parallel: usize,
+    /// All of it.
+    memory: Option<Permit>,
+}
+
+impl Memory {
+    /// How much there has to be before anything is read.
+    pub(crate) fn least(&self, options: &Options) -> u64 {
+        self.plan.saturating_add(self.needs.least(options))
+    }
+
+    async fn take(mut self, options: &Options) -> Result<Granted, ArrayError> {
+        self.account.reserve(self.least(options)).await?;
+        let Self { mut account, needs: Needs { assembly, slab, job, jobs }, .. } = self;
+        let assembly = if account.try_more(assembly.saturating_sub(slab)) { assembly } else { slab };
+        // As many at a time as there is memory for.
+        let mut more = jobs.saturating_sub(1);
+        while more > 0 && !account.try_more(job.saturating_mul(more)) {
+            more /= 2;
+        }
+        let parallel = usize::try_from(more.saturating_add(1)).unwrap_or(1);
+        Ok(Granted { assembly, parallel, memory: account.into_permit() })
+    }
 }
 
 /// What the feeder finds.
@@ -83,12 +121,16 @@ enum Fed {
 }
 
 impl Running {
-    /// Waits for memory.
-    async fn begin(source: Arc<Source>, slabs: Slabs) -> Result<Self, ArrayError> {
-        let Share { assembly, parallel, total } = Share::of(&source, &slabs)?;
-        let memory = source.shared.admit(total).await?;
+    /// Waits for the least memory that it can do with, if it has not got that, and takes what else is free.
+    async fn begin(source: Arc<Source>, slabs: Slabs, memory: Memory) -> Result<Self, ArrayError> {
+        let Granted { assembly, parallel, memory } = memory.take(&source.shared.options).await?;
         let (sender, fed) = mpsc::channel(parallel);
-        let feeder = feed(source.clone(), slabs, assembly, sender).boxed();
+        let supplies = Supplies {
+            buffers: Arc::default(),
+            retained: Arc::new(Retained::new(assembly.max(source.budget()))),
+            memory: memory.map(Arc::new),
+        };
+        let feeder = feed(source.clone(), slabs, assembly, supplies, sender).boxed();
         Ok(Self {
             source,
             feeder: Some(feeder),
@@ -98,7 +140,6 @@ impl Running {
             parallel,
             open: VecDeque::new(),
             lane: 0,
-            _memory: memory,
         })
     }
 
@@ -188,66 +229,24 @@ impl Running {
     }
 }
 
-/// What a reading may take.
-struct Share {
-    /// Bytes for slabs.
-    assembly: u64,
-    /// Jobs at a time.
-    parallel: usize,
-    /// Bytes in all.
-    total: u64,
-}
-
-impl Share {
-    fn of(source: &Source, slabs: &Slabs) -> Result<Self, ArrayError> {
-        let options = &source.shared.options;
-        let job = source.array.largest_chain()?.map_or(SMALL_JOB, |chain| job_memory(source, &chain));
-        let size = source.per_element();
-        // Each lane is counted in whole units.
-        let assembly = options
-            .assembly
-            .min(slabs.largest_two().saturating_mul(size.saturating_add(size / 8)).saturating_add(UNIT * 64));
-        let room = options.reading_memory().saturating_sub(assembly);
-        let parallel =
-            usize::try_from(room / 2 / job.max(1)).unwrap_or(usize::MAX).clamp(1, options.parallelism.max(1));
-        let jobs = source.chunks.clamp(1, parallel as u64);
-        // A single job that is larger than the room has failed, or will, with an error that says so.
-        let total = assembly.saturating_add(job.saturating_mul(jobs)).min(options.reading_memory());
-        Ok(Self { assembly, parallel, total })
-    }
-}
-
-/// How many bytes one job takes beside the slab, at the most: what is fetched and what is decoded at a time.
-fn job_memory(source: &Source, chain: &Chain) -> u64 {
-    match chain.access() {
-        codec::Access::Shard(sharding) => job_memory(source, sharding.inner()).saturating_add(sharding.index_len()),
-        codec::Access::Elements(_) => SMALL_JOB.min(chain.array().fixed_len().unwrap_or(SMALL_JOB)).saturating_mul(2),
-        codec::Access::Whole => {
-            let decoded = chain.working_len().unwrap_or_else(|| source.budget());
-            let encoded = chain.encoded_len().map_or(decoded, codec::EncodedLen::max).min(decoded);
-            decoded.saturating_add(encoded)
-        }
-    }
-}
-
 /// Finds everything that there is to do, slab by slab, as memory for slabs and room for jobs come free.
 async fn feed(
     source: Arc<Source>,
     slabs: Slabs,
     assembly: u64,
+    supplies: Supplies,
     mut found: mpsc::Sender<Fed>,
 ) -> Result<(), ArrayError> {
     let units = usize::try_from(assembly.div_ceil(UNIT)).unwrap_or(Semaphore::MAX_PERMITS);
     let memory = Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS)));
-    let buffers = Arc::<Buffers>::default();
-    let retained = Arc::new(Retained::new(assembly.max(source.budget())));
     for slab in slabs {
         let layout = layout(&source, &slab);
         let size = source.array.model().data_type.fixed_size();
         let needed = u32::try_from(layout.units(size).min(units as u64)).unwrap_or(u32::MAX);
+        // What is assembled and not taken yet has all of it, so that this is waited for only where a lane of it will be.
         let permit = memory.clone().acquire_many_owned(needed).await.map_err(|_| ArrayError::Stopped)?;
-        let canvas = Canvas::new(layout, size, permit, (buffers.clone(), retained.clone()));
-        let painting = Arc::new(Painting { canvas, strides: Strides::of(&slab.extents) });
+        let canvas = Canvas::new(layout, size, permit, supplies.clone());
+        let painting = Arc::new(Painting { canvas, strides: slab.strides() });
         // A reader who is gone has taken the other end along, and needs no answer.
         if found.send(Fed::Slab(painting.clone())).await.is_err() {
             return Ok(());
@@ -266,7 +265,8 @@ async fn feed(
 
 fn layout(source: &Source, slab: &Slab) -> Layout {
     let model = source.array.model();
-    Layout::new(&slab.extents, source.per_element(), |axis| match model.grid.dimensions().get(axis) {
+    let dimension = |axis: usize| model.grid.dimensions().get(axis.checked_sub(slab.axes_before())?);
+    Layout::new(&slab.extents, source.per_element(), |axis| match dimension(axis) {
         Some(DimensionGrid::Regular { length }) => *length,
         _ => 1,
     })

@@ -7,7 +7,8 @@ use std::sync::{
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::sync::OwnedSemaphorePermit;
+
+use crate::share::Permit;
 
 /// The buffers of one reading. What was sent is written to again, which spares the kernel from clearing fresh pages.
 #[derive(Debug, Default)]
@@ -25,14 +26,14 @@ pub(crate) struct Retained {
 /// Bytes on their way out, with the permission to have them.
 struct Kept {
     bytes: Bytes,
-    _permit: OwnedSemaphorePermit,
+    _permit: Arc<Permit>,
 }
 
 /// A buffer on its way out, with the permission to have it.
 struct Lent {
     buffer: Vec<u8>,
     owner: Weak<Buffers>,
-    _permit: Option<OwnedSemaphorePermit>,
+    _permit: Option<Arc<Permit>>,
 }
 
 impl Buffers {
@@ -48,14 +49,19 @@ impl Buffers {
         }
     }
 
+    /// Takes a buffer back.
+    pub(crate) fn give(&self, buffer: Vec<u8>) {
+        self.free.lock().push(buffer);
+    }
+
     /// The buffer's bytes, after whose last use it comes back.
-    pub(crate) fn lend(self: &Arc<Self>, buffer: Vec<u8>, permit: Option<OwnedSemaphorePermit>) -> Bytes {
+    pub(crate) fn lend(self: &Arc<Self>, buffer: Vec<u8>, permit: Option<Arc<Permit>>) -> Bytes {
         Bytes::from_owner(Lent { buffer, owner: Arc::downgrade(self), _permit: permit })
     }
 }
 
 /// The bytes, with whose last use the permission ends.
-pub(crate) fn lent(bytes: Bytes, permit: Option<OwnedSemaphorePermit>) -> Bytes {
+pub(crate) fn lent(bytes: Bytes, permit: Option<Arc<Permit>>) -> Bytes {
     match permit {
         Some(permit) => Bytes::from_owner(Kept { bytes, _permit: permit }),
         None => bytes,
@@ -98,7 +104,7 @@ impl AsRef<[u8]> for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         if let Some(owner) = self.owner.upgrade() {
-            owner.free.lock().push(std::mem::take(&mut self.buffer));
+            owner.give(std::mem::take(&mut self.buffer));
         }
     }
 }

@@ -72,6 +72,14 @@ impl Leaf {
         }
     }
 
+    /// How many steps it takes at the most to decode it.
+    fn steps(&self) -> u64 {
+        match &self.kind {
+            LeafKind::Chunk(chain) => chain.decode_work(self.range.end - self.range.start),
+            LeafKind::Elements(_) => self.range.end - self.range.start,
+        }
+    }
+
     fn chain(&self) -> &Arc<Chain> {
         match &self.kind {
             LeafKind::Chunk(chain) | LeafKind::Elements(chain) => chain,
@@ -129,7 +137,7 @@ impl Job {
         match self {
             Self::Fill(picks) => {
                 let work = source.clone();
-                source.shared.on_blocking_pool(move || painting.fill(&work, &picks)).await
+                source.shared.on_blocking_pool(source.bytes_of(&picks), move || painting.fill(&work, &picks)).await
             }
             Self::Decode { part, leaves } => match <[Leaf; 1]>::try_from(leaves) {
                 Ok([leaf]) if leaf.is_kept(&source) => decode_kept(source, painting, part, leaf).await,
@@ -151,24 +159,25 @@ fn is_light(source: &Source, leaves: &[Leaf]) -> bool {
 async fn decode_kept(source: Arc<Source>, painting: Arc<Painting>, part: Part, leaf: Leaf) -> Result<(), ArrayError> {
     let key = source.cache_key(&part, leaf.range.start, Kind::Chunk);
     let chain = leaf.chain().clone();
+    let steps = leaf.steps();
     let work = source.clone();
     let decoded = source.cached(key, async move {
         let encoded = work.fetch(&part.key, part.range.clone()).await?;
         let decoder = work.clone();
         let decode = move || {
             let elements = decoder.metered(|| chain.decode(encoded.clone(), decoder.budget()));
-            elements
-                .map(|elements| Cached::Chunk(alone(&elements, &encoded)))
-                .map_err(|error| decoder.undecodable(&part, error))
+            let elements = elements.map_err(|error| decoder.undecodable(&part, error))?;
+            decoder.spent(&chain, &elements)?;
+            Ok(Cached::Chunk(alone(&elements, &encoded)))
         };
-        work.shared.on_blocking_pool(decode).await
+        work.shared.on_blocking_pool(steps, decode).await
     });
     let Cached::Chunk(elements) = decoded.await? else { return Err(ArrayError::Stopped) };
     if source.bytes_of(&leaf.picks) <= INLINE {
         return painting.place(&source, &leaf, &elements);
     }
     let work = source.clone();
-    source.shared.on_blocking_pool(move || painting.place(&work, &leaf, &elements)).await
+    source.shared.on_blocking_pool(source.bytes_of(&leaf.picks), move || painting.place(&work, &leaf, &elements)).await
 }
 
 /// Decodes everything in a part of a value.
@@ -182,12 +191,14 @@ async fn decode_all(
     let Some(range) = span(&leaves) else { return Ok(()) };
     let encoded = source.fetch(&part.key, range.clone()).await?;
     let light = is_light(&source, &leaves);
+    let steps = leaves.iter().map(Leaf::steps).fold(0, u64::saturating_add);
     let work = source.clone();
     let all = move || {
         leaves.iter().try_for_each(|leaf| {
             let undecodable = |error| work.undecodable(&part, error);
             let stored = sliced(&encoded, &range, &leaf.range).ok_or_else(|| undecodable(outside()))?;
             let elements = work.metered(|| leaf.decode(stored, work.budget())).map_err(undecodable)?;
+            work.spent(leaf.chain(), &elements)?;
             if leaf.is_kept(&work) {
                 work.cache().insert(
                     work.cache_key(&part, leaf.range.start, Kind::Chunk),
@@ -197,7 +208,7 @@ async fn decode_all(
             painting.place(&work, leaf, &elements)
         })
     };
-    if light { all() } else { source.shared.on_blocking_pool(all).await }
+    if light { all() } else { source.shared.on_blocking_pool(steps, all).await }
 }
 
 /// Puts into place what is in the cache; the rest is left.
@@ -254,6 +265,15 @@ impl Painting {
 }
 
 impl Source {
+    /// Counts the work that was done to decode something; fails where that makes it too much, which an estimate cannot tell of elements of variable length, or where there is too
+    /// little memory to decode everything once.
+    fn spent(&self, chain: &Chain, elements: &Elements) -> Result<(), ArrayError> {
+        match (chain.access(), elements) {
+            (Access::Elements(_), Elements::Fixed(bytes)) => self.work.spend(bytes.len() as u64),
+            _ => self.work.spend(chain.decode_work(elements.memory())),
+        }
+    }
+
     pub(super) fn misplaced(&self, error: PlaceError) -> ArrayError {
         match error {
             PlaceError::Misplaced => ArrayError::Misplaced { path: self.array.path().clone() },

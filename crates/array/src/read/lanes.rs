@@ -11,7 +11,10 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::buffers::{Buffers, Retained, lent};
-use crate::shared::UNIT;
+use crate::share::Permit;
+
+/// In what a lane's memory is counted.
+pub(super) const UNIT: u64 = 1 << 10;
 
 /// How many bytes a lane should have. Small enough that the first is full early, large enough that it is worth a write to a socket.
 const LANE: u64 = 128 << 10;
@@ -44,9 +47,17 @@ pub(super) struct Canvas {
     /// The size of an element in bytes; `None` where each has its own.
     size: Option<usize>,
     lanes: Vec<Mutex<Lane>>,
-    buffers: Arc<Buffers>,
+    supplies: Supplies,
+}
+
+/// What all slabs of a reading share.
+#[derive(Clone, Debug)]
+pub(super) struct Supplies {
+    pub(super) buffers: Arc<Buffers>,
     /// What the elements of variable length take that were assembled and not yet taken.
-    retained: Arc<Retained>,
+    pub(super) retained: Arc<Retained>,
+    /// The memory of the reading, which lasts until the last use of what it yielded.
+    pub(super) memory: Option<Arc<Permit>>,
 }
 
 /// A run of elements being assembled.
@@ -58,7 +69,7 @@ enum Lane {
         cells: Cells,
         /// How many elements were written. Each is written exactly once, so the lane is full when this is their number.
         written: u64,
-        permit: Option<OwnedSemaphorePermit>,
+        _permit: Option<OwnedSemaphorePermit>,
     },
     #[default]
     Taken,
@@ -161,19 +172,19 @@ impl Layout {
 
 impl Canvas {
     /// A slab of elements of `size` bytes, or each of its own length. Lanes get their memory when they are first written to; `permit` is for
-    /// [all of it](Layout::units).
+    /// [all of it](Layout::units), a part of which each lane gives back when it is taken.
     pub(super) fn new(
         layout: Layout,
         size: Option<usize>,
         mut permit: OwnedSemaphorePermit,
-        (buffers, retained): (Arc<Buffers>, Arc<Retained>),
+        supplies: Supplies,
     ) -> Self {
         let lane = |lane| {
             let units = usize::try_from(layout.lane_units(lane, size)).unwrap_or(usize::MAX);
             Mutex::new(Lane::Empty { permit: permit.split(units) })
         };
         let lanes = (0..layout.lanes()).map(lane).collect();
-        Self { layout, size, lanes, buffers, retained }
+        Self { layout, size, lanes, supplies }
     }
 
     /// How many lanes there are.
@@ -193,14 +204,16 @@ impl Canvas {
         if !matches!(*state, Lane::Open { written, .. } if written >= len) {
             return None;
         }
-        let Lane::Open { cells, written, permit } = std::mem::take(&mut *state) else { return None };
+        // Its room is free for the next slab as soon as it is taken, whatever its reader does with it: nobody who assembles waits for a reader.
+        let Lane::Open { cells, written, .. } = std::mem::take(&mut *state) else { return None };
         drop(state);
+        let memory = self.supplies.memory.clone();
         if written > len {
             return Some(Err(PlaceError::Misplaced));
         }
         Some(match cells {
-            Cells::Fixed(buffer) => Ok(Elements::Fixed(self.buffers.lend(buffer, permit))),
-            Cells::Whole(bytes) => Ok(Elements::Fixed(lent(bytes, permit))),
+            Cells::Fixed(buffer) => Ok(Elements::Fixed(self.supplies.buffers.lend(buffer, memory))),
+            Cells::Whole(bytes) => Ok(Elements::Fixed(lent(bytes, memory))),
             Cells::Variable(cells) => self.collect(cells),
         })
     }
@@ -214,7 +227,7 @@ impl Canvas {
     fn cells(&self, lane: usize) -> Cells {
         let len = usize::try_from(self.layout.len(lane as u64)).unwrap_or_default();
         match self.size {
-            Some(size) => Cells::Fixed(self.buffers.take(len.saturating_mul(size))),
+            Some(size) => Cells::Fixed(self.supplies.buffers.take(len.saturating_mul(size))),
             None => Cells::Variable(vec![Box::default(); len]),
         }
     }
@@ -223,7 +236,7 @@ impl Canvas {
         let mut elements = VariableBuilder::new(u64::MAX);
         for cell in cells {
             elements.push(&cell).map_err(|_| PlaceError::OverBudget)?;
-            self.retained.give_back(cell.len() as u64);
+            self.supplies.retained.give_back(cell.len() as u64);
         }
         Ok(Elements::Variable(elements.finish()))
     }
@@ -276,7 +289,7 @@ impl<'a> Brush<'a> {
         self.lock(out)?;
         let held = self.held.as_mut().ok_or(PlaceError::Misplaced)?;
         let Lane::Empty { permit } = &mut *held.lane else { return Err(PlaceError::Misplaced) };
-        *held.lane = Lane::Open { permit: permit.take(), cells: Cells::Whole(bytes), written: elements };
+        *held.lane = Lane::Open { _permit: permit.take(), cells: Cells::Whole(bytes), written: elements };
         Ok(())
     }
 
@@ -300,16 +313,24 @@ impl<'a> Brush<'a> {
 
     /// Writes `count` elements of no size, of which only the number matters.
     pub(super) fn write_empty(&mut self, out: u64, count: u64) -> Result<(), PlaceError> {
-        for out in out..out.saturating_add(count) {
+        let (mut out, mut left) = (out, count);
+        while left > 0 {
+            let (number, first) = self.canvas.layout.lane_of(out);
+            let now = self.canvas.layout.len(number).saturating_sub(first).min(left);
             let (Lane::Open { written, .. }, _) = self.hold(out)? else { return Err(PlaceError::Misplaced) };
-            *written += 1;
+            if now == 0 {
+                return Err(PlaceError::Misplaced);
+            }
+            *written += now;
+            out += now;
+            left -= now;
         }
         Ok(())
     }
 
     /// Writes an element of variable length.
     pub(super) fn write_variable(&mut self, out: u64, element: &[u8]) -> Result<(), PlaceError> {
-        let retained = &self.canvas.retained;
+        let retained = &self.canvas.supplies.retained;
         if !retained.take(element.len() as u64) {
             return Err(PlaceError::OverBudget);
         }
@@ -342,7 +363,7 @@ impl<'a> Brush<'a> {
         };
         let held = self.held.as_mut().ok_or(PlaceError::Misplaced)?;
         if let Lane::Empty { permit } = &mut *held.lane {
-            *held.lane = Lane::Open { permit: permit.take(), cells: self.canvas.cells(held.number), written: 0 };
+            *held.lane = Lane::Open { _permit: permit.take(), cells: self.canvas.cells(held.number), written: 0 };
         }
         Ok((&mut *held.lane, first))
     }

@@ -9,6 +9,7 @@ mod feed;
 mod job;
 mod lanes;
 mod meter;
+mod needs;
 mod place;
 mod source;
 
@@ -18,7 +19,9 @@ use codec::Elements;
 use futures::Stream;
 use meta::{ArrayModel, selection::Resolved};
 
+pub(crate) use assemble::Memory;
 pub use meter::{Meter, Work};
+pub(crate) use needs::Needs;
 pub(crate) use source::Source;
 
 use crate::{ArrayError, plan::Slabs, prepare::Prepared};
@@ -92,6 +95,6 @@ impl Reading {
         let options = &self.source.shared.options;
         let most = options.assembly / 2 / self.source.per_element().max(1);
         let slabs = Slabs::new(self.prepared.resolved, self.source.array.grid().clone(), most);
-        assemble::pieces(self.source, slabs)
+        assemble::pieces(self.source, slabs, self.prepared.memory)
     }
 }

@@ -3,7 +3,7 @@
 use codec::Elements;
 
 use super::lanes::{Brush, Canvas, PlaceError, Strided};
-use crate::plan::{PickedPoint, Picks, Run, Runs, Strides};
+use crate::plan::{AxisIndices, Entry, PickedPoint, Picks, Run, Runs, Strides};
 
 /// Runs from this length on are not copied if they make up whole lanes.
 const WORTH_KEEPING: usize = 32 << 10;
@@ -26,9 +26,15 @@ impl Strides {
     /// The first place of picks in what has these strides.
     pub(super) fn first(&self, picks: &Picks) -> u64 {
         match picks {
-            Picks::Product(axes) => axes.iter().zip(&self.0).map(|(axis, stride)| axis.first_place() * stride).sum(),
+            Picks::Product(axes) => self.first_of(axes),
             Picks::Points(points) => points.iter().map(|point| point.out).min().unwrap_or(0),
+            // By increasing place.
+            Picks::Stack(entries) => entries.first().map_or(0, |entry| entry.out + self.first_of(&entry.axes)),
         }
+    }
+
+    fn first_of(&self, axes: &[AxisIndices]) -> u64 {
+        axes.iter().zip(&self.0).map(|(axis, stride)| axis.first_place() * stride).sum()
     }
 
     fn offset(&self, position: &[u64]) -> u64 {
@@ -39,14 +45,19 @@ impl Strides {
 /// Puts the picked elements of `source` into their places; `strides` are those of the slab.
 pub(super) fn place(canvas: &Canvas, strides: &Strides, picks: &Picks, source: Source<'_>) -> Result<(), PlaceError> {
     let mut writer = Writer { brush: canvas.brush(), size: canvas.size(), source, filled: Vec::new() };
+    let own = |rank| match source {
+        Source::Elements { shape, .. } => Strides::of(shape),
+        Source::Fill(_) => Strides::nowhere(rank),
+    };
     match picks {
         Picks::Points(points) => place_points(&mut writer, points),
-        Picks::Product(axes) => {
-            let own = match source {
-                Source::Elements { shape, .. } => Strides::of(shape),
-                Source::Fill(_) => Strides::nowhere(axes.len()),
-            };
-            Runs::new(axes, &own, strides).visit(|run| writer.write(run))
+        Picks::Product(axes) => Runs::new(axes, &own(axes.len()), strides).visit(|run| writer.write(run)),
+        Picks::Stack(entries) => {
+            let own = own(entries.first().map_or(0, |entry| entry.axes.len()));
+            entries.iter().try_for_each(|Entry { axes, out }| {
+                let moved = |run: Run| Run { out: run.out.saturating_add(*out), ..run };
+                Runs::new(axes, &own, strides).visit(|run| writer.write(moved(run)))
+            })
         }
     }
 }

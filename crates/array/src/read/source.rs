@@ -5,7 +5,6 @@ use std::{ops::Range, sync::Arc, time::Instant};
 use bytes::Bytes;
 use codec::{Chain, CodecError, Sharding};
 use store::{ByteRange, Key, Snapshot};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{feed::Part, lanes::SLOT, meter::Meter};
@@ -16,6 +15,7 @@ use crate::{
     plan::Picks,
     prepare::Prepared,
     shared::Shared,
+    work::Allowance,
 };
 
 /// The array and its chunks as of one commit, and what is used to read them.
@@ -28,8 +28,8 @@ pub(crate) struct Source {
     pub(super) chunks: u64,
     /// Whether what is decoded is kept for others: not where one reading would push out everything else.
     pub(super) caching: bool,
-    /// For what the plan takes.
-    _memory: Option<OwnedSemaphorePermit>,
+    /// How much it may do.
+    pub(super) work: Allowance,
 }
 
 impl Source {
@@ -38,11 +38,12 @@ impl Source {
         array: Array,
         snapshot: Box<dyn Snapshot>,
         shared: Arc<Shared>,
-        prepared: &mut Prepared,
+        prepared: &Prepared,
+        work: Allowance,
     ) -> Result<Self, ArrayError> {
         let chunks = prepared.keys.len() as u64;
         let caching = prepared.decoded_len(&array)? <= u128::from(shared.cache.capacity() / 4);
-        Ok(Self { array, snapshot, shared, meter: Meter::default(), chunks, caching, _memory: prepared.memory.take() })
+        Ok(Self { array, snapshot, shared, meter: Meter::default(), chunks, caching, work })
     }
 
     /// The value of a chunk; `None` where it is not there.

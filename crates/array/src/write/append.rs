@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use codec::VariableElements;
-use futures::{FutureExt, Stream, StreamExt, TryStreamExt, stream};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use meta::{
     ArrayModel,
     documents::{Changes, ElementsChange},
     selection::{DimensionSelection, Region},
 };
 use store::{ByteStream, Content, Key, Staged, StoreError, TransactionalStore};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     Incoming, WriteError, WriteReport, check_chunks,
@@ -20,7 +19,13 @@ use super::{
     receive::receive,
     target::Target,
 };
-use crate::{ArrayError, find::Sighting, hierarchy::documents::DocumentChanges, shared::Shared};
+use crate::{
+    ArrayError,
+    find::Sighting,
+    hierarchy::documents::DocumentChanges,
+    share::{Account, Permit},
+    shared::Shared,
+};
 
 /// How often an append is planned anew.
 const ATTEMPTS: usize = 16;
@@ -49,7 +54,7 @@ enum Gathered {
 struct Pieces {
     spooled: Vec<Staged>,
     pieces: Vec<Bytes>,
-    permits: Vec<OwnedSemaphorePermit>,
+    permits: Vec<Permit>,
     /// How many bytes the pieces have, and how many there is a permit for.
     held: u64,
     permitted: u64,
@@ -83,7 +88,7 @@ impl Append {
 
     /// Grows the array by `count` along the dimension and writes the elements, in one commit. `None` counts them by how many bytes come; with [`Incoming::Scalar`] it is one.
     pub async fn run(self, count: Option<u64>, elements: Incoming) -> Result<WriteReport, WriteError> {
-        let gathered = match elements {
+        let mut gathered = match elements {
             Incoming::Fixed(stream) => Gathered::Fixed(Pieces::gather(&self.shared, &self.spool_key()?, stream).await?),
             Incoming::Variable(elements) => Gathered::Variable(elements),
             Incoming::Scalar(element) => Gathered::Scalar(element),
@@ -99,6 +104,10 @@ impl Append {
             match done {
                 // The array is another one than what this was planned for.
                 Err(WriteError::ShapeChanged { .. }) => {}
+                // Whoever holds memory does not wait for more: what was gathered goes to the store, and then it may.
+                Err(WriteError::Array(ArrayError::Busy)) if gathered.holds_memory() => {
+                    gathered.spool(&self.shared, &document).await?;
+                }
                 Ok(report) => {
                     return Ok(WriteReport { repeated: report.repeated.saturating_add(attempt as u64), ..report });
                 }
@@ -143,7 +152,7 @@ impl Append {
             return commit::documents_only(&self.shared, &self.place, sighting, &ground).await;
         };
         let target = Arc::new(Target::new(self.shared.clone(), array, layout)?);
-        let received = receive(&target, gathered.incoming(&self.shared)).await?;
+        let received = receive(&target, gathered.account(&self.shared), gathered.incoming(&self.shared)).await?;
         let together = match lock {
             Some(document) => self.shared.appends.share([document]).await,
             None => Vec::new(),
@@ -191,6 +200,24 @@ impl Append {
 }
 
 impl Gathered {
+    /// Whether it has a reservation of memory.
+    fn holds_memory(&self) -> bool {
+        matches!(self, Self::Fixed(pieces) if !pieces.permits.is_empty())
+    }
+
+    /// Puts what is in memory into the store, where no one commits it.
+    async fn spool(&mut self, shared: &Shared, key: &Key) -> Result<(), StoreError> {
+        match self {
+            Self::Fixed(pieces) => pieces.spool(shared, key).await,
+            Self::Variable(_) | Self::Scalar(_) => Ok(()),
+        }
+    }
+
+    /// The account of what is written of it.
+    fn account(&self, shared: &Shared) -> Account {
+        if self.holds_memory() { shared.account().beside() } else { shared.account() }
+    }
+
     /// The elements, from the beginning.
     fn incoming(&self, shared: &Shared) -> Incoming {
         match self {
@@ -223,13 +250,13 @@ impl Pieces {
         if self.held > most {
             return false;
         }
-        match shared.admit(more).now_or_never() {
-            Some(Ok(permit)) => {
+        match shared.try_admit(more) {
+            Some(permit) => {
                 self.permits.push(permit);
                 self.permitted = self.permitted.saturating_add(more);
                 true
             }
-            _ => false,
+            None => false,
         }
     }
 

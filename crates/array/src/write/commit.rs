@@ -92,8 +92,8 @@ pub(super) async fn commit(
     ground: &Ground<'_>,
     received: Received,
 ) -> Result<WriteReport, WriteError> {
-    let Received { made, kept, memory: _memory } = received;
-    let mut merged = merge::all(target, &kept).await?;
+    let Received { made, kept, purse } = received;
+    let mut merged = merge::all(target, &kept, purse).await?;
     let mut repeated = 0;
     let shared = &target.shared;
     for attempt in 0..ATTEMPTS {

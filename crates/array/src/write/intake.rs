@@ -1,15 +1,20 @@
 //! What comes, window by window.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use futures::TryStreamExt;
 use store::ByteStream;
 
-use super::{WriteError, receive::Making};
+use super::{
+    WriteError,
+    purse::{Share, Use},
+    receive::Making,
+};
 use crate::{ArrayError, read::buffers::Buffers};
+
 /// How many bytes of memory are reserved at a time.
-const STEP: u64 = 4 << 20;
+pub(super) const STEP: u64 = 4 << 20;
 
 /// The bytes of a region on their way in.
 pub(super) struct Intake {
@@ -19,6 +24,53 @@ pub(super) struct Intake {
     expected: u64,
     taken: u64,
     buffers: Arc<Buffers>,
+}
+
+/// How much was taken.
+pub(super) enum Took {
+    /// All that was wanted.
+    All(Taken),
+    /// As much as there was memory for.
+    Part(Taken),
+}
+
+/// Bytes that were taken.
+pub(super) struct Taken {
+    pub(super) bytes: Bytes,
+    pub(super) memory: Lent,
+}
+
+/// Which memory bytes are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lent {
+    /// That of what came.
+    Nothing,
+    /// The least that a write can do with, which has to come back before it goes on.
+    Least,
+    /// Some that was free.
+    More,
+}
+
+/// A buffer that is used again after the last use of it, with the permission to have it.
+struct Window {
+    buffer: Vec<u8>,
+    owner: Weak<Buffers>,
+    shares: Vec<Share>,
+}
+
+impl AsRef<[u8]> for Window {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        if let Some(owner) = self.owner.upgrade() {
+            owner.give(std::mem::take(&mut self.buffer));
+        }
+        self.shares.clear();
+    }
 }
 
 impl Intake {
@@ -36,17 +88,19 @@ impl Intake {
         Ok(())
     }
 
-    /// The next `len` bytes. Where they do not come in one piece they are held in memory, reserved as they come, until the last use of them.
-    pub(super) async fn take(&mut self, len: u64, making: &mut Making) -> Result<Bytes, WriteError> {
+    /// The next `len` bytes, or those for which there is memory. Where they do not come in one piece they are held in memory, reserved as they come, until the last use of them.
+    pub(super) async fn take(&mut self, len: u64, making: &mut Making) -> Result<Took, WriteError> {
         self.begin().await?;
         let wanted = usize::try_from(len).map_err(|_| ArrayError::Busy)?;
         if self.rest.len() >= wanted {
             self.taken = self.taken.saturating_add(len);
-            return Ok(self.rest.split_to(wanted));
+            return Ok(Took::All(Taken { bytes: self.rest.split_to(wanted), memory: Lent::Nothing }));
         }
-        let mut reserved = making.admit(len.min(STEP)).await?;
-        let mut covered = len.min(STEP);
-        let mut buffer = self.buffers.take(wanted);
+        let Some(first) = making.take(Use::Window, len.min(STEP)).await? else { return Err(ArrayError::Busy.into()) };
+        let memory = if first.is_least() { Lent::Least } else { Lent::More };
+        let mut shares = vec![first];
+        let mut covered = usize::try_from(len.min(STEP)).unwrap_or(wanted);
+        let mut buffer = self.buffers.take(covered);
         let mut filled = 0;
         while filled < wanted {
             self.begin().await?;
@@ -54,21 +108,40 @@ impl Intake {
                 return Err(self.wrong_length(filled as u64));
             }
             // Whoever sends slowly holds no more than what they sent.
-            if filled as u64 == covered {
-                let step = (len - covered).min(STEP);
-                reserved.merge(making.admit(step).await?);
-                covered = covered.saturating_add(step);
+            if filled == covered {
+                let step = (wanted - covered).min(STEP as usize);
+                let Some(more) = making.more(step as u64).await? else {
+                    let bytes = self.lend(buffer, shares);
+                    return Ok(Took::Part(Taken { bytes, memory }));
+                };
+                shares.push(more);
+                covered += step;
+                buffer.resize(covered, 0);
             }
-            let until = usize::try_from(covered).unwrap_or(wanted).min(wanted);
-            let now = (until - filled).min(self.rest.len());
+            let now = (covered - filled).min(self.rest.len());
             if let (Some(room), Some(piece)) = (buffer.get_mut(filled..filled + now), self.rest.get(..now)) {
                 room.copy_from_slice(piece);
             }
             let _ = self.rest.split_to(now);
             filled += now;
         }
-        self.taken = self.taken.saturating_add(len);
-        Ok(self.buffers.lend(buffer, Some(reserved)))
+        let bytes = self.lend(buffer, shares);
+        Ok(Took::All(Taken { bytes, memory }))
+    }
+
+    fn lend(&mut self, buffer: Vec<u8>, shares: Vec<Share>) -> Bytes {
+        self.taken = self.taken.saturating_add(buffer.len() as u64);
+        Bytes::from_owner(Window { buffer, owner: Arc::downgrade(&self.buffers), shares })
+    }
+
+    /// Keeps the first `len` bytes of what was taken; the others come again.
+    pub(super) fn put_back(&mut self, taken: Taken, len: u64) -> Taken {
+        let Taken { mut bytes, memory } = taken;
+        let back = bytes.split_off(usize::try_from(len).unwrap_or(usize::MAX).min(bytes.len()));
+        self.taken = self.taken.saturating_sub(back.len() as u64);
+        // In memory of its own, since what it was taken with has to come back.
+        self.rest = [&back[..], &self.rest[..]].concat().into();
+        Taken { bytes, memory }
     }
 
     /// Fails where more comes than was expected.

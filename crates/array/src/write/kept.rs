@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use futures::{FutureExt, TryStreamExt};
+use futures::TryStreamExt;
 use store::{ByteRange, Staged};
 
 use super::{
     WriteError,
     copy::{self, Patch, Source},
+    intake::Lent,
     layout::{self, Layout, Part, Window},
+    purse::{Purse, Share},
     target::Target,
 };
 use crate::{ArrayError, plan::AxisIndices};
@@ -28,9 +30,16 @@ enum Held {
     /// The window itself.
     Window(Source),
     /// The parts one after the other, in C order of the chunks.
-    Parts(Bytes),
+    Parts(Arc<Parts>),
     /// The same in the store.
     Spooled(Staged),
+}
+
+/// Parts in memory, and the permission to have them.
+#[derive(Debug)]
+struct Parts {
+    bytes: Bytes,
+    _share: Share,
 }
 
 /// A part that is kept: where it is.
@@ -65,7 +74,8 @@ impl Kept {
     pub(super) async fn keep(
         &mut self,
         target: &Arc<Target>,
-        window: Window,
+        purse: Option<&Purse>,
+        (window, lent): (Window, Lent),
         source: Source,
         parts: &[Part],
     ) -> Result<(), WriteError> {
@@ -73,21 +83,22 @@ impl Kept {
         let len = |elements: u64| elements.saturating_mul(size as u64);
         let (all, some) = (len(window.elements()), len(parts.iter().map(|part| layout::elements(&part.picks)).sum()));
         let room = (target.shared.options.assembly / 2).saturating_sub(self.memory);
-        if all <= room && some >= all / 2 {
+        // The least that the write has must come back before it goes on.
+        if lent != Lent::Least && all <= room && some >= all / 2 {
             self.memory = self.memory.saturating_add(all);
             self.keep_whole(window, source);
             return Ok(());
         }
-        let permit = if some <= room { target.shared.admit(some).now_or_never().and_then(Result::ok) } else { None };
+        let share = if some <= room { purse.and_then(|purse| purse.more(some)) } else { None };
         let gather = |part: &Part| {
             copy::gather(&source, &part.picks, size)
                 .map_err(|_| ArrayError::Misplaced { path: target.array.path().clone() })
         };
-        if let Some(permit) = permit {
+        if let Some(share) = share {
             let mut all = Vec::with_capacity(usize::try_from(some).unwrap_or_default());
             parts.iter().try_for_each(|part| gather(part).map(|part| all.extend_from_slice(&part)))?;
             self.memory = self.memory.saturating_add(some);
-            self.windows.push((window, Held::Parts(crate::read::buffers::lent(all.into(), Some(permit)))));
+            self.windows.push((window, Held::Parts(Arc::new(Parts { bytes: all.into(), _share: share }))));
             return Ok(());
         }
         let Some(key) =
@@ -135,7 +146,8 @@ impl Waiting {
         let end = layout::elements(&picks).saturating_mul(size).saturating_add(start);
         match held {
             Held::Window(source) => Ok(Patch { picks, source }),
-            Held::Parts(bytes) => {
+            Held::Parts(parts) => {
+                let bytes = &parts.bytes;
                 let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
                 Ok(copy::gathered(bytes.slice(index(start)..index(end)), &picks))
             }

@@ -67,8 +67,12 @@ pub(super) enum Coverage {
 }
 
 impl Layout {
-    /// Cuts a region of an array; `None` where it has no elements.
+    /// Cuts a region of an array; `None` where it has no elements. Costs as much as the chunks that the region touches: where one axis has no indices, the others are not
+    /// looked at, however long they are.
     pub(super) fn new(region: &Region, model: &ArrayModel) -> Option<Self> {
+        if region.elements() == Some(0) {
+            return None;
+        }
         let axes = region.dimensions.iter().zip(model.grid.dimensions()).zip(&model.shape);
         let axes = axes.map(|((dimension, grid), &extent)| Axis::new(dimension, grid, extent));
         Some(Self { axes: axes.collect::<Option<_>>()? })
@@ -77,6 +81,28 @@ impl Layout {
     /// How many elements there are.
     pub(super) fn elements(&self) -> u64 {
         self.axes.iter().fold(1, |product, axis| product.saturating_mul(axis.len))
+    }
+
+    /// How many chunks there are.
+    pub(super) fn chunks(&self) -> u64 {
+        self.axes.iter().fold(1, |product, axis| product.saturating_mul(axis.pieces.len() as u64))
+    }
+
+    /// How many chunks are covered in part.
+    pub(super) fn partial(&self) -> u64 {
+        let covered = |axis: &Axis| axis.pieces.iter().filter(|piece| piece.is_covered()).count() as u64;
+        let covered = self.axes.iter().fold(1_u64, |product, axis| product.saturating_mul(covered(axis)));
+        self.chunks().saturating_sub(covered)
+    }
+
+    /// At most how many pieces of this shape the region touches.
+    pub(super) fn pieces_of(&self, shape: &[u64]) -> u64 {
+        let pieces = |(axis, &length): (&Axis, &u64)| {
+            let grid = DimensionGrid::Regular { length: length.max(1) };
+            let within = axis.pieces.iter().map(|piece| piece.piece.indices.most_pieces(&grid));
+            within.fold(0, u64::saturating_add)
+        };
+        self.axes.iter().zip(shape).map(pieces).fold(1, u64::saturating_mul)
     }
 
     /// How many elements a window has at the least to be of whole chunks; the first of several numbers if these differ.
@@ -221,6 +247,16 @@ pub(super) struct Windows<'a> {
 }
 
 impl Windows<'_> {
+    /// Takes the last window back, for which there is too little memory, and gives the part with which it begins, of at most `most` elements.
+    pub(super) fn shortened(&mut self, window: Window, most: u64) -> Window {
+        let (whole, before) = (window.clone(), (self.least, self.most));
+        (self.least, self.most) = (most.max(1), most.max(1));
+        self.left.push(window);
+        let first = self.next();
+        (self.least, self.most) = before;
+        first.unwrap_or(whole)
+    }
+
     /// Cuts a window that has too many elements: along the first axis with more than one index, where chunks end if that is possible.
     fn split(&self, window: &Window) -> Option<(Window, Window)> {
         let axis = window.0.iter().position(|places| places.end - places.start > 1)?;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use store::{Key, Version};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     WriteError,
     kept::{Kept, Waiting},
     layout::{Coverage, Part},
+    purse::Purse,
     receive::Making,
     target::{Made, Target, Under, Work},
 };
@@ -20,13 +20,13 @@ const FETCHED_ABREAST: usize = 4;
 /// Chunks that were made of what is stored and of what came.
 pub(super) struct Merged {
     pub(super) made: Vec<Made>,
-    /// For what they take.
-    memory: Vec<OwnedSemaphorePermit>,
+    /// For what they take, where that is much.
+    purse: Option<Purse>,
 }
 
 /// Makes all chunks of which parts were kept.
-pub(super) async fn all(target: &Arc<Target>, kept: &Kept) -> Result<Merged, WriteError> {
-    some(target, kept, |_| Ok(true)).await
+pub(super) async fn all(target: &Arc<Target>, kept: &Kept, purse: Option<Purse>) -> Result<Merged, WriteError> {
+    some(target, kept, purse, |_| Ok(true)).await
 }
 
 /// Makes those chunks anew that others have written meanwhile; how many.
@@ -46,23 +46,25 @@ pub(super) async fn again(target: &Arc<Target>, kept: &Kept, merged: &mut Merged
             false => stale.extend(chunk.keys().first().cloned()),
         }
     }
-    let renewed = some(target, kept, |part| {
+    let renewed = some(target, kept, merged.purse.take(), |part| {
         let keys = target.keys(&part.position)?;
         Ok(keys.first().is_some_and(|key| stale.contains(key)))
     });
-    let Merged { made, memory } = renewed.await?;
+    let Merged { made, purse } = renewed.await?;
     current.extend(made);
-    merged.made = current;
-    merged.memory.extend(memory);
+    *merged = Merged { made: current, purse };
     Ok(stale.len() as u64)
 }
 
 async fn some(
     target: &Arc<Target>,
     kept: &Kept,
+    purse: Option<Purse>,
     wanted: impl Fn(&Part) -> Result<bool, WriteError>,
 ) -> Result<Merged, WriteError> {
-    let mut making = Making::new(target.clone());
+    // What is kept was small where it took no reservation, and then nothing is held yet.
+    let account = purse.is_none().then(|| target.shared.account());
+    let mut making = Making::new(target.clone(), account, purse);
     let mut finder = kept.finder();
     let window = if kept.is_empty() { None } else { Some(target.layout.whole()) };
     for part in window.iter().flat_map(|window| target.layout.parts(window)) {
@@ -70,12 +72,12 @@ async fn some(
         if waiting.is_empty() || !wanted(&part)? {
             continue;
         }
-        let permit = making.admit_chunks(&part.shape, 1).await?;
+        let share = making.reserve_chunks(&part.shape, 1).await?;
         let target = target.clone();
-        making.spawn(permit, async move { one(&target, part, waiting).await }).await?;
+        making.spawn(share, async move { one(&target, part, waiting).await }).await?;
     }
-    let (made, memory) = making.finish().await?;
-    Ok(Merged { made, memory: memory.into_iter().collect() })
+    let (made, purse) = making.finish().await?;
+    Ok(Merged { made, purse })
 }
 
 async fn one(target: &Arc<Target>, part: Part, waiting: Vec<Waiting>) -> Result<Vec<Made>, WriteError> {

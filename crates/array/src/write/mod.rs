@@ -13,6 +13,7 @@ mod kept;
 mod layout;
 mod locks;
 mod merge;
+mod purse;
 mod receive;
 mod rewrite;
 mod target;
@@ -148,7 +149,7 @@ impl RegionWrite {
             return Ok(commit::nothing(&self.sighting));
         };
         let target = Arc::new(Target::new(self.shared, self.sighting.array.clone(), layout)?);
-        let received = receive::receive(&target, elements).await?;
+        let received = receive::receive(&target, target.shared.account(), elements).await?;
         let ground = Ground::Region(&self.selection, &self.region);
         commit::commit(&target, &self.place, self.sighting, &ground, received).await
     }

@@ -4,24 +4,27 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use codec::{Elements, VariableBuilder};
-use futures::FutureExt;
-use tokio::{sync::OwnedSemaphorePermit, task::JoinSet};
+use tokio::task::JoinSet;
 
 use super::{
     Incoming, WriteError,
     copy::{Patch, Source},
-    intake::Intake,
+    intake::{Intake, Taken, Took},
     kept::Kept,
     layout::Part,
-    target::{Made, Target, Under, Work},
+    purse::{Purse, Share, Use},
+    target::{Carried, Made, Target, Under, Work},
 };
-use crate::{ArrayError, shared::UNIT};
+use crate::{ArrayError, share::Account};
 
 /// How many bytes a window has if it can end there.
 const WINDOW: u64 = 8 << 20;
 
 /// How many bytes of chunks are made together.
-const BATCH: u64 = 256 << 10;
+pub(super) const BATCH: u64 = 256 << 10;
+
+/// What a chunk that is to be made counts beside its elements.
+const PER_WORK: u64 = 256;
 
 /// Up to how many bytes are taken without a reservation.
 const LIGHT: u64 = 64 << 10;
@@ -32,30 +35,35 @@ pub(super) struct Received {
     pub(super) made: Vec<Made>,
     /// The parts of the others.
     pub(super) kept: Kept,
-    /// For what the chunks that were made take.
-    pub(super) memory: Option<OwnedSemaphorePermit>,
+    /// For what they take, where that is much.
+    pub(super) purse: Option<Purse>,
 }
 
 /// Chunks being made, several at a time.
 pub(super) struct Making {
     target: Arc<Target>,
-    tasks: JoinSet<Result<Done, WriteError>>,
+    tasks: JoinSet<Result<Vec<Made>, WriteError>>,
     done: Vec<Made>,
-    /// For what is done.
-    memory: Option<OwnedSemaphorePermit>,
+    account: Option<Account>,
+    purse: Option<Purse>,
     batch: Vec<Work>,
     batch_bytes: u64,
 }
 
-/// Chunks that were made, and the reservation of what they take.
-pub(super) type Done = (Vec<Made>, Option<OwnedSemaphorePermit>);
-
 /// Takes in all elements.
-pub(super) async fn receive(target: &Arc<Target>, elements: Incoming) -> Result<Received, WriteError> {
+pub(super) async fn receive(
+    target: &Arc<Target>,
+    account: Account,
+    elements: Incoming,
+) -> Result<Received, WriteError> {
+    target.check_work(match &elements {
+        Incoming::Fixed(_) | Incoming::Variable(_) => Carried::All,
+        Incoming::Scalar(_) => Carried::One,
+    })?;
     let count = target.layout.elements();
     let rank = target.array.model().shape.len();
     let source = match (elements, target.size) {
-        (Incoming::Fixed(stream), Some(size)) => return receive_stream(target, stream, size).await,
+        (Incoming::Fixed(stream), Some(size)) => return receive_stream(target, account, stream, size).await,
         (Incoming::Scalar(element), size) => Source::scalar(scalar(element, size)?, rank),
         (Incoming::Variable(elements), None) => {
             if elements.len() as u64 != count {
@@ -68,7 +76,7 @@ pub(super) async fn receive(target: &Arc<Target>, elements: Incoming) -> Result<
         }
         (Incoming::Fixed(_), None) => return Err(WriteError::Count { expected: count, found: 0 }),
     };
-    let mut making = Making::new(target.clone());
+    let mut making = Making::new(target.clone(), Some(account), None);
     let mut kept = Kept::default();
     let window = target.layout.whole();
     let mut parts = false;
@@ -81,8 +89,8 @@ pub(super) async fn receive(target: &Arc<Target>, elements: Incoming) -> Result<
     if parts {
         kept.keep_whole(window, source);
     }
-    let (made, memory) = making.finish().await?;
-    Ok(Received { made, kept, memory })
+    let (made, purse) = making.finish().await?;
+    Ok(Received { made, kept, purse })
 }
 
 /// Fails unless there are no elements, where there is no place for any.
@@ -96,10 +104,15 @@ pub(super) async fn nothing(elements: Incoming) -> Result<(), WriteError> {
     }
 }
 
-async fn receive_stream(target: &Arc<Target>, stream: store::ByteStream, size: usize) -> Result<Received, WriteError> {
+async fn receive_stream(
+    target: &Arc<Target>,
+    account: Account,
+    stream: store::ByteStream,
+    size: usize,
+) -> Result<Received, WriteError> {
     let size = size as u64;
     let mut intake = Intake::new(stream, target.layout.elements().saturating_mul(size));
-    let mut making = Making::new(target.clone());
+    let mut making = Making::new(target.clone(), Some(account), None);
     let mut kept = Kept::default();
     let options = &target.shared.options;
     // Larger windows are worth their memory where they spare parts of chunks the way through the store.
@@ -108,11 +121,19 @@ async fn receive_stream(target: &Arc<Target>, stream: store::ByteStream, size: u
         true => row.max(options.assembly / 2),
         false => options.assembly / 2,
     };
-    let most = (most / size.max(1)).max(1);
-    let least = (WINDOW / size.max(1)).clamp(1, most);
-    for window in target.layout.windows(least, most) {
-        let len = window.elements().saturating_mul(size);
-        let bytes = intake.take(len, &mut making).await?;
+    // Of elements without bytes there may be any number, and they all have come.
+    let most = most.checked_div(size).unwrap_or(u64::MAX).max(1);
+    let least = WINDOW.checked_div(size).unwrap_or(u64::MAX).clamp(1, most);
+    let mut windows = target.layout.windows(least, most);
+    while let Some(mut window) = windows.next() {
+        let Taken { bytes, memory } = match intake.take(window.elements().saturating_mul(size), &mut making).await? {
+            Took::All(taken) => taken,
+            Took::Part(taken) => {
+                // There is no memory for all of it, so that it is made smaller; what came beyond comes again.
+                window = windows.shortened(window, taken.bytes.len() as u64 / size.max(1));
+                intake.put_back(taken, window.elements().saturating_mul(size))
+            }
+        };
         let source = Source::new(Elements::Fixed(bytes), &window.extents());
         let mut parts = Vec::new();
         for part in target.layout.parts(&window) {
@@ -122,12 +143,12 @@ async fn receive_stream(target: &Arc<Target>, stream: store::ByteStream, size: u
             }
         }
         if !parts.is_empty() {
-            kept.keep(target, window, source, &parts).await?;
+            kept.keep(target, making.purse.as_ref(), (window, memory), source, &parts).await?;
         }
     }
     intake.end().await?;
-    let (made, memory) = making.finish().await?;
-    Ok(Received { made, kept, memory })
+    let (made, purse) = making.finish().await?;
+    Ok(Received { made, kept, purse })
 }
 
 /// One element; fails unless it has the size.
@@ -144,13 +165,15 @@ fn scalar(element: Vec<u8>, size: Option<usize>) -> Result<Elements, WriteError>
 }
 
 impl Making {
-    pub(super) fn new(target: Arc<Target>) -> Self {
-        Self { target, tasks: JoinSet::new(), done: Vec::new(), memory: None, batch: Vec::new(), batch_bytes: 0 }
+    /// Makes chunks with the memory of a write: what is in `purse`, or else what `account` has yet to reserve.
+    pub(super) fn new(target: Arc<Target>, account: Option<Account>, purse: Option<Purse>) -> Self {
+        let (tasks, done, batch) = (JoinSet::new(), Vec::new(), Vec::new());
+        Self { target, tasks, done, account, purse, batch, batch_bytes: 0 }
     }
 
     /// Makes a chunk that came whole, with others if it is small.
     async fn add(&mut self, part: Part, source: Source) -> Result<(), WriteError> {
-        self.batch_bytes = self.batch_bytes.saturating_add(self.target.chunk_len(&part.shape));
+        self.batch_bytes = self.batch_bytes.saturating_add(self.target.chunk_len(&part.shape)).saturating_add(PER_WORK);
         let patches = vec![Patch { picks: part.picks, source }];
         self.batch.push(Work { position: part.position, shape: part.shape, under: Under::Nothing, patches });
         if self.batch_bytes >= BATCH {
@@ -164,69 +187,87 @@ impl Making {
         let works = std::mem::take(&mut self.batch);
         self.batch_bytes = 0;
         let Some(work) = works.first() else { return Ok(()) };
-        let permit = self.admit_chunks(&work.shape, works.len() as u64).await?;
+        let share = self.reserve_chunks(&work.shape, works.len() as u64).await?;
         let target = self.target.clone();
-        self.spawn(permit, async move { target.make(works).await }).await
+        self.spawn(share, async move { target.make(works).await }).await
     }
 
-    /// Makes something beside the others, when there is room for it. Of the memory reserved for that, what staged values may take stays reserved.
+    /// Makes something beside the others, when there is room for it.
     pub(super) async fn spawn(
         &mut self,
-        permit: Option<OwnedSemaphorePermit>,
+        share: Option<Share>,
         making: impl Future<Output = Result<Vec<Made>, WriteError>> + Send + 'static,
     ) -> Result<(), WriteError> {
         while self.tasks.len() >= self.target.shared.options.parallelism.max(1) {
             self.join().await?;
         }
         self.tasks.spawn(async move {
-            let made = making.await?;
-            let units = made.iter().map(Made::memory).sum::<u64>().div_ceil(UNIT);
-            let left =
-                permit.and_then(|mut permit| permit.split(usize::try_from(units).ok()?.min(permit.num_permits())));
-            Ok((made, left))
+            let made = making.await;
+            drop(share);
+            made
         });
         Ok(())
     }
 
-    /// A reservation for making so many chunks of a shape.
-    pub(super) async fn admit_chunks(
-        &mut self,
-        shape: &[u64],
-        chunks: u64,
-    ) -> Result<Option<OwnedSemaphorePermit>, WriteError> {
+    /// Memory for making so many chunks of a shape.
+    pub(super) async fn reserve_chunks(&mut self, shape: &[u64], chunks: u64) -> Result<Option<Share>, WriteError> {
         let bytes = self.target.memory(shape)?.saturating_mul(chunks);
         if bytes <= LIGHT {
             return Ok(None);
         }
-        self.admit(bytes.min(self.target.shared.options.chunk_memory())).await.map(Some)
+        let bytes = bytes.min(self.target.shared.options.chunk_memory());
+        match self.take(Use::Making, bytes).await? {
+            Some(share) => Ok(Some(share)),
+            None => Err(ArrayError::Busy.into()),
+        }
     }
 
-    /// A reservation of memory. What is being made for the same write is not waited for with patience, but until it is made.
-    pub(super) async fn admit(&mut self, bytes: u64) -> Result<OwnedSemaphorePermit, WriteError> {
-        while !self.tasks.is_empty() {
-            match self.target.shared.admit(bytes).now_or_never() {
-                Some(permit) => return Ok(permit?),
-                None => self.join().await?,
+    /// Memory for something. What is being made for the same write is waited for, and nothing else; `None` where there is none even then.
+    pub(super) async fn take(&mut self, what: Use, bytes: u64) -> Result<Option<Share>, WriteError> {
+        let purse = self.purse().await?;
+        loop {
+            if let Some(share) = purse.take(what, bytes) {
+                return Ok(Some(share));
+            }
+            if self.tasks.is_empty() {
+                return Ok(None);
+            }
+            self.join().await?;
+        }
+    }
+
+    /// Memory beside the least. What is being made is waited for, if there is none else.
+    pub(super) async fn more(&mut self, bytes: u64) -> Result<Option<Share>, WriteError> {
+        let purse = self.purse().await?;
+        loop {
+            match purse.more(bytes) {
+                None if !self.tasks.is_empty() => self.join().await?,
+                share => return Ok(share),
             }
         }
-        Ok(self.target.shared.admit(bytes).await?)
+    }
+
+    /// The memory of the write, whose least is waited for when it is first needed.
+    async fn purse(&mut self) -> Result<Purse, WriteError> {
+        if let Some(purse) = &self.purse {
+            return Ok(purse.clone());
+        }
+        let account = self.account.take().ok_or(ArrayError::Busy)?;
+        let purse = Purse::open(account, self.target.least()?).await?;
+        self.purse = Some(purse.clone());
+        Ok(purse)
     }
 
     async fn join(&mut self) -> Result<(), WriteError> {
         if let Some(done) = self.tasks.join_next().await {
-            let (made, memory) = done.unwrap_or(Err(ArrayError::Stopped.into()))?;
-            self.done.extend(made);
-            match (&mut self.memory, memory) {
-                (Some(all), Some(more)) => all.merge(more),
-                (none, more) => *none = none.take().or(more),
-            }
+            self.done.extend(done.unwrap_or(Err(ArrayError::Stopped.into()))?);
         }
         Ok(())
     }
 
-    /// All that was made.
-    pub(super) async fn finish(mut self) -> Result<Done, WriteError> {
-        if self.tasks.is_empty() {
+    /// All that was made, and the memory for it.
+    pub(super) async fn finish(mut self) -> Result<(Vec<Made>, Option<Purse>), WriteError> {
+        if self.tasks.is_empty() && self.batch_bytes <= LIGHT {
             let works = std::mem::take(&mut self.batch);
             self.done.extend(self.target.make(works).await?);
         }
@@ -234,6 +275,6 @@ impl Making {
         while !self.tasks.is_empty() {
             self.join().await?;
         }
-        Ok((self.done, self.memory))
+        Ok((self.done, self.purse))
     }
 }

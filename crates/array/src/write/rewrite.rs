@@ -33,6 +33,22 @@ pub(super) enum RewriteError {
     Decode(CodecError),
     /// What it becomes cannot be encoded.
     Encode(CodecError),
+    /// What it becomes could not be read again: that would take so many bytes of memory.
+    TooLarge {
+        /// How many.
+        size: u64,
+    },
+    /// Its elements of variable length are more than could be read again.
+    OverBudget,
+}
+
+/// What a chunk may be, so that it can be read again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// How many bytes elements of variable length may take.
+    pub(super) budget: u64,
+    /// How much memory decoding may take.
+    pub(super) memory: u64,
 }
 
 impl From<Misplaced> for RewriteError {
@@ -41,27 +57,26 @@ impl From<Misplaced> for RewriteError {
     }
 }
 
-/// The chunk as it is stored afterwards; `None` where it is not, since every element is the fill value. `budget` bounds what elements of variable length take that are
-/// decoded.
+/// The chunk as it is stored afterwards; `None` where it is not, since every element is the fill value.
 pub(super) fn rewrite(
     chain: &Chain,
     before: Before,
     patches: Vec<Patch>,
     empty: EmptyChunks,
-    budget: u64,
+    bounds: Bounds,
 ) -> Result<Option<Bytes>, RewriteError> {
     let array = chain.array();
     let patched = patches.iter().fold(0, |sum: u64, patch| sum.saturating_add(elements(&patch.picks)));
     // No element is written twice, so this many are all.
     let before = if patched == array.elements() { None } else { Some(before) };
     if let (Access::Shard(sharding), None | Some(Before::Nothing | Before::Encoded(_))) = (chain.access(), &before) {
-        return rewrite_shard(sharding, before.unwrap_or(Before::Nothing), patches, empty, budget);
+        return rewrite_shard(sharding, before.unwrap_or(Before::Nothing), patches, empty, bounds);
     }
     let base = match before {
         None => Base::Overwritten,
         Some(Before::Nothing) => Base::Missing,
         Some(Before::Decoded(elements)) => Base::Stored(elements),
-        Some(Before::Encoded(bytes)) => Base::Stored(chain.decode(bytes, budget).map_err(RewriteError::Decode)?),
+        Some(Before::Encoded(bytes)) => Base::Stored(chain.decode(bytes, bounds.budget).map_err(RewriteError::Decode)?),
     };
     let elements = assemble(array, base, &patches)?;
     // What they were copied from is not needed while they are encoded.
@@ -69,7 +84,15 @@ pub(super) fn rewrite(
     if empty == EmptyChunks::Skip && elements.are_all(array.fill_value()) {
         return Ok(None);
     }
-    chain.encode(elements).map(Some).map_err(RewriteError::Encode)
+    if matches!(elements, Elements::Variable(_)) && elements.memory() > bounds.budget {
+        return Err(RewriteError::OverBudget);
+    }
+    let encoded = chain.encode(elements).map_err(RewriteError::Encode)?;
+    let size = chain.working_len().unwrap_or(0).saturating_add(encoded.len() as u64);
+    match chain.access() {
+        Access::Whole if size > bounds.memory => Err(RewriteError::TooLarge { size }),
+        _ => Ok(Some(encoded)),
+    }
 }
 
 fn rewrite_shard(
@@ -77,7 +100,7 @@ fn rewrite_shard(
     before: Before,
     patches: Vec<Patch>,
     empty: EmptyChunks,
-    budget: u64,
+    bounds: Bounds,
 ) -> Result<Option<Bytes>, RewriteError> {
     let before = match before {
         Before::Encoded(bytes) => {
@@ -93,7 +116,7 @@ fn rewrite_shard(
             Some((bytes, index)) => inner_chunk(bytes, index, position).map_err(RewriteError::Decode)?,
             None => Before::Nothing,
         };
-        changed.insert(position, rewrite(sharding.inner(), inner, patches, empty, budget)?);
+        changed.insert(position, rewrite(sharding.inner(), inner, patches, empty, bounds)?);
     }
     if empty == EmptyChunks::Skip && changed.values().all(Option::is_none) && !has_others(before, &changed)? {
         return Ok(None);

@@ -3,22 +3,35 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use codec::{Access, Chain, CodecError, Elements, EncodedLen};
+use codec::{Access, Chain, CodecError, Elements, EncodedLen, Sharding};
 use futures::{StreamExt, TryStreamExt, stream};
 use store::{Change, Key, Precondition, Staged, Version};
 
 use super::{
     WriteError,
     copy::Patch,
+    intake::STEP,
     layout::{Layout, Part},
-    rewrite::{Before, RewriteError, rewrite},
+    purse::Least,
+    receive::BATCH,
+    rewrite::{Before, Bounds, RewriteError, rewrite},
 };
 use crate::{
     ArrayError, EmptyChunks,
     array::Array,
     cache::{CacheKey, Cached, Kind},
     shared::Shared,
+    work::{Allowance, PER_KEY, least_decode_work},
 };
+
+/// How much of a region is carried by what is written to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Carried {
+    /// Every element.
+    All,
+    /// One that stands for all.
+    One,
+}
 
 /// How many bytes of chunks are assembled and encoded on the async thread: what takes less time than the way to another thread.
 const INLINE: u64 = 32 << 10;
@@ -26,9 +39,10 @@ const INLINE: u64 = 32 << 10;
 /// How many bytes an element of variable length is taken to have.
 const PER_VARIABLE: u64 = 32;
 
-/// How many bytes of memory a chunk takes that was made and is not yet committed, beside its value, and up to how many bytes a value takes some as well.
+/// How many bytes of memory a chunk takes that was made and is not yet committed, beside its value, and how many all values may take that are so small that stores keep them in
+/// memory.
 const PER_MADE: u64 = 512;
-const SMALL_VALUE: u64 = 8 << 10;
+const SMALL_VALUES: u64 = 16 << 20;
 
 /// How many chunks of one batch are staged at a time.
 const STAGED_ABREAST: usize = 8;
@@ -91,8 +105,57 @@ impl Target {
         let target = Self { empty, size, shared, array, layout };
         if let Some(chain) = target.array.largest_chain()? {
             target.fits(working_len(&chain))?;
+            target.check_readable(&chain)?;
         }
         Ok(target)
+    }
+
+    /// Fails where making the chunks takes more work than it may for what is `carried`, or where one element of what becomes of them could not be read.
+    pub(super) fn check_work(&self, carried: Carried) -> Result<(), ArrayError> {
+        let Some(chain) = self.array.largest_chain()? else { return Ok(()) };
+        let limit = self.shared.options.work;
+        Allowance::new(0, None, limit).check(least_decode_work(&chain))?;
+        let elements = match carried {
+            Carried::All => self.layout.elements(),
+            Carried::One => 1,
+        };
+        let chunks = self.layout.chunks();
+        let (encoded, decoded) = self.concerned(&chain);
+        let work = chunks.saturating_mul(PER_KEY).saturating_add(encoded).saturating_add(decoded);
+        Allowance::new(elements, self.size, limit).check(work)
+    }
+
+    /// How many steps it takes to encode the chunks, and to decode those that are covered in part.
+    fn concerned(&self, chain: &Chain) -> (u64, u64) {
+        let (chunks, partial) = (self.layout.chunks(), self.layout.partial());
+        let len = self.chunk_len(chain.array().shape());
+        match chain.access() {
+            Access::Shard(sharding) => {
+                let whole = chain.encode_work(len).saturating_mul(chunks.saturating_sub(partial));
+                // Of one that is covered in part, the inner chunks that are concerned, no more than it has; the others are copied.
+                let inner =
+                    self.layout.pieces_of(sharding.inner_shape()).min(sharding.inner_chunks().saturating_mul(partial));
+                let inner_len = self.chunk_len(sharding.inner_shape());
+                let copied = len.saturating_add(sharding.index_work()).saturating_mul(partial);
+                let encoded = sharding.inner().encode_work(inner_len).saturating_mul(inner);
+                let decoded = sharding.inner().decode_work(inner_len).saturating_mul(inner);
+                (whole.saturating_add(copied).saturating_add(encoded), decoded)
+            }
+            _ => (chain.encode_work(len).saturating_mul(chunks), chain.decode_work(len).saturating_mul(partial)),
+        }
+    }
+
+    /// Fails where a chunk could be written that is then too large to be read, whatever it has.
+    fn check_readable(&self, chain: &Chain) -> Result<(), ArrayError> {
+        match chain.access() {
+            Access::Shard(sharding) => {
+                self.fits(sharding.index_len().saturating_mul(3))?;
+                self.check_readable(sharding.inner())
+            }
+            Access::Elements(_) => Ok(()),
+            // Something is stored, if it is only a byte.
+            Access::Whole => self.fits(chain.working_len().unwrap_or(0).saturating_add(1)),
+        }
     }
 
     /// How many bytes of memory an element takes; of variable length, without its own.
@@ -104,6 +167,18 @@ impl Target {
     pub(super) fn memory(&self, shape: &[u64]) -> Result<u64, ArrayError> {
         // What is stored of it, or is made of it, beside it.
         Ok(working_len(&*self.array.chain(shape)?).saturating_mul(2))
+    }
+
+    /// The least memory with which the region can be written: for a window and what is put back of it, for one chunk or a batch of small ones, and for what is kept of those that were made.
+    pub(super) fn least(&self) -> Result<Least, ArrayError> {
+        let elements = self.layout.elements();
+        let len = elements.saturating_mul(self.per_element());
+        let chunks = self.layout.chunks();
+        let chunk = self.array.largest_chain()?.map_or(0, |chain| working_len(&chain));
+        let all = chunk.saturating_mul(2).saturating_mul(chunks);
+        let making = chunk.saturating_add(BATCH).saturating_mul(2).min(all).min(self.shared.options.chunk_memory());
+        let made = chunks.saturating_mul(PER_MADE).saturating_add(len.min(SMALL_VALUES));
+        Ok(Least { window: len.min(STEP).saturating_mul(2), making, made })
     }
 
     /// The keys of a chunk in the order in which they are looked for. The last is written: of scalars in the draft it is the one that zarr-python knows.
@@ -159,8 +234,9 @@ impl Target {
             works.into_iter().map(|work| self.encode(work)).collect::<Result<Vec<_>, _>>()?
         } else {
             let target = self.clone();
+            let steps = works.iter().map(|work| self.work(work)).sum::<Result<u64, _>>()?;
             let encode = move || works.into_iter().map(|work| target.encode(work)).collect::<Result<Vec<_>, _>>();
-            self.shared.on_blocking_pool(encode).await?
+            self.shared.on_blocking_pool(steps, encode).await?
         };
         stream::iter(encoded).map(|chunk| self.stage(chunk)).buffered(STAGED_ABREAST).try_collect().await
     }
@@ -171,6 +247,17 @@ impl Target {
         elements.saturating_mul(self.per_element())
     }
 
+    /// How many steps it takes to make a chunk.
+    fn work(&self, work: &Work) -> Result<u64, ArrayError> {
+        let chain = self.array.chain(&work.shape)?;
+        let len = self.chunk_len(&work.shape);
+        let before = match &work.under {
+            Under::Nothing => 0,
+            Under::Stored(_) => chain.decode_work(len),
+        };
+        Ok(chain.encode_work(len).saturating_add(before))
+    }
+
     fn encode(&self, work: Work) -> Result<Encoded, WriteError> {
         let keys = self.keys(&work.position)?;
         let chain = self.array.chain(&work.shape)?;
@@ -178,10 +265,15 @@ impl Target {
             Under::Nothing => (Before::Nothing, None, first(&keys)?),
             Under::Stored(Stored { versions, key, content }) => (content, Some(versions), key),
         };
-        let budget = self.shared.options.assembly / 2;
-        let rewritten = rewrite(&chain, before, work.patches, self.empty, budget);
+        let bounds = Bounds { budget: self.shared.options.assembly / 2, memory: self.shared.options.chunk_memory() };
+        let rewritten = rewrite(&chain, before, work.patches, self.empty, bounds);
         let bytes = rewritten.map_err(|error| match error {
             RewriteError::Misplaced => ArrayError::Misplaced { path: self.array.path().clone() }.into(),
+            RewriteError::TooLarge { size } => {
+                let limit = bounds.memory;
+                ArrayError::ChunkTooLarge { path: self.array.path().clone(), size, limit }.into()
+            }
+            RewriteError::OverBudget => ArrayError::OverBudget { budget: bounds.budget }.into(),
             RewriteError::Decode(source) => undecodable(key, source).into(),
             RewriteError::Encode(source) => WriteError::Encode { key, source },
         })?;
@@ -225,12 +317,6 @@ impl Made {
         self.staged.is_some()
     }
 
-    /// How many bytes of memory it takes: stores may keep what is small there.
-    pub(super) fn memory(&self) -> u64 {
-        let value = self.staged.as_ref().map_or(0, Staged::size);
-        PER_MADE + if value <= SMALL_VALUE { value } else { 0 }
-    }
-
     /// Its keys.
     pub(super) fn keys(&self) -> &[Key] {
         &self.keys
@@ -256,8 +342,8 @@ impl Made {
 
 /// How many bytes assembling a chunk takes. The inner chunks of a shard are assembled one after the other; together they are no longer than it.
 fn working_len(chain: &Chain) -> u64 {
-    let whole = || chain.array().fixed_len();
-    let len = if matches!(chain.access(), Access::Shard(_)) { whole() } else { chain.working_len() };
+    let whole = |sharding: &Sharding| Some(chain.array().fixed_len()?.saturating_add(sharding.working_len()));
+    let len = if let Access::Shard(sharding) = chain.access() { whole(sharding) } else { chain.working_len() };
     len.unwrap_or_else(|| chain.array().elements().saturating_mul(PER_VARIABLE))
 }
 

@@ -97,7 +97,9 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
         }
         (ProblemType::StoreReadOnly, _) => ArrayError::ReadOnly,
         (ProblemType::OutOfSpace, _) => ArrayError::OutOfSpace,
-        (ProblemType::Busy | ProblemType::Stopping, _) => ArrayError::Busy { retry_after: refusal.retry_after },
+        (ProblemType::Busy | ProblemType::TooManyRequests | ProblemType::Stopping, _) => {
+            ArrayError::Busy { retry_after: refusal.retry_after }
+        }
         (
             ProblemType::ForbiddenHost
             | ProblemType::ForbiddenOrigin
@@ -126,6 +128,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             | ProblemType::NotAcceptable
             | ProblemType::ValueTooLarge
             | ProblemType::TooManyChunks
+            | ProblemType::WorkTooLarge
             | ProblemType::BodyTooLarge
             | ProblemType::UnsupportedMediaType
             | ProblemType::EncodedBody
@@ -294,9 +297,10 @@ mod tests {
                 },
                 (ArrayError::ReadOnly, ProblemType::StoreReadOnly) => true,
                 (ArrayError::OutOfSpace, ProblemType::OutOfSpace) => true,
-                (ArrayError::Busy { retry_after }, ProblemType::Busy | ProblemType::Stopping) => {
-                    *retry_after == Some(Duration::from_secs(9))
-                }
+                (
+                    ArrayError::Busy { retry_after },
+                    ProblemType::Busy | ProblemType::TooManyRequests | ProblemType::Stopping,
+                ) => *retry_after == Some(Duration::from_secs(9)),
                 (
                     ArrayError::Forbidden { detail },
                     ProblemType::ForbiddenHost
@@ -358,7 +362,7 @@ mod tests {
     fn only_what_may_change_is_asked_again() {
         for &kind in ProblemType::ALL {
             let expected = match kind {
-                ProblemType::Busy => Knowledge::NotDone,
+                ProblemType::Busy | ProblemType::TooManyRequests => Knowledge::NotDone,
                 ProblemType::Stopping => Knowledge::Unknown,
                 _ => Knowledge::Answered,
             };

@@ -67,7 +67,9 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
         },
         (ProblemType::StoreReadOnly, _) => NodeError::ReadOnly,
         (ProblemType::OutOfSpace, _) => NodeError::OutOfSpace,
-        (ProblemType::Busy | ProblemType::Stopping, _) => NodeError::Busy { retry_after: refusal.retry_after },
+        (ProblemType::Busy | ProblemType::TooManyRequests | ProblemType::Stopping, _) => {
+            NodeError::Busy { retry_after: refusal.retry_after }
+        }
         (
             ProblemType::ForbiddenHost
             | ProblemType::ForbiddenOrigin
@@ -109,6 +111,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
             | ProblemType::BodyTooLarge
             | ProblemType::SelectionTooLarge
             | ProblemType::TooManyChunks
+            | ProblemType::WorkTooLarge
             | ProblemType::TooManyNodes
             | ProblemType::TooManyChanges
             | ProblemType::ChunkTooLarge
@@ -222,6 +225,7 @@ mod tests {
         ProblemType::StoreReadOnly,
         ProblemType::OutOfSpace,
         ProblemType::Busy,
+        ProblemType::TooManyRequests,
         ProblemType::Stopping,
         ProblemType::ForbiddenHost,
         ProblemType::ForbiddenOrigin,
@@ -310,7 +314,7 @@ mod tests {
     fn only_what_may_change_is_asked_again() {
         for &kind in ProblemType::ALL {
             let expected = match kind {
-                ProblemType::Busy => Knowledge::NotDone,
+                ProblemType::Busy | ProblemType::TooManyRequests => Knowledge::NotDone,
                 ProblemType::Stopping => Knowledge::Unknown,
                 _ => Knowledge::Answered,
             };

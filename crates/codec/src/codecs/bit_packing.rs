@@ -20,7 +20,7 @@ use meta::{
 use serde::Deserialize;
 
 use crate::{
-    ArrayToBytes, ChainError, CodecError, Elements, EncodedLen, Input, Plugin, Resolved,
+    ArrayToBytes, ChainError, CodecError, Cost, Elements, EncodedLen, Input, Plugin, Resolved,
     registry::{configuration, refused},
 };
 
@@ -168,6 +168,10 @@ impl ArrayToBytes for BitPacking {
             encoded.push(padding);
         }
         Ok(encoded.into())
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::both(8)
     }
 
     fn encoded_len(&self) -> Option<EncodedLen> {

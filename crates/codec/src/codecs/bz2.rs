@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use super::bounded::{Bounded, Decoder, Step, compressed_len};
 use crate::{
-    BytesToBytes, ChainError, CodecError, EncodedLen, Input, Plugin, Resolved,
+    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved,
     registry::{configuration, refused},
 };
 
@@ -77,6 +77,10 @@ impl BytesToBytes for Bz2 {
 
     fn encoded_len(&self, decoded: u64) -> EncodedLen {
         compressed_len(decoded)
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { decode: 60, encode: 150 }
     }
 }
 

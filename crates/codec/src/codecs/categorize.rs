@@ -25,7 +25,7 @@ use super::{
     numbers::{Dtype, Num, map, with_number},
 };
 use crate::{
-    ArrayToBytes, ChainError, CodecError, Elements, EncodedLen, Input, Plugin, Resolved, VariableBuilder,
+    ArrayToBytes, ChainError, CodecError, Cost, Elements, EncodedLen, Input, Plugin, Resolved, VariableBuilder,
     registry::{configuration, refused},
 };
 
@@ -168,6 +168,10 @@ impl ArrayToBytes for OfObjects {
                 Err(CodecError::Malformed { codec: NAME, reason: "the elements are of a fixed size" })
             }
         }
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::both(8)
     }
 
     fn encoded_len(&self) -> Option<EncodedLen> {

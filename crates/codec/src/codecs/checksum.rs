@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Deserialize;
 
-use crate::{BytesToBytes, CodecError, EncodedLen, Resolved};
+use crate::{BytesToBytes, CodecError, Cost, EncodedLen, Resolved};
 
 /// How many bytes a checksum has.
 const LEN: u64 = 4;
@@ -65,6 +65,10 @@ impl<F: Fn(&[u8]) -> u32 + Send + Sync> BytesToBytes for Checksum<F> {
 
     fn encoded_len(&self, decoded: u64) -> EncodedLen {
         EncodedLen::Exact(decoded.saturating_add(LEN))
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::both(2)
     }
 }
 

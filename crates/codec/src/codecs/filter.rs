@@ -16,7 +16,7 @@ use super::{
     numbers::{Dtype, cast},
 };
 use crate::{
-    ArrayToArray, BytesToBytes, ChainError, CodecError, Elements, EncodedLen, Input, Representation, Resolved,
+    ArrayToArray, BytesToBytes, ChainError, CodecError, Cost, Elements, EncodedLen, Input, Representation, Resolved,
     registry::refused,
 };
 
@@ -165,6 +165,10 @@ fn fill_value(array: &Representation, encoded: &DataType) -> Bytes {
 }
 
 impl<K: Kernel> ArrayToArray for Filter<K> {
+    fn cost(&self) -> Cost {
+        Cost::both(4)
+    }
+
     fn decode(&self, encoded: Elements) -> Result<Elements, CodecError> {
         self.kernel.decode(fixed::<K>(encoded)?).map(Elements::Fixed)
     }
@@ -190,6 +194,10 @@ impl<K: Kernel> BytesToBytes for Filter<K> {
 
     fn encoded_len(&self, decoded: u64) -> EncodedLen {
         EncodedLen::Exact(self.kernel.encoded_len(decoded, [&self.decoded, &self.encoded]))
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::both(4)
     }
 
     fn items(&self, _before: Option<&(DataType, StoredOrder)>) -> Option<(DataType, StoredOrder)> {

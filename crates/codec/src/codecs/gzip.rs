@@ -24,7 +24,7 @@ use super::{
     inflate::{self, Inflate, Wrapper},
 };
 use crate::{
-    BytesToBytes, ChainError, CodecError, EncodedLen, Input, Plugin, Resolved,
+    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved,
     registry::{configuration, refused},
 };
 
@@ -73,6 +73,10 @@ impl BytesToBytes for Gzip {
 
     fn encoded_len(&self, decoded: u64) -> EncodedLen {
         compressed_len(decoded)
+    }
+
+    fn cost(&self) -> Cost {
+        inflate::cost(self.level)
     }
 }
 

@@ -10,7 +10,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 use libdeflater::{DecompressionError, Decompressor};
 
 use super::bounded::{Decoder, Step, justified};
-use crate::CodecError;
+use crate::{CodecError, Cost};
 
 /// Around deflated data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,16 @@ pub(super) fn exactly(wrapper: Wrapper, encoded: &[u8], decoded: &mut [u8]) -> R
         Wrapper::Zlib => decompressor.zlib_decompress(encoded, decoded)?,
     };
     if len == decoded.len() { Ok(()) } else { Err(DecompressionError::BadData) }
+}
+
+/// What deflated data costs by the level.
+pub(super) fn cost(level: i8) -> Cost {
+    let encode = match level {
+        0..=3 => 20,
+        ..=6 => 50,
+        7.. => 150,
+    };
+    Cost { decode: 5, encode }
 }
 
 /// Compresses. A level below 0 is zlib's default.

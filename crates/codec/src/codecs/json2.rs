@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::{python_json::PythonJson, python_text::TextEncoding};
 use crate::{
-    ArrayToBytes, ChainError, CodecError, Elements, EncodedLen, Input, Plugin, Representation, Resolved,
+    ArrayToBytes, ChainError, CodecError, Cost, Elements, EncodedLen, Input, Plugin, Representation, Resolved,
     VariableBuilder, VariableElements,
     registry::{configuration, refused},
 };
@@ -280,6 +280,10 @@ impl ArrayToBytes for Json {
         items.extend([Value::from("|O"), Value::from(shape)]);
         let no_text = CodecError::Malformed { codec: NAME, reason: "its encoding lacks a character of the elements" };
         self.encoding.encode(self.writer.write(&Value::Array(items))).map(Bytes::from).ok_or(no_text)
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::both(50)
     }
 
     fn encoded_len(&self) -> Option<EncodedLen> {

@@ -18,7 +18,7 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
 use super::bounded::compressed_len;
-use crate::{BytesToBytes, ChainError, CodecError, EncodedLen, Input, Plugin, Resolved, registry::configuration};
+use crate::{BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved, registry::configuration};
 
 const NAME: &str = "lz4";
 
@@ -63,6 +63,10 @@ impl BytesToBytes for Lz4 {
 
     fn encoded_len(&self, decoded: u64) -> EncodedLen {
         compressed_len(decoded)
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { decode: 1, encode: 5 }
     }
 }
 

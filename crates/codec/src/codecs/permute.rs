@@ -69,6 +69,20 @@ impl Permutation {
         Self { size: size.unwrap_or(0), ..self }
     }
 
+    /// How many steps a byte takes, at the most: what is moved together is the cheaper the more it is.
+    pub(super) fn steps(&self) -> u64 {
+        /// What one move takes that is not the copy itself: finding the place, and a cache line that is not there.
+        const MOVE: usize = 32;
+        let run = self.axes.last().filter(|axis| axis.stride == 1).map_or(1, |axis| axis.extent);
+        let moves = self.axes.len().saturating_sub(usize::from(run > 1));
+        if moves == 0 {
+            return 0;
+        }
+        // Elements of variable length, which have no size here, are moved one by one.
+        let unit = self.size.max(1).saturating_mul(run);
+        1 + (MOVE / unit.min(MOVE)) as u64
+    }
+
     /// Calls `visit` with the position of each element in what goes in, in the order in which they come out.
     pub(super) fn sources<E>(&self, mut visit: impl FnMut(usize) -> Result<(), E>) -> Result<(), E> {
         if self.axes.iter().any(|axis| axis.extent == 0) {

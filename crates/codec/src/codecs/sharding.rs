@@ -35,6 +35,9 @@ const NAME: &str = "sharding_indexed";
 /// In the index, both of the pair of an inner chunk that is not there.
 const MISSING: u64 = u64::MAX;
 
+/// How many steps a byte of the index takes, as it is read or written and looked up.
+const INDEX_STEPS: u64 = 4;
+
 /// What an entry of the index has: two `u64`.
 const ENTRY: u64 = 16;
 
@@ -90,6 +93,11 @@ impl Sharding {
         &self.inner
     }
 
+    /// How many inner chunks it has, there or not.
+    pub fn inner_chunks(&self) -> u64 {
+        self.inner_chunks
+    }
+
     /// The shape of an inner chunk.
     pub fn inner_shape(&self) -> &[u64] {
         self.inner.array().shape()
@@ -113,6 +121,35 @@ impl Sharding {
     /// How many bytes of the shard its index has.
     pub fn index_len(&self) -> u64 {
         self.index_len
+    }
+
+    /// How many bytes of memory it takes to read or write a shard beside its inner chunks and the shard itself: its index, as it is stored, as it is decoded and while it is
+    /// made, and what one inner chunk takes.
+    pub fn working_len(&self) -> u64 {
+        let inner = self.inner.working_len().unwrap_or(0);
+        self.index_len.saturating_mul(4).saturating_add(inner)
+    }
+
+    /// How many steps it takes to read the index of a shard, or to make it.
+    pub fn index_work(&self) -> u64 {
+        self.index_len.saturating_mul(INDEX_STEPS)
+    }
+
+    /// How many steps it takes to decode all inner chunks, of `len` bytes, and to put them together.
+    pub(crate) fn decode_work(&self, len: u64) -> u64 {
+        self.inner.decode_work_of_many(self.inner_chunks, len).saturating_add(self.tiles_work())
+    }
+
+    /// How many steps it takes to cut a shard of `len` bytes into inner chunks and to encode them.
+    pub(crate) fn encode_work(&self, len: u64) -> u64 {
+        self.inner.encode_work_of_many(self.inner_chunks, len).saturating_add(self.tiles_work())
+    }
+
+    /// The index, and finding each row of each inner chunk by all dimensions.
+    fn tiles_work(&self) -> u64 {
+        let row = self.inner_shape().last().copied().unwrap_or(1).max(1);
+        let rows = self.shard.elements() / row;
+        self.index_work().saturating_add(rows.saturating_mul(self.inner_shape().len() as u64 + 1))
     }
 
     /// Which bytes of a shard of `shard_len` are its index; fails where it is too short to have one.

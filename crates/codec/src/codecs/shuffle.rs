@@ -17,7 +17,8 @@ use serde::Deserialize;
 
 use super::transpose::transpose_bytes;
 use crate::{
-    BytesToBytes, ChainError, CodecError, EncodedLen, Input, Plugin, Resolved, Serialized, registry::configuration,
+    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved, Serialized,
+    registry::configuration,
 };
 
 const NAME: &str = "shuffle";
@@ -73,5 +74,9 @@ impl BytesToBytes for Shuffle {
 
     fn encoded_len(&self, decoded: u64) -> EncodedLen {
         EncodedLen::Exact(decoded)
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::both(2)
     }
 }

@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use super::permute::{Axis, Permutation};
 use crate::{
-    ArrayToArray, ChainError, CodecError, Elements, Input, Plugin, Representation, Resolved, VariableBuilder,
+    ArrayToArray, ChainError, CodecError, Cost, Elements, Input, Plugin, Representation, Resolved, VariableBuilder,
     registry::{configuration, refused},
 };
 
@@ -27,6 +27,8 @@ pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::V3, name
 
 #[derive(Debug)]
 struct Transpose {
+    /// Dimension `i` of what is encoded is dimension `order[i]` of the array.
+    order: Vec<usize>,
     encode: Permutation,
     decode: Permutation,
     /// Whether the dimensions stay as they are.
@@ -60,8 +62,17 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
         Order::Name(OrderName::C) => (0..rank).collect(),
         Order::Name(OrderName::F) => (0..rank).rev().collect(),
     };
-    let inverse = inverse(&order, rank)
-        .ok_or_else(|| refused(spec, format!("has an order that is no permutation of {rank} dimensions")))?;
+    transposed(array, order)?
+        .map(|(codec, encoded)| Resolved::ArrayToArray(codec, encoded))
+        .ok_or_else(|| refused(spec, format!("has an order that is no permutation of {rank} dimensions")))
+}
+
+/// The codec that gives an array its dimensions in another order, and what it makes of it; `None` unless `order` names each dimension once.
+pub(crate) fn transposed(
+    array: &Representation,
+    order: Vec<usize>,
+) -> Result<Option<(Arc<dyn ArrayToArray>, Representation)>, ChainError> {
+    let Some(inverse) = inverse(&order, array.shape().len()) else { return Ok(None) };
     let shape: Vec<u64> = order.iter().filter_map(|&axis| array.shape().get(axis).copied()).collect();
     let (encode, decode) = Permutation::new(array.shape(), &order)
         .zip(Permutation::new(&shape, &inverse))
@@ -70,7 +81,7 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
     let size = array.data_type().fixed_size();
     let (encode, decode) = (encode.of_size(size), decode.of_size(size));
     let identity = order.is_sorted();
-    Ok(Resolved::ArrayToArray(Arc::new(Transpose { encode, decode, identity }), encoded))
+    Ok(Some((Arc::new(Transpose { order, encode, decode, identity }), encoded)))
 }
 
 /// Where each dimension goes; `None` unless `order` names each of them once.
@@ -118,5 +129,13 @@ impl ArrayToArray for Transpose {
 
     fn is_identity(&self) -> bool {
         self.identity
+    }
+
+    fn permutation(&self) -> Option<&[usize]> {
+        Some(&self.order)
+    }
+
+    fn cost(&self) -> Cost {
+        Cost { decode: self.decode.steps(), encode: self.encode.steps() }
     }
 }

@@ -7,7 +7,8 @@ use meta::codecs::CodecSpec;
 
 use super::bytes::Swap;
 use crate::{
-    ArrayToBytes, ChainError, CodecError, Elements, EncodedLen, Input, Resolved, VariableBuilder, registry::refused,
+    ArrayToBytes, ChainError, CodecError, Cost, Elements, EncodedLen, Input, Resolved, VariableBuilder,
+    registry::refused,
 };
 
 /// Elements with their lengths before them.
@@ -127,6 +128,10 @@ impl ArrayToBytes for Vlen {
             }
         }
         Ok(out.freeze())
+    }
+
+    fn cost(&self) -> Cost {
+        Cost::both(4)
     }
 
     fn encoded_len(&self) -> Option<EncodedLen> {

@@ -21,7 +21,7 @@ use super::{
     inflate::{self, Inflate, Wrapper},
 };
 use crate::{
-    BytesToBytes, ChainError, CodecError, EncodedLen, Input, Plugin, Resolved,
+    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved,
     registry::{configuration, refused},
 };
 
@@ -59,6 +59,10 @@ impl BytesToBytes for Zlib {
 
     fn encoded_len(&self, decoded: u64) -> EncodedLen {
         compressed_len(decoded)
+    }
+
+    fn cost(&self) -> Cost {
+        inflate::cost(self.level)
     }
 }
 

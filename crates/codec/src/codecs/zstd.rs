@@ -22,7 +22,7 @@ use serde::Deserialize;
 
 use super::bounded::{compressed_len, finish, justified};
 use crate::{
-    BytesToBytes, ChainError, CodecError, EncodedLen, Input, Plugin, Resolved,
+    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved,
     registry::{configuration, refused},
 };
 
@@ -103,6 +103,22 @@ impl BytesToBytes for Zstd {
     fn encoded_len(&self, decoded: u64) -> EncodedLen {
         compressed_len(decoded)
     }
+
+    fn cost(&self) -> Cost {
+        compress_cost(self.level)
+    }
+}
+
+/// What frames cost by the level.
+pub(super) fn compress_cost(level: i32) -> Cost {
+    let encode = match level {
+        ..=3 => 5,
+        4..=9 => 25,
+        10..=15 => 100,
+        16..=19 => 400,
+        20.. => 800,
+    };
+    Cost { decode: 2, encode }
 }
 
 /// Whether a frame ends with a checksum.

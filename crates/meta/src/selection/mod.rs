@@ -137,6 +137,16 @@ impl Region {
 }
 
 impl DimensionSelection {
+    /// The first index; `None` where there is none.
+    pub fn first(&self) -> Option<u64> {
+        match self {
+            Self::Index(index) => Some(*index),
+            Self::Range { len: 0, .. } => None,
+            Self::Range { start, .. } => Some(*start),
+            Self::List(indices) => indices.first().copied(),
+        }
+    }
+
     /// How many indices there are.
     pub fn len(&self) -> u64 {
         match self {

@@ -35,6 +35,8 @@ use crate::{
 
 /// What an element of variable length counts at the least.
 const NOMINAL: u64 = 16;
+/// How many bytes of text there may be for each byte that the limit counts in memory.
+const TEXT_PER_BYTE: u64 = 4;
 /// Answers up to this size are compressed in one go.
 const AT_ONCE: usize = 128 << 10;
 const VARIES: HeaderValue = HeaderValue::from_static("accept, accept-encoding");
@@ -159,6 +161,7 @@ impl Asked {
             let detail = format!("there are {count} elements or lists without any bytes, and the limit is {limit}");
             return Err(Refusal::too_much(None, limit, detail));
         }
+        self.check_text(limit, answer)?;
         // Strings of NumPy's are made whole, so the limit is that of text.
         let strings = self.format == Format::Npy && answer.is_variable();
         let least = answer.elements().unwrap_or(u64::MAX).saturating_mul(NOMINAL);
@@ -167,6 +170,24 @@ impl Asked {
             return Err(Refusal::too_much(Some(least), limit, detail));
         }
         Ok(())
+    }
+
+    /// Refuses what would be too long as text: the widest elements of the type, with all brackets and commas around them.
+    fn check_text(&self, limit: u64, answer: &Answer) -> Result<(), Refusal> {
+        let limit = limit.saturating_mul(TEXT_PER_BYTE);
+        let text = match self.format {
+            Format::Json => answer.json_len(),
+            Format::Csv => answer.csv_len(),
+            Format::Raw | Format::Npy | Format::Png => return Ok(()),
+        };
+        if text <= limit {
+            return Ok(());
+        }
+        let detail = format!(
+            "the selection may have {text} bytes as {}, and the limit is {limit}, {TEXT_PER_BYTE} times `--max-text-selection`; raw and npy are shorter",
+            self.format
+        );
+        Err(Refusal::too_much(Some(text), limit, detail))
     }
 
     /// See [`Answer::empties`]; they matter only where elements are written one by one.

@@ -9,7 +9,7 @@ mod write;
 pub(crate) use incoming::IncomingError;
 pub(crate) use write::{append, put};
 
-use ::array::Reading;
+use ::array::Arrays;
 use axum::{extract::State, response::Response};
 use meta::selection::{ReadRequest, Selection};
 use wire::query::ElementsQuery;
@@ -18,6 +18,7 @@ use self::answer::Asked;
 use crate::{
     blocking::blocking,
     body::{Document, ReadDocument},
+    caller::Caller,
     extract::{AtArray, Forms, PostElements, Query, TagConditions},
     refusal::Refusal,
     room::RightToWait,
@@ -30,6 +31,7 @@ const QUICK: usize = 64 << 10;
 /// `GET`: the elements that the query selects.
 pub(crate) async fn get(
     State(app): State<App>,
+    caller: Caller,
     AtArray(path): AtArray,
     Query(query): Query<ElementsQuery>,
     forms: Forms,
@@ -37,26 +39,30 @@ pub(crate) async fn get(
     right: RightToWait,
 ) -> Result<Response, Refusal> {
     let (request, asked) = (selected(&query)?, Asked::new(&query, &forms, conditions)?);
-    let reading = read(&app, &path, &query, &request, &asked).await?;
+    let limit = asked.limit(&app);
+    let reading = on_behalf_of(&app, caller).read(&path, query.dialect, &request, limit).await?;
     asked.answer(&app, &right, reading).await
 }
 
 /// `HEAD`: what `GET` would say of them. Nothing is decoded.
 pub(crate) async fn head(
     State(app): State<App>,
+    caller: Caller,
     AtArray(path): AtArray,
     Query(query): Query<ElementsQuery>,
     forms: Forms,
     conditions: TagConditions,
 ) -> Result<Response, Refusal> {
     let (request, asked) = (selected(&query)?, Asked::new(&query, &forms, conditions)?);
-    let reading = read(&app, &path, &query, &request, &asked).await?;
+    let limit = asked.limit(&app);
+    let reading = on_behalf_of(&app, caller).read(&path, query.dialect, &request, limit).await?;
     asked.describe(&app, &reading)
 }
 
 /// `POST` that reads: the elements that the body selects.
 pub(crate) async fn post(
     State(app): State<App>,
+    caller: Caller,
     AtArray(path): AtArray,
     Query(PostElements(query)): Query<PostElements>,
     forms: Forms,
@@ -69,19 +75,15 @@ pub(crate) async fn post(
         ..=QUICK => ReadRequest::from_json(&bytes)?,
         _ => blocking(move || ReadRequest::from_json(&bytes)).await??,
     };
-    let reading = read(&app, &path, &query, &request, &asked).await?;
+    let limit = asked.limit(&app);
+    let reading = on_behalf_of(&app, caller).read(&path, query.dialect, &request, limit).await?;
     drop((request, room));
     asked.answer(&app, &right, reading).await
 }
 
-async fn read(
-    app: &App,
-    path: &meta::NodePath,
-    query: &ElementsQuery,
-    request: &ReadRequest,
-    asked: &Asked,
-) -> Result<Reading, Refusal> {
-    Ok(app.arrays().read(path, query.dialect, request, asked.limit(app)).await?)
+/// The arrays on behalf of whoever is at the other end of the connection.
+fn on_behalf_of(app: &App, caller: Caller) -> Arrays {
+    app.arrays().on_behalf_of(::array::Caller::new(caller.id()))
 }
 
 /// All elements, where nothing is selected.

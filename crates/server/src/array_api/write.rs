@@ -17,9 +17,13 @@ use wire::{
     query::{AppendQuery, WriteQuery},
 };
 
-use super::incoming::{Arrived, Wanted, arrive};
+use super::{
+    incoming::{Arrived, Wanted, arrive},
+    on_behalf_of,
+};
 use crate::{
     body::ElementsBody,
+    caller::Caller,
     extract::{AtArray, Query, WriteConditions},
     refusal::Refusal,
     state::App,
@@ -28,13 +32,14 @@ use crate::{
 /// `PUT`: writes the elements that the query selects.
 pub(crate) async fn put(
     State(app): State<App>,
+    caller: Caller,
     AtArray(path): AtArray,
     Query(query): Query<WriteQuery>,
     conditions: WriteConditions,
     body: ElementsBody,
 ) -> Result<Response, Refusal> {
     let selection = Selection::parse(query.select.as_deref().unwrap_or_default())?;
-    let region = app.arrays().write(&path, query.dialect, &selection, conditions.precondition).await?;
+    let region = on_behalf_of(&app, caller).write(&path, query.dialect, &selection, conditions.precondition).await?;
     let wanted = Wanted::new(region.model(), Extents::exactly(region.shape()));
     let Arrived { elements, room, .. } = arrive(&app, body, wanted).await?;
     let report = region.run(elements).await?;
@@ -45,12 +50,14 @@ pub(crate) async fn put(
 /// `POST` that appends: grows the array along a dimension and writes what is new.
 pub(crate) async fn append(
     State(app): State<App>,
+    caller: Caller,
     AtArray(path): AtArray,
     Query(query): Query<AppendQuery>,
     conditions: WriteConditions,
     body: ElementsBody,
 ) -> Result<Response, Refusal> {
-    let append = app.arrays().append(&path, query.dialect, query.dimension, conditions.precondition).await?;
+    let append =
+        on_behalf_of(&app, caller).append(&path, query.dialect, query.dimension, conditions.precondition).await?;
     let wanted = Wanted::new(append.model(), Extents::open(&append.model().view_shape(), append.dimension()));
     let Arrived { elements, count, room } = arrive(&app, body, wanted).await?;
     let report = append.run(count, elements).await?;

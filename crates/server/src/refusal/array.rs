@@ -68,6 +68,14 @@ impl From<ArrayError> for Refusal {
             ArrayError::ChunkTooLarge { path, size, limit } => {
                 (ProblemType::ChunkTooLarge, Members { size: Some(size), limit: Some(limit), ..at(&path) })
             }
+            ArrayError::WorkTooLarge { work, limit, smaller } => {
+                let smaller = smaller.map(|selection| selection.to_string());
+                (
+                    ProblemType::WorkTooLarge,
+                    Members { size: Some(work), limit: Some(limit), smaller, ..Members::default() },
+                )
+            }
+            ArrayError::TooManyRequests => return Self::too_many_requests(),
             ArrayError::OverBudget { budget } => {
                 (ProblemType::SelectionTooLarge, Members { limit: Some(budget), ..Members::default() })
             }

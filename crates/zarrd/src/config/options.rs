@@ -95,6 +95,11 @@ pub(crate) struct ServeOptions {
     /// How many chunks one answer of `/array` may concern [default: 262144]
     #[arg(long, env = "ZARRD_MAX_CHUNKS", value_name = "NUMBER")]
     pub(crate) max_chunks: Option<NonZeroU64>,
+    /// How much work one request to `/array` may be beyond what it carries or yields: bytes decoded and encoded, times what their codecs
+    /// cost (1 for a copy, 2 to read zstd, 60 to read bz2, 800 to write zstd at its highest level) [default: 64GiB]
+    #[arg(long, env = "ZARRD_MAX_WORK", value_name = "SIZE")]
+    #[serde(deserialize_with = "from_text")]
+    pub(crate) max_work: Option<ByteSize>,
     /// The memory for chunks being decoded and elements being assembled, of all answers together [default: 1GiB]
     #[arg(long, env = "ZARRD_ARRAY_MEMORY", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]

@@ -357,6 +357,7 @@ fn arrays(flags: &ServeOptions, file: &ServeOptions) -> Result<ArrayOptions, Con
         cache: size(flags.chunk_cache, file.chunk_cache, default.cache),
         chunks: flags.max_chunks.or(file.max_chunks).map_or(default.chunks, NonZeroU64::get),
         assembly: default.assembly.min(memory / 8),
+        work: size(flags.max_work, file.max_work, default.work),
         empty_chunks: match flags.store_empty_chunks.or(file.store_empty_chunks) {
             Some(true) => EmptyChunks::Store,
             Some(false) => EmptyChunks::Skip,

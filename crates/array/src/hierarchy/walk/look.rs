@@ -14,7 +14,7 @@ use meta::{
 };
 use serde_json::{Map, Value};
 use store::{Key, Page, Prefix, Snapshot, Version};
-use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
+use tokio::task::spawn_blocking;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Branch, Form, branch::leaf};
@@ -22,6 +22,7 @@ use crate::{
     ArrayError,
     find::{Own, key_below, prefix, wrong},
     hierarchy::NodeError,
+    share::Permit,
     shared::Shared,
 };
 
@@ -47,7 +48,7 @@ pub(super) struct Look<'a> {
     entries: usize,
     bytes: u64,
     /// For the documents.
-    pub(super) memory: Vec<OwnedSemaphorePermit>,
+    pub(super) memory: Vec<Permit>,
 }
 
 /// What is directly below a prefix: names.
@@ -131,7 +132,7 @@ impl<'a> Look<'a> {
             return Err(ArrayError::OverBudget { budget }.into());
         }
         let reserved = if before <= LIGHT { 0 } else { before };
-        self.memory.push(self.shared.admit((self.bytes - reserved).saturating_mul(PARSED)).await?);
+        self.memory.push(self.shared.admit(&self.memory, (self.bytes - reserved).saturating_mul(PARSED)).await?);
         Ok(())
     }
 

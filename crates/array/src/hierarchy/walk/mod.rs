@@ -15,7 +15,6 @@ use std::{
 
 use meta::{Dialect, NodePath, documents::draft, zom::MAX_NODES};
 use store::{Key, Prefix, Version};
-use tokio::sync::OwnedSemaphorePermit;
 
 pub(super) use self::{
     branch::{Branch, Form, bare_group, group_branch, unread},
@@ -29,6 +28,7 @@ use super::{Depth, NodeError};
 use crate::{
     ATTEMPTS, ArrayError,
     find::{DraftRoot, Own, Sight, prefix},
+    share::Permit,
     shared::Shared,
 };
 
@@ -54,7 +54,7 @@ pub(super) struct Walk {
     /// The children that are of another dialect.
     pub(super) other: Vec<(NodePath, Dialect)>,
     /// Held for as long as the documents are.
-    pub(super) memory: Vec<OwnedSemaphorePermit>,
+    pub(super) memory: Vec<Permit>,
 }
 
 /// Walks over the node at a path, as of one commit.

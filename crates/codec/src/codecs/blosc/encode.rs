@@ -11,7 +11,7 @@ use super::{
     shuffle::{shuffle, shuffle_bits},
 };
 use crate::{
-    CodecError,
+    CodecError, Cost,
     codecs::{
         inflate::{self, Wrapper},
         zstd::{self, Checksum},
@@ -54,6 +54,18 @@ pub(super) fn encode(settings: &Settings, decoded: &Bytes) -> Result<Bytes, Code
 }
 
 impl Settings {
+    /// What the compressor costs, and the shuffle before it. What is decoded may come of any compressor, whatever the settings say.
+    pub(super) fn cost(&self) -> Cost {
+        let level = i8::try_from(self.level).unwrap_or(i8::MAX);
+        let compressor = match self.name {
+            CompressorName::Blosclz | CompressorName::Lz4 | CompressorName::Snappy => 5,
+            CompressorName::Lz4hc => 60,
+            CompressorName::Zlib => inflate::cost(level).encode,
+            CompressorName::Zstd => zstd::compress_cost(i32::from(level).saturating_mul(5) / 2).encode,
+        };
+        Cost { decode: inflate::cost(level).decode, encode: compressor.saturating_add(2) }
+    }
+
     /// The frame for so many bytes.
     fn frame(&self, len: usize) -> Frame {
         let compressor = match self.name {

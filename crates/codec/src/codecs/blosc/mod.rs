@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use super::bounded::compressed_len;
 use crate::{
-    BytesToBytes, ChainError, CodecError, EncodedLen, Input, Plugin, Resolved, Serialized,
+    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved, Serialized,
     registry::{configuration, refused},
 };
 
@@ -82,6 +82,10 @@ impl BytesToBytes for Blosc {
 
     fn encoded_len(&self, decoded: u64) -> EncodedLen {
         compressed_len(decoded)
+    }
+
+    fn cost(&self) -> Cost {
+        self.settings.cost()
     }
 }
 

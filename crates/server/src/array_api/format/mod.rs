@@ -7,7 +7,7 @@ mod png;
 mod raw;
 
 use codec::Elements;
-use meta::data_type::DataType;
+use meta::data_type::{DataType, Number};
 use wire::{array::Format, elements::npy::write_head};
 
 /// What is answered: elements of a type, in C order, in a shape.
@@ -105,6 +105,37 @@ impl Answer {
     /// The dimensions around the first that is empty.
     pub(super) fn outer(&self) -> Option<&[u64]> {
         self.shape.iter().position(|&extent| extent == 0).and_then(|at| self.shape.get(..at))
+    }
+
+    /// At most how many bytes the elements have as JSON; of variable length, without their own.
+    pub(super) fn json_len(&self) -> u64 {
+        // A list of each dimension but the outermost is in one that is around it, with a comma.
+        let lists = self.shape.iter().scan(1_u64, |lists, extent| {
+            let around = *lists;
+            *lists = lists.saturating_mul(*extent);
+            Some(around)
+        });
+        let brackets = lists.fold(0_u64, |sum, lists| sum.saturating_add(lists.saturating_mul(3)));
+        self.csv_len().saturating_add(brackets)
+    }
+
+    /// The same as CSV.
+    pub(super) fn csv_len(&self) -> u64 {
+        self.elements().unwrap_or(u64::MAX).saturating_mul(self.widest().saturating_add(1))
+    }
+
+    /// At most how many bytes of text an element has.
+    fn widest(&self) -> u64 {
+        let Some(size) = self.data_type.fixed_size() else { return 2 };
+        match (self.data_type.number(), size) {
+            (Some(Number::Bool), _) => 5,
+            (Some(_), 1) => 4,
+            (Some(_), 2) => 9,
+            (Some(_), 4) => 16,
+            (Some(_), 8) => 26,
+            // A byte is at most four characters, be it of a number, of a text or of what has to be escaped.
+            _ => (size as u64).saturating_mul(4).saturating_add(2),
+        }
     }
 
     /// Whether each element has its own length.

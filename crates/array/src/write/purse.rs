@@ -1,0 +1,109 @@
+//! The memory of one write.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::{
+    ArrayError,
+    share::{Account, Permit},
+};
+
+/// The memory of one write: the least that it can go on with, reserved at once before anything is taken in, and what more is free at a time. Clones are the same.
+///
+/// The least is there for one window and for the chunks that are made at a time. Either is lent to one user after the other; what its user has made of it never needs more to be
+/// finished, so that it comes back.
+#[derive(Clone, Debug)]
+pub(super) struct Purse(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// What more is taken is taken beside this.
+    rest: Mutex<Permit>,
+    window: Mutex<Option<Permit>>,
+    making: Mutex<Option<Permit>>,
+}
+
+/// The least that a write can do with, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Least {
+    /// For elements on their way in.
+    pub(super) window: u64,
+    /// For chunks being made.
+    pub(super) making: u64,
+    /// For what is known of chunks that were made, to the end.
+    pub(super) made: u64,
+}
+
+/// What a part of the least is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Elements on their way in.
+    Window,
+    /// Chunks being made.
+    Making,
+}
+
+/// Some of the memory; it goes back when this is dropped.
+#[derive(Debug)]
+pub(super) struct Share {
+    permit: Option<Permit>,
+    home: Option<(Purse, Use)>,
+}
+
+impl Purse {
+    /// Waits for the least, if `account` may still wait.
+    pub(super) async fn open(mut account: Account, least: Least) -> Result<Self, ArrayError> {
+        let Least { window, making, made } = least;
+        account.reserve(window.saturating_add(making).saturating_add(made).max(1)).await?;
+        let mut rest = account.into_permit().ok_or(ArrayError::Busy)?;
+        let making = rest.split(Account::units(making));
+        let window = rest.split(Account::units(window));
+        Ok(Self(Arc::new(Inner {
+            rest: Mutex::new(rest),
+            window: Mutex::new(Some(window)),
+            making: Mutex::new(Some(making)),
+        })))
+    }
+
+    /// Memory for something: of the least if that is there and enough, else beside it if it is free.
+    pub(super) fn take(&self, what: Use, bytes: u64) -> Option<Share> {
+        let mut slot = self.slot(what).lock();
+        match slot.take_if(|permit| permit.amount() >= Account::units(bytes)) {
+            Some(permit) => Some(Share { permit: Some(permit), home: Some((self.clone(), what)) }),
+            None => {
+                drop(slot);
+                self.more(bytes)
+            }
+        }
+    }
+
+    /// Memory beside the least, if it is free.
+    pub(super) fn more(&self, bytes: u64) -> Option<Share> {
+        let units = Account::units(bytes);
+        let mut rest = self.0.rest.lock();
+        rest.try_grow(units).then(|| Share { permit: Some(rest.split(units)), home: None })
+    }
+
+    fn slot(&self, what: Use) -> &Mutex<Option<Permit>> {
+        match what {
+            Use::Window => &self.0.window,
+            Use::Making => &self.0.making,
+        }
+    }
+}
+
+impl Share {
+    /// Whether it is of the least, and so has to come back before the write goes on.
+    pub(super) fn is_least(&self) -> bool {
+        self.home.is_some()
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if let Some((purse, what)) = &self.home {
+            *purse.slot(*what).lock() = self.permit.take();
+        }
+    }
+}
