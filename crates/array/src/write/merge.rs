@@ -72,7 +72,7 @@ async fn some(
         if waiting.is_empty() || !wanted(&part)? {
             continue;
         }
-        let share = making.reserve_chunks(&part.shape, 1).await?;
+        let share = making.reserve_chunk(&part.shape).await?;
         let target = target.clone();
         making.spawn(share, async move { one(&target, part, waiting).await }).await?;
     }

@@ -25,7 +25,7 @@ struct Inner {
 }
 
 /// The least that a write can do with, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Least {
     /// For elements on their way in.
     pub(super) window: u64,

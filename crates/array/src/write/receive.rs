@@ -48,6 +48,8 @@ pub(super) struct Making {
     purse: Option<Purse>,
     batch: Vec<Work>,
     batch_bytes: u64,
+    /// What making the batch takes, no more than the least that there is for it.
+    batch_memory: u64,
 }
 
 /// Takes in all elements.
@@ -168,11 +170,16 @@ impl Making {
     /// Makes chunks with the memory of a write: what is in `purse`, or else what `account` has yet to reserve.
     pub(super) fn new(target: Arc<Target>, account: Option<Account>, purse: Option<Purse>) -> Self {
         let (tasks, done, batch) = (JoinSet::new(), Vec::new(), Vec::new());
-        Self { target, tasks, done, account, purse, batch, batch_bytes: 0 }
+        Self { target, tasks, done, account, purse, batch, batch_bytes: 0, batch_memory: 0 }
     }
 
     /// Makes a chunk that came whole, with others if it is small.
     async fn add(&mut self, part: Part, source: Source) -> Result<(), WriteError> {
+        let memory = self.target.memory(&part.shape)?;
+        if self.batch_memory.saturating_add(memory) > self.target.least.making {
+            self.start().await?;
+        }
+        self.batch_memory = self.batch_memory.saturating_add(memory);
         self.batch_bytes = self.batch_bytes.saturating_add(self.target.chunk_len(&part.shape)).saturating_add(PER_WORK);
         let patches = vec![Patch { picks: part.picks, source }];
         self.batch.push(Work { position: part.position, shape: part.shape, under: Under::Nothing, patches });
@@ -185,9 +192,12 @@ impl Making {
     /// Starts to make what was added.
     async fn start(&mut self) -> Result<(), WriteError> {
         let works = std::mem::take(&mut self.batch);
+        let memory = std::mem::take(&mut self.batch_memory);
         self.batch_bytes = 0;
-        let Some(work) = works.first() else { return Ok(()) };
-        let share = self.reserve_chunks(&work.shape, works.len() as u64).await?;
+        if works.is_empty() {
+            return Ok(());
+        }
+        let share = self.reserve(memory).await?;
         let target = self.target.clone();
         self.spawn(share, async move { target.make(works).await }).await
     }
@@ -209,9 +219,12 @@ impl Making {
         Ok(())
     }
 
-    /// Memory for making so many chunks of a shape.
-    pub(super) async fn reserve_chunks(&mut self, shape: &[u64], chunks: u64) -> Result<Option<Share>, WriteError> {
-        let bytes = self.target.memory(shape)?.saturating_mul(chunks);
+    /// Memory for making a chunk of a shape.
+    pub(super) async fn reserve_chunk(&mut self, shape: &[u64]) -> Result<Option<Share>, WriteError> {
+        self.reserve(self.target.memory(shape)?).await
+    }
+
+    async fn reserve(&mut self, bytes: u64) -> Result<Option<Share>, WriteError> {
         if bytes <= LIGHT {
             return Ok(None);
         }
@@ -229,10 +242,9 @@ impl Making {
             if let Some(share) = purse.take(what, bytes) {
                 return Ok(Some(share));
             }
-            if self.tasks.is_empty() {
+            if !self.made_something().await? {
                 return Ok(None);
             }
-            self.join().await?;
         }
     }
 
@@ -240,11 +252,24 @@ impl Making {
     pub(super) async fn more(&mut self, bytes: u64) -> Result<Option<Share>, WriteError> {
         let purse = self.purse().await?;
         loop {
-            match purse.more(bytes) {
-                None if !self.tasks.is_empty() => self.join().await?,
-                share => return Ok(share),
+            if let Some(share) = purse.more(bytes) {
+                return Ok(Some(share));
+            }
+            if !self.made_something().await? {
+                return Ok(None);
             }
         }
+    }
+
+    /// Waits for something to be made, of which memory comes back; whether there was anything.
+    async fn made_something(&mut self) -> Result<bool, WriteError> {
+        if self.tasks.is_empty() {
+            // A batch keeps the window that its chunks come from. The memory to make it is there, since nothing is being made.
+            Box::pin(self.start()).await?;
+        }
+        let any = !self.tasks.is_empty();
+        self.join().await?;
+        Ok(any)
     }
 
     /// The memory of the write, whose least is waited for when it is first needed.
@@ -253,7 +278,7 @@ impl Making {
             return Ok(purse.clone());
         }
         let account = self.account.take().ok_or(ArrayError::Busy)?;
-        let purse = Purse::open(account, self.target.least()?).await?;
+        let purse = Purse::open(account, self.target.least).await?;
         self.purse = Some(purse.clone());
         Ok(purse)
     }

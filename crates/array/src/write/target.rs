@@ -54,6 +54,8 @@ pub(super) struct Target {
     pub(super) layout: Layout,
     /// The size of an element; `None` where each has its own.
     pub(super) size: Option<usize>,
+    /// The least memory with which the region can be written.
+    pub(super) least: Least,
     empty: EmptyChunks,
 }
 
@@ -102,10 +104,11 @@ impl Target {
             false => shared.options.empty_chunks,
         };
         let size = model.data_type.fixed_size();
-        let target = Self { empty, size, shared, array, layout };
+        let mut target = Self { empty, size, shared, array, layout, least: Least::default() };
         if let Some(chain) = target.array.largest_chain()? {
             target.fits(working_len(&chain))?;
             target.check_readable(&chain)?;
+            target.least = target.least(&chain);
         }
         Ok(target)
     }
@@ -169,16 +172,16 @@ impl Target {
         Ok(working_len(&*self.array.chain(shape)?).saturating_mul(2))
     }
 
-    /// The least memory with which the region can be written: for a window and what is put back of it, for one chunk or a batch of small ones, and for what is kept of those that were made.
-    pub(super) fn least(&self) -> Result<Least, ArrayError> {
+    /// The least memory: for a window and what is put back of it, for one chunk or a batch of small ones, and for what is kept of those that were made.
+    fn least(&self, chain: &Chain) -> Least {
         let elements = self.layout.elements();
         let len = elements.saturating_mul(self.per_element());
         let chunks = self.layout.chunks();
-        let chunk = self.array.largest_chain()?.map_or(0, |chain| working_len(&chain));
-        let all = chunk.saturating_mul(2).saturating_mul(chunks);
-        let making = chunk.saturating_add(BATCH).saturating_mul(2).min(all).min(self.shared.options.chunk_memory());
+        let chunk = working_len(chain).saturating_mul(2);
+        let batch = chunk.saturating_add(BATCH * 2).min(chunk.saturating_mul(chunks));
         let made = chunks.saturating_mul(PER_MADE).saturating_add(len.min(SMALL_VALUES));
-        Ok(Least { window: len.min(STEP).saturating_mul(2), making, made })
+        let making = batch.min(self.shared.options.chunk_memory());
+        Least { window: len.min(STEP).saturating_mul(2), making, made }
     }
 
     /// The keys of a chunk in the order in which they are looked for. The last is written: of scalars in the draft it is the one that zarr-python knows.
