@@ -103,7 +103,7 @@ async fn nothing_costs_nothing() {
         };
         for selection in &selections {
             let path = format!("/array/{name}?select={selection}");
-            let last = if *selection == "" { "()" } else { "(0,)" };
+            let last = if selection.is_empty() { "()" } else { "(0,)" };
             let bodies = [
                 ("application/octet-stream", Vec::new()),
                 ("application/x-npy", npy(last)),
@@ -149,7 +149,7 @@ async fn nothing_costs_nothing() {
         assert!(status == 400 || (status == 200 && bytes.len() == 1), "{name}: {status}");
     }
     let (memory, time) = (server.peak_memory() - memory, processor_time(&server) - time);
-    say(&format!("{requests} requests for nothing: {} KiB more at the peak, {time:?}", memory >> 10));
+    say(format!("{requests} requests for nothing: {} KiB more at the peak, {time:?}", memory >> 10));
     assert!(memory < 64 * MIB && time < Duration::from_secs(20), "{memory} bytes, {time:?}");
     server.stop();
 }
@@ -188,7 +188,7 @@ async fn stacks_are_answered_as_points_are() {
             }
         }
         let [points, stack, rows] = best;
-        say(&format!("{count} entries: {stack:?} as single elements, {rows:?} as rows, {points:?} as points"));
+        say(format!("{count} entries: {stack:?} as single elements, {rows:?} as rows, {points:?} as points"));
         assert!(stack < points * 3 + Duration::from_millis(20), "a stack of {count}: {stack:?}, as points {points:?}");
     }
     server.stop();
@@ -210,7 +210,7 @@ async fn few_bytes_do_not_make_much_work() {
         asked(&server, Method::GET, "/array/turned?select=1,2,3&format=raw", ("", Vec::new())).await;
     assert_eq!((status, bytes), (200, vec![7]));
     let took = processor_time(&server) - before;
-    say(&format!("sixty transposes over 32 MiB, written and read: {took:?} of a processor"));
+    say(format!("sixty transposes over 32 MiB, written and read: {took:?} of a processor"));
     assert!(took < Duration::from_secs(15), "{took:?}");
     server.stop();
 
@@ -301,6 +301,6 @@ async fn a_stranger_is_answered_while_others_decode() {
     times.sort_unstable();
     let (median, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
     let done = done.load(Ordering::Relaxed);
-    say(&format!("a stranger's element beside 64 readers of 64 MiB chunks ({done} answers): {median:?}, p99 {p99:?}"));
+    say(format!("a stranger's element beside 64 readers of 64 MiB chunks ({done} answers): {median:?}, p99 {p99:?}"));
     assert!(p99 < Duration::from_secs(2), "{p99:?}");
 }

@@ -36,7 +36,7 @@ impl Zarrd {
     /// Compacts the index of a store that no server has.
     pub(crate) fn compact(index: IndexKind, dir: &Path) {
         let store = format!("{index}:{}", dir.display());
-        let done = Command::new(binary()).args(["compact", "--store", &store]).output().expect("start zarrd");
+        let done = Command::new(binary()).args(["compact", &store]).output().expect("start zarrd");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
 

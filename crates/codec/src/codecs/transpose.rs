@@ -67,11 +67,11 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
         .ok_or_else(|| refused(spec, format!("has an order that is no permutation of {rank} dimensions")))
 }
 
+/// A codec with the array that it makes of the one that it is given.
+type Applied = (Arc<dyn ArrayToArray>, Representation);
+
 /// The codec that gives an array its dimensions in another order, and what it makes of it; `None` unless `order` names each dimension once.
-pub(crate) fn transposed(
-    array: &Representation,
-    order: Vec<usize>,
-) -> Result<Option<(Arc<dyn ArrayToArray>, Representation)>, ChainError> {
+pub(crate) fn transposed(array: &Representation, order: Vec<usize>) -> Result<Option<Applied>, ChainError> {
     let Some(inverse) = inverse(&order, array.shape().len()) else { return Ok(None) };
     let shape: Vec<u64> = order.iter().filter_map(|&axis| array.shape().get(axis).copied()).collect();
     let (encode, decode) = Permutation::new(array.shape(), &order)

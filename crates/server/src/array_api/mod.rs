@@ -9,8 +9,11 @@ mod write;
 pub(crate) use incoming::IncomingError;
 pub(crate) use write::{append, put};
 
+use std::convert::Infallible;
+
 use ::array::Arrays;
-use axum::{extract::State, response::Response};
+use axum::{extract::FromRequestParts, response::Response};
+use http::request::Parts;
 use meta::selection::{ReadRequest, Selection};
 use wire::query::ElementsQuery;
 
@@ -28,10 +31,24 @@ use crate::{
 /// Bodies beyond this size are parsed where they do not keep other requests waiting.
 const QUICK: usize = 64 << 10;
 
+/// The arrays on behalf of the caller of a request.
+pub(crate) struct Engine {
+    app: App,
+    arrays: Arrays,
+}
+
+impl FromRequestParts<App> for Engine {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        Ok(Self { app: app.clone(), arrays: app.arrays().on_behalf_of(::array::Caller::new(caller.id())) })
+    }
+}
+
 /// `GET`: the elements that the query selects.
 pub(crate) async fn get(
-    State(app): State<App>,
-    caller: Caller,
+    Engine { app, arrays }: Engine,
     AtArray(path): AtArray,
     Query(query): Query<ElementsQuery>,
     forms: Forms,
@@ -40,14 +57,13 @@ pub(crate) async fn get(
 ) -> Result<Response, Refusal> {
     let (request, asked) = (selected(&query)?, Asked::new(&query, &forms, conditions)?);
     let limit = asked.limit(&app);
-    let reading = on_behalf_of(&app, caller).read(&path, query.dialect, &request, limit).await?;
+    let reading = arrays.read(&path, query.dialect, &request, limit).await?;
     asked.answer(&app, &right, reading).await
 }
 
 /// `HEAD`: what `GET` would say of them. Nothing is decoded.
 pub(crate) async fn head(
-    State(app): State<App>,
-    caller: Caller,
+    Engine { app, arrays }: Engine,
     AtArray(path): AtArray,
     Query(query): Query<ElementsQuery>,
     forms: Forms,
@@ -55,14 +71,13 @@ pub(crate) async fn head(
 ) -> Result<Response, Refusal> {
     let (request, asked) = (selected(&query)?, Asked::new(&query, &forms, conditions)?);
     let limit = asked.limit(&app);
-    let reading = on_behalf_of(&app, caller).read(&path, query.dialect, &request, limit).await?;
+    let reading = arrays.read(&path, query.dialect, &request, limit).await?;
     asked.describe(&app, &reading)
 }
 
 /// `POST` that reads: the elements that the body selects.
 pub(crate) async fn post(
-    State(app): State<App>,
-    caller: Caller,
+    Engine { app, arrays }: Engine,
     AtArray(path): AtArray,
     Query(PostElements(query)): Query<PostElements>,
     forms: Forms,
@@ -76,14 +91,9 @@ pub(crate) async fn post(
         _ => blocking(move || ReadRequest::from_json(&bytes)).await??,
     };
     let limit = asked.limit(&app);
-    let reading = on_behalf_of(&app, caller).read(&path, query.dialect, &request, limit).await?;
+    let reading = arrays.read(&path, query.dialect, &request, limit).await?;
     drop((request, room));
     asked.answer(&app, &right, reading).await
-}
-
-/// The arrays on behalf of whoever is at the other end of the connection.
-fn on_behalf_of(app: &App, caller: Caller) -> Arrays {
-    app.arrays().on_behalf_of(::array::Caller::new(caller.id()))
 }
 
 /// All elements, where nothing is selected.

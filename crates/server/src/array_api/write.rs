@@ -3,7 +3,6 @@
 use ::array::WriteReport;
 use axum::{
     Json,
-    extract::State,
     response::{IntoResponse, Response},
 };
 use http::{HeaderMap, header::ETAG};
@@ -18,28 +17,25 @@ use wire::{
 };
 
 use super::{
+    Engine,
     incoming::{Arrived, Wanted, arrive},
-    on_behalf_of,
 };
 use crate::{
     body::ElementsBody,
-    caller::Caller,
     extract::{AtArray, Query, WriteConditions},
     refusal::Refusal,
-    state::App,
 };
 
 /// `PUT`: writes the elements that the query selects.
 pub(crate) async fn put(
-    State(app): State<App>,
-    caller: Caller,
+    Engine { app, arrays }: Engine,
     AtArray(path): AtArray,
     Query(query): Query<WriteQuery>,
     conditions: WriteConditions,
     body: ElementsBody,
 ) -> Result<Response, Refusal> {
     let selection = Selection::parse(query.select.as_deref().unwrap_or_default())?;
-    let region = on_behalf_of(&app, caller).write(&path, query.dialect, &selection, conditions.precondition).await?;
+    let region = arrays.write(&path, query.dialect, &selection, conditions.precondition).await?;
     let wanted = Wanted::new(region.model(), Extents::exactly(region.shape()));
     let Arrived { elements, room, .. } = arrive(&app, body, wanted).await?;
     let report = region.run(elements).await?;
@@ -49,15 +45,13 @@ pub(crate) async fn put(
 
 /// `POST` that appends: grows the array along a dimension and writes what is new.
 pub(crate) async fn append(
-    State(app): State<App>,
-    caller: Caller,
+    Engine { app, arrays }: Engine,
     AtArray(path): AtArray,
     Query(query): Query<AppendQuery>,
     conditions: WriteConditions,
     body: ElementsBody,
 ) -> Result<Response, Refusal> {
-    let append =
-        on_behalf_of(&app, caller).append(&path, query.dialect, query.dimension, conditions.precondition).await?;
+    let append = arrays.append(&path, query.dialect, query.dimension, conditions.precondition).await?;
     let wanted = Wanted::new(append.model(), Extents::open(&append.model().view_shape(), append.dimension()));
     let Arrived { elements, count, room } = arrive(&app, body, wanted).await?;
     let report = append.run(count, elements).await?;

@@ -16,10 +16,8 @@ fn endless(keys: Keys) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
-        let mut page = 0;
-        for stream in listener.incoming() {
+        for (page, stream) in listener.incoming().enumerate() {
             answer(stream.unwrap(), keys(page), page);
-            page += 1;
         }
     });
     address
