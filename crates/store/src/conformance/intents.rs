@@ -109,7 +109,7 @@ pub(super) async fn an_intent_is_in_a_commit_of_many_changes(store: impl Storage
         changes.push(set(&store, &format!("m/{number:04}"), "v").await);
     }
     changes.push(intend(&two));
-    let refused = vec![changes.clone(), vec![check("x", Precondition::present())]].concat();
+    let refused = [changes.clone(), vec![check("x", Precondition::present())]].concat();
     assert_fails!(store.commit(refused).await, StoreError::PreconditionFailed { .. });
     assert_intents(&store, &[]).await;
     let outcomes = store.commit(changes).await.unwrap();
