@@ -174,10 +174,14 @@ impl Checkpointer {
         let waited = self.clock.retry_at.take().is_some();
         if waited && let Err(error) = self.reopen() {
             self.clock.retry_at = Instant::now().checked_add(RETRY);
+            self.ballast.restore_opening();
             tracing::warn!(error = &error as &dyn std::error::Error, "the index cannot be opened yet");
             return;
         }
         let result = self.apply_frozen();
+        if waited {
+            self.publish_index();
+        }
         self.note(result);
     }
 
@@ -224,6 +228,7 @@ impl Checkpointer {
                 self.reopen().map_err(crate::view::store_error)?;
             }
             self.apply_frozen().map_err(crate::view::store_error)?;
+            self.views.replace(|parts| parts.index = Arc::clone(&self.writer.index));
             self.views.replace(|parts| {
                 if parts.frozen.is_none() && !parts.active.is_empty() {
                     parts.frozen = Some(std::mem::take(&mut parts.active));

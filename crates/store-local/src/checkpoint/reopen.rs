@@ -38,6 +38,7 @@ impl Index for Unavailable {
 }
 
 impl Checkpointer {
+    /// Opens the index again after it had no space. Readers do not have it before [`publish_index`](Self::publish_index).
     pub(super) fn reopen(&mut self) -> Result<(), IndexError> {
         self.ballast.make_room(self.room_for_a_batch().saturating_mul(2));
         self.ballast.make_room_to_open();
@@ -60,14 +61,20 @@ impl Checkpointer {
             None => Meta::recount(&*index)?,
         };
         let sweeps = Arc::new(Sweeps::read(&*index)?);
-        self.writer.index = Arc::clone(&index);
-        self.views.replace(|parts| {
-            parts.index = index;
-            parts.sweeps = sweeps;
-        });
+        self.writer.index = index;
+        self.views.replace(|parts| parts.sweeps = sweeps);
         if !matches!(self.verify, VerifyState::Done) {
             self.verify = VerifyState::Running(Verification::default());
         }
         Ok(())
+    }
+
+    /// Lets readers have the index that was opened again.
+    ///
+    /// Opening it gives back the piece of the ballast that the next start relies on. So that piece is taken again before anything
+    /// is answered: a process that is killed on an answer leaves a store that opens on a full disk.
+    pub(super) fn publish_index(&self) {
+        self.ballast.restore_opening();
+        self.views.replace(|parts| parts.index = Arc::clone(&self.writer.index));
     }
 }

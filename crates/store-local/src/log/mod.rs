@@ -43,6 +43,8 @@ use crate::{faults::SyncFault, keys::LogKey, space::Ballast};
 
 /// The size of a new store's first segment, in bytes; later ones double up to the limit.
 pub(crate) const FIRST_SEGMENT_BYTES: u64 = 1 << 20;
+/// The size of a start's first segment if there is no space for one of the usual size.
+const SMALLEST_SEGMENT_BYTES: u64 = 64 << 10;
 /// The most segments that wait to be used again.
 const MAX_SPARES: usize = 4;
 
@@ -224,7 +226,14 @@ impl Log {
         let LogStart { key, epoch, next_round, last } = start;
         let (previous, previous_end) = last.unwrap_or_default();
         let header = Header { id: previous.saturating_add(1), epoch, first_round: next_round, previous, previous_end };
-        let current = Self::new_segment(&files, key, header, files.first_size(), HEADER_BYTES)?;
+        let current = match Self::new_segment(&files, key, header, files.first_size(), HEADER_BYTES) {
+            // A full disk may have room for a small one.
+            Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                let size = SMALLEST_SEGMENT_BYTES.min(files.first_size());
+                Self::new_segment(&files, key, header, size, HEADER_BYTES)?
+            }
+            current => current?,
+        };
         if last.is_some() {
             files.state.lock().closed.push_back((previous, next_round));
         }

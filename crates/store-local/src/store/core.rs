@@ -263,6 +263,7 @@ impl Core {
             let marked = clean_shutdown::write(&self.paths, &generations.dir(), self.epoch, meta.applied);
             marked.map_err(|error| StoreError::io("mark the store as closed", error))
         });
+        self.ballast.restore_opening();
         drop(lock);
         match marked {
             // The log has everything, so all that is lost is that the next start is quick.
