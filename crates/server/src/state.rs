@@ -1,9 +1,10 @@
 //! What every request shares.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, num::NonZeroUsize, sync::Arc, thread::available_parallelism};
 
 use ::store::TransactionalStore;
 use array::{Arrays, Hierarchies};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{metrics::Metrics, request_id::RequestIds, room::Rooms, settings::Settings};
 
@@ -19,6 +20,7 @@ struct Shared {
     metrics: Metrics,
     request_ids: RequestIds,
     rooms: Rooms,
+    steps: Semaphore,
 }
 
 impl App {
@@ -31,6 +33,7 @@ impl App {
             metrics: Metrics::new(),
             request_ids: RequestIds::new(),
             rooms: Rooms::new(&settings),
+            steps: Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)),
             store,
             settings,
         }))
@@ -62,6 +65,13 @@ impl App {
 
     pub(crate) fn rooms(&self) -> &Rooms {
         &self.0.rooms
+    }
+
+    /// The right to take one step of a listing, in turn. There are as many at a time as cores: were there as many as listings, whoever asks for
+    /// something small would wait for all of them.
+    pub(crate) async fn step(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.0.steps.acquire().await.ok()
     }
 
     pub(crate) fn request_ids(&self) -> &RequestIds {

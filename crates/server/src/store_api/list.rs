@@ -77,14 +77,13 @@ async fn page(app: &App, right: &RightToWait, prefix: &Prefix, query: ListQuery)
         ..=SMALL => None,
         kept => Some(app.rooms().take(right, kept as u64).await?),
     };
-    let store = app.store().clone();
     let body = match kind {
         ListKind::Keys => {
-            let steps = walk::keys(store, prefix.clone(), query).await?.map_ok(Step::from);
+            let steps = walk::keys(app.clone(), prefix.clone(), query).await?.map_ok(Step::from);
             json::body(kind, prefix, steps.boxed(), room).await?
         }
         ListKind::Dir => {
-            let steps = walk::dir(store, prefix.clone(), query).await?.map_ok(Step::from);
+            let steps = walk::dir(app.clone(), prefix.clone(), query).await?.map_ok(Step::from);
             json::body(kind, prefix, steps.boxed(), room).await?
         }
     };
@@ -93,7 +92,7 @@ async fn page(app: &App, right: &RightToWait, prefix: &Prefix, query: ListQuery)
 
 /// All entries, or as many as the limit says, one per line.
 async fn lines(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response, Refusal> {
-    let pages = walk::keys(app.store().clone(), prefix.clone(), query).await?;
+    let pages = walk::keys(app.clone(), prefix.clone(), query).await?;
     let body = Body::from_stream(pages.map(|page| page.map(|page| walk::lines(&page))));
     Ok(([(CONTENT_TYPE, NDJSON)], body).into_response())
 }
@@ -105,7 +104,7 @@ async fn links(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response,
     if !prefix.is_root() && app.store().list_prefix(prefix, Page::first(1)).await?.keys.is_empty() {
         return Err(Refusal::no_such_prefix(prefix));
     }
-    let pages = walk::dir(app.store().clone(), prefix.clone(), query).await?;
+    let pages = walk::dir(app.clone(), prefix.clone(), query).await?;
     let rows = {
         let prefix = prefix.clone();
         pages.map(move |page| page.map(|page| html::rows(&prefix, &page)))

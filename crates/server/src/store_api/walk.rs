@@ -1,20 +1,18 @@
 //! Listings that are read page by page while they are sent.
 
-use std::sync::Arc;
-
-use ::store::{Cursor, DirPage, KeyPage, Page, Prefix, StoreError, TransactionalStore};
+use ::store::{Cursor, DirPage, KeyPage, Page, Prefix, StoreError};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use wire::{listing::KeyLine, query::ListQuery};
 
+use crate::state::App;
+
 /// How many entries are held at a time. With the longest names they take a quarter of a MiB.
 const STEP: usize = 256;
 
-type Store = Arc<dyn TransactionalStore>;
-
 /// Where a walk is.
 struct Walk {
-    store: Store,
+    app: App,
     prefix: Prefix,
     /// How many entries are still wanted; `None` where all are.
     left: Option<usize>,
@@ -26,11 +24,11 @@ struct Walk {
 ///
 /// The first page is read at once, so that what is wrong with the request is found before the answer begins.
 pub(super) async fn keys(
-    store: Store,
+    app: App,
     prefix: Prefix,
     query: ListQuery,
 ) -> Result<impl Stream<Item = Result<KeyPage, StoreError>> + Send, StoreError> {
-    let mut walk = Walk::new(store, prefix, query);
+    let mut walk = Walk::new(app, prefix, query);
     let first = walk.next_keys().await?.map(Ok);
     let rest = stream::try_unfold(walk, async |mut walk| Ok(walk.next_keys().await?.map(|page| (page, walk))));
     Ok(stream::iter(first).chain(rest))
@@ -38,11 +36,11 @@ pub(super) async fn keys(
 
 /// The children of `prefix`, in the same way.
 pub(super) async fn dir(
-    store: Store,
+    app: App,
     prefix: Prefix,
     query: ListQuery,
 ) -> Result<impl Stream<Item = Result<DirPage, StoreError>> + Send, StoreError> {
-    let mut walk = Walk::new(store, prefix, query);
+    let mut walk = Walk::new(app, prefix, query);
     let first = walk.next_dir().await?.map(Ok);
     let rest = stream::try_unfold(walk, async |mut walk| Ok(walk.next_dir().await?.map(|page| (page, walk))));
     Ok(stream::iter(first).chain(rest))
@@ -60,20 +58,24 @@ pub(super) fn lines(page: &KeyPage) -> Bytes {
 }
 
 impl Walk {
-    fn new(store: Store, prefix: Prefix, query: ListQuery) -> Self {
-        Self { store, prefix, left: query.limit, next: Some(query.cursor) }
+    fn new(app: App, prefix: Prefix, query: ListQuery) -> Self {
+        Self { app, prefix, left: query.limit, next: Some(query.cursor) }
     }
 
     async fn next_keys(&mut self) -> Result<Option<KeyPage>, StoreError> {
         let Some(page) = self.page() else { return Ok(None) };
-        let found = self.store.list_prefix(&self.prefix, page).await?;
+        let turn = self.app.step().await;
+        let found = self.app.store().list_prefix(&self.prefix, page).await?;
+        drop(turn);
         self.advance(found.keys.len(), found.cursor.clone());
         Ok(Some(found))
     }
 
     async fn next_dir(&mut self) -> Result<Option<DirPage>, StoreError> {
         let Some(page) = self.page() else { return Ok(None) };
-        let found = self.store.list_dir(&self.prefix, page).await?;
+        let turn = self.app.step().await;
+        let found = self.app.store().list_dir(&self.prefix, page).await?;
+        drop(turn);
         self.advance(found.keys.len() + found.prefixes.len(), found.cursor.clone());
         Ok(Some(found))
     }
