@@ -15,6 +15,7 @@ mod dialect;
 pub mod documents;
 pub mod extensions;
 pub mod grid;
+pub mod json;
 pub mod limits;
 mod model;
 pub mod names;

@@ -15,8 +15,9 @@ pub const MAX_CHUNK_SIZE: u64 = 1 << 40;
 /// The most bytes of a metadata document.
 pub const MAX_DOCUMENT: usize = 64 << 20;
 
-/// The most bytes of memory that the values of one metadata document take, as estimated from its text.
-pub const MAX_PARSED_DOCUMENT: usize = 256 << 20;
+/// The most bytes of memory that the values take by which one metadata document describes its node, as estimated from their text. Attributes, consolidated metadata and members
+/// that nobody here knows are kept as text, and do not count.
+pub const MAX_DESCRIPTION: usize = 96 << 20;
 
 /// The most pieces that a document lists for the dimensions of its chunk grid, all of them together.
 pub const MAX_PIECES: u64 = 1 << 20;

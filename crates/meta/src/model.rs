@@ -1,7 +1,5 @@
 //! The one model of an array.
 
-use serde_json::{Map, Value};
-
 use crate::{
     Dialect,
     chunk_keys::ChunkKeyEncoding,
@@ -9,6 +7,7 @@ use crate::{
     data_type::DataType,
     extensions::{Extension, Meaning},
     grid::ChunkGrid,
+    json::{Json, Kind},
 };
 
 /// An array, whatever wrote it.
@@ -34,14 +33,14 @@ pub struct ArrayModel {
     /// The names of the dimensions, as many as the shape has; `None` for those without.
     pub dimension_names: Vec<Option<String>>,
     /// The user's attributes.
-    pub attributes: Map<String, Value>,
+    pub attributes: Json,
     /// The extensions (ZEP 10) that the document names, all of them known or not to be understood.
     pub extensions: Vec<Extension>,
     /// Where the view that the array is begins, one index per dimension: all 0 but with the extension `example.offset`. What is selected, and every shape that people
     /// see, is that of the view: [`view_shape`](Self::view_shape).
     pub origin: Vec<u64>,
     /// The document as it was read, with whatever else it has.
-    pub document: Map<String, Value>,
+    pub document: Json,
 }
 
 impl ArrayModel {
@@ -53,9 +52,9 @@ impl ArrayModel {
     /// Whether every reader takes missing chunks for full of the fill value. With `null` elements that were never written are undefined, and zarr-python 2.x gives whatever its
     /// memory has; with the number that it writes for elements of variable length it gives that number.
     pub fn fill_value_is_agreed(&self) -> bool {
-        match self.document.get("fill_value") {
-            None | Some(Value::Null) => false,
-            Some(Value::Number(_)) => self.data_type.fixed_size().is_some(),
+        match self.document.get("fill_value").map(|fill_value| fill_value.kind()) {
+            None | Some(Kind::Null) => false,
+            Some(Kind::Number) => self.data_type.fixed_size().is_some(),
             Some(_) => true,
         }
     }

@@ -1,10 +1,11 @@
 //! The document of an array of the draft, as zarr-python 2.18.7 writes it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     Chunks, Refusal, Source,
     chain::{Parts, inner_chain, only_shards},
+    document,
     source::{CodecPlaces, extensions},
     v2,
 };
@@ -15,13 +16,14 @@ use crate::{
         draft::{CODECS, FILTERS, SHARDING},
         members,
     },
+    json::{Change, Json, ObjectEdit},
     limits::MAX_SHARD_DEPTH,
 };
 
 /// The codecs that have a URI.
 const COMPRESSORS: [&str; 7] = ["blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"];
 
-pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Map<String, Value>, Refusal> {
+pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Json, Refusal> {
     let ArrayModel { shape, data_type, .. } = source.model;
     if chunks == Chunks::Kept {
         return Err(Refusal::new("", "has its chunks where the draft has none"));
@@ -41,23 +43,23 @@ pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Map<Strin
     parts.compressed &= parts.codecs.last().is_some_and(|last| COMPRESSORS.contains(&last.name.as_str()));
     let (filters, compressor) = parts.split(source)?;
     put_filters(&mut attributes, &filters)?;
-    let mut document = members([
+    let mut described = members([
         ("shape", json!(shape)),
         ("data_type", data_type),
         ("chunk_grid", json!({"type": "regular", "chunk_shape": chunk_shape, "separator": "/"})),
         ("chunk_memory_layout", json!(layout)),
         ("fill_value", fill_value),
         ("extensions", json!(extensions)),
-        ("attributes", Value::Object(attributes)),
+        ("attributes", json!({})),
     ]);
     if let Some(CodecSpec { name, configuration, .. }) = compressor {
         let compressor = json!({"codec": format!("{CODECS}{name}/1.0"), "configuration": configuration});
-        document.insert("compressor".to_owned(), compressor);
+        described.insert("compressor".to_owned(), compressor);
     }
     if !transformers.is_empty() {
-        document.insert("storage_transformers".to_owned(), json!(transformers));
+        described.insert("storage_transformers".to_owned(), json!(transformers));
     }
-    Ok(document)
+    Ok(document(described, attributes))
 }
 
 /// An array with its shards taken off.
@@ -122,12 +124,14 @@ fn has_plain_index(shards: &CodecSpec) -> bool {
 }
 
 /// The filters go where zarr-python keeps them, which something else of the user's may have taken.
-fn put_filters(attributes: &mut Map<String, Value>, filters: &[CodecSpec]) -> Result<(), Refusal> {
-    if attributes.contains_key(FILTERS) {
+fn put_filters(attributes: &mut Json, filters: &[CodecSpec]) -> Result<(), Refusal> {
+    if attributes.get(FILTERS).is_some() {
         return Err(Refusal::new("/attributes/filters", "is where the draft has the filters of the array"));
     }
     if !filters.is_empty() {
-        attributes.insert(FILTERS.to_owned(), filters.iter().map(v2::codec).collect());
+        let mut edit = ObjectEdit::default();
+        edit.change(FILTERS, Change::Set(filters.iter().map(v2::codec).collect()));
+        *attributes = attributes.edited(&edit);
     }
     Ok(())
 }

@@ -3,25 +3,24 @@
 use serde_json::{Value, json};
 
 use super::{
-    Converted, Loss,
+    Converted, Loss, document,
     source::{extensions, unknown},
 };
 use crate::{
     Dialect,
     documents::{GroupModel, members, v3, write},
+    json::{Change, ObjectEdit},
     text::pointer_to,
 };
 
 /// The document of a group in another dialect, without consolidated metadata; in its own, its node document without it.
 pub fn group(model: &GroupModel, to: Dialect) -> Converted {
     if model.dialect == to {
-        let mut document = match to {
+        let document = match to {
             Dialect::V2 => write::join_v2(&model.document, &model.attributes),
-            Dialect::V3 | Dialect::Draft => model.document.clone(),
+            Dialect::V3 => model.document.edited(&without_copies()),
+            Dialect::Draft => model.document.clone(),
         };
-        if to == Dialect::V3 {
-            document.shift_remove("consolidated_metadata");
-        }
         return Converted { document, losses: Vec::new() };
     }
     let known: &[&str] = match model.dialect {
@@ -36,14 +35,20 @@ pub fn group(model: &GroupModel, to: Dialect) -> Converted {
     let mut losses: Vec<_> = unknown(&model.document, known).into_iter().map(lost).collect();
     let (kept, lost) = extensions(&model.extensions, to);
     losses.extend(lost);
-    let mut document = match to {
+    let mut described = match to {
         Dialect::V2 => members([("zarr_format", json!(2))]),
         Dialect::V3 => members([("zarr_format", json!(3)), ("node_type", json!("group"))]),
         Dialect::Draft => members([]),
     };
-    document.insert("attributes".to_owned(), Value::Object(model.attributes.clone()));
+    described.insert("attributes".to_owned(), json!({}));
     if !kept.is_empty() {
-        document.insert("extensions".to_owned(), Value::Array(kept));
+        described.insert("extensions".to_owned(), Value::Array(kept));
     }
-    Converted { document, losses }
+    Converted { document: document(described, model.attributes.clone()), losses }
+}
+
+fn without_copies() -> ObjectEdit {
+    let mut edit = ObjectEdit::default();
+    edit.change(v3::CONSOLIDATED, Change::Remove);
+    edit
 }

@@ -7,7 +7,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::{ArrayModel, Dialect, documents::write};
+use crate::{
+    ArrayModel, Dialect,
+    documents::write::join_v2,
+    json::{Change, Json, ObjectEdit},
+};
 
 mod chain;
 mod codec;
@@ -27,7 +31,7 @@ use source::Source;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Converted {
     /// The node document: in v2 with `attributes`.
-    pub document: Map<String, Value>,
+    pub document: Json,
     /// What it does not say of what the original says.
     pub losses: Vec<Loss>,
 }
@@ -81,7 +85,7 @@ impl Refusal {
 pub fn array(model: &ArrayModel, to: Dialect, chunks: Chunks) -> Result<Converted, Inconvertible> {
     if model.dialect == to {
         let document = match to {
-            Dialect::V2 => write::join_v2(&model.document, &model.attributes),
+            Dialect::V2 => join_v2(&model.document, &model.attributes),
             Dialect::V3 | Dialect::Draft => model.document.clone(),
         };
         return Ok(Converted { document, losses: Vec::new() });
@@ -94,4 +98,11 @@ pub fn array(model: &ArrayModel, to: Dialect, chunks: Chunks) -> Result<Converte
     };
     let document = document.map_err(|Refusal { pointer, reason }| Inconvertible { dialect: to, pointer, reason })?;
     Ok(Converted { document, losses: source.losses })
+}
+
+/// A document of members, of which `attributes` are these, in their own words.
+fn document(members: Map<String, Value>, attributes: Json) -> Json {
+    let mut edit = ObjectEdit::default();
+    edit.change("attributes", Change::SetText(attributes));
+    Json::from(members).edited(&edit)
 }

@@ -1,45 +1,17 @@
 //! What is converted: the array as its own document says it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{Loss, Refusal};
 use crate::{
     ArrayModel, Dialect,
     codecs::{CodecSpec, Namespace},
     data_type::StoredOrder,
-    documents::{XARRAY_NAMES, draft, v3},
+    documents::{XARRAY_NAMES, draft, v2, v3},
     extensions::{Extension, Meaning},
+    json::{Change, Json, Kind, Member, ObjectEdit},
     text::{pointer_to, shown},
 };
-
-/// The members of the document of an array in v2.
-const V2_MEMBERS: &[&str] = &[
-    "zarr_format",
-    "shape",
-    "chunks",
-    "dtype",
-    "compressor",
-    "fill_value",
-    "order",
-    "filters",
-    "dimension_separator",
-    "attributes",
-];
-
-/// The members of the document of an array in the draft, the older ones and those that only zarr-python writes included.
-const DRAFT_MEMBERS: &[&str] = &[
-    "shape",
-    "data_type",
-    "chunk_grid",
-    "chunk_memory_layout",
-    "compressor",
-    "codecs",
-    "fill_value",
-    "extensions",
-    "attributes",
-    "storage_transformers",
-    "dimension_separator",
-];
 
 /// An array, and what is lost of it.
 pub(super) struct Source<'a> {
@@ -81,18 +53,21 @@ impl<'a> Source<'a> {
     /// Tells of the members that only the source's dialect has, or nobody knows.
     pub(super) fn lose_unknown_members(&mut self) {
         let known = match self.model.dialect {
-            Dialect::V2 => V2_MEMBERS,
+            Dialect::V2 => v2::ARRAY_MEMBERS,
             Dialect::V3 => v3::ARRAY_MEMBERS,
-            Dialect::Draft => DRAFT_MEMBERS,
+            Dialect::Draft => draft::ARRAY_MEMBERS,
         };
         for name in unknown(&self.model.document, known) {
+            if self.model.dialect == Dialect::V2 && name == "attributes" {
+                continue;
+            }
             self.lose(pointer_to("", &name), "a member that the specification does not name");
         }
         if self.model.dialect != Dialect::Draft {
             return;
         }
-        if let Some(grid) = self.model.document.get("chunk_grid").and_then(Value::as_object) {
-            for name in unknown(grid, &["type", "chunk_shape", "separator"]) {
+        if let Some(grid) = self.model.document.get("chunk_grid") {
+            for name in unknown(&grid, &["type", "chunk_shape", "separator"]) {
                 self.lose(pointer_to("/chunk_grid", &name), "a member that the specification does not name");
             }
         }
@@ -126,7 +101,7 @@ impl<'a> Source<'a> {
             data_type: self.data_type_pointer(),
             unnamed: named.unwrap_or(chain.len()),
             filters,
-            filter_count: list.and_then(Value::as_array).map_or(0, Vec::len),
+            filter_count: list.map_or(0, |list| list.items().count()),
             pipeline: self.model.document.get("codecs").is_some_and(|codecs| !codecs.is_null()),
         }
     }
@@ -140,7 +115,7 @@ impl<'a> Source<'a> {
     /// The fill value as a dialect writes it. A `null` stays one where it means the same.
     pub(super) fn fill_value(&mut self, to: Dialect, order: &StoredOrder) -> Result<Value, Refusal> {
         let ArrayModel { data_type, fill_value, document, .. } = self.model;
-        if document.get("fill_value") == Some(&Value::Null) {
+        if document.get("fill_value").is_some_and(|fill_value| fill_value.is_null()) {
             if to != Dialect::V3 && data_type.fill_value(&Value::Null, to).as_ref() == Ok(fill_value) {
                 return Ok(Value::Null);
             }
@@ -157,24 +132,26 @@ impl<'a> Source<'a> {
     }
 
     /// The attributes for a dialect that has the names of dimensions among them.
-    pub(super) fn attributes_with_names(&mut self) -> Map<String, Value> {
-        let mut attributes = self.own_attributes();
+    pub(super) fn attributes_with_names(&mut self) -> Json {
+        let attributes = self.own_attributes();
         if self.model.dialect != Dialect::V3 {
             return attributes;
         }
-        let listed = self.model.document.get("dimension_names").is_some_and(Value::is_array);
+        let listed = self.model.document.get("dimension_names").is_some_and(|names| names.kind() == Kind::Array);
         let names: Option<Vec<&str>> = self.model.dimension_names.iter().map(Option::as_deref).collect();
         let named = self.model.dimension_names.iter().any(Option::is_some);
         match names {
             Some(names) if listed => {
                 let names = json!(names);
-                if attributes.get(XARRAY_NAMES).is_some_and(|other| *other != names) {
+                if attributes.get(XARRAY_NAMES).is_some_and(|other| other != names) {
                     self.lose(
                         pointer_to("/attributes", XARRAY_NAMES),
                         "an attribute whose name means dimension_names there",
                     );
                 }
-                attributes.insert(XARRAY_NAMES.to_owned(), names);
+                let mut edit = ObjectEdit::default();
+                edit.change(XARRAY_NAMES, Change::Set(names));
+                attributes.edited(&edit)
             }
             _ => {
                 if named {
@@ -183,33 +160,45 @@ impl<'a> Source<'a> {
                 if let Some((_, pointer)) = self.xarray_names() {
                     self.lose(pointer, "that this attribute does not name the dimensions");
                 }
+                attributes
             }
         }
-        attributes
     }
 
     /// The attributes for a dialect that has a member for the names of dimensions, and these names.
-    pub(super) fn attributes_and_names(&self) -> (Map<String, Value>, Option<Value>) {
-        let mut attributes = self.own_attributes();
-        let names = self.xarray_names().and_then(|_| attributes.shift_remove(XARRAY_NAMES));
-        (attributes, names)
+    pub(super) fn attributes_and_names(&self) -> (Json, Option<Value>) {
+        let attributes = self.own_attributes();
+        match self.xarray_names() {
+            Some((names, _)) => (without(&attributes, XARRAY_NAMES), Some(json!(names))),
+            None => (attributes, None),
+        }
     }
 
     /// xarray's attribute, where it names the dimensions, and its pointer.
-    fn xarray_names(&self) -> Option<(&'a Value, String)> {
-        let names = self.model.attributes.get(XARRAY_NAMES)?;
-        let list = names.as_array().filter(|list| list.len() == self.model.shape.len())?;
-        list.iter().all(Value::is_string).then(|| (names, pointer_to("/attributes", XARRAY_NAMES)))
+    fn xarray_names(&self) -> Option<(Vec<String>, String)> {
+        let names = self.model.attributes.get(XARRAY_NAMES).filter(|names| names.kind() == Kind::Array)?;
+        let rank = self.model.shape.len();
+        if names.items().take(rank.saturating_add(1)).count() != rank {
+            return None;
+        }
+        let names = names.items().map(|name| name.to_text()).collect::<Option<_>>()?;
+        Some((names, pointer_to("/attributes", XARRAY_NAMES)))
     }
 
     /// The attributes without the filters that zarr-python keeps there in the draft.
-    fn own_attributes(&self) -> Map<String, Value> {
-        let mut attributes = self.model.attributes.clone();
-        if self.model.dialect == Dialect::Draft && draft::filters_of(&attributes).is_some() {
-            attributes.shift_remove(draft::FILTERS);
+    fn own_attributes(&self) -> Json {
+        let attributes = &self.model.attributes;
+        match self.model.dialect == Dialect::Draft && draft::filters_of(attributes).is_some() {
+            true => without(attributes, draft::FILTERS),
+            false => attributes.clone(),
         }
-        attributes
     }
+}
+
+fn without(attributes: &Json, name: &str) -> Json {
+    let mut edit = ObjectEdit::default();
+    edit.change(name, Change::Remove);
+    attributes.edited(&edit)
 }
 
 impl CodecPlaces {
@@ -232,8 +221,9 @@ impl CodecPlaces {
 }
 
 /// The names of an object's members that are none of these.
-pub(super) fn unknown(document: &Map<String, Value>, known: &[&str]) -> Vec<String> {
-    document.keys().filter(|name| !known.contains(&name.as_str())).cloned().collect()
+pub(super) fn unknown(document: &Json, known: &[&str]) -> Vec<String> {
+    let name = |member: Member| member.name().unwrap_or_else(|| member.quoted_name().as_str().to_owned());
+    document.members().filter(|member| !known.iter().any(|name| member.is_named(name))).map(name).collect()
 }
 
 /// The extensions of a node as another dialect's list of them, and what is lost. In v3 those stay that mean something; others would keep readers from a node

@@ -1,10 +1,11 @@
 //! The document of an array of v2.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     Chunks, Refusal, Source,
     chain::{Parts, only_shards},
+    document,
     source::extensions,
 };
 use crate::{
@@ -13,9 +14,10 @@ use crate::{
     codecs::CodecSpec,
     data_type::{StoredOrder, V2Context, parse_v2},
     documents::members,
+    json::Json,
 };
 
-pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Map<String, Value>, Refusal> {
+pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Json, Refusal> {
     let ArrayModel { shape, data_type, codecs, .. } = source.model;
     let separator = separator(source.model, chunks)?;
     let chunk_shape = source.chunk_shape()?;
@@ -37,7 +39,7 @@ pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Map<Strin
     let order = if parts.fortran { "F" } else { "C" };
     let (filters, compressor) = parts.split(source)?;
     let filters = (!filters.is_empty()).then(|| filters.iter().map(codec).collect::<Vec<_>>());
-    Ok(members([
+    let described = members([
         ("zarr_format", json!(2)),
         ("shape", json!(shape)),
         ("chunks", json!(chunk_shape)),
@@ -47,8 +49,9 @@ pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Map<Strin
         ("order", json!(order)),
         ("filters", json!(filters)),
         ("dimension_separator", json!(separator.as_str())),
-        ("attributes", Value::Object(attributes)),
-    ]))
+        ("attributes", json!({})),
+    ]);
+    Ok(document(described, attributes))
 }
 
 fn separator(model: &ArrayModel, chunks: Chunks) -> Result<Separator, Refusal> {

@@ -1,10 +1,11 @@
 //! The document of an array of v3.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     Chunks, Refusal, Source,
     chain::{check_count, inner_chain, only_shards, to_v3},
+    document,
     source::extensions,
 };
 use crate::{
@@ -12,10 +13,11 @@ use crate::{
     codecs::CodecSpec,
     data_type::{StoredOrder, parse_v3},
     documents::members,
+    json::Json,
     text::shown,
 };
 
-pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Map<String, Value>, Refusal> {
+pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Json, Refusal> {
     let ArrayModel { shape, codecs, .. } = source.model;
     let chunk_keys = chunk_keys(source.model, chunks)?;
     let chunk_shape = source.chunk_shape()?;
@@ -27,7 +29,7 @@ pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Map<Strin
     source.lose_unknown_members();
     let (extensions, losses) = extensions(&source.model.extensions, Dialect::V3);
     source.losses.extend(losses);
-    let mut document = members([
+    let mut described = members([
         ("zarr_format", json!(3)),
         ("node_type", json!("array")),
         ("shape", json!(shape)),
@@ -36,13 +38,13 @@ pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Map<Strin
         ("chunk_key_encoding", chunk_keys),
         ("fill_value", fill_value),
         ("codecs", json!(codecs.iter().map(CodecSpec::to_v3).collect::<Vec<_>>())),
-        ("attributes", Value::Object(attributes)),
+        ("attributes", json!({})),
     ]);
-    document.extend(dimension_names.map(|names| ("dimension_names".to_owned(), names)));
+    described.extend(dimension_names.map(|names| ("dimension_names".to_owned(), names)));
     if !extensions.is_empty() {
-        document.insert("extensions".to_owned(), json!(extensions));
+        described.insert("extensions".to_owned(), json!(extensions));
     }
-    Ok(document)
+    Ok(document(described, attributes))
 }
 
 fn chunk_keys(model: &ArrayModel, chunks: Chunks) -> Result<Value, Refusal> {

@@ -1,11 +1,18 @@
 //! Changing what is said of a node that is there.
 
-use serde_json::{Map, Value, json};
+use bytes::Bytes;
+use serde_json::{Value, json};
 
-use super::{GroupModel, Place, draft, json as read, parts, write};
+use super::{
+    GroupModel, Place, draft,
+    json::{self as read, ATTRIBUTES},
+    parts,
+    write::StoredNode,
+};
 use crate::{
     ArrayModel, Dialect,
     grid::DimensionGrid,
+    json::{Change, Json, Kind, ObjectEdit},
     limits::{MAX_EXTENT, MAX_RANK},
     text::pointer_to,
 };
@@ -20,7 +27,7 @@ const STATISTICS: &str = "example.array-statistics";
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     /// A merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)) of the attributes.
-    pub attributes: Option<Map<String, Value>>,
+    pub attributes: Option<Json>,
     /// The shape, as a view shows it.
     pub shape: Option<Vec<u64>>,
     /// The names of the dimensions; `Some(None)` takes them away.
@@ -52,88 +59,99 @@ pub struct ChangeError {
 impl Changes {
     /// Reads the body of a `PATCH`: `{attributes, shape, dimension_names}`.
     ///
-    /// It is read as stored documents are, with zarr-python's bare `NaN` and infinities as strings.
-    pub fn parse(json: &[u8]) -> Result<Self, ChangeError> {
+    /// It is read as stored documents are: attributes are taken as they are written, zarr-python's bare `NaN` and infinities included.
+    pub fn parse(json: impl Into<Bytes>) -> Result<Self, ChangeError> {
         let patch = read::read(json).map_err(|error| refuse("", error.to_string()))?;
-        if depth(&patch) > MAX_DEPTH {
+        if patch.depth() > MAX_DEPTH {
             return Err(refuse("", format!("is nested deeper than {MAX_DEPTH} levels")));
         }
+        let known = ["shape", "dimension_names"];
+        if let Some(member) =
+            patch.members().find(|member| ![ATTRIBUTES].iter().chain(&known).any(|name| member.is_named(name)))
+        {
+            let pointer = pointer_to("", &member.name().unwrap_or_default());
+            return Err(refuse(&pointer, "is none of attributes, shape and dimension_names"));
+        }
         let mut changes = Self::default();
-        for (name, value) in read::into_object(patch) {
+        if let Some(attributes) = patch.get(ATTRIBUTES) {
+            if !attributes.is_object() {
+                return Err(refuse("/attributes", "is not an object"));
+            }
+            changes.attributes = Some(attributes);
+        }
+        for (name, value) in read::into_object(read::description(&patch, &known).map_err(from_document)?) {
             let place = Place { value: &value, pointer: pointer_to("", &name) };
             match name.as_str() {
-                "attributes" => match value {
-                    Value::Object(attributes) => changes.attributes = Some(attributes),
-                    _ => return Err(refuse(&place.pointer, "is not an object")),
-                },
                 "shape" => changes.shape = Some(parts::shape(&place).map_err(from_document)?),
-                "dimension_names" => changes.dimension_names = Some(dimension_names(&place)?),
-                _ => return Err(refuse(&place.pointer, "is none of attributes, shape and dimension_names")),
+                _ => changes.dimension_names = Some(dimension_names(&place)?),
             }
         }
         Ok(changes)
     }
 
-    /// The node document of an array, changed; in v2 with `attributes`. Members that nobody here knows stay as they are.
+    /// The documents of an array, changed. What is not named stays byte for byte, members that nobody here knows included.
     ///
     /// What the extension `example.array-statistics` says goes where elements change, which they do with the shape.
-    pub fn of_array(&self, model: &ArrayModel) -> Result<Map<String, Value>, ChangeError> {
-        let mut document = node_document(model.dialect, &model.document, &model.attributes);
+    pub fn of_array(&self, model: &ArrayModel) -> Result<StoredNode, ChangeError> {
+        let mut node = stored(model.dialect, &model.document, &model.attributes);
         let mut elements = self.elements;
         if let Some(shape) = &self.shape {
             let stored = stored_shape(model, shape)?;
             if stored != model.shape {
                 elements = ElementsChange::Some;
+                node.document = node.document.edited(&set("shape", json!(stored)));
             }
-            document.insert("shape".to_owned(), json!(stored));
-            if let Some(chunk_shape) = chunk_shape(&mut document, model.dialect) {
-                no_empty_chunks(chunk_shape, model);
+            if let Some(edit) = no_empty_chunks(&node.document, model) {
+                node.document = node.document.edited(&edit);
             }
         }
-        self.patch_attributes(&mut document);
+        self.patch_attributes(model.dialect, &mut node);
         if model.dialect == Dialect::Draft {
-            let patched = document.get("attributes").and_then(Value::as_object);
-            if draft::filters_of(&model.attributes) != patched.and_then(draft::filters_of) {
+            let patched = node.document.get(ATTRIBUTES).and_then(|attributes| draft::filters_of(&attributes));
+            if !are_equal(draft::filters_of(&model.attributes), patched) {
                 return Err(refuse("/attributes/filters", "would change how the chunks are read"));
             }
         }
         if let Some(names) = &self.dimension_names {
-            name_dimensions(&mut document, model, names.as_deref())?;
+            name_dimensions(&mut node, model, names.as_deref())?;
         }
         if elements == ElementsChange::Some {
-            forget_statistics(&mut document, model.dialect);
+            forget_statistics(&mut node.document, model.dialect);
         }
-        self.check_size(&document)?;
-        Ok(document)
+        self.check_size(&node)?;
+        Ok(node)
     }
 
-    /// The node document of a group, changed, with its consolidated metadata where it has some.
-    pub fn of_group(&self, model: &GroupModel) -> Result<Map<String, Value>, ChangeError> {
+    /// The documents of a group, changed, with its consolidated metadata where it has some.
+    pub fn of_group(&self, model: &GroupModel) -> Result<StoredNode, ChangeError> {
         if self.shape.is_some() {
             return Err(refuse("/shape", "is not a group's to have"));
         }
         if self.dimension_names.is_some() {
             return Err(refuse("/dimension_names", "is not a group's to have"));
         }
-        let mut document = node_document(model.dialect, &model.document, &model.attributes);
-        self.patch_attributes(&mut document);
-        self.check_size(&document)?;
-        Ok(document)
+        let mut node = stored(model.dialect, &model.document, &model.attributes);
+        self.patch_attributes(model.dialect, &mut node);
+        self.check_size(&node)?;
+        Ok(node)
     }
 
-    fn patch_attributes(&self, document: &mut Map<String, Value>) {
+    fn patch_attributes(&self, dialect: Dialect, node: &mut StoredNode) {
         if let Some(patch) = &self.attributes {
-            merge(attributes_of(document), patch);
+            edit_attributes(dialect, node, ObjectEdit::merge_patch(patch));
         }
     }
 
     /// What grows with the attributes must still be readable.
-    fn check_size(&self, document: &Map<String, Value>) -> Result<(), ChangeError> {
+    fn check_size(&self, node: &StoredNode) -> Result<(), ChangeError> {
         if self.attributes.is_none() {
             return Ok(());
         }
-        let read = read::read(&write::text(document));
-        read.map(drop).map_err(|error| refuse("/attributes", format!("makes a document that cannot be read: {error}")))
+        let refused = |error| refuse("/attributes", format!("makes a document that cannot be read: {error}"));
+        for document in std::iter::once(&node.document).chain(&node.attributes) {
+            read::read(document.to_bytes()).map_err(refused)?;
+        }
+        Ok(())
     }
 }
 
@@ -147,16 +165,6 @@ fn from_document(error: super::DocumentError) -> ChangeError {
         super::DocumentError::Invalid { pointer, reason } => ChangeError { pointer, reason },
         error => refuse("", error.to_string()),
     }
-}
-
-/// How many levels a value has. serde_json has bounded them.
-fn depth(value: &Value) -> usize {
-    let inner = match value {
-        Value::Array(items) => items.iter().map(depth).max(),
-        Value::Object(members) => members.values().map(depth).max(),
-        _ => return 0,
-    };
-    inner.unwrap_or(0).saturating_add(1)
 }
 
 fn dimension_names(place: &Place<'_>) -> Result<Option<Vec<Option<String>>>, ChangeError> {
@@ -173,38 +181,44 @@ fn dimension_names(place: &Place<'_>) -> Result<Option<Vec<Option<String>>>, Cha
     Ok(Some(names))
 }
 
-fn node_document(
-    dialect: Dialect,
-    document: &Map<String, Value>,
-    attributes: &Map<String, Value>,
-) -> Map<String, Value> {
+fn stored(dialect: Dialect, document: &Json, attributes: &Json) -> StoredNode {
+    let attributes = (dialect == Dialect::V2 && attributes.members().next().is_some()).then(|| attributes.clone());
+    StoredNode { document: document.clone(), attributes }
+}
+
+fn set(name: &str, value: Value) -> ObjectEdit {
+    let mut edit = ObjectEdit::default();
+    edit.change(name, Change::Set(value));
+    edit
+}
+
+fn within(name: &str, inner: ObjectEdit) -> ObjectEdit {
+    let mut edit = ObjectEdit::default();
+    edit.change(name, Change::Edit(inner));
+    edit
+}
+
+/// Changes the attributes of a node, wherever its dialect has them. In v2 those that come to be empty are not stored.
+fn edit_attributes(dialect: Dialect, node: &mut StoredNode, edit: ObjectEdit) {
     match dialect {
-        Dialect::V2 => write::join_v2(document, attributes),
-        Dialect::V3 | Dialect::Draft => document.clone(),
-    }
-}
-
-/// The attributes of a node document, which get their place there if they have none.
-fn attributes_of(document: &mut Map<String, Value>) -> &mut Value {
-    let attributes = document.entry("attributes").or_insert(Value::Null);
-    if !attributes.is_object() {
-        *attributes = json!({});
-    }
-    attributes
-}
-
-/// RFC 7396, of an object.
-fn merge(target: &mut Value, patch: &Map<String, Value>) {
-    if !target.is_object() {
-        *target = json!({});
-    }
-    let Some(members) = target.as_object_mut() else { return };
-    for (name, value) in patch {
-        match value {
-            Value::Null => _ = members.shift_remove(name),
-            Value::Object(patch) => merge(members.entry(name.as_str()).or_insert(Value::Null), patch),
-            _ => _ = members.insert(name.clone(), value.clone()),
+        Dialect::V2 => {
+            let attributes = node.attributes.take().unwrap_or_else(new_attributes).edited(&edit);
+            node.attributes = attributes.members().next().is_some().then_some(attributes);
         }
+        Dialect::V3 | Dialect::Draft => node.document = node.document.edited(&within(ATTRIBUTES, edit)),
+    }
+}
+
+/// Attributes that are not there yet, in the layout of new documents.
+fn new_attributes() -> Json {
+    Json::indented_empty_object()
+}
+
+fn are_equal(one: Option<Json>, other: Option<Json>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => one.differences(&other, &mut Vec::new(), &mut |_| false),
+        _ => false,
     }
 }
 
@@ -227,32 +241,31 @@ fn stored_shape(model: &ArrayModel, shape: &[u64]) -> Result<Vec<u64>, ChangeErr
     Ok(stored)
 }
 
-/// The shape of regular chunks where a document says it.
-fn chunk_shape(document: &mut Map<String, Value>, dialect: Dialect) -> Option<&mut Vec<Value>> {
-    let chunk_shape = match dialect {
-        Dialect::V2 => document.get_mut("chunks")?,
-        Dialect::V3 => document.get_mut("chunk_grid")?.get_mut("configuration")?.get_mut("chunk_shape")?,
-        Dialect::Draft => document.get_mut("chunk_grid")?.get_mut("chunk_shape")?,
-    };
-    chunk_shape.as_array_mut()
-}
-
 /// Gives chunks the lengths that they are read with where zarr-python has written 0, which it does for dimensions of extent 0.
-fn no_empty_chunks(chunk_shape: &mut [Value], model: &ArrayModel) {
-    for (length, grid) in chunk_shape.iter_mut().zip(model.grid.dimensions()) {
-        if length.as_u64() != Some(0) {
-            continue;
-        }
-        // The draft says it of the chunks in shards, and there it is read as 1.
-        *length = match (model.dialect, grid) {
-            (Dialect::V2 | Dialect::V3, DimensionGrid::Regular { length }) => json!(length),
-            _ => json!(1),
-        };
+fn no_empty_chunks(document: &Json, model: &ArrayModel) -> Option<ObjectEdit> {
+    let path: &[&str] = match model.dialect {
+        Dialect::V2 => &["chunks"],
+        Dialect::V3 => &["chunk_grid", "configuration", "chunk_shape"],
+        Dialect::Draft => &["chunk_grid", "chunk_shape"],
+    };
+    let lengths = path.iter().try_fold(document.clone(), |json, name| json.get(name))?;
+    let lengths: Vec<u64> = lengths.items().map(|length| length.to_value().ok()?.as_u64()).collect::<Option<_>>()?;
+    if !lengths.contains(&0) {
+        return None;
     }
+    let length = |(length, grid): (u64, &DimensionGrid)| match (length, model.dialect, grid) {
+        // The draft says it of the chunks in shards, and there it is read as 1.
+        (0, Dialect::V2 | Dialect::V3, DimensionGrid::Regular { length }) => *length,
+        (0, ..) => 1,
+        (length, ..) => length,
+    };
+    let lengths: Vec<u64> = lengths.into_iter().zip(model.grid.dimensions()).map(length).collect();
+    let (last, above) = path.split_last()?;
+    Some(above.iter().rfold(set(last, json!(lengths)), |edit, name| within(name, edit)))
 }
 
 fn name_dimensions(
-    document: &mut Map<String, Value>,
+    node: &mut StoredNode,
     model: &ArrayModel,
     names: Option<&[Option<String>]>,
 ) -> Result<(), ChangeError> {
@@ -262,31 +275,35 @@ fn name_dimensions(
     {
         return Err(refuse("/dimension_names", format!("has {} entries for {rank} dimensions", names.len())));
     }
+    let change = names.map_or(Change::Remove, |names| Change::Set(json!(names)));
+    let mut edit = ObjectEdit::default();
     if model.dialect == Dialect::V3 {
-        match names {
-            Some(names) => _ = document.insert("dimension_names".to_owned(), json!(names)),
-            None => _ = document.shift_remove("dimension_names"),
-        }
+        edit.change("dimension_names", change);
+        node.document = node.document.edited(&edit);
         return Ok(());
     }
     if let Some(unnamed) = names.and_then(|names| names.iter().position(Option::is_none)) {
         let reason = format!("is null, and {} has names for all dimensions or none", model.dialect);
         return Err(refuse(&format!("/dimension_names/{unnamed}"), reason));
     }
-    let Some(attributes) = attributes_of(document).as_object_mut() else { return Ok(()) };
-    match names {
-        Some(names) => _ = attributes.insert(parts::XARRAY_NAMES.to_owned(), json!(names)),
-        None => _ = attributes.shift_remove(parts::XARRAY_NAMES),
-    }
+    edit.change(parts::XARRAY_NAMES, change);
+    edit_attributes(model.dialect, node, edit);
     Ok(())
 }
 
-fn forget_statistics(document: &mut Map<String, Value>, dialect: Dialect) {
-    let Some(extensions) = document.get_mut("extensions").and_then(Value::as_array_mut) else { return };
+fn forget_statistics(document: &mut Json, dialect: Dialect) {
+    let Some(extensions) = document.get("extensions").filter(|list| list.kind() == Kind::Array) else { return };
     let member = if dialect == Dialect::Draft { "extension" } else { "name" };
-    extensions
-        .retain(|extension| extension.as_str().or(extension.get(member).and_then(Value::as_str)) != Some(STATISTICS));
-    if extensions.is_empty() && dialect == Dialect::V3 {
-        document.shift_remove("extensions");
+    let name = |extension: &Json| extension.to_text().or_else(|| extension.get(member)?.to_text());
+    let is_other = |extension: &Json| name(extension).as_deref() != Some(STATISTICS);
+    if extensions.items().all(|extension| is_other(&extension)) {
+        return;
     }
+    let others = extensions.retaining(is_other);
+    let mut edit = ObjectEdit::default();
+    match others.items().next() {
+        None if dialect == Dialect::V3 => edit.change("extensions", Change::Remove),
+        _ => edit.change("extensions", Change::SetText(others)),
+    }
+    *document = document.edited(&edit);
 }

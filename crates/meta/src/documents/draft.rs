@@ -6,18 +6,41 @@
 //! [shards](https://zarr-specs.readthedocs.io/en/latest/v3/array-storage-transformers/sharding/v1.0.html). Members that the draft does not name are
 //! reserved for later versions, which are compatible: they are ignored, and kept.
 
-use serde_json::{Map, Value, json};
+use bytes::Bytes;
+use serde_json::{Value, json};
 
-use super::{DocumentError, Feature, GroupModel, Place, json as text, parts};
+use super::{
+    DocumentError, Feature, GroupModel, Place,
+    json::{self as text, ATTRIBUTES},
+    parts,
+};
 use crate::{
     ArrayModel, Dialect,
     chunk_keys::{ChunkKeyEncoding, ChunkKeyForm, Separator},
     codecs::CodecSpec,
     data_type::{self, DataType, StoredOrder, TypeError, V2Context},
     extensions::{self, Extension, Host, Listed},
+    json::{Json, Kind},
     limits::{MAX_EXTENT, MAX_SHARD_DEPTH},
-    text::shown,
+    text::{pointer_to, shown},
 };
+
+/// The members of the document of an array, the older ones and those that only zarr-python writes included.
+pub(crate) const ARRAY_MEMBERS: &[&str] = &[
+    "shape",
+    "data_type",
+    "chunk_grid",
+    "chunk_memory_layout",
+    "compressor",
+    "codecs",
+    "fill_value",
+    "extensions",
+    "attributes",
+    "storage_transformers",
+    "dimension_separator",
+];
+
+const ENTRY_POINT_MEMBERS: &[&str] = &["zarr_format", "metadata_encoding", "metadata_key_suffix", "extensions"];
 
 /// The entry point of a hierarchy: its `zarr.json`.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +50,7 @@ pub struct EntryPoint {
     /// The extensions of the whole hierarchy, none of which has to be understood.
     pub extensions: Vec<Extension>,
     /// The document as it was read.
-    pub document: Map<String, Value>,
+    pub document: Json,
 }
 
 /// The URIs that stand for JSON as the draft describes it: of the draft, of a later name of it, and of the first versions.
@@ -77,15 +100,21 @@ fn below(kind: &str, path: &str) -> String {
 }
 
 /// Whether a `zarr.json` is the entry point of a hierarchy of the draft: an object whose `zarr_format` is a URI. That of v3 is a number.
-pub fn is_entry_point(zarr_json: &[u8]) -> bool {
-    let Ok(document) = text::read(zarr_json) else { return false };
-    document.get("zarr_format").and_then(Value::as_str).is_some_and(|format| format.contains("://"))
+pub fn is_entry_point(zarr_json: &Bytes) -> bool {
+    text::read(zarr_json.clone()).is_ok_and(|document| has_uri(&document))
+}
+
+/// Whether the `zarr_format` of a document is a URI.
+pub fn has_uri(document: &Json) -> bool {
+    let format = document.get("zarr_format").and_then(|format| format.to_text());
+    format.is_some_and(|format| format.contains("://"))
 }
 
 /// Reads the entry point of a hierarchy.
-pub fn entry_point(zarr_json: &[u8]) -> Result<EntryPoint, DocumentError> {
+pub fn entry_point(zarr_json: impl Into<Bytes>) -> Result<EntryPoint, DocumentError> {
     let document = text::read(zarr_json)?;
-    let root = Place::root(&document);
+    let description = text::description(&document, ENTRY_POINT_MEMBERS)?;
+    let root = Place::root(&description);
     let format = root.required("zarr_format")?;
     if !format.value.as_str().is_some_and(has_major_3) {
         return Err(DocumentError::Format { expected: "a URI of version 3", found: shown(&format.value.to_string()) });
@@ -99,18 +128,23 @@ pub fn entry_point(zarr_json: &[u8]) -> Result<EntryPoint, DocumentError> {
             .member("metadata_key_suffix")?
             .map_or(Ok(".json".to_owned()), |place| suffix(&place))?,
         extensions: extensions::understand(&extensions(&root)?, Host::Hierarchy)?,
-        document: text::into_object(document),
+        document,
     })
 }
 
 /// Reads the document of the array at `path`, as [`EntryPoint::array_key`] has it.
-pub fn array(document: &[u8], path: &str) -> Result<ArrayModel, DocumentError> {
-    let document = text::read(document)?;
-    let root = Place::root(&document);
+pub fn array(document: impl Into<Bytes>, path: &str) -> Result<ArrayModel, DocumentError> {
+    read_array(text::read(document)?, path)
+}
+
+/// Reads what the document of the array at `path` says.
+pub fn read_array(document: Json, path: &str) -> Result<ArrayModel, DocumentError> {
+    let description = text::description(&document, ARRAY_MEMBERS)?;
+    let root = Place::root(&description);
     let shape = parts::shape(&root.required("shape")?)?;
     let listed = extensions(&root)?;
-    let attributes_place = root.member("attributes")?;
-    let named = named_codecs(&root, attributes_place.as_ref())?;
+    let attributes = parts::attributes(&document)?;
+    let named = named_codecs(&root, &attributes)?;
     let data_type = root.required("data_type")?;
     let (element, byte_order) = element_type(data_type.value, named.first())
         .map_err(|source| DocumentError::DataType { pointer: data_type.pointer.clone(), source })?;
@@ -121,7 +155,6 @@ pub fn array(document: &[u8], path: &str) -> Result<ArrayModel, DocumentError> {
     let grid = root.required("chunk_grid")?;
     let (chunk_shape, chunk_keys) = chunk_grid(&grid, &shape)?;
     let (chunk_shape, codecs) = sharded(&root, chunk_shape, codecs)?;
-    let attributes = parts::attributes(attributes_place)?;
     let host = Host::Array { shape: shape.clone(), data_type: &element };
     let extensions = extensions::understand(&listed, host)?;
     Ok(ArrayModel {
@@ -137,20 +170,24 @@ pub fn array(document: &[u8], path: &str) -> Result<ArrayModel, DocumentError> {
         codecs,
         attributes,
         extensions,
-        document: text::into_object(document),
+        document,
     })
 }
 
 /// Reads the document of a group.
-pub fn group(document: &[u8]) -> Result<GroupModel, DocumentError> {
-    let document = text::read(document)?;
-    let root = Place::root(&document);
+pub fn group(document: impl Into<Bytes>) -> Result<GroupModel, DocumentError> {
+    read_group(text::read(document)?)
+}
+
+/// Reads what the document of a group says.
+pub fn read_group(document: Json) -> Result<GroupModel, DocumentError> {
+    let description = text::description(&document, &["extensions"])?;
     Ok(GroupModel {
         dialect: Dialect::Draft,
-        attributes: parts::attributes(root.member("attributes")?)?,
-        extensions: extensions::understand(&extensions(&root)?, Host::Group)?,
+        attributes: parts::attributes(&document)?,
+        extensions: extensions::understand(&extensions(&Place::root(&description))?, Host::Group)?,
         consolidated: None,
-        document: text::into_object(document),
+        document,
     })
 }
 
@@ -193,8 +230,8 @@ fn extensions<'a>(root: &Place<'a>) -> Result<Vec<Listed<'a>>, DocumentError> {
 }
 
 /// The codecs that the document names: zarr-python's filters first, then the compressor, or the pipeline of the 2019 draft.
-fn named_codecs(root: &Place<'_>, attributes: Option<&Place<'_>>) -> Result<Vec<CodecSpec>, DocumentError> {
-    let mut named = attributes.map_or(Ok(Vec::new()), filters)?;
+fn named_codecs(root: &Place<'_>, attributes: &Json) -> Result<Vec<CodecSpec>, DocumentError> {
+    let mut named = filters(attributes)?;
     let pipeline = root.member_or_null("codecs")?;
     let compressor = root.member_or_null("compressor")?;
     if let (Some(place), Some(_)) = (&pipeline, &compressor) {
@@ -209,22 +246,25 @@ fn named_codecs(root: &Place<'_>, attributes: Option<&Place<'_>>) -> Result<Vec<
 pub(crate) const FILTERS: &str = "filters";
 
 /// The filters that zarr-python keeps in the attributes. What is no list of objects with an `id` is something else of the user's.
-pub(crate) fn filters_of(attributes: &Map<String, Value>) -> Option<&Value> {
-    let is_filter = |value: &Value| value.get("id").is_some_and(Value::is_string);
-    attributes.get(FILTERS).filter(|filters| filters.as_array().is_some_and(|list| list.iter().all(is_filter)))
+pub(crate) fn filters_of(attributes: &Json) -> Option<Json> {
+    let is_filter = |value: Json| value.get("id").is_some_and(|id| id.kind() == Kind::String);
+    attributes.get(FILTERS).filter(|filters| filters.kind() == Kind::Array && filters.items().all(is_filter))
 }
 
-fn filters(attributes: &Place<'_>) -> Result<Vec<CodecSpec>, DocumentError> {
-    let filters = filters_of(attributes.object()?);
-    let place = filters.map(|value| Place { value, pointer: attributes.pointer_to(FILTERS) });
-    parts::codecs(place, parts::numcodecs)
+fn filters(attributes: &Json) -> Result<Vec<CodecSpec>, DocumentError> {
+    if filters_of(attributes).is_none() {
+        return Ok(Vec::new());
+    }
+    let filters = text::description(attributes, &[FILTERS])?;
+    let place = Place { value: &filters, pointer: pointer_to("", ATTRIBUTES) };
+    parts::codecs(place.member(FILTERS)?, parts::numcodecs)
 }
 
 /// Reads `{"codec": URI, "configuration": {…}}`.
 fn codec(place: &Place<'_>) -> Result<CodecSpec, DocumentError> {
     let uri = place.required("codec")?;
     let id = codec_id(uri.text()?).ok_or_else(|| uri.unsupported(Feature::Codec, uri.value.as_str().unwrap_or("")))?;
-    Ok(CodecSpec::numcodecs(id, parts::attributes(place.member_or_null("configuration")?)?))
+    Ok(CodecSpec::numcodecs(id, parts::configuration(place.member_or_null("configuration")?)?))
 }
 
 /// The id in the URI of a codec, which may have a version 1 behind it.

@@ -5,7 +5,8 @@ use std::fmt;
 use crate::{
     codecs::CodecSpecError,
     data_type::{TypeError, ValueError},
-    limits::{MAX_DOCUMENT, MAX_PARSED_DOCUMENT},
+    json::SyntaxError,
+    limits::{MAX_DESCRIPTION, MAX_DOCUMENT},
 };
 
 /// Why a document is refused. Names that stem from the document are cut to a length that can be shown.
@@ -17,12 +18,15 @@ pub enum DocumentError {
         /// How many bytes it has.
         size: usize,
     },
-    /// Its values would take more memory than [`MAX_PARSED_DOCUMENT`].
-    #[error("the values of the document take more than {MAX_PARSED_DOCUMENT} bytes of memory")]
+    /// The members that describe the node would take more memory than [`MAX_DESCRIPTION`].
+    #[error("the values that describe the node take more than {MAX_DESCRIPTION} bytes of memory")]
     TooManyValues,
     /// It is not JSON, or nested too deeply.
     #[error("the document is not JSON: {0}")]
-    NotJson(#[source] serde_json::Error),
+    NotJson(#[source] SyntaxError),
+    /// A number is too large for a float, or a string has a lone surrogate, where a value is needed.
+    #[error("the document has a value that cannot be read: {0}")]
+    NoValue(#[source] serde_json::Error),
     /// It is JSON, but no object.
     #[error("the document is not an object")]
     NotAnObject,

@@ -1,87 +1,62 @@
-//! From bytes to JSON values.
+//! From bytes to documents, and from documents to the members that describe a node.
 
-use std::borrow::Cow;
-
+use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::DocumentError;
-use crate::limits::{MAX_DOCUMENT, MAX_PARSED_DOCUMENT};
+use crate::{
+    json::{Change, Json, ObjectEdit},
+    limits::{MAX_DESCRIPTION, MAX_DOCUMENT},
+};
 
-/// The words that zarr-python writes for floats that JSON does not have.
-const WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+/// The member of a node document that has the user's attributes.
+pub(crate) const ATTRIBUTES: &str = "attributes";
 
-/// Reads a document, which is an object. Nesting is limited by serde_json, to 128 levels.
-pub(super) fn read(bytes: &[u8]) -> Result<Value, DocumentError> {
+/// Checks that bytes are a document: a JSON object of at most [`MAX_DOCUMENT`] bytes.
+pub(crate) fn read(bytes: impl Into<Bytes>) -> Result<Json, DocumentError> {
+    let bytes = bytes.into();
     if bytes.len() > MAX_DOCUMENT {
         return Err(DocumentError::TooLarge { size: bytes.len() });
     }
-    if parsed_size(bytes) > MAX_PARSED_DOCUMENT {
-        return Err(DocumentError::TooManyValues);
-    }
-    let value = parse(bytes).map_err(DocumentError::NotJson)?;
-    if value.is_object() { Ok(value) } else { Err(DocumentError::NotAnObject) }
+    let document = Json::parse(bytes).map_err(DocumentError::NotJson)?;
+    if document.is_object() { Ok(document) } else { Err(DocumentError::NotAnObject) }
 }
 
-/// The members of a document that was [read].
-pub(super) fn into_object(document: Value) -> Map<String, Value> {
-    match document {
+/// The members of a document that have these names, without its attributes, as one object. It takes at most [`MAX_DESCRIPTION`] bytes.
+pub(crate) fn description(document: &Json, names: &[&str]) -> Result<Value, DocumentError> {
+    let mut description = Map::new();
+    let mut memory = 0_usize;
+    for member in document.members() {
+        let Some(name) = names.iter().find(|name| **name != ATTRIBUTES && member.is_named(name)) else { continue };
+        memory = memory.saturating_add(member.value.estimated_memory());
+        if memory > MAX_DESCRIPTION {
+            return Err(DocumentError::TooManyValues);
+        }
+        description.insert((*name).to_owned(), member.value.to_value().map_err(DocumentError::NoValue)?);
+    }
+    Ok(Value::Object(description))
+}
+
+/// The members of an object that was read.
+pub(crate) fn into_object(value: Value) -> Map<String, Value> {
+    match value {
         Value::Object(members) => members,
         _ => Map::new(),
     }
 }
 
-/// A generous estimate of the memory that a document's values take: a byte of text can make a hundred of values.
-///
-/// Counted are a slot in a list that has just doubled, an entry of a map with its name, and the first node of a map.
-fn parsed_size(bytes: &[u8]) -> usize {
-    let value = size_of::<Value>();
-    let cost = |byte: &u8| match byte {
-        b',' | b'[' => 2 * value,
-        b':' => 4 * value,
-        b'{' => 20 * value,
-        _ => 1,
-    };
-    // Cannot overflow: a document has at most `MAX_DOCUMENT` bytes.
-    bytes.iter().map(cost).sum()
-}
-
-/// Reads any JSON. Nesting is limited by serde_json, to 128 levels; nothing else is.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Value, serde_json::Error> {
-    serde_json::from_slice(bytes).or_else(|error| match with_quoted_words(bytes) {
-        Cow::Borrowed(_) => Err(error),
-        Cow::Owned(quoted) => serde_json::from_slice(&quoted),
-    })
-}
-
-/// The text with every bare [word](WORDS) in quotes.
-fn with_quoted_words(bytes: &[u8]) -> Cow<'_, [u8]> {
-    let mut quoted = Vec::new();
-    let mut rest = bytes;
-    let mut in_string = false;
-    while let Some((&byte, after)) = rest.split_first() {
-        let word = WORDS.iter().find(|word| !in_string && rest.starts_with(word.as_bytes()));
-        let taken = match word {
-            Some(word) => {
-                if quoted.is_empty() {
-                    quoted.reserve(bytes.len() + 64);
-                    quoted.extend_from_slice(bytes.strip_suffix(rest).unwrap_or_default());
-                }
-                quoted.extend_from_slice(format!("\"{word}\"").as_bytes());
-                rest = rest.strip_prefix(word.as_bytes()).unwrap_or_default();
-                continue;
-            }
-            // The byte after a backslash does not end the string.
-            None if in_string && byte == b'\\' => 2.min(rest.len()),
-            None => 1,
-        };
-        in_string ^= byte == b'"';
-        let (text, next) = rest.split_at_checked(taken).unwrap_or((rest, after));
-        if !quoted.is_empty() {
-            quoted.extend_from_slice(text);
+/// A document whose [description] is `after` where it was `before`; everything else stays as it is.
+pub(crate) fn with_description(document: &Json, before: &Map<String, Value>, after: &Map<String, Value>) -> Json {
+    let mut edit = ObjectEdit::default();
+    for (name, value) in after {
+        if before.get(name) != Some(value) {
+            edit.change(name, Change::Set(value.clone()));
         }
-        rest = next;
     }
-    if quoted.is_empty() { Cow::Borrowed(bytes) } else { Cow::Owned(quoted) }
+    for name in before.keys().filter(|name| !after.contains_key(*name)) {
+        edit.change(name, Change::Remove);
+    }
+    document.edited(&edit)
 }
 
 #[cfg(test)]
@@ -91,54 +66,38 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn words_that_zarr_python_writes() {
-        let text = br#"{"a": NaN, "b": [Infinity,-Infinity], "NaN": "say \"NaN, Infinity\\", "c": "\\", "d":NaN}"#;
-        let expected =
-            json!({"a": "NaN", "b": ["Infinity", "-Infinity"], "NaN": "say \"NaN, Infinity\\", "c": "\\", "d": "NaN"});
-        assert_eq!(read(text).unwrap(), expected);
-        for text in ["{\"a\": NaNs}", "{\"a\": nan}", "{\"a\": -NaN}", "{NaN: 1", "{\"a\\", "{\"a\": NaN, }"] {
-            assert!(matches!(read(text.as_bytes()), Err(DocumentError::NotJson(_))), "{text}");
-        }
+    fn described(text: impl Into<Bytes>) -> Result<Value, DocumentError> {
+        description(&read(text)?, &["a", "b", "attributes"])
     }
 
     #[test]
     fn refusals() {
-        assert!(matches!(read(b""), Err(DocumentError::NotJson(_))));
-        assert!(matches!(read(b"{} {}"), Err(DocumentError::NotJson(_))));
-        assert!(matches!(read(b"[1]"), Err(DocumentError::NotAnObject)));
-        assert!(matches!(read(b"\xff"), Err(DocumentError::NotJson(_))));
-        let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-        assert!(matches!(read(deep.as_bytes()), Err(DocumentError::NotJson(_))));
+        for text in ["", "{} {}", "\u{fe}", "{\"a\": nan}"] {
+            assert!(matches!(read(text), Err(DocumentError::NotJson(_))), "{text}");
+        }
+        assert!(matches!(read("[1]"), Err(DocumentError::NotAnObject)));
         let size = MAX_DOCUMENT + 1;
-        assert!(matches!(read(&vec![b' '; size]), Err(DocumentError::TooLarge { size: found }) if found == size));
+        assert!(matches!(read(vec![b' '; size]), Err(DocumentError::TooLarge { size: found }) if found == size));
         let many = format!("{{\"a\":[{}0]}}", "0,".repeat(8 << 20));
-        assert!(matches!(read(many.as_bytes()), Err(DocumentError::TooManyValues)));
+        assert!(matches!(described(many), Err(DocumentError::TooManyValues)));
         let maps = format!("{{\"a\":[{}0]}}", "{\"\":0},".repeat(1 << 20));
-        assert!(matches!(read(maps.as_bytes()), Err(DocumentError::TooManyValues)));
+        assert!(matches!(described(maps), Err(DocumentError::TooManyValues)));
+        assert!(matches!(described("{\"a\": \"\\ud800\"}"), Err(DocumentError::NoValue(_))));
     }
 
     #[test]
-    fn the_last_of_equal_names_counts() {
-        assert_eq!(read(br#"{"a": 1, "a": 2}"#).unwrap(), json!({"a": 2}));
+    fn what_does_not_describe_the_node_is_not_looked_into() {
+        let text = format!(
+            "{{\"b\": NaN, \"attributes\": [{}0], \"a\": 1, \"x\": \"\\ud800\", \"a\": 2}}",
+            "{},".repeat(1 << 20)
+        );
+        assert_eq!(described(text).unwrap(), json!({"b": "NaN", "a": 2}));
     }
 
     proptest! {
         #[test]
-        fn quoting_leaves_json_as_it_is(text in "\\PC*") {
-            let document = json!({"a": [text, 1], "b": null}).to_string();
-            prop_assert!(matches!(with_quoted_words(document.as_bytes()), Cow::Borrowed(_)));
-        }
-
-        #[test]
-        fn any_bytes(bytes in prop::collection::vec(prop_oneof![Just(b'"'), Just(b'\\'), Just(b'N'), Just(b'a'), any::<u8>()], 0..64)) {
-            with_quoted_words(&bytes);
-            let _ = read(&bytes);
-        }
-
-        #[test]
         fn floats_are_read_exactly(float in any::<f64>().prop_filter("JSON has it", |float| float.is_finite())) {
-            let value = read(format!("{{\"a\": {float:e}}}").as_bytes()).unwrap();
+            let value = described(format!("{{\"a\": {float:e}}}")).unwrap();
             prop_assert_eq!(value["a"].as_f64().unwrap().to_bits(), float.to_bits());
         }
     }

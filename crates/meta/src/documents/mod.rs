@@ -4,18 +4,15 @@
 //! that its dialect does not allow is refused with its place, a [JSON pointer](https://www.rfc-editor.org/rfc/rfc6901), and so is
 //! what has to be understood and is not. Everything else is kept in `document`, also what nobody here knows.
 //!
-//! Documents are JSON. Two things are read that are not of the standard, or are left open by it:
-//!
-//! - the bare words `NaN`, `Infinity` and `-Infinity`, which zarr-python writes in attributes. They are read as strings of the same text;
-//! - a name that an object has twice. The last one counts, as in Python.
+//! Documents are kept as the text that they are ([`Json`]): only the members that describe the node become values. Attributes are text, too.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Map, Value};
+use bytes::Bytes;
 
 use crate::{
     Dialect, NodePath,
     extensions::{Extension, Link, Meaning},
+    json::Json,
+    text::pointer_to,
 };
 
 mod change;
@@ -36,8 +33,8 @@ pub(crate) use parts::{XARRAY_NAMES, object as members};
 pub(crate) use place::Place;
 
 /// Reads a document without looking into it.
-pub fn object(document: &[u8]) -> Result<Map<String, Value>, DocumentError> {
-    json::read(document).map(json::into_object)
+pub fn object(document: impl Into<Bytes>) -> Result<Json, DocumentError> {
+    json::read(document)
 }
 
 /// A group, whatever wrote it.
@@ -46,21 +43,21 @@ pub struct GroupModel {
     /// Which dialect its document is of.
     pub dialect: Dialect,
     /// The user's attributes.
-    pub attributes: Map<String, Value>,
+    pub attributes: Json,
     /// The extensions (ZEP 10) that the document names, all of them known or not to be understood.
     pub extensions: Vec<Extension>,
     /// The documents of the nodes below, where the group's own document has them (zarr-python's consolidated metadata in v3).
     pub consolidated: Option<Consolidated>,
     /// The document as it was read, with whatever else it has.
-    pub document: Map<String, Value>,
+    pub document: Json,
 }
 
 /// The documents of many nodes in one: a copy, which may be older than the documents themselves.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Consolidated {
-    /// The documents by the keys that they have below the prefix of the group, such as `a/b/.zarray` or `a/b/zarr.json`. They are
-    /// objects that have not been looked into.
-    pub documents: BTreeMap<String, Map<String, Value>>,
+    /// The documents by keys, or by paths to which `suffix` is appended to make them keys.
+    metadata: Json,
+    suffix: &'static str,
 }
 
 impl GroupModel {
@@ -76,14 +73,28 @@ impl GroupModel {
 
 impl Consolidated {
     /// Reads an object of keys, or of paths to which `suffix` is appended to make them keys.
-    fn parse(metadata: &Place<'_>, suffix: &str) -> Result<Self, DocumentError> {
-        let mut documents = BTreeMap::new();
-        for name in metadata.object()?.keys() {
-            let place = metadata.required(name)?;
-            let document = place.object()?.clone();
-            let path = NodePath::parse(name).map_err(|error| place.invalid(format!("is not a key: {error}")))?;
-            documents.insert(format!("{}{suffix}", path.relative()), document);
+    fn parse(metadata: Json, pointer: &str, suffix: &'static str) -> Result<Self, DocumentError> {
+        let invalid = |pointer: String, reason: String| DocumentError::Invalid { pointer, reason };
+        if !metadata.is_object() {
+            return Err(invalid(pointer.to_owned(), "is not an object".to_owned()));
         }
-        Ok(Self { documents })
+        for member in metadata.members() {
+            let name = member.name().unwrap_or_default();
+            let place = || pointer_to(pointer, &name);
+            if !member.value.is_object() {
+                return Err(invalid(place(), "is not an object".to_owned()));
+            }
+            NodePath::parse(&name).map_err(|error| invalid(place(), format!("is not a key: {error}")))?;
+        }
+        Ok(Self { metadata, suffix })
+    }
+
+    /// The documents with the keys that they have below the prefix of the group, such as `a/b/.zarray` or `a/b/zarr.json`. They are objects that have not been looked
+    /// into.
+    pub fn documents(&self) -> impl Iterator<Item = (String, Json)> + '_ {
+        self.metadata.members().filter_map(|member| {
+            let path = NodePath::parse(&member.name()?).ok()?;
+            Some((format!("{}{}", path.relative(), self.suffix), member.value))
+        })
     }
 }

@@ -4,14 +4,16 @@ use std::iter;
 
 use serde_json::{Map, Value, json};
 
-use super::{DocumentError, Place};
+use super::{DocumentError, Place, json::ATTRIBUTES};
 use crate::{
     Dialect,
     chunk_keys::Separator,
     codecs::CodecSpec,
     data_type::{DataType, Layout, StoredOrder, WordRun},
     grid::ChunkGrid,
+    json::{Json, Kind},
     limits::{MAX_CODECS, MAX_ELEMENT_SIZE, MAX_RANK},
+    text::pointer_to,
 };
 
 /// In which order the elements of a chunk are, in v2 and the draft.
@@ -75,7 +77,29 @@ pub(super) fn separator(place: &Place<'_>) -> Result<Separator, DocumentError> {
     }
 }
 
-pub(super) fn attributes(place: Option<Place<'_>>) -> Result<Map<String, Value>, DocumentError> {
+/// The attributes of a document; where there are none, an object without members.
+pub(super) fn attributes(document: &Json) -> Result<Json, DocumentError> {
+    match document.get(ATTRIBUTES) {
+        None => Ok(Json::empty_object()),
+        Some(attributes) if attributes.is_object() => Ok(attributes),
+        Some(_) => Err(not_an_object(ATTRIBUTES)),
+    }
+}
+
+/// The same, where `null` says as much as their absence.
+pub(super) fn attributes_or_null(document: &Json) -> Result<Json, DocumentError> {
+    match document.get(ATTRIBUTES) {
+        Some(attributes) if attributes.is_null() => Ok(Json::empty_object()),
+        _ => attributes(document),
+    }
+}
+
+fn not_an_object(name: &str) -> DocumentError {
+    DocumentError::Invalid { pointer: pointer_to("", name), reason: "is not an object".to_owned() }
+}
+
+/// The members of a configuration that is there.
+pub(super) fn configuration(place: Option<Place<'_>>) -> Result<Map<String, Value>, DocumentError> {
     place.map_or_else(|| Ok(Map::new()), |place| place.object().cloned())
 }
 
@@ -84,9 +108,10 @@ pub(crate) const XARRAY_NAMES: &str = "_ARRAY_DIMENSIONS";
 
 /// The names of dimensions that xarray keeps in the attributes of dialects that have none themselves. What is no list of as many strings as there are
 /// dimensions is something else of the user's.
-pub(super) fn xarray_names(attributes: &Map<String, Value>, rank: usize) -> Vec<Option<String>> {
-    let names = attributes.get(XARRAY_NAMES).and_then(Value::as_array).filter(|names| names.len() == rank);
-    let names = names.and_then(|names| names.iter().map(|name| Some(Some(name.as_str()?.to_owned()))).collect());
+pub(super) fn xarray_names(attributes: &Json, rank: usize) -> Vec<Option<String>> {
+    let names = attributes.get(XARRAY_NAMES).filter(|names| names.kind() == Kind::Array);
+    let names = names.filter(|names| names.items().take(rank.saturating_add(1)).count() == rank);
+    let names = names.and_then(|names| names.items().map(|name| Some(Some(name.to_text()?))).collect());
     names.unwrap_or_else(|| vec![None; rank])
 }
 
@@ -168,11 +193,6 @@ fn to_bytes(order: &StoredOrder, words: &[WordRun]) -> CodecSpec {
 /// An object of these members.
 pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
     members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-/// Something has to be understood and is not.
-pub(super) fn not_understood(place: &Place<'_>, name: &str) -> DocumentError {
-    DocumentError::Extension { pointer: place.pointer.clone(), name: crate::text::shown(name) }
 }
 
 /// Reads the `must_understand` of an extension; it is true where nothing is said.

@@ -2,7 +2,7 @@
 //!
 //! Specification: [Zarr v2](https://zarr-specs.readthedocs.io/en/latest/v2/v2.0.html). Members that it does not name are allowed and kept.
 
-use serde_json::{Map, Value};
+use bytes::Bytes;
 
 use super::{Consolidated, DocumentError, GroupModel, Place, json, parts};
 use crate::{
@@ -10,25 +10,31 @@ use crate::{
     chunk_keys::{ChunkKeyEncoding, ChunkKeyForm, Separator},
     codecs::CodecSpec,
     data_type::{self, V2Context},
+    json::Json,
     text::shown,
 };
+
+/// The members of the document of an array, without its attributes.
+pub(crate) const ARRAY_MEMBERS: &[&str] =
+    &["zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters", "dimension_separator"];
 
 /// Reads the `.zarray` of an array and the `.zattrs` beside it, if there is one.
 ///
 /// All members that the specification names have to be there, except for `filters` and `dimension_separator`: the first is what some writers
 /// leave out, and the second was added later. The names of the dimensions are those of xarray's attribute `_ARRAY_DIMENSIONS`.
-pub fn array(zarray: &[u8], zattrs: Option<&[u8]>) -> Result<ArrayModel, DocumentError> {
+pub fn array(zarray: impl Into<Bytes>, zattrs: Option<Bytes>) -> Result<ArrayModel, DocumentError> {
     read_array(json::read(zarray)?, attributes(zattrs)?)
 }
 
 /// Reads the `.zgroup` of a group and the `.zattrs` beside it, if there is one.
-pub fn group(zgroup: &[u8], zattrs: Option<&[u8]>) -> Result<GroupModel, DocumentError> {
+pub fn group(zgroup: impl Into<Bytes>, zattrs: Option<Bytes>) -> Result<GroupModel, DocumentError> {
     read_group(json::read(zgroup)?, attributes(zattrs)?)
 }
 
 /// Reads what a `.zarray` says, beside these attributes.
-pub fn read_array(document: Value, attributes: Map<String, Value>) -> Result<ArrayModel, DocumentError> {
-    let root = Place::root(&document);
+pub fn read_array(document: Json, attributes: Json) -> Result<ArrayModel, DocumentError> {
+    let description = json::description(&document, ARRAY_MEMBERS)?;
+    let root = Place::root(&description);
     check_format(&root)?;
     let shape = parts::shape(&root.required("shape")?)?;
     let chunks = root.required("chunks")?;
@@ -58,32 +64,27 @@ pub fn read_array(document: Value, attributes: Map<String, Value>) -> Result<Arr
         codecs,
         attributes,
         extensions: Vec::new(),
-        document: json::into_object(document),
+        document,
     })
 }
 
 /// Reads what a `.zgroup` says, beside these attributes.
-pub fn read_group(document: Value, attributes: Map<String, Value>) -> Result<GroupModel, DocumentError> {
-    check_format(&Place::root(&document))?;
-    Ok(GroupModel {
-        dialect: Dialect::V2,
-        attributes,
-        extensions: Vec::new(),
-        consolidated: None,
-        document: json::into_object(document),
-    })
+pub fn read_group(document: Json, attributes: Json) -> Result<GroupModel, DocumentError> {
+    check_format(&Place::root(&json::description(&document, &["zarr_format"])?))?;
+    Ok(GroupModel { dialect: Dialect::V2, attributes, extensions: Vec::new(), consolidated: None, document })
 }
 
 /// Reads a `.zmetadata`, zarr-python's
 /// [consolidated metadata](https://zarr.readthedocs.io/en/stable/user-guide/consolidated_metadata.html).
-pub fn consolidated(zmetadata: &[u8]) -> Result<Consolidated, DocumentError> {
+pub fn consolidated(zmetadata: impl Into<Bytes>) -> Result<Consolidated, DocumentError> {
     let document = json::read(zmetadata)?;
-    let root = Place::root(&document);
-    let format = root.required("zarr_consolidated_format")?;
+    let description = json::description(&document, &["zarr_consolidated_format"])?;
+    let format = Place::root(&description).required("zarr_consolidated_format")?;
     if format.value != 1 {
         return Err(format.invalid("is not 1"));
     }
-    Consolidated::parse(&root.required("metadata")?, "")
+    let missing = || DocumentError::Missing { pointer: "/metadata".to_owned() };
+    Consolidated::parse(document.get("metadata").ok_or_else(missing)?, "/metadata", "")
 }
 
 fn check_format(root: &Place<'_>) -> Result<(), DocumentError> {
@@ -101,8 +102,7 @@ fn with_compressor(mut filters: Vec<CodecSpec>, place: &Place<'_>) -> Result<Vec
     Ok(filters)
 }
 
-fn attributes(zattrs: Option<&[u8]>) -> Result<Map<String, Value>, DocumentError> {
-    let Some(zattrs) = zattrs else { return Ok(Map::new()) };
-    let document = json::read(zattrs).map_err(|source| DocumentError::Attributes(Box::new(source)))?;
-    Ok(json::into_object(document))
+fn attributes(zattrs: Option<Bytes>) -> Result<Json, DocumentError> {
+    let Some(zattrs) = zattrs else { return Ok(Json::empty_object()) };
+    json::read(zattrs).map_err(|source| DocumentError::Attributes(Box::new(source)))
 }

@@ -5,6 +5,7 @@
 //! specification does not name has to be an object with `"must_understand": false`. An optional member of the specification that is `null` is read as
 //! one that is not there, as zarr-python does.
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use super::{Consolidated, DocumentError, Feature, GroupModel, Place, json, parts};
@@ -15,8 +16,9 @@ use crate::{
     data_type,
     extensions::{self, Host, Listed},
     grid::{ChunkGrid, DimensionGrid},
+    json::{Json, Member},
     limits::MAX_PIECES,
-    text::shown,
+    text::{pointer_to, shown},
 };
 
 /// A node: what a `zarr.json` describes.
@@ -47,13 +49,14 @@ pub(crate) const GROUP_MEMBERS: &[&str] =
     &["zarr_format", "node_type", "attributes", "consolidated_metadata", "extensions"];
 
 /// Reads a `zarr.json`.
-pub fn node(zarr_json: &[u8]) -> Result<Node, DocumentError> {
+pub fn node(zarr_json: impl Into<Bytes>) -> Result<Node, DocumentError> {
     read(json::read(zarr_json)?)
 }
 
 /// Reads what a `zarr.json` says.
-pub fn read(document: Value) -> Result<Node, DocumentError> {
-    let root = Place::root(&document);
+pub fn read(document: Json) -> Result<Node, DocumentError> {
+    let kind = json::description(&document, &["zarr_format", "node_type"])?;
+    let root = Place::root(&kind);
     let format = root.required("zarr_format")?;
     if format.value != 3 {
         return Err(DocumentError::Format { expected: "3", found: shown(&format.value.to_string()) });
@@ -66,10 +69,11 @@ pub fn read(document: Value) -> Result<Node, DocumentError> {
     }
 }
 
-fn array(document: Value) -> Result<ArrayModel, DocumentError> {
-    let root = Place::root(&document);
+fn array(document: Json) -> Result<ArrayModel, DocumentError> {
+    let description = json::description(&document, ARRAY_MEMBERS)?;
+    let root = Place::root(&description);
     let shape = parts::shape(&root.required("shape")?)?;
-    check_members(&root, ARRAY_MEMBERS)?;
+    check_members(&document, ARRAY_MEMBERS)?;
     let listed = extensions(&root)?;
     let codecs = codecs(&root.required("codecs")?)?;
     let grid = grid(&root.required("chunk_grid")?, &shape, &codecs)?;
@@ -93,30 +97,33 @@ fn array(document: Value) -> Result<ArrayModel, DocumentError> {
         chunk_keys,
         chunk_prefix: String::new(),
         codecs,
-        attributes: parts::attributes(root.member_or_null("attributes")?)?,
+        attributes: parts::attributes_or_null(&document)?,
         extensions,
-        document: json::into_object(document),
+        document,
     })
 }
 
-fn group(document: Value) -> Result<GroupModel, DocumentError> {
-    let root = Place::root(&document);
-    check_members(&root, GROUP_MEMBERS)?;
+fn group(document: Json) -> Result<GroupModel, DocumentError> {
+    let description = json::description(&document, &["extensions"])?;
+    check_members(&document, GROUP_MEMBERS)?;
     Ok(GroupModel {
         dialect: Dialect::V3,
-        attributes: parts::attributes(root.member_or_null("attributes")?)?,
-        extensions: extensions::understand(&extensions(&root)?, Host::Group)?,
-        consolidated: consolidated(&root)?,
-        document: json::into_object(document),
+        attributes: parts::attributes_or_null(&document)?,
+        extensions: extensions::understand(&extensions(&Place::root(&description))?, Host::Group)?,
+        consolidated: consolidated(&document)?,
+        document,
     })
 }
 
 /// Fails where a member is unknown and has to be understood.
-fn check_members(root: &Place<'_>, known: &[&str]) -> Result<(), DocumentError> {
-    let ignorable = |value: &Value| value.get("must_understand") == Some(&Value::Bool(false));
-    let unknown = |(name, value): &(&String, &Value)| !known.contains(&name.as_str()) && !ignorable(value);
-    match root.object()?.iter().find(unknown) {
-        Some((name, _)) => Err(parts::not_understood(&root.required(name)?, name)),
+fn check_members(document: &Json, known: &[&str]) -> Result<(), DocumentError> {
+    let ignorable = |value: &Json| value.get("must_understand").is_some_and(|value| value.as_bytes() == b"false");
+    let unknown = |member: &Member| !known.iter().any(|name| member.is_named(name)) && !ignorable(&member.value);
+    match document.members().find(unknown) {
+        Some(member) => {
+            let name = member.name().unwrap_or_default();
+            Err(DocumentError::Extension { pointer: pointer_to("", &name), name: shown(&name) })
+        }
         None => Ok(()),
     }
 }
@@ -280,12 +287,27 @@ fn dimension_names(place: Option<Place<'_>>, rank: usize) -> Result<Vec<Option<S
     place.items()?.map(name).collect()
 }
 
+/// The member of a group's document with the documents of the nodes below.
+pub(crate) const CONSOLIDATED: &str = "consolidated_metadata";
+
 /// Reads `{"kind": "inline", "must_understand": false, "metadata": {path: document, …}}`. Another kind need not be understood.
-fn consolidated(root: &Place<'_>) -> Result<Option<Consolidated>, DocumentError> {
-    let Some(place) = root.member_or_null("consolidated_metadata")? else { return Ok(None) };
+fn consolidated(document: &Json) -> Result<Option<Consolidated>, DocumentError> {
+    let Some(consolidated) = document.get(CONSOLIDATED).filter(|consolidated| !consolidated.is_null()) else {
+        return Ok(None);
+    };
+    let description = match consolidated.is_object() {
+        true => json::description(&consolidated, &["kind", "must_understand"])?,
+        false => Value::Null,
+    };
+    let place = Place { value: &description, pointer: pointer_to("", CONSOLIDATED) };
     let kind = place.required("kind")?;
     match kind.text()? {
-        "inline" => Consolidated::parse(&place.required("metadata")?, "/zarr.json").map(Some),
+        "inline" => {
+            let pointer = place.pointer_to("metadata");
+            let missing = || DocumentError::Missing { pointer: pointer.clone() };
+            let metadata = consolidated.get("metadata").ok_or_else(missing)?;
+            Consolidated::parse(metadata, &pointer, "/zarr.json").map(Some)
+        }
         _ if parts::must_understand(&place)? => Err(kind.invalid("is not \"inline\"")),
         _ => Ok(None),
     }

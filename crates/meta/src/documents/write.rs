@@ -1,126 +1,145 @@
 //! Node documents as the values of keys.
 
-use std::io;
+use std::collections::HashSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::parts::object;
-use crate::limits::MAX_DOCUMENT;
+use super::{json::ATTRIBUTES, parts::object, v3::CONSOLIDATED};
+use crate::{
+    Dialect,
+    json::{Change, Json, ObjectEdit},
+};
 
-/// The member of a node document in which its attributes are.
-const ATTRIBUTES: &str = "attributes";
+/// A node's documents as they are stored, in their own words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredNode {
+    /// What the node is: a `.zarray`, a `.zgroup`, a `zarr.json`, or a document of the draft.
+    pub document: Json,
+    /// The `.zattrs` of v2, if there is one; `None` in the other dialects, whose documents have the attributes.
+    pub attributes: Option<Json>,
+}
 
-/// How many times as long as without it a text may be with indentation.
-const MAX_INDENTATION: usize = 8;
-
-/// The text of a document as it is stored: indented by two, as zarr-python has it, in the order of its members. What is nested so deeply that indentation
-/// would make it many times as long, or longer than a document may be, has none.
-pub fn text(document: &Map<String, Value>) -> Vec<u8> {
-    // A vector takes every byte, and the names of a document's members are texts.
-    let compact = serde_json::to_vec(document).unwrap_or_default();
-    let limit = compact.len().saturating_mul(MAX_INDENTATION).min(MAX_DOCUMENT);
-    let mut indented = Bounded { bytes: Vec::with_capacity(compact.len()), limit };
-    match serde_json::to_writer_pretty(&mut indented, document) {
-        Ok(()) => indented.bytes,
-        Err(_) => compact,
+impl StoredNode {
+    /// The one document that a node of v3 or the draft has.
+    pub fn whole(document: Json) -> Self {
+        Self { document, attributes: None }
     }
-}
 
-/// Takes so many bytes and no more.
-struct Bounded {
-    bytes: Vec<u8>,
-    limit: usize,
-}
-
-impl io::Write for Bounded {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if bytes.len() > self.limit.saturating_sub(self.bytes.len()) {
-            return Err(io::ErrorKind::FileTooLarge.into());
+    /// What is stored of a node document of a dialect. In v2 the attributes go into the `.zattrs`, which is left out where they are empty.
+    pub fn of_node_document(dialect: Dialect, document: &Json) -> Self {
+        if dialect != Dialect::V2 {
+            return Self::whole(document.clone());
         }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
+        let attributes = document.get(ATTRIBUTES).filter(|attributes| attributes.members().next().is_some());
+        let mut edit = ObjectEdit::default();
+        edit.change(ATTRIBUTES, Change::Remove);
+        Self { document: document.edited(&edit), attributes }
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    /// The node document: in v2 the `.zarray` or `.zgroup` with the `.zattrs` as its `attributes`.
+    pub fn node_document(&self, dialect: Dialect) -> Json {
+        match dialect {
+            Dialect::V2 => join_v2(&self.document, &self.attributes.clone().unwrap_or_default()),
+            Dialect::V3 | Dialect::Draft => self.document.clone(),
+        }
     }
-}
 
-/// Takes the `attributes` out of a node document of v2: what goes into `.zarray` or `.zgroup`, and what goes into `.zattrs`, which is left out where it is empty.
-pub fn split_v2(document: &Map<String, Value>) -> (Map<String, Value>, Option<Map<String, Value>>) {
-    let mut document = document.clone();
-    let attributes = match document.shift_remove(ATTRIBUTES) {
-        Some(Value::Object(attributes)) if !attributes.is_empty() => Some(attributes),
-        _ => None,
-    };
-    (document, attributes)
+    /// The documents in the layout in which new ones are stored.
+    #[must_use]
+    pub fn formatted(&self) -> Self {
+        Self { document: self.document.formatted(), attributes: self.attributes.as_ref().map(Json::formatted) }
+    }
+
+    /// The bytes of the texts.
+    #[allow(clippy::len_without_is_empty, reason = "a document is never empty")]
+    pub fn len(&self) -> usize {
+        self.document.len().saturating_add(self.attributes.as_ref().map_or(0, Json::len))
+    }
 }
 
 /// The node document of an array or a group of v2: its own with the `attributes` of the `.zattrs`.
-pub fn join_v2(document: &Map<String, Value>, attributes: &Map<String, Value>) -> Map<String, Value> {
-    let mut document = document.clone();
-    document.insert(ATTRIBUTES.to_owned(), Value::Object(attributes.clone()));
-    document
+pub fn join_v2(document: &Json, attributes: &Json) -> Json {
+    let mut edit = ObjectEdit::default();
+    // Were there such a member in the `.zarray`, it would not be the user's attributes.
+    edit.change(ATTRIBUTES, Change::SetText(attributes.clone()));
+    document.edited(&edit)
 }
 
 /// The entry point of a new hierarchy of the draft, as zarr-python 2 writes it.
-pub fn draft_entry_point() -> Map<String, Value> {
-    object([
+pub fn draft_entry_point() -> Json {
+    let document = object([
         ("extensions", json!([])),
         ("metadata_encoding", json!("https://purl.org/zarr/spec/protocol/core/3.0")),
         ("metadata_key_suffix", json!(".json")),
         ("zarr_format", json!("https://purl.org/zarr/spec/protocol/core/3.0")),
-    ])
+    ]);
+    Json::pretty(&Value::Object(document))
 }
 
-/// Changes a `.zmetadata`, so that the node at `below` (`a/b`, empty for the group itself) has this node document, while those below it stay; or is gone with all
-/// below it.
+/// A change of one node in consolidated metadata.
+#[derive(Clone, Debug)]
+pub struct NodeCopy<'a> {
+    /// The node's path below the group that has the metadata: `a/b`, empty for the group itself.
+    pub below: &'a str,
+    /// Its documents now, with those of the nodes below it left alone; `None` where it is gone with all below it.
+    pub node: Option<&'a StoredNode>,
+}
+
+/// A document with consolidated metadata after changes of nodes: in v2 a `.zmetadata`, in v3 the `zarr.json` of a group. Where nodes are gone, this comes before what is
+/// there now. A document without such metadata stays as it is, and so does every byte that is not of these nodes.
 ///
-/// What is no `.zmetadata` stays as it is.
-pub fn consolidate_v2(zmetadata: &mut Map<String, Value>, below: &str, node: Option<&Map<String, Value>>) {
-    let Some(metadata) = zmetadata.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+/// In v3 the group itself has no copy, and groups are written with consolidated metadata of their own that is empty, as zarr-python does: their members stand beside them.
+pub fn consolidated<'a>(dialect: Dialect, document: &Json, copies: impl Iterator<Item = NodeCopy<'a>>) -> Json {
+    let has_metadata = match dialect {
+        Dialect::V2 => document.get("metadata"),
+        Dialect::V3 => document.get(CONSOLIDATED).and_then(|consolidated| consolidated.get("metadata")),
+        Dialect::Draft => None,
+    };
+    if !has_metadata.is_some_and(|metadata| metadata.is_object()) {
+        return document.clone();
+    }
+    let mut metadata = ObjectEdit::default();
+    let mut replaced = HashSet::new();
+    for NodeCopy { below, node } in copies {
+        match (dialect, node) {
+            (Dialect::V2, Some(node)) => copy_v2(&mut metadata, below, node),
+            (_, Some(_)) if below.is_empty() => {}
+            (_, Some(node)) => metadata.change(below, Change::SetFormatted(v3_copy(node))),
+            (Dialect::V3 | Dialect::Draft, None) if below.is_empty() => {}
+            (_, None) => drop(replaced.insert(below)),
+        }
+    }
+    replaced.into_iter().for_each(|below| metadata.remove_below(below));
+    let mut edit = ObjectEdit::default();
+    edit.change("metadata", Change::Edit(metadata));
+    if dialect == Dialect::V2 {
+        return document.edited(&edit);
+    }
+    let mut outer = ObjectEdit::default();
+    outer.change(CONSOLIDATED, Change::Edit(edit));
+    document.edited(&outer)
+}
+
+fn copy_v2(metadata: &mut ObjectEdit, below: &str, node: &StoredNode) {
     let key = |name: &str| if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
-    let [zarray, zgroup, zattrs] = [".zarray", ".zgroup", ".zattrs"].map(key);
-    let Some(node) = node else {
-        let prefix = key("");
-        return metadata.retain(|key, _| !key.starts_with(&prefix));
-    };
-    let (document, attributes) = split_v2(node);
-    let (array, group) = if node.contains_key("shape") { (Some(document), None) } else { (None, Some(document)) };
-    put(metadata, zarray, array);
-    put(metadata, zgroup, group);
-    put(metadata, zattrs, attributes);
+    let (present, absent) = if is_array_v2(&node.document) { (".zarray", ".zgroup") } else { (".zgroup", ".zarray") };
+    metadata.change(key(present), Change::SetFormatted(node.document.clone()));
+    metadata.change(key(absent), Change::Remove);
+    let attributes = node.attributes.clone().map_or(Change::Remove, Change::SetFormatted);
+    metadata.change(key(".zattrs"), attributes);
 }
 
-/// Changes the `zarr.json` of a group with consolidated metadata, so that the node at `below` (`a/b`) has this document there, while those below it stay; or
-/// is gone with all below it.
-///
-/// The group itself (`below` is empty) is not told there, and what has no such metadata stays as it is. Groups are written with consolidated metadata of their own that is empty, as zarr-python does: their members stand
-/// beside them.
-pub fn consolidate_v3(zarr_json: &mut Map<String, Value>, below: &str, node: Option<&Map<String, Value>>) {
-    let consolidated = zarr_json.get_mut("consolidated_metadata");
-    let Some(metadata) = consolidated.and_then(|value| value.get_mut("metadata")).and_then(Value::as_object_mut) else {
-        return;
-    };
-    if below.is_empty() {
-        return;
-    }
-    let Some(node) = node else {
-        let prefix = format!("{below}/");
-        return metadata.retain(|path, _| path != below && !path.starts_with(&prefix));
-    };
-    let mut node = node.clone();
-    if node.get("node_type").is_some_and(|kind| kind == "group") {
-        let empty = json!({"kind": "inline", "must_understand": false, "metadata": {}});
-        node.insert("consolidated_metadata".to_owned(), empty);
-    }
-    metadata.insert(below.to_owned(), Value::Object(node));
+fn is_array_v2(document: &Json) -> bool {
+    document.get("shape").is_some()
 }
 
-/// Sets or removes a member and leaves the others in their order.
-fn put(members: &mut Map<String, Value>, name: String, value: Option<Map<String, Value>>) {
-    match value {
-        Some(value) => _ = members.insert(name, Value::Object(value)),
-        None => _ = members.shift_remove(&name),
+/// A node's document as consolidated metadata of v3 has it.
+fn v3_copy(node: &StoredNode) -> Json {
+    if node.document.get("node_type").and_then(|kind| kind.to_text()).as_deref() != Some("group") {
+        return node.document.clone();
     }
+    let empty = json!({"kind": "inline", "must_understand": false, "metadata": {}});
+    let mut edit = ObjectEdit::default();
+    edit.change(CONSOLIDATED, Change::Set(empty));
+    node.document.edited(&edit)
 }

@@ -17,7 +17,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{CONSOLIDATED, Version, complete_attributes};
+use super::Version;
 use crate::data_type::{self, DataType, Layout, StoredOrder, V2Context};
 
 /// The classes of numcodecs: what they are called in v2, and in v3. In v3 this is a codec of the specification or the registry where it is configured alike.
@@ -82,7 +82,7 @@ const BYTES_TO_BYTES: &[&str] = &[
     "zstd",
 ];
 
-/// Normalises the node document of an array.
+/// Normalises what describes an array.
 pub(super) fn normalise_array(version: Version, document: &mut Map<String, Value>) {
     match version {
         Version::V2 => array_v2(document),
@@ -90,13 +90,9 @@ pub(super) fn normalise_array(version: Version, document: &mut Map<String, Value
     }
 }
 
-/// Normalises the node document of a group.
-pub(super) fn normalise_group(version: Version, document: &mut Map<String, Value>) {
-    if version == Version::V3 {
-        document.shift_remove(CONSOLIDATED);
-        complete_attributes(document);
-        extensions(document);
-    }
+/// Normalises what describes a group of v3.
+pub(super) fn normalise_group(document: &mut Map<String, Value>) {
+    extensions(document);
 }
 
 fn array_v2(document: &mut Map<String, Value>) {
@@ -118,7 +114,6 @@ fn array_v3(document: &mut Map<String, Value>) {
             document.shift_remove(name);
         }
     }
-    complete_attributes(document);
     extensions(document);
     for name in ["data_type", "chunk_grid", "chunk_key_encoding"] {
         document.get_mut(name).into_iter().for_each(without_null);

@@ -5,36 +5,47 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{CONSOLIDATED, Version};
+use super::{Version, completed, without_copies};
 use crate::{
     Dialect,
     codecs::CodecSpec,
     data_type::{self, V2Context},
+    documents::{
+        json::{description, into_object, with_description},
+        v2, v3,
+    },
+    json::Json,
 };
 
-/// An array's node document in one form.
-pub(super) fn array(version: Version, document: &Map<String, Value>) -> Map<String, Value> {
-    let mut canonical = document.clone();
-    match version {
-        Version::V2 => array_v2(&mut canonical),
-        Version::V3 => array_v3(&mut canonical),
-    }
-    canonical
+/// An array's node document in one form. What cannot be read stays as it is.
+pub(super) fn array(version: Version, document: &Json) -> Json {
+    let known = match version {
+        Version::V2 => v2::ARRAY_MEMBERS,
+        Version::V3 => v3::ARRAY_MEMBERS,
+    };
+    canonical(document, known, |described| match version {
+        Version::V2 => array_v2(described),
+        Version::V3 => array_v3(described),
+    })
 }
 
 /// A group's node document in one form.
-pub(super) fn group(version: Version, document: &Map<String, Value>) -> Map<String, Value> {
-    let mut canonical = document.clone();
-    or_else(&mut canonical, "attributes", json!({}));
-    if version == Version::V3 {
-        canonical.shift_remove(CONSOLIDATED);
-        extensions(&mut canonical);
+pub(super) fn group(version: Version, document: &Json) -> Json {
+    match version {
+        Version::V2 => completed(document),
+        Version::V3 => canonical(&without_copies(document), &["extensions"], extensions),
     }
-    canonical
+}
+
+fn canonical(document: &Json, known: &[&str], normalise: impl FnOnce(&mut Map<String, Value>)) -> Json {
+    let document = completed(document);
+    let Ok(before) = description(&document, known).map(into_object) else { return document };
+    let mut after = before.clone();
+    normalise(&mut after);
+    with_description(&document, &before, &after)
 }
 
 fn array_v2(document: &mut Map<String, Value>) {
-    or_else(document, "attributes", json!({}));
     or_else(document, "dimension_separator", json!("."));
     or_else(document, "filters", json!([]));
     let first = document.get("filters").and_then(|filters| filters.get(0)).and_then(numcodecs);
@@ -61,7 +72,6 @@ fn numcodecs(filter: &Value) -> Option<CodecSpec> {
 }
 
 fn array_v3(document: &mut Map<String, Value>) {
-    or_else(document, "attributes", json!({}));
     or_else(document, "storage_transformers", json!([]));
     if document.get("dimension_names").and_then(Value::as_array).is_some_and(|names| names.iter().all(Value::is_null)) {
         document.shift_remove("dimension_names");

@@ -9,14 +9,14 @@
 //! | `members`, `_members` | `__members` for `members`, and `_members` |
 //! | `_members` | `__members` |
 
-use serde_json::{Map, Value};
+use crate::json::Json;
 
 const MEMBERS: &str = "members";
 
 /// A document as JSON shows it.
-pub(super) fn shown(document: &Map<String, Value>) -> Map<String, Value> {
-    let longest = longest(document);
-    match (document.contains_key(MEMBERS), longest) {
+pub(super) fn shown(document: &Json) -> Json {
+    let names = Names::of(document);
+    match (names.has_members, names.longest) {
         (false, None) => document.clone(),
         (true, longest) => renamed(document, 0, longest.unwrap_or(0).saturating_add(1)),
         (false, Some(longest)) => renamed(document, longest, longest.saturating_add(1)),
@@ -24,21 +24,36 @@ pub(super) fn shown(document: &Map<String, Value>) -> Map<String, Value> {
 }
 
 /// The document that JSON shows; and under which name it has the one that was renamed, as a pair of the document's name and that of JSON.
-pub(super) fn hidden(json: Map<String, Value>) -> (Map<String, Value>, Option<(String, String)>) {
-    let Some(longest) = longest(&json) else { return (json, None) };
+pub(super) fn hidden(json: &Json) -> (Json, Option<(String, String)>) {
+    let Some(longest) = Names::of(json).longest else { return (json.clone(), None) };
     let shorter = longest.saturating_sub(1);
-    let is_members = shorter == 0 || json.contains_key(&underscored(shorter));
+    let is_members = shorter == 0 || json.get(&underscored(shorter)).is_some();
     let original = if is_members { 0 } else { shorter };
-    (renamed(&json, longest, original), Some((underscored(original), underscored(longest))))
+    (renamed(json, longest, original), Some((underscored(original), underscored(longest))))
 }
 
-/// How many underscores the longest name of the kind has, if there is one with any.
-fn longest(document: &Map<String, Value>) -> Option<usize> {
-    let underscores = |name: &String| {
-        let underscores = name.strip_suffix(MEMBERS)?;
-        underscores.bytes().all(|byte| byte == b'_').then_some(underscores.len())
-    };
-    document.keys().filter_map(underscores).max().filter(|&longest| longest > 0)
+/// The names of the kind that an object has.
+#[derive(Default)]
+struct Names {
+    has_members: bool,
+    /// How many underscores the longest has, if there is one with any.
+    longest: Option<usize>,
+}
+
+impl Names {
+    fn of(document: &Json) -> Self {
+        let mut names = Self::default();
+        for member in document.members() {
+            let Some(name) = member.name() else { continue };
+            let Some(underscores) = name.strip_suffix(MEMBERS) else { continue };
+            match underscores.len() {
+                0 => names.has_members = true,
+                count if underscores.bytes().all(|byte| byte == b'_') => names.longest = names.longest.max(Some(count)),
+                _ => {}
+            }
+        }
+        names
+    }
 }
 
 fn underscored(count: usize) -> String {
@@ -46,10 +61,13 @@ fn underscored(count: usize) -> String {
 }
 
 /// The document with one name for another, at the same place.
-fn renamed(document: &Map<String, Value>, from: usize, to: usize) -> Map<String, Value> {
-    let (from, to) = (underscored(from), underscored(to));
-    let name = |name: &String| if *name == from { to.clone() } else { name.clone() };
-    document.iter().map(|(key, value)| (name(key), value.clone())).collect()
+fn renamed(document: &Json, from: usize, to: usize) -> Json {
+    let (from, to) = (underscored(from), Json::string(&underscored(to)));
+    let members: Vec<_> = document.members().collect();
+    Json::of_members(members.iter().map(|member| {
+        let name = if member.is_named(&from) { &to } else { member.quoted_name() };
+        (name, &member.value)
+    }))
 }
 
 #[cfg(test)]
@@ -59,8 +77,8 @@ mod tests {
 
     use super::*;
 
-    fn object(json: Value) -> Map<String, Value> {
-        json.as_object().unwrap().clone()
+    fn object(json: serde_json::Value) -> Json {
+        Json::compact(&json)
     }
 
     #[test]
@@ -74,30 +92,31 @@ mod tests {
     fn nothing_to_rename() {
         let document = object(json!({"a": 0, "members_": 1, "my_members": 2}));
         assert_eq!(shown(&document), document);
-        assert_eq!(hidden(document.clone()), (document, None));
+        assert_eq!(hidden(&document), (document, None));
     }
 
-    fn documents() -> impl Strategy<Value = Map<String, Value>> {
-        prop::collection::btree_set(0_usize..6, 0..5)
-            .prop_map(|counts| counts.into_iter().map(|count| (underscored(count), json!(count))).collect())
+    fn documents() -> impl Strategy<Value = Json> {
+        prop::collection::btree_set(0_usize..6, 0..5).prop_map(|counts| {
+            Json::compact(&counts.into_iter().map(|count| (underscored(count), json!(count))).collect())
+        })
     }
 
     proptest! {
         #[test]
         fn there_and_back(document in documents()) {
             let json = shown(&document);
-            prop_assert!(!json.contains_key(MEMBERS));
-            let (again, renamed) = hidden(json.clone());
+            prop_assert!(json.get(MEMBERS).is_none());
+            let (again, renamed) = hidden(&json);
             prop_assert_eq!(&again, &document);
             if let Some((name, shown_name)) = renamed {
-                prop_assert_eq!(&json[&shown_name], &document[&name]);
+                prop_assert_eq!(json.get(&shown_name), document.get(&name));
             }
         }
 
         #[test]
         fn back_and_there(json in documents()) {
-            prop_assume!(!json.contains_key(MEMBERS));
-            prop_assert_eq!(shown(&hidden(json.clone()).0), json);
+            prop_assume!(json.get(MEMBERS).is_none());
+            prop_assert_eq!(shown(&hidden(&json).0), json);
         }
     }
 }

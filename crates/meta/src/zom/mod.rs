@@ -7,18 +7,21 @@
 //! read as the documents are read that are stored. Nodes that are stored are shown as they are, but that all have `attributes` and none has consolidated metadata:
 //! [`Node::of_array`], [`Node::of_group`].
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, io};
 
-use serde::{Serialize, Serializer, ser::SerializeMap as _};
-use serde_json::{Map, Value, json};
+use bytes::Bytes;
+use serde_json::json;
 
-use crate::{ArrayModel, Dialect, documents::GroupModel};
+use crate::{
+    ArrayModel, Dialect,
+    documents::{GroupModel, write::join_v2},
+    json::{Change, Json, ObjectEdit, SyntaxError},
+};
 
 mod aliases;
 mod canonical;
 mod differences;
 mod members;
-mod memory;
 mod read;
 mod schema;
 #[cfg(test)]
@@ -46,7 +49,7 @@ pub struct Zom {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
     /// An array: its node document.
-    Array(Map<String, Value>),
+    Array(Json),
     /// A group.
     Group(Group),
 }
@@ -56,7 +59,7 @@ pub enum Node {
 pub struct Group {
     /// Its node document, without `members` and without consolidated metadata. A member of the document that is itself called `members` is `members` here too;
     /// as JSON it is `_members`, or with as many more underscores as it takes.
-    pub document: Map<String, Value>,
+    pub document: Json,
     /// The nodes directly below it, by name; `None` where nothing is said of them.
     pub members: Option<BTreeMap<String, Node>>,
 }
@@ -66,7 +69,7 @@ pub struct Group {
 pub enum ZomError {
     /// It is not JSON.
     #[error("it is not JSON: {0}")]
-    NotJson(#[source] serde_json::Error),
+    NotJson(#[source] SyntaxError),
     /// It breaks its schema.
     #[error("{}", first(.violations))]
     Invalid {
@@ -96,9 +99,9 @@ pub struct Difference {
     /// Where: a JSON pointer into the ZOM, `/members/a/shape/0`.
     pub pointer: String,
     /// What is declared there, if anything. Of a node it is the node document.
-    pub declared: Option<Value>,
+    pub declared: Option<Json>,
     /// What is found there, if anything. Of a node it is the node document.
-    pub found: Option<Value>,
+    pub found: Option<Json>,
 }
 
 /// The most places that are told at a time.
@@ -138,20 +141,30 @@ impl Zom {
     ///
     /// Checks the schema and the names of the nodes, and that every document can be read into its model; whether its codecs fit is not looked at. Groups are as deep as the
     /// 128 levels of JSON go: 63 of them.
-    pub fn parse(json: &[u8]) -> Result<Self, ZomError> {
-        read::zom(json)
+    pub fn parse(json: impl Into<Bytes>) -> Result<Self, ZomError> {
+        read::zom(json.into())
     }
 
-    /// The ZOM as JSON.
-    pub fn to_json(&self) -> Value {
-        self.root.to_json()
+    /// The ZOM as a JSON text.
+    pub fn to_text(&self) -> Json {
+        written(|to| self.write(to))
     }
 
-    /// Every node's document by its path from the topmost node: the empty text for that one, `/a/b` for others.
-    pub fn flat(&self) -> Map<String, Value> {
-        let mut flat = Map::new();
-        self.root.flatten(&mut String::new(), &mut flat);
-        flat
+    /// Writes the ZOM as JSON, node by node.
+    pub fn write(&self, to: &mut impl io::Write) -> io::Result<()> {
+        self.root.write(to)
+    }
+
+    /// Writes every node's document by its path from the topmost node, as one JSON object: the empty text for that one, `/a/b` for others.
+    pub fn write_flat(&self, to: &mut impl io::Write) -> io::Result<()> {
+        to.write_all(b"{")?;
+        self.root.write_flat(&mut String::new(), to)?;
+        to.write_all(b"}")
+    }
+
+    /// What [`write_flat`](Self::write_flat) writes.
+    pub fn to_flat_text(&self) -> Json {
+        written(|to| self.write_flat(to))
     }
 
     /// Where the two differ in structure: at most `limit` places. The order of names, and how numbers and extensions are written, make no difference, and neither does
@@ -175,27 +188,40 @@ impl Node {
 
     /// A group as it is stored, of whose members nothing is said.
     pub fn of_group(model: &GroupModel) -> Group {
-        let mut document = node_document(model.dialect, &model.document, &model.attributes);
-        document.shift_remove(CONSOLIDATED);
-        Group { document, members: None }
+        let document = node_document(model.dialect, &model.document, &model.attributes);
+        Group { document: without_copies(&document), members: None }
     }
 
     /// Its node document.
-    pub fn document(&self) -> &Map<String, Value> {
+    pub fn document(&self) -> &Json {
         match self {
             Self::Array(document) => document,
             Self::Group(group) => &group.document,
         }
     }
 
-    /// The node and all that is below it as JSON.
-    pub fn to_json(&self) -> Value {
-        let mut json = self.shown_document();
-        if let Self::Group(Group { members: Some(members), .. }) = self {
-            let members = members.iter().map(|(name, node)| (name.clone(), node.to_json()));
-            json.insert("members".to_owned(), members.collect());
+    /// The node and all that is below it as a JSON text.
+    pub fn to_text(&self) -> Json {
+        written(|to| self.write(to))
+    }
+
+    /// Writes the node and all that is below it as JSON.
+    pub fn write(&self, to: &mut impl io::Write) -> io::Result<()> {
+        let document = self.shown_document();
+        let Self::Group(Group { members: Some(members), .. }) = self else { return document.write(to) };
+        let text = document.as_bytes();
+        let is_empty = document.members().next().is_none();
+        to.write_all(text.strip_suffix(b"}").unwrap_or(text))?;
+        to.write_all(if is_empty { b"\"members\":{" } else { b",\"members\":{" })?;
+        for (index, (name, node)) in members.iter().enumerate() {
+            if index > 0 {
+                to.write_all(b",")?;
+            }
+            Json::string(name).write(to)?;
+            to.write_all(b":")?;
+            node.write(to)?;
         }
-        Value::Object(json)
+        to.write_all(b"}}")
     }
 
     /// How many nodes there are, this one included.
@@ -208,81 +234,64 @@ impl Node {
     }
 
     /// Its node document as JSON shows it.
-    fn shown_document(&self) -> Map<String, Value> {
+    fn shown_document(&self) -> Json {
         match self {
             Self::Array(document) => document.clone(),
             Self::Group(group) => members::shown(&group.document),
         }
     }
 
-    fn flatten(&self, path: &mut String, flat: &mut Map<String, Value>) {
-        flat.insert(path.clone(), Value::Object(self.shown_document()));
-        let Self::Group(Group { members: Some(members), .. }) = self else { return };
+    fn write_flat(&self, path: &mut String, to: &mut impl io::Write) -> io::Result<()> {
+        Json::string(path).write(to)?;
+        to.write_all(b":")?;
+        self.shown_document().write(to)?;
+        let Self::Group(Group { members: Some(members), .. }) = self else { return Ok(()) };
         for (name, node) in members {
             let len = path.len();
             path.push('/');
             path.push_str(name);
-            node.flatten(path, flat);
+            to.write_all(b",")?;
+            node.write_flat(path, to)?;
             path.truncate(len);
         }
+        Ok(())
     }
 }
 
-/// As [`to_json`](Zom::to_json) has it.
-impl Serialize for Zom {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.root.serialize(serializer)
-    }
-}
-
-/// As [`to_json`](Node::to_json) has it.
-impl Serialize for Node {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let renamed;
-        let document = match self {
-            Self::Array(document) => document,
-            Self::Group(group) => {
-                renamed = members::shown(&group.document);
-                &renamed
-            }
-        };
-        let members = match self {
-            Self::Group(Group { members: Some(members), .. }) => Some(members),
-            _ => None,
-        };
-        let mut json = serializer.serialize_map(Some(document.len() + usize::from(members.is_some())))?;
-        document.iter().try_for_each(|(name, value)| json.serialize_entry(name, value))?;
-        if let Some(members) = members {
-            json.serialize_entry("members", members)?;
-        }
-        json.end()
-    }
+/// What is written, as one text.
+fn written(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Json {
+    let mut text = Vec::new();
+    // A vector takes every byte, and what is written is JSON.
+    let _ = write(&mut text);
+    Json::trusted(text)
 }
 
 /// The member of a v3 group's document with the documents of the nodes below.
 const CONSOLIDATED: &str = "consolidated_metadata";
 
 /// The node document of a node that is stored.
-fn node_document(
-    dialect: Dialect,
-    document: &Map<String, Value>,
-    attributes: &Map<String, Value>,
-) -> Map<String, Value> {
-    let mut document = document.clone();
+fn node_document(dialect: Dialect, document: &Json, attributes: &Json) -> Json {
     match dialect {
-        // Were there such a member in the `.zarray`, it would not be the user's attributes.
-        Dialect::V2 => drop(document.insert("attributes".to_owned(), json!(attributes))),
-        Dialect::V3 | Dialect::Draft => complete_attributes(&mut document),
+        Dialect::V2 => join_v2(document, attributes),
+        Dialect::V3 | Dialect::Draft => completed(document),
     }
-    document
 }
 
-/// Puts empty `attributes` into a node document that has none: every node of a ZOM has them.
-pub fn complete_attributes(document: &mut Map<String, Value>) {
-    let attributes = document.entry("attributes").or_insert(Value::Null);
-    if attributes.is_null() {
-        *attributes = json!({});
+/// A node document with empty `attributes` where it has none: every node of a ZOM has them.
+pub fn completed(document: &Json) -> Json {
+    if document.get("attributes").is_some_and(|attributes| !attributes.is_null()) {
+        return document.clone();
     }
+    let mut edit = ObjectEdit::default();
+    edit.change("attributes", Change::Set(json!({})));
+    document.edited(&edit)
+}
+
+/// The document of a group of v3 without consolidated metadata.
+pub fn without_copies(document: &Json) -> Json {
+    let mut edit = ObjectEdit::default();
+    edit.change(CONSOLIDATED, Change::Remove);
+    document.edited(&edit)
 }
 
 fn first(violations: &[Violation]) -> String {

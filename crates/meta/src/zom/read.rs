@@ -2,18 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use bytes::Bytes;
+use serde_json::json;
 
-use super::{Group, MAX_NODES, MAX_VIOLATIONS, Node, Version, Violation, Zom, ZomError, aliases, members, memory};
+use super::{
+    Group, MAX_NODES, MAX_VIOLATIONS, Node, Version, Violation, Zom, ZomError, aliases, completed, members,
+    without_copies,
+};
 use crate::{
-    documents::{DocumentError, json, v2, v3},
+    Dialect,
+    documents::{
+        DocumentError,
+        json::{description, into_object, with_description},
+        v2, v3,
+        write::{StoredNode, join_v2},
+    },
+    json::{Json, Member},
     limits::MAX_DOCUMENT,
     names::{self, MAX_NAME_LEN},
     text::shown,
 };
-
-/// The most memory that a ZOM takes, as estimated from its text: enough for [`MAX_NODES`] usual arrays.
-const MAX_MEMORY: usize = 1 << 30;
 
 /// What every array has to have.
 const REQUIRED_V2: &[&str] = &["shape", "chunks", "dtype", "compressor", "fill_value", "order"];
@@ -22,19 +30,15 @@ const REQUIRED_V3: &[&str] = &["shape", "data_type", "chunk_grid", "chunk_key_en
 /// What only arrays of v2 have. A node with any of them is one, so that what it lacks can be told.
 const ONLY_ARRAYS_V2: &[&str] = &["shape", "chunks", "dtype"];
 
-pub(super) fn zom(json: &[u8]) -> Result<Zom, ZomError> {
-    let too_large =
-        |reason: String| ZomError::Invalid { violations: vec![Violation { pointer: String::new(), reason }] };
+pub(super) fn zom(json: Bytes) -> Result<Zom, ZomError> {
     if json.len() > MAX_DOCUMENT {
-        return Err(too_large(format!("has more than {MAX_DOCUMENT} bytes")));
+        let reason = format!("has more than {MAX_DOCUMENT} bytes");
+        return Err(ZomError::Invalid { violations: vec![Violation { pointer: String::new(), reason }] });
     }
-    if memory::estimate(json) > MAX_MEMORY {
-        return Err(too_large(format!("takes more than {MAX_MEMORY} bytes of memory")));
-    }
-    let json = json::parse(json).map_err(ZomError::NotJson)?;
+    let json = Json::parse(json).map_err(ZomError::NotJson)?;
     let mut reader = Reader::default();
     let zom = match version(&json) {
-        Ok(version) => reader.node(json, version)?.map(|root| Zom { version, root }),
+        Ok(version) => reader.node(&json, version)?.map(|root| Zom { version, root }),
         Err((name, reason)) => {
             reader.refuse_member(name, reason)?;
             None
@@ -47,13 +51,48 @@ pub(super) fn zom(json: &[u8]) -> Result<Zom, ZomError> {
 }
 
 /// Whose the topmost node is; or which of its members does not say so, and why.
-fn version(root: &Value) -> Result<Version, (&'static str, &'static str)> {
-    let Some(root) = root.as_object() else { return Err(("", "is not an object")) };
+fn version(root: &Json) -> Result<Version, (&'static str, &'static str)> {
+    if !root.is_object() {
+        return Err(("", "is not an object"));
+    }
     match root.get("zarr_format") {
-        Some(format) if *format == 2 => Ok(Version::V2),
-        Some(format) if *format == 3 => Ok(Version::V3),
+        Some(format) if format == json!(2) => Ok(Version::V2),
+        Some(format) if format == json!(3) => Ok(Version::V3),
         Some(_) => Err(("zarr_format", "is neither 2 nor 3")),
         None => Err(("zarr_format", "is missing")),
+    }
+}
+
+/// A node in its text, taken apart in one pass.
+struct Taken<'a> {
+    json: &'a Json,
+    /// All members but `members`, of each name the last one.
+    others: Vec<Member>,
+    members: Option<Json>,
+}
+
+impl<'a> Taken<'a> {
+    fn new(json: &'a Json) -> Self {
+        let (mut others, mut members) = (Vec::new(), None);
+        for member in json.members() {
+            match member.is_named("members") {
+                true => members = Some(member.value),
+                false => others.push(member),
+            }
+        }
+        Self { json, others, members }
+    }
+
+    fn get(&self, name: &str) -> Option<&Json> {
+        self.others.iter().rfind(|member| member.is_named(name)).map(|member| &member.value)
+    }
+
+    /// The node document.
+    fn document(&self) -> Json {
+        match self.members {
+            None => self.json.clone(),
+            Some(_) => Json::of_members(self.others.iter().map(|member| (member.quoted_name(), &member.value))),
+        }
     }
 }
 
@@ -77,27 +116,28 @@ struct Reader {
 
 impl Reader {
     /// Reads a node with all that is below it; `None` where it is refused, or something below it is.
-    fn node(&mut self, json: Value, version: Version) -> Result<Option<Node>, ZomError> {
+    fn node(&mut self, json: &Json, version: Version) -> Result<Option<Node>, ZomError> {
         self.nodes = self.nodes.saturating_add(1);
         if self.nodes > MAX_NODES {
             return Err(ZomError::TooManyNodes { limit: MAX_NODES });
         }
-        let Value::Object(document) = json else {
+        if !json.is_object() {
             self.refuse("", "is not an object")?;
             return Ok(None);
-        };
-        match self.kind(&document, version)? {
-            Some(Kind::Array) => Ok(self.array(document, version)?.map(Node::Array)),
-            Some(Kind::Group) => Ok(self.group(document, version)?.map(Node::Group)),
+        }
+        let taken = Taken::new(json);
+        match self.kind(&taken, version)? {
+            Some(Kind::Array) => Ok(self.array(&taken, version)?.map(Node::Array)),
+            Some(Kind::Group) => Ok(self.group(taken, version)?.map(Node::Group)),
             None => Ok(None),
         }
     }
 
-    fn kind(&mut self, document: &Map<String, Value>, version: Version) -> Result<Option<Kind>, ZomError> {
-        match document.get("zarr_format") {
-            Some(format) if *format == version.number() => {}
+    fn kind(&mut self, node: &Taken<'_>, version: Version) -> Result<Option<Kind>, ZomError> {
+        match node.get("zarr_format") {
+            Some(format) if *format == json!(version.number()) => {}
             Some(format) => {
-                let found = shown(&format.to_string());
+                let found = shown(format.as_str());
                 let reason = format!("is {found} where the topmost node has {}", version.number());
                 self.refuse_member("zarr_format", &reason)?;
                 return Ok(None);
@@ -108,12 +148,12 @@ impl Reader {
             }
         }
         if version == Version::V2 {
-            let is_array = ONLY_ARRAYS_V2.iter().any(|name| document.contains_key(*name));
+            let is_array = ONLY_ARRAYS_V2.iter().any(|name| node.get(name).is_some());
             return Ok(Some(if is_array { Kind::Array } else { Kind::Group }));
         }
-        let reason = match document.get("node_type") {
-            Some(Value::String(kind)) if kind == "array" => return Ok(Some(Kind::Array)),
-            Some(Value::String(kind)) if kind == "group" => return Ok(Some(Kind::Group)),
+        let reason = match node.get("node_type").map(Json::to_text) {
+            Some(Some(kind)) if kind == "array" => return Ok(Some(Kind::Array)),
+            Some(Some(kind)) if kind == "group" => return Ok(Some(Kind::Group)),
             Some(_) => "is neither \"array\" nor \"group\"",
             None => "is missing",
         };
@@ -121,36 +161,34 @@ impl Reader {
         Ok(None)
     }
 
-    fn array(
-        &mut self,
-        document: Map<String, Value>,
-        version: Version,
-    ) -> Result<Option<Map<String, Value>>, ZomError> {
+    fn array(&mut self, node: &Taken<'_>, version: Version) -> Result<Option<Json>, ZomError> {
         let before = self.violations.len();
-        if document.contains_key("members") {
+        if node.members.is_some() {
             self.refuse_member("members", "is there, and arrays have no nodes below them")?;
         }
         let required = match version {
             Version::V2 => REQUIRED_V2,
             Version::V3 => REQUIRED_V3,
         };
-        for name in required.iter().filter(|name| !document.contains_key(**name)) {
+        for name in required.iter().filter(|name| node.get(name).is_none()) {
             self.refuse_member(name, "is missing")?;
         }
         if self.violations.len() > before {
             return Ok(None);
         }
-        self.document(document, Kind::Array, version, None)
+        self.document(node.document(), Kind::Array, version, None)
     }
 
-    fn group(&mut self, mut document: Map<String, Value>, version: Version) -> Result<Option<Group>, ZomError> {
-        let members = document.shift_remove("members").unwrap_or_default();
-        let (document, renamed) = members::hidden(document);
+    fn group(&mut self, node: Taken<'_>, version: Version) -> Result<Option<Group>, ZomError> {
+        let (document, renamed) = members::hidden(&node.document());
+        let members = node.members;
+        drop(node.others);
         let document = self.document(document, Kind::Group, version, renamed)?;
         let members = match members {
-            Value::Null => None,
-            Value::Object(members) => Some(self.members(members, version)?),
-            _ => {
+            None => None,
+            Some(members) if members.is_null() => None,
+            Some(members) if members.is_object() => Some(self.members(&members, version)?),
+            Some(_) => {
                 self.refuse_member("members", "is neither an object nor null")?;
                 None
             }
@@ -161,22 +199,15 @@ impl Reader {
     /// Reads a document into its model, and gives it back as it is then. One of its members may have another name in the text.
     fn document(
         &mut self,
-        mut document: Map<String, Value>,
+        document: Json,
         kind: Kind,
         version: Version,
         renamed: Option<(String, String)>,
-    ) -> Result<Option<Map<String, Value>>, ZomError> {
-        match kind {
-            Kind::Array => aliases::normalise_array(version, &mut document),
-            Kind::Group => aliases::normalise_group(version, &mut document),
-        }
-        let read = match version {
-            Version::V2 => read_v2(document, kind),
-            Version::V3 => v3::read(Value::Object(document)).map(|node| match node {
-                v3::Node::Array(model) => model.document,
-                v3::Node::Group(model) => model.document,
-            }),
-        };
+    ) -> Result<Option<Json>, ZomError> {
+        let read = normalised(document, kind, version).and_then(|document| match version {
+            Version::V2 => read_v2(&document, kind),
+            Version::V3 => v3::read(document.clone()).map(|_| document),
+        });
         match read {
             Ok(document) => Ok(Some(document)),
             Err(error) => self.refuse_document(&error, renamed).map(|()| None),
@@ -184,10 +215,11 @@ impl Reader {
     }
 
     /// Reads the nodes directly below a group.
-    fn members(&mut self, members: Map<String, Value>, version: Version) -> Result<BTreeMap<String, Node>, ZomError> {
+    fn members(&mut self, members: &Json, version: Version) -> Result<BTreeMap<String, Node>, ZomError> {
         let (pointer_len, path_len) = (self.pointer.len(), self.path_len);
         let mut nodes = BTreeMap::new();
-        for (name, json) in members {
+        for member in members.members() {
+            let (name, json) = (member.name().unwrap_or_default(), member.value);
             // What is longer cannot be a name, and is not worth repeating.
             let told = if name.len() > MAX_NAME_LEN { shown(&name) } else { name.clone() };
             self.pointer.push_str("/members/");
@@ -197,7 +229,7 @@ impl Reader {
                 self.refuse("", &format!("has a name that {} does not allow: {}", error.dialect, error.reason))?;
             } else if self.path_len > MAX_NAME_LEN {
                 self.refuse("", &format!("has a path of more than {MAX_NAME_LEN} bytes"))?;
-            } else if let Some(node) = self.node(json, version)? {
+            } else if let Some(node) = self.node(&json, version)? {
                 nodes.insert(name, node);
             }
             self.pointer.truncate(pointer_len);
@@ -238,23 +270,45 @@ pub(super) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
+/// A node document in which is normalised what may be written in another way.
+fn normalised(document: Json, kind: Kind, version: Version) -> Result<Json, DocumentError> {
+    let known = match (kind, version) {
+        (Kind::Array, Version::V2) => v2::ARRAY_MEMBERS,
+        (Kind::Array, Version::V3) => v3::ARRAY_MEMBERS,
+        (Kind::Group, Version::V2) => return Ok(document),
+        (Kind::Group, Version::V3) => &["extensions"],
+    };
+    let before = description(&document, known)?;
+    let before = into_object(before);
+    let mut after = before.clone();
+    match kind {
+        Kind::Array => aliases::normalise_array(version, &mut after),
+        Kind::Group => aliases::normalise_group(&mut after),
+    }
+    let document = with_description(&document, &before, &after);
+    Ok(match (kind, version) {
+        (_, Version::V2) => document,
+        (Kind::Array, Version::V3) => completed(&document),
+        (Kind::Group, Version::V3) => completed(&without_copies(&document)),
+    })
+}
+
 /// Reads a node document of v2, whose attributes are no part of the document that is stored.
-fn read_v2(mut document: Map<String, Value>, kind: Kind) -> Result<Map<String, Value>, DocumentError> {
-    let attributes = match document.shift_remove("attributes") {
-        None => Map::new(),
-        Some(Value::Object(attributes)) => attributes,
+fn read_v2(document: &Json, kind: Kind) -> Result<Json, DocumentError> {
+    let attributes = match document.get("attributes") {
+        None => Json::empty_object(),
+        Some(attributes) if attributes.is_object() => attributes,
         Some(_) => {
             let (pointer, reason) = ("/attributes".to_owned(), "is not an object".to_owned());
             return Err(DocumentError::Invalid { pointer, reason });
         }
     };
-    let document = Value::Object(document);
-    let (mut document, attributes) = match kind {
-        Kind::Array => v2::read_array(document, attributes).map(|model| (model.document, model.attributes))?,
-        Kind::Group => v2::read_group(document, attributes).map(|model| (model.document, model.attributes))?,
-    };
-    document.insert("attributes".to_owned(), Value::Object(attributes));
-    Ok(document)
+    let document = StoredNode::of_node_document(Dialect::V2, document).document;
+    match kind {
+        Kind::Array => drop(v2::read_array(document.clone(), attributes.clone())?),
+        Kind::Group => drop(v2::read_group(document.clone(), attributes.clone())?),
+    }
+    Ok(join_v2(&document, &attributes))
 }
 
 /// Where a document is wrong, and how, as it continues "the member".
@@ -264,6 +318,7 @@ fn told(error: &DocumentError) -> (String, String) {
         DocumentError::TooLarge { .. }
         | DocumentError::TooManyValues
         | DocumentError::NotJson(_)
+        | DocumentError::NoValue(_)
         | DocumentError::NotAnObject => at("", format!("cannot be read: {error}")),
         DocumentError::Format { expected, found } => {
             at("/zarr_format", format!("is {found} where it has to be {expected}"))

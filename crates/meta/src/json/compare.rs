@@ -1,0 +1,79 @@
+//! Where two texts say something else.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Number, Value};
+
+use super::{Json, Kind};
+
+impl Json {
+    /// Reports the places where two values differ, as paths, until `report` has enough and says so by `false`; the answer is whether it has not. The order of names, layout, and
+    /// how strings and numbers are written make no difference. Arrays of different lengths differ as a whole.
+    pub(crate) fn differences(
+        &self,
+        other: &Self,
+        path: &mut Vec<String>,
+        report: &mut dyn FnMut(&[String]) -> bool,
+    ) -> bool {
+        if self == other {
+            return true;
+        }
+        match (self.kind(), other.kind()) {
+            (Kind::Object, Kind::Object) => objects(self, other, path, report),
+            (Kind::Array, Kind::Array) if self.items().count() == other.items().count() => {
+                self.items().zip(other.items()).enumerate().all(|(index, (one, other))| {
+                    path.push(index.to_string());
+                    let goes_on = one.differences(&other, path, report);
+                    path.pop();
+                    goes_on
+                })
+            }
+            (one, other_kind) if one == other_kind && same_scalar(self, other) => true,
+            _ => report(path),
+        }
+    }
+}
+
+fn objects(one: &Json, other: &Json, path: &mut Vec<String>, report: &mut dyn FnMut(&[String]) -> bool) -> bool {
+    let (one, other) = (by_name(one), by_name(other));
+    let only_there = other.keys().filter(|name| !one.contains_key(*name));
+    one.keys().chain(only_there).all(|name| {
+        path.push(name.clone());
+        let goes_on = match (one.get(name), other.get(name)) {
+            (Some(one), Some(other)) => one.differences(other, path, report),
+            _ => report(path),
+        };
+        path.pop();
+        goes_on
+    })
+}
+
+/// The members of an object. One whose name cannot be read has it as it is written.
+fn by_name(object: &Json) -> BTreeMap<String, Json> {
+    let name = |member: &super::Member| member.name().unwrap_or_else(|| member.quoted_name().as_str().to_owned());
+    object.members().map(|member| (name(&member), member.value)).collect()
+}
+
+/// Whether two values that are no containers are the same.
+fn same_scalar(one: &Json, other: &Json) -> bool {
+    match (one.to_value(), other.to_value()) {
+        (Ok(Value::Number(one)), Ok(Value::Number(other))) => same_number(&one, &other),
+        (Ok(one), Ok(other)) => one == other,
+        // What is no value is the same as what is written in the same way, which these are not.
+        _ => false,
+    }
+}
+
+/// Whether two numbers are the same, however they are written.
+pub(crate) fn same_number(one: &Number, other: &Number) -> bool {
+    one == other || integer(one).zip(integer(other)).is_some_and(|(one, other)| one == other)
+}
+
+/// The integer that a number is, exactly. Larger floats are none that JSON has as an integer, too.
+fn integer(number: &Number) -> Option<i128> {
+    const TWO_TO_64: f64 = 18_446_744_073_709_551_616.0;
+    let float = || number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < TWO_TO_64);
+    let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    // Exact, since the float is a whole number that an `i128` holds.
+    whole.or_else(|| float().map(|float| float as i128))
+}

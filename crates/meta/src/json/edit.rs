@@ -1,0 +1,348 @@
+//! Changing members of an object in its text.
+
+use std::{
+    collections::{HashMap, HashSet},
+    io,
+};
+
+use serde::Serialize;
+use serde_json::{Value, ser::PrettyFormatter};
+
+use super::{Json, Kind, Member, format};
+use crate::limits::MAX_DOCUMENT;
+
+/// How many times as long as on one line a value may become with indentation.
+const MAX_INDENTATION: usize = 8;
+
+/// The indentation of documents that have none to go by.
+const INDENT: &[u8] = b"  ";
+
+/// A change of one member of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// It has this value.
+    Set(Value),
+    /// It has this value, byte for byte.
+    SetText(Json),
+    /// It has this value, in the layout of the document around it.
+    SetFormatted(Json),
+    /// It is not there.
+    Remove,
+    /// Its value is an object that is changed; an empty one first where it is none.
+    Edit(ObjectEdit),
+}
+
+/// A change of an object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ObjectEdit {
+    /// The changed members, by name; those that are new come last, in this order.
+    members: Vec<(String, Change)>,
+    /// The paths of members that go, with all members whose names begin with one of these and `/`; unless they are among `members`.
+    gone: HashSet<String>,
+}
+
+impl ObjectEdit {
+    /// Changes a member. Of two changes of one member the last one counts.
+    pub fn change(&mut self, name: impl Into<String>, change: Change) {
+        self.members.push((name.into(), change));
+    }
+
+    /// Removes the member of this name, and all whose names begin with it and `/`.
+    pub fn remove_below(&mut self, path: impl Into<String>) {
+        self.gone.insert(path.into());
+    }
+
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.gone.is_empty()
+    }
+
+    /// A merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)), whose values are taken as they are written.
+    pub fn merge_patch(patch: &Json) -> Self {
+        let mut edit = Self::default();
+        for member in patch.members() {
+            // What cannot be a name of a value cannot be one of its target, either.
+            let Some(name) = member.name() else { continue };
+            let change = match member.value.kind() {
+                Kind::Null => Change::Remove,
+                Kind::Object => Change::Edit(Self::merge_patch(&member.value)),
+                _ => Change::SetFormatted(member.value),
+            };
+            edit.change(name, change);
+        }
+        edit
+    }
+
+    fn is_gone(&self, name: &str) -> bool {
+        if self.gone.is_empty() {
+            return false;
+        }
+        let ends = name.bytes().enumerate().filter(|(_, byte)| *byte == b'/').map(|(at, _)| at);
+        ends.chain([name.len()]).any(|end| name.get(..end).is_some_and(|path| self.gone.contains(path)))
+    }
+}
+
+impl Json {
+    /// The object with changed members; every other byte stays as it is. What is no object is taken for an empty one.
+    #[must_use]
+    pub fn edited(&self, edit: &ObjectEdit) -> Self {
+        if edit.is_empty() && self.is_object() {
+            return self.clone();
+        }
+        let mut text = Vec::with_capacity(self.len());
+        object(self, edit, &Layout::of_document(self), &mut text);
+        Self(text.into())
+    }
+
+    /// The array without the elements for which this does not hold; every other byte stays as it is.
+    #[must_use]
+    pub fn retaining(&self, keep: impl Fn(&Self) -> bool) -> Self {
+        let mut items = self.items();
+        let mut spans = Vec::new();
+        while let Some(span) = items.next_span() {
+            let kept = keep(&Self(self.0.slice(span.clone())));
+            spans.push((span, kept));
+        }
+        let text = self.as_bytes();
+        Self(without(text, spans.iter().map(|(span, kept)| (span.clone(), *kept))).into())
+    }
+
+    /// The text as it is stored: indented by two, as zarr-python has it. What would be many times as long for that is on one line.
+    #[must_use]
+    pub fn pretty(value: &Value) -> Self {
+        Self(rendered(value, &Layout { before: Some(b"\n".to_vec()), unit: INDENT.to_vec() }).into())
+    }
+}
+
+/// The whitespace of an object.
+#[derive(Clone, Debug)]
+struct Layout {
+    /// The line break and indentation before the value's closing bracket; `None` where all is on one line.
+    before: Option<Vec<u8>>,
+    /// What each level adds.
+    unit: Vec<u8>,
+}
+
+impl Layout {
+    /// That of a whole document.
+    fn of_document(document: &Json) -> Self {
+        match whitespace_before_first(document) {
+            Some(first) if first.contains(&b'\n') => {
+                let unit = first.rsplit(|byte| *byte == b'\n').next().unwrap_or(INDENT).to_vec();
+                Self { before: Some(b"\n".to_vec()), unit }
+            }
+            None if document.as_bytes().contains(&b'\n') => {
+                Self { before: Some(b"\n".to_vec()), unit: INDENT.to_vec() }
+            }
+            _ => Self { before: None, unit: INDENT.to_vec() },
+        }
+    }
+
+    fn deeper(&self) -> Self {
+        let before = self.before.as_ref().map(|before| [before.as_slice(), &self.unit].concat());
+        Self { before, unit: self.unit.clone() }
+    }
+
+    fn indent(&self) -> &[u8] {
+        self.before.as_deref().and_then(|before| before.strip_prefix(b"\n")).unwrap_or_default()
+    }
+}
+
+/// The whitespace before the first member of an object that has any.
+fn whitespace_before_first(object: &Json) -> Option<&[u8]> {
+    let first = object.members().next()?;
+    object.as_bytes().get(1..first.span.start)
+}
+
+/// Writes an object with its changes.
+fn object(json: &Json, edit: &ObjectEdit, layout: &Layout, text: &mut Vec<u8>) {
+    let empty = Json::empty_object();
+    let json = if json.is_object() { json } else { &empty };
+    let source = json.as_bytes();
+    let mut changes = Changes::of(json, edit);
+    // The whitespace before the first member is that of whichever comes to be the first.
+    let first = whitespace_before_first(json);
+    let (mut end, mut begun) = (1, false);
+    text.push(b'{');
+    for (index, member) in json.members().enumerate() {
+        let between = source.get(end..member.span.start).unwrap_or_default();
+        end = member.span.end;
+        let change = changes.of_member(index, &member);
+        if matches!(change, Verdict::Goes) {
+            continue;
+        }
+        text.extend_from_slice(if begun { between } else { first.unwrap_or_default() });
+        begun = true;
+        let value_at = member.span.end.saturating_sub(member.value.len());
+        text.extend_from_slice(source.get(member.span.start..value_at).unwrap_or_default());
+        match change {
+            Verdict::Changes(change) => value(&member.value, change, &layout.deeper(), text),
+            Verdict::Stays | Verdict::Goes => text.extend_from_slice(member.value.as_bytes()),
+        }
+    }
+    let closing = match (begun, append(json, changes.new_ones(), layout, (text, begun))) {
+        (true, _) => source.get(end..).unwrap_or(b"}"),
+        (false, false) => b"}",
+        (false, true) => {
+            text.extend_from_slice(layout.before.as_deref().unwrap_or_default());
+            b"}"
+        }
+    };
+    text.extend_from_slice(closing);
+}
+
+/// What becomes of a member.
+enum Verdict<'a> {
+    Stays,
+    Goes,
+    Changes(&'a Change),
+}
+
+/// The changes of an object, each with the index of the last member of its name.
+struct Changes<'a> {
+    edit: &'a ObjectEdit,
+    by_name: HashMap<&'a str, (&'a Change, Option<usize>)>,
+}
+
+impl<'a> Changes<'a> {
+    fn of(json: &Json, edit: &'a ObjectEdit) -> Self {
+        let mut by_name: HashMap<&str, (&Change, Option<usize>)> =
+            edit.members.iter().map(|(name, change)| (name.as_str(), (change, None))).collect();
+        for (index, member) in json.members().enumerate() {
+            if by_name.is_empty() {
+                break;
+            }
+            if let Some((_, last)) = member.name().and_then(|name| by_name.get_mut(name.as_str())) {
+                *last = Some(index);
+            }
+        }
+        Self { edit, by_name }
+    }
+
+    fn of_member(&mut self, index: usize, member: &Member) -> Verdict<'a> {
+        let Some(name) = member.name() else { return Verdict::Stays };
+        match self.by_name.get(name.as_str()) {
+            Some((Change::Remove, _)) => Verdict::Goes,
+            Some((change, last)) if *last == Some(index) => Verdict::Changes(change),
+            None if self.edit.is_gone(&name) => Verdict::Goes,
+            Some(_) | None => Verdict::Stays,
+        }
+    }
+
+    /// The changes of members that are not there, in their order.
+    fn new_ones(mut self) -> Vec<(&'a str, &'a Change)> {
+        let names = self.edit.members.iter().map(|(name, _)| name.as_str());
+        let new = |name: &'a str| match self.by_name.remove(name) {
+            None | Some((Change::Remove, _) | (_, Some(_))) => None,
+            Some((change, None)) => Some((name, change)),
+        };
+        names.filter_map(new).collect()
+    }
+}
+
+/// Writes members behind those that are there, if any were `begun`. Whether there were some to write.
+fn append(json: &Json, new: Vec<(&str, &Change)>, layout: &Layout, (text, mut begun): (&mut Vec<u8>, bool)) -> bool {
+    let inner = layout.deeper();
+    let before = whitespace_before_first(json).map(<[u8]>::to_vec).or_else(|| inner.before.clone()).unwrap_or_default();
+    let is_any = !new.is_empty();
+    for (name, change) in new {
+        if begun {
+            text.push(b',');
+        }
+        if begun && before.is_empty() && has_spaces_between(json) {
+            text.push(b' ');
+        }
+        begun = true;
+        text.extend_from_slice(&before);
+        text.extend_from_slice(Value::from(name).to_string().as_bytes());
+        text.extend_from_slice(colon(json));
+        value(&Json::empty_object(), change, &inner, text);
+    }
+    is_any
+}
+
+/// Whether an object on one line has spaces behind its commas, as Python writes it.
+fn has_spaces_between(json: &Json) -> bool {
+    let mut members = json.members();
+    match (members.next(), members.next()) {
+        (Some(first), Some(second)) => second.span.start.saturating_sub(first.span.end) > 1,
+        (Some(_), None) => colon(json).ends_with(b" "),
+        (None, _) => true,
+    }
+}
+
+/// The colon of an object's members with the whitespace around it.
+fn colon(json: &Json) -> &[u8] {
+    let Some(first) = json.members().next() else { return b": " };
+    let begin = first.span.start.saturating_add(first.quoted_name().len());
+    let end = first.span.end.saturating_sub(first.value.len());
+    json.as_bytes().get(begin..end).unwrap_or(b": ")
+}
+
+/// Writes a changed value.
+fn value(before: &Json, change: &Change, layout: &Layout, text: &mut Vec<u8>) {
+    match change {
+        Change::Set(value) => text.extend_from_slice(&rendered(value, layout)),
+        Change::SetText(json) => text.extend_from_slice(json.as_bytes()),
+        Change::SetFormatted(json) => match layout.before {
+            Some(_) => text.extend_from_slice(&json.formatted().reindented(layout.indent())),
+            None => text.extend_from_slice(&format::compact(json.as_bytes())),
+        },
+        Change::Edit(edit) => object(before, edit, layout, text),
+        Change::Remove => {}
+    }
+}
+
+/// The text of a value: on one line, or indented by `layout` if that does not make it many times as long.
+fn rendered(value: &Value, layout: &Layout) -> Vec<u8> {
+    // A vector takes every byte, and names are texts.
+    let compact = serde_json::to_vec(value).unwrap_or_default();
+    if layout.before.is_none() {
+        return compact;
+    }
+    let limit = compact.len().saturating_mul(MAX_INDENTATION).min(MAX_DOCUMENT);
+    let mut pretty = Bounded { bytes: Vec::with_capacity(compact.len()), limit };
+    let formatter = PrettyFormatter::with_indent(&layout.unit);
+    match value.serialize(&mut serde_json::Serializer::with_formatter(&mut pretty, formatter)) {
+        Ok(()) => Json(pretty.bytes.into()).reindented(layout.indent()),
+        Err(_) => compact,
+    }
+}
+
+/// Takes so many bytes and no more.
+struct Bounded {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() > self.limit.saturating_sub(self.bytes.len()) {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An array's text without some of its elements.
+fn without(text: &[u8], spans: impl Iterator<Item = (std::ops::Range<usize>, bool)>) -> Vec<u8> {
+    let mut out = vec![b'['];
+    let (mut end, mut begun, mut first) = (1, false, None);
+    for (span, kept) in spans {
+        let before = text.get(end..span.start).unwrap_or_default();
+        first.get_or_insert(before);
+        if kept {
+            out.extend_from_slice(if begun { before } else { first.unwrap_or_default() });
+            out.extend_from_slice(text.get(span.clone()).unwrap_or_default());
+            begun = true;
+        }
+        end = span.end;
+    }
+    out.extend_from_slice(if begun { text.get(end..).unwrap_or(b"]") } else { b"]" });
+    out
+}

@@ -1,0 +1,315 @@
+//! JSON texts: checked once, then read where they are needed, and edited in place.
+//!
+//! A [`Json`] is the text of one JSON value. Its parts are slices of the same text, so a document of many values takes no more memory than its text; only what
+//! has to be looked into becomes a [`Value`]. [`Json::edited`] changes what is named and leaves all other bytes as they are: numbers keep their digits, strings their
+//! escapes, objects their order, their layout and names that occur twice.
+//!
+//! Beyond [RFC 8259](https://www.rfc-editor.org/rfc/rfc8259), the bare words `NaN`, `Infinity` and `-Infinity` are values, since zarr-python writes them in attributes; as a [`Value`]
+//! they are strings of the same text. Of a name that an object has twice the last one counts, as in Python. Escapes of lone surrogates are kept in the text and are no [`Value`].
+
+use std::{borrow::Cow, fmt, io};
+
+use bytes::Bytes;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+mod compare;
+mod edit;
+mod format;
+mod parts;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+pub use edit::{Change, ObjectEdit};
+pub use parts::{Items, Member, Members};
+
+/// How many levels of arrays and objects a text has at the most. serde_json reads as many.
+pub const MAX_DEPTH: usize = 127;
+
+/// The words for floats that JSON does not have.
+const WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+
+/// The text of one JSON value, without whitespace around it. Clones and parts share the bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Json(Bytes);
+
+/// The type of a JSON value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool,
+    /// A number, or one of the words `NaN`, `Infinity` and `-Infinity`.
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+/// A text is not JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason} at line {line} column {column}")]
+pub struct SyntaxError {
+    /// The reason, such as "expected a value".
+    pub reason: &'static str,
+    /// The line, from 1 on.
+    pub line: usize,
+    /// The byte within the line, from 1 on.
+    pub column: usize,
+}
+
+impl Json {
+    /// Checks a text, in one pass and without allocating for its values.
+    ///
+    /// # Errors
+    ///
+    /// [`SyntaxError`] where it is not UTF-8, not JSON, or nested deeper than [`MAX_DEPTH`].
+    pub fn parse(text: impl Into<Bytes>) -> Result<Self, SyntaxError> {
+        let text = text.into();
+        let span = scan::document(&text)?;
+        Ok(Self(text.slice(span)))
+    }
+
+    /// A text that is known to be JSON, since it was put together of such.
+    pub(crate) fn trusted(text: Vec<u8>) -> Self {
+        Self(text.into())
+    }
+
+    /// The object without members.
+    pub const fn empty_object() -> Self {
+        Self(Bytes::from_static(b"{}"))
+    }
+
+    /// The object without members, with room for some on lines of their own.
+    pub const fn indented_empty_object() -> Self {
+        Self(Bytes::from_static(b"{\n}"))
+    }
+
+    /// The text of a value on one line.
+    pub fn compact(value: &Value) -> Self {
+        Self(value.to_string().into_bytes().into())
+    }
+
+    /// The text.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The text, sharing its bytes.
+    pub fn to_bytes(&self) -> Bytes {
+        self.0.clone()
+    }
+
+    /// How many levels of arrays and objects it has.
+    pub fn depth(&self) -> usize {
+        scan::depth(&self.0)
+    }
+
+    /// The text as UTF-8.
+    pub fn as_str(&self) -> &str {
+        // It was checked, and is cut between values only.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// The text's length in bytes.
+    #[allow(clippy::len_without_is_empty, reason = "a value is never empty")]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The type of the value.
+    pub fn kind(&self) -> Kind {
+        match self.0.first() {
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::Array,
+            Some(b'"') => Kind::String,
+            Some(b't' | b'f') => Kind::Bool,
+            Some(b'n') => Kind::Null,
+            _ => Kind::Number,
+        }
+    }
+
+    /// Whether the value is `null`.
+    pub fn is_null(&self) -> bool {
+        self.kind() == Kind::Null
+    }
+
+    /// Whether the value is an object.
+    pub fn is_object(&self) -> bool {
+        self.kind() == Kind::Object
+    }
+
+    /// The members of an object in their order, names that occur twice included; none of other values.
+    pub fn members(&self) -> Members {
+        Members::of(self)
+    }
+
+    /// The elements of an array; none of other values.
+    pub fn items(&self) -> Items {
+        Items::of(self)
+    }
+
+    /// The value of an object's member; the last one where the name occurs twice.
+    pub fn get(&self, name: &str) -> Option<Self> {
+        self.members().filter(|member| member.is_named(name)).last().map(|member| member.value)
+    }
+
+    /// The string that the value is.
+    pub fn to_text(&self) -> Option<String> {
+        (self.kind() == Kind::String).then(|| serde_json::from_slice(&self.0).ok())?
+    }
+
+    /// The value with all that it has. Takes some thirty times the memory of the text at the worst; see [`estimated_memory`](Self::estimated_memory).
+    ///
+    /// # Errors
+    ///
+    /// Numbers that are too large for a float, and lone surrogates.
+    pub fn to_value(&self) -> Result<Value, serde_json::Error> {
+        serde_json::from_slice(&self.0).or_else(|error| match with_quoted_words(&self.0) {
+            Cow::Borrowed(_) => Err(error),
+            Cow::Owned(quoted) => serde_json::from_slice(&quoted),
+        })
+    }
+
+    /// An estimate of the bytes of memory that [`to_value`](Self::to_value) takes: a slot in an array that has just doubled, an entry of an object with its name, and the
+    /// first entries of an object.
+    pub fn estimated_memory(&self) -> usize {
+        let value = size_of::<Value>();
+        let cost = |byte: &u8| match byte {
+            b',' | b'[' => 2 * value,
+            b':' => 4 * value,
+            b'{' => 20 * value,
+            _ => 1,
+        };
+        self.0.iter().map(cost).fold(0, usize::saturating_add)
+    }
+
+    /// The text as documents are stored: indented by two, as zarr-python has it. Only whitespace is changed. A text that would be many times as long for that, or longer than a
+    /// document may be, is on one line.
+    #[must_use]
+    pub fn formatted(&self) -> Self {
+        Self(format::indented(&self.0).unwrap_or_else(|| format::compact(&self.0)).into())
+    }
+
+    /// An object of members, each with its name in quotes as it is written.
+    pub fn of_members<'a>(members: impl IntoIterator<Item = (&'a Self, &'a Self)>) -> Self {
+        let mut text = vec![b'{'];
+        for (name, value) in members {
+            if text.len() > 1 {
+                text.push(b',');
+            }
+            text.extend_from_slice(&name.0);
+            text.push(b':');
+            text.extend_from_slice(&value.0);
+        }
+        text.push(b'}');
+        Self(text.into())
+    }
+
+    /// The string of a text.
+    pub fn string(text: &str) -> Self {
+        Self::compact(&Value::from(text))
+    }
+
+    /// The value that a path of names and indices leads to.
+    pub fn at(&self, path: &[String]) -> Option<Self> {
+        path.iter().try_fold(self.clone(), |json, name| match json.kind() {
+            Kind::Object => json.get(name),
+            Kind::Array => json.items().nth(name.parse().ok()?),
+            _ => None,
+        })
+    }
+
+    /// The text with indentation: `indent` stands behind each line break.
+    fn reindented(&self, indent: &[u8]) -> Vec<u8> {
+        // Strings have no line breaks of their own.
+        let mut text = Vec::with_capacity(self.0.len());
+        for byte in &self.0 {
+            text.push(*byte);
+            if *byte == b'\n' {
+                text.extend_from_slice(indent);
+            }
+        }
+        text
+    }
+
+    /// Writes the text.
+    pub fn write(&self, to: &mut impl io::Write) -> io::Result<()> {
+        to.write_all(&self.0)
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::text::shown(self.as_str()))
+    }
+}
+
+impl Default for Json {
+    fn default() -> Self {
+        Self::empty_object()
+    }
+}
+
+/// Equal as a [`Value`].
+impl PartialEq<Value> for Json {
+    fn eq(&self, other: &Value) -> bool {
+        self.to_value().is_ok_and(|value| value == *other)
+    }
+}
+
+impl From<&Map<String, Value>> for Json {
+    fn from(members: &Map<String, Value>) -> Self {
+        // A vector takes every byte, and names are texts.
+        Self(serde_json::to_vec(members).unwrap_or_default().into())
+    }
+}
+
+impl From<Map<String, Value>> for Json {
+    fn from(members: Map<String, Value>) -> Self {
+        Self::from(&members)
+    }
+}
+
+/// As the [`Value`] that it is.
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_value().map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+/// The text with every bare [word](WORDS) in quotes.
+fn with_quoted_words(text: &[u8]) -> Cow<'_, [u8]> {
+    let mut quoted = Vec::new();
+    let mut rest = text;
+    let mut in_string = false;
+    while let Some((&byte, after)) = rest.split_first() {
+        let word = WORDS.iter().find(|word| !in_string && rest.starts_with(word.as_bytes()));
+        let taken = match word {
+            Some(word) => {
+                if quoted.is_empty() {
+                    quoted.reserve(text.len() + 64);
+                    quoted.extend_from_slice(text.strip_suffix(rest).unwrap_or_default());
+                }
+                quoted.extend_from_slice(format!("\"{word}\"").as_bytes());
+                rest = rest.strip_prefix(word.as_bytes()).unwrap_or_default();
+                continue;
+            }
+            // The byte after a backslash does not end the string.
+            None if in_string && byte == b'\\' => 2.min(rest.len()),
+            None => 1,
+        };
+        in_string ^= byte == b'"';
+        let (text, next) = rest.split_at_checked(taken).unwrap_or((rest, after));
+        if !quoted.is_empty() {
+            quoted.extend_from_slice(text);
+        }
+        rest = next;
+    }
+    if quoted.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(quoted) }
+}

@@ -1,0 +1,281 @@
+//! Checking that a text is JSON, and skipping values of texts that were checked.
+
+use std::ops::Range;
+
+use super::{MAX_DEPTH, SyntaxError, WORDS};
+
+/// Where the value of a text is that is one JSON value with whitespace around it.
+pub(super) fn document(text: &[u8]) -> Result<Range<usize>, SyntaxError> {
+    if let Err(error) = std::str::from_utf8(text) {
+        return Err(error_at(text, error.valid_up_to(), "invalid UTF-8"));
+    }
+    let mut scanner = Scanner { text, at: 0 };
+    scanner.whitespace();
+    let begin = scanner.at;
+    scanner
+        .value()
+        .and_then(|()| {
+            let end = scanner.at;
+            scanner.whitespace();
+            match scanner.peek() {
+                None => Ok(begin..end),
+                Some(_) => Err("trailing characters"),
+            }
+        })
+        .map_err(|reason| error_at(text, scanner.at, reason))
+}
+
+fn error_at(text: &[u8], at: usize, reason: &'static str) -> SyntaxError {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.iter().filter(|byte| **byte == b'\n').count().saturating_add(1);
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count().saturating_add(1);
+    SyntaxError { reason, line, column }
+}
+
+/// Where a value ends that begins at `at` in a text that was checked.
+pub(super) fn end_of_value(text: &[u8], at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    let length = match rest.first() {
+        Some(b'"') => string_len(rest),
+        Some(b'{' | b'[') => container_len(rest),
+        _ => rest.iter().position(|byte| b",]} \t\r\n:".contains(byte)).unwrap_or(rest.len()),
+    };
+    at.saturating_add(length)
+}
+
+/// The position of the next byte that is no whitespace.
+pub(super) fn skip_whitespace(text: &[u8], at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    at.saturating_add(rest.iter().position(|byte| !is_whitespace(*byte)).unwrap_or(rest.len()))
+}
+
+fn is_whitespace(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
+}
+
+/// The length of the string that a text begins with, quotes included.
+fn string_len(text: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
+
+/// The length of the array or object that a text begins with.
+fn container_len(text: &[u8]) -> usize {
+    let (mut at, mut depth) = (0_usize, 0_usize);
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => {
+                at += string_len(text.get(at..).unwrap_or_default());
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return at + 1;
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    text.len()
+}
+
+/// How many levels of arrays and objects a text has that was checked.
+pub(super) fn depth(text: &[u8]) -> usize {
+    let (mut at, mut depth, mut deepest) = (0_usize, 0_usize, 0_usize);
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => {
+                at += string_len(text.get(at..).unwrap_or_default());
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+        at += 1;
+    }
+    deepest
+}
+
+/// Reads a text from its beginning on, by the grammar of RFC 8259.
+struct Scanner<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+type Scanned = Result<(), &'static str>;
+
+impl Scanner<'_> {
+    /// Reads a value with all that is in it. It needs no stack of the thread: what is open is a list of bits.
+    fn value(&mut self) -> Scanned {
+        // One entry for each array (false) or object (true) that is open.
+        let mut open: Vec<bool> = Vec::new();
+        loop {
+            match self.peek() {
+                Some(byte @ (b'{' | b'[')) => {
+                    if open.len() >= MAX_DEPTH {
+                        return Err("recursion limit exceeded");
+                    }
+                    self.at += 1;
+                    self.whitespace();
+                    let is_object = byte == b'{';
+                    if self.eat(if is_object { b'}' } else { b']' }) {
+                        // An empty one is a value that has been read.
+                    } else {
+                        open.push(is_object);
+                        if is_object {
+                            self.name()?;
+                        }
+                        continue;
+                    }
+                }
+                Some(b'"') => self.string()?,
+                Some(b'0'..=b'9' | b'-') => self.number()?,
+                Some(_) => self.word()?,
+                None => return Err("expected a value"),
+            }
+            if !self.close(&mut open)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Goes on behind a value: to the next one (true), or to the end of all (false).
+    fn close(&mut self, open: &mut Vec<bool>) -> Result<bool, &'static str> {
+        while let Some(&is_object) = open.last() {
+            self.whitespace();
+            if self.eat(b',') {
+                self.whitespace();
+                if is_object {
+                    self.name()?;
+                }
+                return Ok(true);
+            }
+            if !self.eat(if is_object { b'}' } else { b']' }) {
+                return Err(if is_object { "expected `,` or `}`" } else { "expected `,` or `]`" });
+            }
+            open.pop();
+        }
+        Ok(false)
+    }
+
+    /// Reads a member's name and its colon.
+    fn name(&mut self) -> Scanned {
+        if self.peek() != Some(b'"') {
+            return Err("expected a name in quotes");
+        }
+        self.string()?;
+        self.whitespace();
+        if !self.eat(b':') {
+            return Err("expected `:`");
+        }
+        self.whitespace();
+        Ok(())
+    }
+
+    fn string(&mut self) -> Scanned {
+        self.at += 1;
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => {
+                    self.at += 1;
+                    self.escape()?;
+                }
+                Some(..0x20) => return Err("control character in a string"),
+                Some(_) => self.at += 1,
+                None => return Err("the string has no end"),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Scanned {
+        match self.peek() {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
+            Some(b'u') => {
+                let digits = self.text.get(self.at + 1..self.at + 5);
+                if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
+                    return Err("invalid escape");
+                }
+                self.at += 5;
+            }
+            _ => return Err("invalid escape"),
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Scanned {
+        if self.rest().starts_with(b"-Infinity") {
+            return self.word();
+        }
+        self.eat(b'-');
+        if !self.eat(b'0') && !self.digits() {
+            return Err("invalid number");
+        }
+        if self.eat(b'.') && !self.digits() {
+            return Err("invalid number");
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            if !self.digits() {
+                return Err("invalid number");
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads digits, if there are any.
+    fn digits(&mut self) -> bool {
+        let count = self.rest().iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        count > 0
+    }
+
+    fn word(&mut self) -> Scanned {
+        let rest = self.rest();
+        let word = ["true", "false", "null"].iter().chain(&WORDS).find(|word| rest.starts_with(word.as_bytes()));
+        let Some(word) = word else { return Err("expected a value") };
+        self.at += word.len();
+        // `NaNs` is no word.
+        match self.peek() {
+            Some(byte) if byte.is_ascii_alphanumeric() => Err("expected a value"),
+            _ => Ok(()),
+        }
+    }
+
+    fn whitespace(&mut self) {
+        self.at = skip_whitespace(self.text, self.at);
+    }
+
+    fn rest(&self) -> &[u8] {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    /// Reads a byte, if it is this one.
+    fn eat(&mut self, byte: u8) -> bool {
+        let is_there = self.peek() == Some(byte);
+        self.at += usize::from(is_there);
+        is_there
+    }
+}

@@ -1,0 +1,207 @@
+//! Tests of JSON texts.
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn parsed(text: &str) -> Json {
+    Json::parse(text.as_bytes().to_vec()).unwrap()
+}
+
+fn set(name: &str, value: Value) -> ObjectEdit {
+    let mut edit = ObjectEdit::default();
+    edit.change(name, Change::Set(value));
+    edit
+}
+
+#[test]
+fn texts_that_are_not_json_are_refused_with_their_place() {
+    for (text, line, column) in [
+        ("", 1, 1),
+        ("{\"a\": NaNs}", 1, 10),
+        ("{\"a\": nan}", 1, 7),
+        ("{\"a\": -NaN}", 1, 8),
+        ("{\n \"a\" 1}", 2, 6),
+        ("{\"a\": 1,}", 1, 9),
+        ("[1 2]", 1, 4),
+        ("\"a\nb\"", 1, 3),
+        ("\"\\x\"", 1, 3),
+        ("\"\\u12g4\"", 1, 3),
+        ("01", 1, 2),
+        ("1.", 1, 3),
+        ("1e", 1, 3),
+        ("{} {}", 1, 4),
+        ("[", 1, 2),
+        ("{NaN: 1}", 1, 2),
+    ] {
+        let error = Json::parse(text.as_bytes().to_vec()).unwrap_err();
+        assert_eq!((error.line, error.column), (line, column), "{text} {error}");
+    }
+    assert_eq!(Json::parse(&b"{\"a\": \"\xff\"}"[..]).unwrap_err().column, 8);
+}
+
+#[test]
+fn nesting_is_bounded() {
+    let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    assert!(parsed(&nested(MAX_DEPTH)).to_value().is_ok());
+    assert!(Json::parse(nested(MAX_DEPTH + 1)).is_err());
+    assert!(Json::parse(nested(1_000_000)).is_err());
+}
+
+#[test]
+fn parts_are_found() {
+    let json = parsed(" {\"a\" : [1, {\"b\":2} , \"}\\\"\"], \"\\u0061b\":NaN,\"a\":null,\"\\ud800\":1 } ");
+    let names: Vec<_> = json.members().map(|member| member.name()).collect();
+    assert_eq!(names, [Some("a".to_owned()), Some("ab".to_owned()), Some("a".to_owned()), None]);
+    assert!(json.get("a").unwrap().is_null(), "the last one counts");
+    assert_eq!(json.get("ab").unwrap().to_value().unwrap(), json!("NaN"));
+    let items: Vec<_> = json.members().next().unwrap().value.items().map(|item| item.as_str().to_owned()).collect();
+    assert_eq!(items, ["1", "{\"b\":2}", "\"}\\\"\""]);
+    assert_eq!(parsed("[ ]").items().count() + parsed("{ }").members().count() + parsed("1").items().count(), 0);
+}
+
+#[test]
+fn a_change_leaves_every_other_byte() {
+    let text = "{\n    \"n\": 123456789012345678901234567890,\n    \"x\" :  1e5 ,\n    \"e\": \"\\u00e9\",\n    \"x\": [NaN,  -Infinity]\n}";
+    let json = parsed(text);
+    assert_eq!(json.edited(&set("x", json!(2))).as_str(), text.replace("[NaN,  -Infinity]", "2"));
+    assert_eq!(json.edited(&set("e", json!("é"))).as_str(), text.replace("\\u00e9", "é"));
+    let appended = "[NaN,  -Infinity],\n    \"y\": {\n        \"z\": 1\n    }\n}";
+    assert_eq!(json.edited(&set("y", json!({"z": 1}))).as_str(), text.replace("[NaN,  -Infinity]\n}", appended));
+    let mut edit = ObjectEdit::default();
+    edit.change("x", Change::Remove);
+    edit.change("nothing", Change::Remove);
+    let expected = "{\n    \"n\": 123456789012345678901234567890 ,\n    \"e\": \"\\u00e9\"\n}";
+    assert_eq!(json.edited(&edit).as_str(), expected);
+}
+
+#[test]
+fn objects_on_one_line_stay_on_one() {
+    assert_eq!(parsed("{\"a\":1}").edited(&set("b", json!([1, 2]))).as_str(), "{\"a\":1,\"b\":[1,2]}");
+    assert_eq!(parsed("{\"a\": 1, \"b\": 2}").edited(&set("c", json!(3))).as_str(), "{\"a\": 1, \"b\": 2, \"c\": 3}");
+    assert_eq!(parsed("{}").edited(&set("c", json!(3))).as_str(), "{\"c\": 3}");
+    let mut all = set("b", json!(1));
+    all.change("a", Change::Remove);
+    assert_eq!(parsed("{ \"a\": 0 }").edited(&all).as_str(), "{ \"b\": 1}");
+}
+
+#[test]
+fn nested_objects_are_indented_as_the_document_is() {
+    let json = parsed("{\n  \"attributes\": {}\n}");
+    let mut edit = ObjectEdit::default();
+    edit.change("attributes", Change::Edit(set("a", json!({"b": 1}))));
+    let expected = "{\n  \"attributes\": {\n    \"a\": {\n      \"b\": 1\n    }\n  }\n}";
+    assert_eq!(json.edited(&edit).as_str(), expected);
+    assert_eq!(parsed(expected).edited(&edit).as_str(), expected);
+}
+
+#[test]
+fn what_is_below_a_path_goes() {
+    let json = parsed(r#"{"a": 1, "a/b": 2, "a/b/c": 3, "ab": 4, "a/c": 5}"#);
+    let mut edit = set("a/b/c", json!(6));
+    edit.remove_below("a/b");
+    assert_eq!(json.edited(&edit).as_str(), r#"{"a": 1, "a/b/c": 6, "ab": 4, "a/c": 5}"#);
+}
+
+#[test]
+fn elements_go_with_their_commas() {
+    let keep = |json: &str, gone: &str| parsed(json).retaining(|item| item.as_str() != gone).as_str().to_owned();
+    assert_eq!(keep("[1, 2 , 3]", "1"), "[2 , 3]");
+    assert_eq!(keep("[1, 2 , 3]", "2"), "[1 , 3]");
+    assert_eq!(keep("[ 1, 2]", "2"), "[ 1]");
+    assert_eq!(keep("[ 1 ]", "1"), "[]");
+    assert_eq!(keep("[\n 1,\n 2\n]", "1"), "[\n 2\n]");
+}
+
+#[test]
+fn differences_are_of_values() {
+    let differences = |one: &str, other: &str| {
+        let mut found = Vec::new();
+        parsed(one).differences(&parsed(other), &mut Vec::new(), &mut |path| {
+            found.push(path.join("/"));
+            true
+        });
+        found
+    };
+    assert!(differences(r#"{"a": 1.0, "b": ["\u0041", NaN]}"#, r#"{"b":["A", NaN],"a":1}"#).is_empty());
+    assert_eq!(differences(r#"{"a": 1, "c": {"d": [1, 2]}}"#, r#"{"b": 1, "c": {"d": [1, 3]}}"#), ["a", "c/d/1", "b"]);
+    assert_eq!(differences("[1]", "[1, 2]"), [""]);
+}
+
+fn values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "\\PC{0,4}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec(("[ab\"\\\\é]{0,2}", inner), 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// RFC 7396, of values.
+fn merged(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else { return target.clone_from(patch) };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    let Some(members) = target.as_object_mut() else { return };
+    for (name, value) in patch {
+        match value {
+            Value::Null => _ = members.shift_remove(name),
+            _ => merged(members.entry(name.clone()).or_insert(Value::Null), value),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn it_takes_what_serde_json_takes(text in "[\\[\\]{}\":,0-9eE.+\\-tfn \\\\aulrse]{0,24}") {
+        let ours = Json::parse(text.clone().into_bytes());
+        let theirs = serde_json::from_str::<Value>(&text);
+        match theirs {
+            Ok(value) => prop_assert_eq!(ours.unwrap().to_value().unwrap(), value),
+            // Numbers beyond floats and lone surrogates are texts, and no values.
+            Err(_) => prop_assert!(ours.is_err() || ours.unwrap().to_value().is_err()),
+        }
+    }
+
+    #[test]
+    fn values_come_back(value in values(), pretty in any::<bool>()) {
+        let json = if pretty { Json::pretty(&value) } else { Json::compact(&value) };
+        prop_assert_eq!(Json::parse(json.as_bytes().to_vec()).unwrap(), json.clone());
+        prop_assert_eq!(json.to_value().unwrap(), value);
+    }
+
+    #[test]
+    fn formatting_changes_whitespace_only(value in values(), pretty in any::<bool>()) {
+        let json = if pretty { Json::pretty(&value) } else { Json::compact(&value) };
+        let formatted = json.formatted();
+        prop_assert_eq!(formatted.as_str(), serde_json::to_string_pretty(&value).unwrap());
+    }
+
+    #[test]
+    fn a_merge_patch_is_that_of_values(target in values(), patch in values(), pretty in any::<bool>()) {
+        prop_assume!(target.is_object() && patch.is_object());
+        let json = if pretty { Json::pretty(&target) } else { Json::compact(&target) };
+        let edited = json.edited(&ObjectEdit::merge_patch(&Json::compact(&patch)));
+        let mut expected = target;
+        merged(&mut expected, &patch);
+        prop_assert_eq!(Json::parse(edited.as_bytes().to_vec()).unwrap().to_value().unwrap(), expected);
+    }
+
+    #[test]
+    fn any_bytes(bytes in prop::collection::vec(prop_oneof![Just(b'"'), Just(b'\\'), Just(b'{'), Just(b':'), Just(b'['), Just(b','), Just(b'N'), any::<u8>()], 0..48)) {
+        if let Ok(json) = Json::parse(bytes) {
+            let _ = (json.to_value(), json.members().count(), json.items().count());
+            json.edited(&set("a", json!(1)));
+        }
+    }
+}
