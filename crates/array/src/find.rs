@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use meta::{
     Dialect, NodePath,
-    documents::{DocumentError, GroupModel, draft, v2, v3},
+    documents::{DocumentError, GroupModel, draft, object, v2, v3},
     limits::MAX_DOCUMENT,
 };
 use quick_cache::{Weighter, sync::Cache};
@@ -282,9 +282,9 @@ impl Search<'_> {
     async fn v3(&mut self, snapshot: &dyn Snapshot, key: Option<&Key>, own: &Prefix) -> Result<Answer, ArrayError> {
         let Some(key) = key else { return Ok(Answer::Nothing) };
         let Some(document) = self.document(snapshot, key).await? else { return Ok(Answer::Nothing) };
-        let parse = |document: &[u8]| match draft::is_entry_point(document) {
-            true => Ok(None),
-            false => v3::node(document).map(Some),
+        let parse = |document| {
+            let document = object(document)?;
+            if draft::has_uri(&document) { Ok(None) } else { v3::read(document).map(Some) }
         };
         match parsed(key, document, parse).await? {
             Some(v3::Node::Array(model)) => self.array(*model, own, vec![key.clone()]),
@@ -304,13 +304,13 @@ impl Search<'_> {
         };
         if let Some(document) = self.document(snapshot, array).await? {
             let zattrs = self.document(snapshot, attributes).await?;
-            let parse = move |document: &[u8]| v2::array(document, zattrs.as_deref());
+            let parse = move |document| v2::array(document, zattrs);
             let model = parsed(array, document, parse).await?;
             return self.array(model, own, vec![array.clone(), attributes.clone()]);
         }
         let Some(document) = self.document(snapshot, group).await? else { return Ok(Answer::Nothing) };
         let zattrs = self.document(snapshot, attributes).await?;
-        let parse = move |document: &[u8]| v2::group(document, zattrs.as_deref());
+        let parse = move |document| v2::group(document, zattrs);
         let model = parsed(group, document, parse).await?;
         Ok(Answer::Group(Some(Box::new(model)), vec![group.clone(), attributes.clone()]))
     }
@@ -320,7 +320,7 @@ impl Search<'_> {
             let hierarchy = prefix(root)?;
             let Some(key) = key_below(&hierarchy, "zarr.json") else { continue };
             let Some(document) = self.document(snapshot, &key).await? else { continue };
-            let parse = |document: &[u8]| match draft::is_entry_point(document) {
+            let parse = |document: Bytes| match draft::is_entry_point(&document) {
                 true => draft::entry_point(document).map(Some),
                 false => Ok(None),
             };
@@ -340,11 +340,11 @@ impl Search<'_> {
         let snapshot = self.store.snapshot(&[array.clone(), group.clone()]).await?;
         if let Some(document) = self.document(&*snapshot, &array).await? {
             let below = below.to_owned();
-            let parse = move |document: &[u8]| draft::array(document, &below);
+            let parse = move |document: Bytes| draft::array(document, &below);
             return self.array(parsed(&array, document, parse).await?, hierarchy, vec![array]);
         }
         if let Some(document) = self.document(&*snapshot, &group).await? {
-            let model = parsed(&group, document, draft::group).await?;
+            let model = parsed(&group, document, |document: Bytes| draft::group(document)).await?;
             return Ok(Answer::Group(Some(Box::new(model)), vec![group]));
         }
         let implied = Prefix::parse(&format!("{}{}", hierarchy.as_str(), draft::children_prefix(below)));
@@ -387,11 +387,11 @@ impl Search<'_> {
 async fn parsed<T: Send + 'static>(
     key: &Key,
     document: Bytes,
-    parse: impl FnOnce(&[u8]) -> Result<T, DocumentError> + Send + 'static,
+    parse: impl FnOnce(Bytes) -> Result<T, DocumentError> + Send + 'static,
 ) -> Result<T, ArrayError> {
     let parsed = match document.len() as u64 {
-        ..=LIGHT => parse(&document),
-        _ => spawn_blocking(move || parse(&document)).await.map_err(|_| ArrayError::Stopped)?,
+        ..=LIGHT => parse(document),
+        _ => spawn_blocking(move || parse(document)).await.map_err(|_| ArrayError::Stopped)?,
     };
     parsed.map_err(|source| wrong(key, source))
 }

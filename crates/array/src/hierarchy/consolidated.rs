@@ -5,11 +5,10 @@ use std::iter::once;
 use meta::{
     Dialect, NodePath,
     documents::{
-        draft, object,
-        write::{consolidate_v2, consolidate_v3, text},
+        object,
+        write::{NodeCopy, StoredNode, consolidated},
     },
 };
-use serde_json::{Map, Value};
 use store::Key;
 
 use super::{
@@ -29,8 +28,8 @@ pub(super) const V3_MEMBER: &str = "consolidated_metadata";
 pub(super) struct Told {
     pub(super) path: NodePath,
     pub(super) dialect: Dialect,
-    /// Its node document now; `None` where it is gone with all below it.
-    pub(super) node: Option<Map<String, Value>>,
+    /// Its documents now; `None` where it is gone with all below it.
+    pub(super) node: Option<StoredNode>,
 }
 
 /// Adds to a commit what consolidated metadata has to say of changed nodes: that of `top`, of the groups above it, and of these `groups` below. Only what is there is kept true.
@@ -61,30 +60,24 @@ pub(super) async fn keep_true(
     for (group, dialect, key) in copies {
         let stored = match edits.planned(&key) {
             Planned::Erased => continue,
-            Planned::Set(value) => value.to_vec(),
+            Planned::Set(value) => value.clone(),
             Planned::Kept => {
                 let Some(value) = snapshot.get(&key, None).await? else { continue };
-                value.bytes().await?.to_vec()
+                value.bytes().await?
             }
         };
-        if dialect == Dialect::V3 && draft::is_entry_point(&stored) {
+        let document = object(stored).map_err(|source| wrong(&key, source))?;
+        if dialect == Dialect::V3 && !document.get(V3_MEMBER).is_some_and(|copies| copies.is_object()) {
             continue;
         }
-        let document = object(&stored).map_err(|source| wrong(&key, source))?;
-        if dialect == Dialect::V3 && !document.get(V3_MEMBER).is_some_and(Value::is_object) {
-            continue;
-        }
-        let mut updated = document.clone();
-        for told in told.iter().filter(|told| told.dialect == dialect) {
-            let Some(below) = told.path.below(&group) else { continue };
-            match dialect {
-                Dialect::V2 => consolidate_v2(&mut updated, below, told.node.as_ref()),
-                Dialect::V3 | Dialect::Draft => consolidate_v3(&mut updated, below, told.node.as_ref()),
-            }
-        }
+        let copies = told.iter().filter(|told| told.dialect == dialect).filter_map(|told| {
+            let below = told.path.below(&group)?;
+            Some(NodeCopy { below, node: told.node.as_ref() })
+        });
+        let updated = consolidated(dialect, &document, copies);
         if updated != document {
             edits.saw(&key, snapshot.head(&key)?.map(|info| info.version));
-            edits.set(key, text(&updated));
+            edits.set(key, updated.to_bytes());
         }
     }
     Ok(())

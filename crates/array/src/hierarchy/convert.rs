@@ -11,11 +11,12 @@ use meta::{
     convert::{Chunks, Converted, Loss},
     documents::{
         draft,
-        write::{consolidate_v2, consolidate_v3, text},
+        write::{NodeCopy, StoredNode, consolidated},
     },
+    json::{self, Json, ObjectEdit},
     zom::{MAX_NODES, Version, Zom},
 };
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use store::{Change, Content, IntentId, Key, Precondition, Prefix};
 
 use super::{
@@ -68,11 +69,11 @@ pub(super) async fn in_place(
         }
         let Converted { document, losses } = model_of(node)?.convert(&node.path, to, Chunks::Kept)?;
         report.losses.extend(losses.into_iter().map(|loss| (node.path.clone(), loss)));
-        documents.insert(node.path.clone(), (node.form, document));
+        documents.insert(node.path.clone(), (node.form, StoredNode::of_node_document(to, &document).formatted()));
     }
     carry_over(shared, &walk.top, to, &mut documents, &mut edits).await?;
     let mut told = Vec::new();
-    for (path, (form, document)) in documents {
+    for (path, (form, stored)) in documents {
         // What has such a document already was converted before.
         if there.contains(&path) {
             continue;
@@ -83,8 +84,8 @@ pub(super) async fn in_place(
         if let Some((key, _)) = own.0.first() {
             edits.saw(key, None);
         }
-        edits.rewrite(to, &own, None, &document);
-        told.push(Told { path, dialect: to, node: Some(document) });
+        edits.rewrite(&own, None, &stored);
+        told.push(Told { path, dialect: to, node: Some(stored) });
     }
     keep_true(shared, &mut edits, path, &[], &told).await?;
     if !edits.changes_anything() {
@@ -127,7 +128,7 @@ async fn carry_over(
     shared: &Shared,
     top: &Branch,
     to: Dialect,
-    documents: &mut BTreeMap<NodePath, (Form, Map<String, Value>)>,
+    documents: &mut BTreeMap<NodePath, (Form, StoredNode)>,
     edits: &mut Edits,
 ) -> Result<(), NodeError> {
     let groups: Vec<&Branch> = top.all().into_iter().filter(|node| node.form == Form::Group).collect();
@@ -136,28 +137,31 @@ async fn carry_over(
         let Some(key) = key_below(&prefix(&group.path)?, ".zmetadata") else { continue };
         let has = match to {
             Dialect::V3 => shared.store.head(&key).await?.is_some(),
-            Dialect::V2 | Dialect::Draft => group.document.contains_key(V3_MEMBER),
+            Dialect::V2 | Dialect::Draft => group.stored.document.get(V3_MEMBER).is_some(),
         };
         if has {
             copies.push((group.path.clone(), key));
         }
     }
     for (group, key) in copies {
-        let mut copy = match to {
-            Dialect::V3 => json!({V3_MEMBER: {"kind": "inline", "must_understand": false, "metadata": {}}}),
-            Dialect::V2 | Dialect::Draft => json!({"zarr_consolidated_format": 1, "metadata": {}}),
-        };
-        let Some(copy) = copy.as_object_mut() else { continue };
-        for (path, (_, document)) in &*documents {
-            let Some(below) = path.below(&group) else { continue };
-            match to {
-                Dialect::V3 => consolidate_v3(copy, below, Some(document)),
-                Dialect::V2 | Dialect::Draft => consolidate_v2(copy, below, Some(document)),
+        let copies = documents
+            .iter()
+            .filter_map(|(path, (_, stored))| Some(NodeCopy { below: path.below(&group)?, node: Some(stored) }));
+        match to {
+            Dialect::V2 | Dialect::Draft => {
+                let empty = Json::pretty(&json!({"zarr_consolidated_format": 1, "metadata": {}}));
+                edits.set(key, consolidated(Dialect::V2, &empty, copies).to_bytes());
             }
-        }
-        match (to, documents.get_mut(&group)) {
-            (Dialect::V3, Some((_, document))) => document.extend(std::mem::take(copy)),
-            _ => edits.set(key, text(copy)),
+            Dialect::V3 => {
+                let mut edit = ObjectEdit::default();
+                let empty = json!({"kind": "inline", "must_understand": false, "metadata": {}});
+                edit.change(V3_MEMBER, json::Change::Set(empty));
+                let Some((_, stored)) = documents.get(&group) else { continue };
+                let document = consolidated(Dialect::V3, &stored.document.edited(&edit), copies);
+                if let Some((_, stored)) = documents.get_mut(&group) {
+                    stored.document = document;
+                }
+            }
         }
     }
     Ok(())

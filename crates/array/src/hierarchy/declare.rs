@@ -139,7 +139,7 @@ fn differences(plan: &Plan, current: &Branch) -> Result<Vec<Difference>, NodeErr
 /// Gives implicit groups the documents that are planned for them.
 fn adopt(current: &mut Branch, planned: &Branch) {
     if current.is_implicit() && planned.form == Form::Group {
-        current.document = planned.document.clone();
+        current.stored = planned.stored.clone();
     }
     let (Some(members), Some(planned)) = (&mut current.members, &planned.members) else { return };
     for (name, member) in members {

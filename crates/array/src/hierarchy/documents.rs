@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use meta::{
     ArrayModel, Dialect, NodePath,
-    documents::{Changes, write::join_v2},
+    documents::{Changes, write::StoredNode},
+    json::Json,
 };
-use serde_json::{Map, Value};
 use store::{Change, Key, Outcome, Version};
 
 use super::{
@@ -93,20 +93,23 @@ fn edit_array(
     own: &Own,
     changes: &Changes,
 ) -> Result<bool, NodeError> {
-    let document = changes.of_array(model)?;
-    let changed = edits.rewrite(model.dialect, own, Some(&node_document(model)), &document);
+    let after = changes.of_array(model)?;
+    let changed = edits.rewrite(own, Some(&stored_array(model)), &after);
     if changed && model.dialect != Dialect::Draft {
-        told.push(Told { path: path.clone(), dialect: model.dialect, node: Some(document) });
+        told.push(Told { path: path.clone(), dialect: model.dialect, node: Some(after) });
     }
     Ok(changed)
 }
 
-/// The node document of an array.
-pub(super) fn node_document(model: &ArrayModel) -> Map<String, Value> {
-    match model.dialect {
-        Dialect::V2 => join_v2(&model.document, &model.attributes),
-        Dialect::V3 | Dialect::Draft => model.document.clone(),
-    }
+/// The documents of an array.
+pub(super) fn stored_array(model: &ArrayModel) -> StoredNode {
+    stored(model.dialect, &model.document, &model.attributes)
+}
+
+/// The documents of a node, of which `attributes` are the `.zattrs` in v2.
+pub(super) fn stored(dialect: Dialect, document: &Json, attributes: &Json) -> StoredNode {
+    let attributes = (dialect == Dialect::V2 && attributes.members().next().is_some()).then(|| attributes.clone());
+    StoredNode { document: document.clone(), attributes }
 }
 
 /// The same array over the same chunks in the other of v2 and v3.

@@ -2,11 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
-use meta::{
-    Dialect,
-    documents::write::{split_v2, text},
-};
-use serde_json::{Map, Value};
+use bytes::Bytes;
+use meta::documents::write::StoredNode;
 use store::{Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version};
 
 use super::NodeError;
@@ -33,7 +30,7 @@ struct Edit {
 enum Action {
     #[default]
     Check,
-    Set(Vec<u8>),
+    Set(Bytes),
     Erase,
 }
 
@@ -42,7 +39,7 @@ pub(super) enum Planned<'a> {
     /// It stays as it is.
     Kept,
     /// It is set to this.
-    Set(&'a [u8]),
+    Set(&'a Bytes),
     /// It is erased.
     Erased,
 }
@@ -68,7 +65,7 @@ impl Edits {
     }
 
     /// Sets a key.
-    pub(super) fn set(&mut self, key: Key, value: Vec<u8>) {
+    pub(super) fn set(&mut self, key: Key, value: Bytes) {
         self.keys.entry(key).or_default().action = Action::Set(value);
     }
 
@@ -87,36 +84,22 @@ impl Edits {
         self.settled = Some(id);
     }
 
-    /// Makes the documents of a node, which has those of `own`, say `after` where they say `before`; both are node documents. Whether anything changes.
-    pub(super) fn rewrite(
-        &mut self,
-        dialect: Dialect,
-        own: &Own,
-        before: Option<&Map<String, Value>>,
-        after: &Map<String, Value>,
-    ) -> bool {
+    /// Sets the documents of a node, whose keys are those of `own`, where they differ from those `before`. Whether anything changes.
+    pub(super) fn rewrite(&mut self, own: &Own, before: Option<&StoredNode>, after: &StoredNode) -> bool {
         if before == Some(after) {
             return false;
         }
         let Own(own) = own;
-        if dialect != Dialect::V2 {
-            if let Some((key, _)) = own.first() {
-                self.set(key.clone(), text(after));
-            }
-            return true;
-        }
-        let before = before.map(split_v2);
-        let (main, attributes) = split_v2(after);
         if let Some((key, _)) = own.first()
-            && before.as_ref().is_none_or(|(before, _)| *before != main)
+            && before.is_none_or(|before| before.document != after.document)
         {
-            self.set(key.clone(), text(&main));
+            self.set(key.clone(), after.document.to_bytes());
         }
         if let Some((key, version)) = own.get(1)
-            && before.as_ref().is_none_or(|(_, before)| *before != attributes)
+            && before.is_none_or(|before| before.attributes != after.attributes)
         {
-            match attributes {
-                Some(attributes) => self.set(key.clone(), text(&attributes)),
+            match &after.attributes {
+                Some(attributes) => self.set(key.clone(), attributes.to_bytes()),
                 None if version.is_some() => self.erase(key.clone()),
                 None => {}
             }

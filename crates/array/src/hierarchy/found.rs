@@ -5,19 +5,15 @@ use std::{collections::BTreeMap, sync::Arc};
 use meta::{
     ArrayModel, Dialect, NodePath,
     convert::{self, Chunks, Converted, Loss},
-    documents::{
-        DocumentError, GroupModel, draft, v2, v3,
-        write::{split_v2, text},
-    },
+    documents::{DocumentError, GroupModel, draft, v2, v3, write::StoredNode},
     extensions::Link,
-    zom::{Group, Node, Version, Zom, complete_attributes},
+    json::Json,
+    zom::{Group, Node, Version, Zom, completed, without_copies},
 };
-use serde_json::{Map, Value};
 use tokio::task::spawn_blocking;
 
 use super::{
     FoundNode, Linked, NodeError,
-    consolidated::V3_MEMBER,
     walk::{Branch, Form, Walk},
 };
 use crate::{
@@ -39,29 +35,25 @@ pub(super) enum Model {
 }
 
 impl Model {
-    /// Reads a node document of a dialect; of the draft, that of the node `below` the hierarchy's root.
+    /// Reads the documents of a node of a dialect; of the draft, those of the node `below` the hierarchy's root.
     pub(super) fn read(
         dialect: Dialect,
         form: Form,
-        document: &Map<String, Value>,
+        stored: &StoredNode,
         below: &str,
     ) -> Result<Self, DocumentError> {
         let array = |model| Self::Array(Box::new(model));
+        let document = stored.document.clone();
+        let attributes = || stored.attributes.clone().unwrap_or_default();
         match (dialect, form) {
-            (Dialect::V3, _) => v3::read(Value::Object(document.clone())).map(|node| match node {
+            (Dialect::V3, _) => v3::read(document).map(|node| match node {
                 v3::Node::Array(model) => Self::Array(model),
                 v3::Node::Group(model) => Self::Group(model),
             }),
-            (Dialect::Draft, Form::Array) => draft::array(&text(document), below).map(array),
-            (Dialect::Draft, Form::Group) => draft::group(&text(document)).map(Self::Group),
-            (Dialect::V2, form) => {
-                let (main, attributes) = split_v2(document);
-                let (main, attributes) = (Value::Object(main), attributes.unwrap_or_default());
-                match form {
-                    Form::Array => v2::read_array(main, attributes).map(array),
-                    Form::Group => v2::read_group(main, attributes).map(Self::Group),
-                }
-            }
+            (Dialect::Draft, Form::Array) => draft::read_array(document, below).map(array),
+            (Dialect::Draft, Form::Group) => draft::read_group(document).map(Self::Group),
+            (Dialect::V2, Form::Array) => v2::read_array(document, attributes()).map(array),
+            (Dialect::V2, Form::Group) => v2::read_group(document, attributes()).map(Self::Group),
         }
     }
 
@@ -78,7 +70,7 @@ impl Model {
 /// The model of a node that was found.
 pub(super) fn model_of(branch: &Branch) -> Result<Model, NodeError> {
     let below = branch.root.as_ref().and_then(|root| branch.path.below(&root.path)).unwrap_or_default();
-    Model::read(branch.dialect, branch.form, &branch.document, below).map_err(|source| match branch.own.0.first() {
+    Model::read(branch.dialect, branch.form, &branch.stored, below).map_err(|source| match branch.own.0.first() {
         Some((key, _)) => wrong(key, source).into(),
         None => ArrayError::NoSuchNode { path: branch.path.clone() }.into(),
     })
@@ -130,15 +122,14 @@ fn shown(
     branch: &mut Branch,
     version: Version,
     losses: &mut Vec<(NodePath, Loss)>,
-) -> Result<Map<String, Value>, NodeError> {
+) -> Result<Json, NodeError> {
     let to = version.dialect();
     if branch.dialect == to {
-        let mut document = std::mem::take(&mut branch.document);
-        if branch.form == Form::Group && to == Dialect::V3 {
-            document.shift_remove(V3_MEMBER);
-        }
-        complete_attributes(&mut document);
-        return Ok(document);
+        let document = std::mem::take(&mut branch.stored).node_document(to);
+        return Ok(match (branch.form, to) {
+            (Form::Group, Dialect::V3) => completed(&without_copies(&document)),
+            _ => completed(&document),
+        });
     }
     // The chunks of v2 have names that v3 has too.
     let chunks = if branch.dialect == Dialect::V2 { Chunks::Kept } else { Chunks::Moved };
@@ -149,7 +140,7 @@ fn shown(
 
 /// The arrays that extensions of a group name.
 async fn links(shared: &Shared, top: &Branch) -> Result<Vec<(Link, Linked)>, NodeError> {
-    if top.form == Form::Array || top.is_implicit() || !top.document.contains_key("extensions") {
+    if top.form == Form::Array || top.is_implicit() || top.stored.document.get("extensions").is_none() {
         return Ok(Vec::new());
     }
     let Model::Group(model) = model_of(top)? else { return Ok(Vec::new()) };

@@ -77,7 +77,7 @@ async fn edits_of_group(shared: &Shared, top: &Branch, changes: &Changes) -> Res
 
 fn edit_group(edits: &mut Edits, told: &mut Vec<Told>, group: &Branch, changes: &Changes) -> Result<(), NodeError> {
     let Model::Group(model) = model_of(group)? else { return Ok(()) };
-    let document = changes.of_group(&model)?;
+    let after = changes.of_group(&model)?;
     let mut own = group.own.clone();
     if group.is_implicit() {
         let keys = keys::documents(&group.path, group.dialect, Form::Group, group.root.as_ref())?;
@@ -86,13 +86,13 @@ fn edit_group(edits: &mut Edits, told: &mut Vec<Told>, group: &Branch, changes: 
     for (key, version) in &own.0 {
         edits.saw(key, *version);
     }
-    let changed = edits.rewrite(group.dialect, &own, Some(&group.document), &document);
+    let changed = edits.rewrite(&own, Some(&group.stored), &after);
     if changed && group.is_implicit() {
         // A group that had no document gets all of one, not only what differs.
-        edits.rewrite(group.dialect, &own, None, &document);
+        edits.rewrite(&own, None, &after);
     }
     if changed && group.dialect != Dialect::Draft {
-        told.push(Told { path: group.path.clone(), dialect: group.dialect, node: Some(document) });
+        told.push(Told { path: group.path.clone(), dialect: group.dialect, node: Some(after) });
     }
     Ok(())
 }
@@ -137,12 +137,12 @@ async fn erase_outside(
 /// The model that the array has afterwards.
 fn changed(path: &NodePath, sighting: &Sighting, changes: &Changes) -> Result<Model, NodeError> {
     let model = sighting.array.model();
-    let document = changes.of_array(model)?;
+    let stored = changes.of_array(model)?;
     model_of(&Branch {
         path: path.clone(),
         dialect: model.dialect,
         form: Form::Array,
-        document,
+        stored,
         own: sighting.own.clone(),
         root: sighting.root.clone().filter(|_| model.dialect == Dialect::Draft),
         members: None,

@@ -4,10 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use meta::{
     Dialect, NodePath,
-    documents::{
-        draft,
-        write::{draft_entry_point, text},
-    },
+    documents::{draft, write::draft_entry_point},
     zom::Version,
 };
 use store::{Key, Version as StoreVersion};
@@ -75,9 +72,8 @@ impl Place {
     /// Finds the hierarchy of the draft that the path is in, or makes one that begins there.
     async fn find_root(&mut self, shared: &Shared, path: &NodePath) -> Result<(), NodeError> {
         let Some((at, _)) = self.around.iter().find(|(_, documents)| documents.entry) else {
-            let document = text(&draft_entry_point());
             let key = entry_key(path)?;
-            let entry = draft::entry_point(&document).map_err(|source| wrong(&key, source))?;
+            let entry = draft::entry_point(draft_entry_point().to_bytes()).map_err(|source| wrong(&key, source))?;
             let root = Arc::new(DraftRoot { path: path.clone(), prefix: prefix(path)?, entry });
             self.new_root = Some(root.clone());
             self.site.root = Some(root);
@@ -88,7 +84,7 @@ impl Place {
         let Some(value) = shared.store.get(&key, None).await? else {
             return Err(ArrayError::Unsettled { path: path.clone() }.into());
         };
-        let entry = draft::entry_point(&value.bytes().await?).map_err(|source| wrong(&key, source))?;
+        let entry = draft::entry_point(value.bytes().await?).map_err(|source| wrong(&key, source))?;
         let root = Arc::new(DraftRoot { prefix: prefix(&at)?, path: at, entry });
         let above = path.ancestors().filter(|above| above.below(&root.path).is_some());
         let mut arrays = Vec::new();
@@ -149,7 +145,7 @@ impl Place {
         if let Some(root) = &self.new_root {
             let key = entry_key(&root.path)?;
             edits.saw(&key, None);
-            edits.set(key, text(&root.entry.document));
+            edits.set(key, root.entry.document.to_bytes());
         }
         if dialect == Dialect::Draft {
             let root = self.site.root.as_ref();
@@ -164,7 +160,7 @@ impl Place {
             let document = bare_group(dialect);
             if let Some(key) = keys::documents(path, dialect, Form::Group, None)?.into_iter().next() {
                 edits.saw(&key, None);
-                edits.set(key, text(&document));
+                edits.set(key, document.document.to_bytes());
             }
             told.push(Told { path: path.clone(), dialect, node: Some(document) });
         }

@@ -5,10 +5,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use meta::{
     Dialect, NodePath,
     convert::{Chunks, Converted, Loss},
+    documents::write::StoredNode,
+    json::Json,
     names,
     zom::{Group, Node, Version, Zom},
 };
-use serde_json::{Map, Value};
 use store::Prefix;
 
 use super::{
@@ -71,7 +72,7 @@ fn branch(
         Node::Array(_) => Form::Array,
         Node::Group(_) => Form::Group,
     };
-    let document = document(path, node.document(), form, from, site, losses)?;
+    let stored = stored(path, node.document(), form, from, site, losses)?;
     let keys = keys::documents(path, site.dialect, form, site.root.as_ref())?;
     let members = match node {
         Node::Group(Group { members: Some(members), .. }) => {
@@ -88,7 +89,7 @@ fn branch(
         path: path.clone(),
         dialect: site.dialect,
         form,
-        document,
+        stored,
         own: Own(keys.into_iter().map(|key| (key, None)).collect()),
         root: site.root.clone(),
         members,
@@ -102,36 +103,36 @@ fn child(path: &NodePath, name: &str, dialect: Dialect) -> Result<NodePath, Node
     NodePath::parse(&format!("{}{name}", path.key_prefix())).map_err(|_| keys::too_long(dialect, path))
 }
 
-/// The document of a node as it is stored.
-fn document(
+/// The documents of a node as they are stored.
+fn stored(
     path: &NodePath,
-    document: &Map<String, Value>,
+    document: &Json,
     form: Form,
     from: Dialect,
     site: &Site,
     losses: &mut Vec<(NodePath, Loss)>,
-) -> Result<Map<String, Value>, NodeError> {
+) -> Result<StoredNode, NodeError> {
     let key = || keys::documents(path, site.dialect, form, site.root.as_ref());
-    let read = |dialect, document: &Map<String, Value>| -> Result<Model, NodeError> {
+    let read = |dialect, stored: &StoredNode| -> Result<Model, NodeError> {
         let below = site.root.as_ref().and_then(|root| path.below(&root.path)).unwrap_or_default();
-        let model = Model::read(dialect, form, document, below);
+        let model = Model::read(dialect, form, stored, below);
         match (model, key()?.first()) {
             (Ok(model), _) => Ok(model),
             (Err(source), Some(key)) => Err(wrong(key, source).into()),
             (Err(_), None) => Err(keys::too_long(dialect, path)),
         }
     };
-    let mut model = read(from, document)?;
-    let mut stored = document.clone();
+    let mut stored = StoredNode::of_node_document(from, document);
+    let mut model = read(from, &stored)?;
     if from != site.dialect {
         let Converted { document, losses: lost } = model.convert(path, site.dialect, Chunks::Moved)?;
         losses.extend(lost.into_iter().map(|loss| (path.clone(), loss)));
-        model = read(site.dialect, &document)?;
-        stored = document;
+        stored = StoredNode::of_node_document(site.dialect, &document);
+        model = read(site.dialect, &stored)?;
     }
     if let Model::Array(model) = model {
         // Chunks are not looked at, so that any prefix will do.
         Array::new(*model, path.clone(), &Prefix::root(), 0)?;
     }
-    Ok(stored)
+    Ok(stored.formatted())
 }

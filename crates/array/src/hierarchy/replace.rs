@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use meta::{
     Dialect, NodePath,
-    documents::write::{split_v2, text},
-    zom::{Version, Zom},
+    documents::write::StoredNode,
+    json::{Change, ObjectEdit},
+    zom::{Version, Zom, without_copies},
 };
-use serde_json::{Map, Value};
 use store::{Key, MAX_COMMIT_CHANGES, Version as StoreVersion};
 
 use super::{
@@ -74,12 +74,14 @@ impl Replacement {
             self.create(planned);
             return Ok(());
         }
-        let mut document = planned.document.clone();
-        if let Some(copies) = current.document.get(V3_MEMBER).filter(|_| current.dialect == Dialect::V3) {
-            document.insert(V3_MEMBER.to_owned(), copies.clone());
+        let mut stored = planned.stored.clone();
+        if let Some(copies) = current.stored.document.get(V3_MEMBER).filter(|_| current.dialect == Dialect::V3) {
+            let mut edit = ObjectEdit::default();
+            edit.change(V3_MEMBER, Change::SetFormatted(copies));
+            stored.document = stored.document.edited(&edit);
         }
-        if current.is_implicit() || document != current.document {
-            self.put(current.own.clone(), &Branch { document, ..planned.clone() });
+        if current.is_implicit() || stored != current.stored {
+            self.put(current.own.clone(), &Branch { stored, ..planned.clone() });
         }
         let (Some(members), Some(planned)) = (&current.members, &planned.members) else { return Ok(()) };
         for (name, member) in members {
@@ -125,8 +127,8 @@ impl Replacement {
             place_documents(edits, &node, &before, &beside);
             self.erase_twin(edits, &node, &before, &beside);
             let told = match node.dialect {
-                Dialect::V3 => without_copies(node.document),
-                _ => node.document,
+                Dialect::V3 => StoredNode::whole(without_copies(&node.stored.document)),
+                _ => node.stored,
             };
             tell(&mut self.told, &node.path, node.dialect, Some(told));
         }
@@ -162,15 +164,10 @@ fn is_at_or_below(gone: &BTreeSet<NodePath>, path: &NodePath) -> bool {
 }
 
 /// Tells of a node, where there can be consolidated metadata that has it.
-fn tell(told: &mut Vec<Told>, path: &NodePath, dialect: Dialect, node: Option<Map<String, Value>>) {
+fn tell(told: &mut Vec<Told>, path: &NodePath, dialect: Dialect, node: Option<StoredNode>) {
     if dialect != Dialect::Draft {
         told.push(Told { path: path.clone(), dialect, node });
     }
-}
-
-fn without_copies(mut document: Map<String, Value>) -> Map<String, Value> {
-    document.shift_remove(V3_MEMBER);
-    document
 }
 
 /// Whether two arrays differ in attributes and names of dimensions at the most.
@@ -228,21 +225,17 @@ fn in_the_way(node: &Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>)
 /// Adds the documents of a node to a commit.
 fn place_documents(edits: &mut Edits, node: &Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>) {
     let expected = |key: &Key| before.0.iter().find(|(known, _)| known == key).map(|(_, version)| *version);
-    let (main, attributes) = match node.dialect {
-        Dialect::V2 => split_v2(&node.document),
-        Dialect::V3 | Dialect::Draft => (node.document.clone(), None),
-    };
     let mut keys = node.own.0.iter().map(|(key, _)| key);
     if let Some(key) = keys.next() {
         edits.saw(key, expected(key).flatten());
-        edits.set(key.clone(), text(&main));
+        edits.set(key.clone(), node.stored.document.to_bytes());
     }
     if let Some(key) = keys.next() {
         // Attributes may have been left behind by a node that went.
         let there = beside.get(key).copied();
         edits.saw(key, expected(key).unwrap_or(there));
-        match attributes {
-            Some(attributes) => edits.set(key.clone(), text(&attributes)),
+        match &node.stored.attributes {
+            Some(attributes) => edits.set(key.clone(), attributes.to_bytes()),
             None if there.is_some() => edits.erase(key.clone()),
             None => {}
         }

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use meta::{Dialect, NodePath, documents::write::join_v2};
-use serde_json::{Map, Value};
+use meta::{Dialect, NodePath, documents::write::StoredNode, json::Json};
+use serde_json::json;
 
-use super::super::documents::node_document;
+use super::super::documents::{stored, stored_array};
 use crate::find::{DraftRoot, GroupSighting, Own, Sighting};
 
 /// A node with those below it.
@@ -14,8 +14,8 @@ pub(in crate::hierarchy) struct Branch {
     pub(in crate::hierarchy) path: NodePath,
     pub(in crate::hierarchy) dialect: Dialect,
     pub(in crate::hierarchy) form: Form,
-    /// Its node document as it is stored; of an implicit group, what one would say without attributes.
-    pub(in crate::hierarchy) document: Map<String, Value>,
+    /// Its documents as they are stored; of an implicit group, what one would say without attributes.
+    pub(in crate::hierarchy) stored: StoredNode,
     /// Empty for an implicit group.
     pub(in crate::hierarchy) own: Own,
     /// The hierarchy of the draft that it is in.
@@ -50,31 +50,22 @@ impl Branch {
 
 /// A node of which nothing is known but its documents' versions.
 pub(in crate::hierarchy) fn unread(path: NodePath, dialect: Dialect, form: Form, own: Own) -> Branch {
-    leaf(path, dialect, form, Map::new(), own)
+    leaf(path, dialect, form, StoredNode::default(), own)
 }
 
-/// The document of a group that says nothing.
-pub(in crate::hierarchy) fn bare_group(dialect: Dialect) -> Map<String, Value> {
-    let mut document = Map::new();
-    match dialect {
-        Dialect::V2 => drop(document.insert("zarr_format".to_owned(), 2.into())),
-        Dialect::V3 => {
-            document.insert("zarr_format".to_owned(), 3.into());
-            document.insert("node_type".to_owned(), "group".into());
-            document.insert("attributes".to_owned(), Value::Object(Map::new()));
-        }
-        Dialect::Draft => {
-            document.insert("extensions".to_owned(), Value::Array(Vec::new()));
-            document.insert("attributes".to_owned(), Value::Object(Map::new()));
-        }
-    }
-    document
+/// The documents of a group that says nothing.
+pub(in crate::hierarchy) fn bare_group(dialect: Dialect) -> StoredNode {
+    StoredNode::whole(Json::pretty(&match dialect {
+        Dialect::V2 => json!({"zarr_format": 2}),
+        Dialect::V3 => json!({"zarr_format": 3, "node_type": "group", "attributes": {}}),
+        Dialect::Draft => json!({"extensions": [], "attributes": {}}),
+    }))
 }
 
 pub(super) fn array_branch(path: &NodePath, sighting: &Sighting) -> Branch {
     let model = sighting.array.model();
-    let document = node_document(model);
-    let branch = leaf(path.clone(), model.dialect, Form::Array, document, sighting.own.clone());
+    let stored = stored_array(model);
+    let branch = leaf(path.clone(), model.dialect, Form::Array, stored, sighting.own.clone());
     Branch { root: sighting.root.clone().filter(|_| model.dialect == Dialect::Draft), ..branch }
 }
 
@@ -84,11 +75,8 @@ pub(in crate::hierarchy) fn group_branch(path: &NodePath, sighting: GroupSightin
     match model {
         None => implicit(path.clone(), dialect, root),
         Some(model) => {
-            let document = match dialect {
-                Dialect::V2 => join_v2(&model.document, &model.attributes),
-                Dialect::V3 | Dialect::Draft => model.document,
-            };
-            Branch { root, ..leaf(path.clone(), dialect, Form::Group, document, own) }
+            let stored = stored(dialect, &model.document, &model.attributes);
+            Branch { root, ..leaf(path.clone(), dialect, Form::Group, stored, own) }
         }
     }
 }
@@ -97,6 +85,6 @@ pub(super) fn implicit(path: NodePath, dialect: Dialect, root: Option<Arc<DraftR
     Branch { root, ..leaf(path, dialect, Form::Group, bare_group(dialect), Own::default()) }
 }
 
-pub(super) fn leaf(path: NodePath, dialect: Dialect, form: Form, document: Map<String, Value>, own: Own) -> Branch {
-    Branch { path, dialect, form, document, own, root: None, members: None }
+pub(super) fn leaf(path: NodePath, dialect: Dialect, form: Form, stored: StoredNode, own: Own) -> Branch {
+    Branch { path, dialect, form, stored, own, root: None, members: None }
 }

@@ -8,11 +8,11 @@ use std::{
 use bytes::Bytes;
 use meta::{
     Dialect, NodePath,
-    documents::{DocumentError, draft, object, write::join_v2},
+    documents::{DocumentError, draft, object, write::StoredNode},
+    json::Json,
     limits::MAX_DOCUMENT,
     zom::MAX_NODES,
 };
-use serde_json::{Map, Value};
 use store::{Key, Page, Prefix, Snapshot, Version};
 use tokio::task::spawn_blocking;
 use xxhash_rust::xxh3::Xxh3;
@@ -29,8 +29,11 @@ use crate::{
 /// How many entries of listings are gone through for one answer.
 const MAX_LISTED: usize = 20 * MAX_NODES;
 
-/// How many times as much memory as its text a document takes, roughly.
-const PARSED: u64 = 8;
+/// How many times as much memory as its text a document takes, with what is made of it for an answer.
+const PARSED: u64 = 2;
+
+/// How much memory a node takes beside its documents.
+const PER_NODE: u64 = 1 << 10;
 
 /// Up to so many bytes of documents are read without a reservation of memory, and parsed where the request is.
 const LIGHT: u64 = 64 << 10;
@@ -60,10 +63,10 @@ pub(super) struct Listed {
 /// What a path has of documents of v2 and v3, and of entry points.
 #[derive(Default)]
 pub(in crate::hierarchy) struct Documents {
-    v3: Option<(Key, Version, Map<String, Value>)>,
+    v3: Option<(Key, Version, Json)>,
     /// Whether there is the entry point of a hierarchy of the draft.
     pub(in crate::hierarchy) entry: bool,
-    v2: Option<(Form, Own, Map<String, Value>)>,
+    v2: Option<(Form, Own, StoredNode)>,
 }
 
 impl<'a> Look<'a> {
@@ -103,7 +106,7 @@ impl<'a> Look<'a> {
         for key in keys {
             let info = snapshot.head(key)?;
             self.seen.push((key.clone(), info.map(|info| info.version)));
-            pending = pending.saturating_add(info.map_or(0, |info| info.size));
+            pending = pending.saturating_add(info.map_or(0, |info| info.size.saturating_add(PER_NODE)));
             if let Some(info) = info.filter(|info| info.size > MAX_DOCUMENT as u64) {
                 let size = usize::try_from(info.size).unwrap_or(usize::MAX);
                 return Err(wrong(key, DocumentError::TooLarge { size }).into());
@@ -176,21 +179,22 @@ impl Documents {
     fn interpret(keys: &[Option<Key>; 4], [zarr_json, zarray, zgroup, zattrs]: [Read; 4]) -> Result<Self, NodeError> {
         let mut documents = Self::default();
         if let Some((key, version, value)) = zarr_json {
-            match draft::is_entry_point(&value) {
+            let document = parsed(&key, value)?;
+            match draft::has_uri(&document) {
                 true => documents.entry = true,
-                false => documents.v3 = Some((key.clone(), version, parsed(&key, &value)?)),
+                false => documents.v3 = Some((key, version, document)),
             }
         }
         let main = zarray.map(|read| (Form::Array, read)).or_else(|| zgroup.map(|read| (Form::Group, read)));
         if let Some((form, (key, version, value))) = main {
             let attributes = match &zattrs {
-                Some((key, _, value)) => parsed(key, value)?,
-                None => Map::new(),
+                Some((key, _, value)) => Some(parsed(key, value.clone())?),
+                None => None,
             };
             let [.., attributes_key] = keys;
             let zattrs = attributes_key.clone().map(|key| (key, zattrs.map(|(_, version, _)| version)));
             let own = Own(once((key.clone(), Some(version))).chain(zattrs).collect());
-            documents.v2 = Some((form, own, join_v2(&parsed(&key, &value)?, &attributes)));
+            documents.v2 = Some((form, own, StoredNode { document: parsed(&key, value)?, attributes }));
         }
         Ok(documents)
     }
@@ -199,11 +203,8 @@ impl Documents {
     pub(super) fn branch(&mut self, path: &NodePath, dialect: Dialect) -> Option<Branch> {
         match dialect {
             Dialect::V3 => self.v3.take().map(|(key, version, document)| {
-                let form = match document.get("node_type").and_then(Value::as_str) {
-                    Some("array") => Form::Array,
-                    _ => Form::Group,
-                };
-                leaf(path.clone(), Dialect::V3, form, document, Own(vec![(key, Some(version))]))
+                let form = if is_array(&document) { Form::Array } else { Form::Group };
+                leaf(path.clone(), Dialect::V3, form, StoredNode::whole(document), Own(vec![(key, Some(version))]))
             }),
             Dialect::V2 => {
                 self.v2.take().map(|(form, own, document)| leaf(path.clone(), Dialect::V2, form, document, own))
@@ -219,14 +220,16 @@ impl Documents {
     }
 
     pub(in crate::hierarchy) fn has_array(&self) -> bool {
-        let is_array =
-            |document: &Map<String, Value>| document.get("node_type").is_some_and(|node_type| node_type == "array");
         self.v3.as_ref().is_some_and(|(_, _, document)| is_array(document))
             || self.v2.as_ref().is_some_and(|(form, ..)| *form == Form::Array)
     }
 }
 
-pub(super) fn parsed(key: &Key, document: &[u8]) -> Result<Map<String, Value>, NodeError> {
+fn is_array(document: &Json) -> bool {
+    document.get("node_type").and_then(|node_type| node_type.to_text()).as_deref() == Some("array")
+}
+
+pub(super) fn parsed(key: &Key, document: Bytes) -> Result<Json, NodeError> {
     object(document).map_err(|source| wrong(key, source).into())
 }
 

@@ -13,7 +13,11 @@ use std::{
     sync::Arc,
 };
 
-use meta::{Dialect, NodePath, documents::draft, zom::MAX_NODES};
+use meta::{
+    Dialect, NodePath,
+    documents::{draft, write::StoredNode},
+    zom::MAX_NODES,
+};
 use store::{Key, Prefix, Version};
 
 pub(super) use self::{
@@ -375,7 +379,7 @@ impl<'a> Walker<'a> {
                     None => continue,
                     Some((version, document)) => Branch {
                         root: Some(root.clone()),
-                        ..leaf(path, Dialect::Draft, form, parsed(&key, &document)?, Own(vec![(key, Some(version))]))
+                        ..leaf(path, Dialect::Draft, form, StoredNode::whole(parsed(&key, document)?), Own(vec![(key, Some(version))]))
                     },
                 },
             };
