@@ -114,7 +114,9 @@ pub use array::{ArrayClient, ArrayError, Description, Element, ElementStream, El
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use failure::TransportError;
 pub use meta::{
-    Dialect, NodePath, PathError, select,
+    Dialect, NodePath, PathError,
+    json::Json,
+    select,
     selection::{Item, ReadRequest, Selection, Slice},
     zom::{self, Zom},
 };

@@ -2,13 +2,14 @@
 //!
 //! A node itself is answered as a ZOM, which [`meta::zom`] has.
 
-use meta::Dialect;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::Value;
+use std::io;
 
-/// A node with what is said of it besides its ZOM: the answer to `with=origin`.
+use meta::{Dialect, json::Json};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// What is said of a node besides its ZOM. The answer to `with=origin` has the ZOM as `node` beside it; with `flat` the document of every node, by path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WithOrigin {
+pub struct Origin {
     /// The dialect that it is stored in.
     #[serde(with = "dialect")]
     pub dialect: Dialect,
@@ -16,14 +17,33 @@ pub struct WithOrigin {
     pub path: String,
     /// Whether it is a group because there are nodes below it, and for no other reason.
     pub implicit: bool,
-    /// Its ZOM; with `flat` the document of every node, by path.
-    pub node: Value,
     /// The children that are of another dialect, and so not among the members.
     pub other: Vec<OtherNode>,
     /// What the ZOM does not say, since it is that of another dialect.
     pub losses: Vec<Loss>,
     /// What its extensions name.
     pub links: Vec<Link>,
+}
+
+impl Origin {
+    /// The answer with a node.
+    pub fn with_node(&self, node: &Json) -> io::Result<Vec<u8>> {
+        let mut text = serde_json::to_vec(self)?;
+        text.reserve(node.len().saturating_add(16));
+        text.pop();
+        text.extend_from_slice(b",\"node\":");
+        node.write(&mut text)?;
+        text.push(b'}');
+        Ok(text)
+    }
+
+    /// What an answer says besides the node, and the node; `None` where there is none.
+    pub fn of_answer(answer: &Json) -> Option<(Self, Json)> {
+        let members: Vec<_> = answer.members().filter(|member| !member.is_named("node")).collect();
+        let members = members.iter().map(|member| (member.quoted_name(), &member.value));
+        let origin = serde_json::from_slice(Json::of_members(members).as_bytes()).ok()?;
+        Some((origin, answer.get("node")?))
+    }
 }
 
 /// A child that is of another dialect.
@@ -77,10 +97,10 @@ pub struct Difference {
     pub pointer: String,
     /// What is declared there; left out where nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "there")]
-    pub declared: Option<Value>,
+    pub declared: Option<Json>,
     /// What is found there; left out where nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "there")]
-    pub found: Option<Value>,
+    pub found: Option<Json>,
 }
 
 /// A place at which a ZOM breaks its schema.
@@ -148,8 +168,8 @@ impl From<&meta::zom::Violation> for Violation {
 }
 
 /// A member that is there, be it `null`, in place of one that is not.
-fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
+fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(deserializer).map(Some)
 }
 
 /// Dialects by their names.
@@ -173,12 +193,15 @@ mod tests {
     #[test]
     fn there_and_back() {
         let origin = json!({
-            "dialect": "draft", "path": "/a", "implicit": false, "node": {"zarr_format": 3},
+            "dialect": "draft", "path": "/a", "implicit": false,
             "other": [{"path": "/a/b", "dialect": "v2"}],
             "losses": [{"path": "/a", "pointer": "/order", "what": "the order"}],
             "links": [{"extension": "e", "pointer": "/extensions/0", "path": "b", "found": "missing"}],
         });
-        let parsed: WithOrigin = serde_json::from_value(origin.clone()).unwrap();
+        let parsed: Origin = serde_json::from_value(origin.clone()).unwrap();
+        let node = Json::parse("{\"n\": [NaN, 1e999]}").unwrap();
+        let answer = Json::parse(parsed.with_node(&node).unwrap()).unwrap();
+        assert_eq!(Origin::of_answer(&answer), Some((parsed.clone(), node)));
         assert_eq!((parsed.dialect, parsed.links[0].found), (Dialect::Draft, LinkTarget::Missing));
         assert_eq!(serde_json::to_value(parsed).unwrap(), origin);
         assert!(serde_json::from_value::<OtherNode>(json!({"path": "/", "dialect": "v4"})).is_err());
@@ -197,7 +220,7 @@ mod tests {
         let report = json!({"equal": false, "differences": [{"pointer": "/a", "declared": null}], "truncated": false});
         let parsed: ValidateReport = serde_json::from_value(report.clone()).unwrap();
         let [difference] = &parsed.differences[..] else { panic!("{parsed:?}") };
-        assert_eq!((&difference.declared, &difference.found), (&Some(Value::Null), &None));
+        assert_eq!((&difference.declared, &difference.found), (&Some(Json::compact(&json!(null))), &None));
         assert_eq!(serde_json::to_value(&parsed).unwrap(), report);
         let there: meta::zom::Difference = difference.clone().into();
         assert_eq!(Difference::from(&there), *difference);

@@ -141,7 +141,9 @@ fn answers(bytes: &[u8]) {
     if let Some(problem) = Problem::from_json(bytes) {
         let _ = problem.to_json();
     }
-    let _ = serde_json::from_slice::<node::WithOrigin>(bytes);
+    if let Ok(answer) = meta::json::Json::parse(bytes.to_vec()) {
+        let _ = node::Origin::of_answer(&answer);
+    }
     let _ = serde_json::from_slice::<node::ValidateReport>(bytes);
     let _ = serde_json::from_slice::<node::ConvertReport>(bytes);
     let _ = serde_json::from_slice::<node::WriteAnswer>(bytes);

@@ -143,7 +143,7 @@ fn are_twins(one: &ArrayModel, other: &ArrayModel) -> bool {
 #[cfg(test)]
 mod tests {
     use meta::documents::ElementsChange;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use store::{MemoryStore, Precondition, StoreError, TransactionalStore, WriteableStore};
 
     use super::*;

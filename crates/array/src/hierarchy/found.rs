@@ -36,12 +36,7 @@ pub(super) enum Model {
 
 impl Model {
     /// Reads the documents of a node of a dialect; of the draft, those of the node `below` the hierarchy's root.
-    pub(super) fn read(
-        dialect: Dialect,
-        form: Form,
-        stored: &StoredNode,
-        below: &str,
-    ) -> Result<Self, DocumentError> {
+    pub(super) fn read(dialect: Dialect, form: Form, stored: &StoredNode, below: &str) -> Result<Self, DocumentError> {
         let array = |model| Self::Array(Box::new(model));
         let document = stored.document.clone();
         let attributes = || stored.attributes.clone().unwrap_or_default();
@@ -118,11 +113,7 @@ pub(super) fn told(
 }
 
 /// A node's document by a model, taken out of the node where it is of that model.
-fn shown(
-    branch: &mut Branch,
-    version: Version,
-    losses: &mut Vec<(NodePath, Loss)>,
-) -> Result<Json, NodeError> {
+fn shown(branch: &mut Branch, version: Version, losses: &mut Vec<(NodePath, Loss)>) -> Result<Json, NodeError> {
     let to = version.dialect();
     if branch.dialect == to {
         let document = std::mem::take(&mut branch.stored).node_document(to);

@@ -21,7 +21,7 @@ pub(crate) fn path(text: &str) -> NodePath {
 }
 
 pub(crate) fn zom(document: &Value) -> Zom {
-    Zom::parse(document.to_string().as_bytes()).unwrap()
+    Zom::parse(document.to_string()).unwrap()
 }
 
 impl Lab {
@@ -59,7 +59,7 @@ impl Lab {
 
     /// The whole hierarchy at a path as JSON.
     pub(crate) async fn all(&self, at: &str) -> Value {
-        self.node(at, Depth::All).await.unwrap().zom.to_json()
+        self.node(at, Depth::All).await.unwrap().zom.to_text().to_value().unwrap()
     }
 
     pub(crate) async fn declare(&self, at: &str, document: &Value) -> Result<Declared, NodeError> {
@@ -77,7 +77,7 @@ impl Lab {
     }
 
     pub(crate) async fn patch(&self, at: &str, patch: &Value) -> Result<FoundNode, NodeError> {
-        let changes = Changes::parse(patch.to_string().as_bytes()).unwrap();
+        let changes = Changes::parse(patch.to_string()).unwrap();
         self.nodes.patch(&path(at), None, &changes, &Precondition::none()).await
     }
 

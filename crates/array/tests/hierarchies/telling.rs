@@ -20,7 +20,7 @@ async fn depth() {
     lab.json("a/b/c/zarr.json", &v3_array(&[3])).await;
     lab.set("a/b/c/c/0", [1]).await;
     let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
-    let depth = async |levels| lab.node("/a", Depth::Levels(levels)).await.unwrap().zom.to_json();
+    let depth = async |levels| lab.node("/a", Depth::Levels(levels)).await.unwrap().zom.to_text().to_value().unwrap();
     assert_eq!(depth(0).await, json!({"zarr_format": 3, "node_type": "group", "attributes": {"n": 1}}));
     let one = depth(1).await;
     assert_eq!(one["members"]["b"], group, "an implicit group, whose members are not told");
@@ -41,7 +41,7 @@ async fn attributes_are_always_there() {
     lab.json("two/.zgroup", &json!({"zarr_format": 2})).await;
     lab.declare("/parent/group", &json!({"zarr_format": 3, "node_type": "group"})).await.unwrap();
     for path in ["/", "/three", "/two", "/parent", "/parent/group"] {
-        let told = lab.node(path, Depth::Levels(0)).await.unwrap().zom.to_json();
+        let told = lab.node(path, Depth::Levels(0)).await.unwrap().zom.to_text().to_value().unwrap();
         assert_eq!(told["attributes"], json!({}), "{path}");
     }
 }
@@ -73,12 +73,12 @@ async fn children_of_other_dialects() {
     lab.json("lab/draft/meta/root/x.array.json", &draft_array(&[3])).await;
     let found = lab.node("/lab", Depth::All).await.unwrap();
     assert_eq!((found.dialect, found.implicit), (Dialect::V3, true));
-    assert_eq!(found.zom.to_json()["members"], json!({"three": v3_array(&[3])}));
+    assert_eq!(found.zom.to_text().to_value().unwrap()["members"], json!({"three": v3_array(&[3])}));
     let other: Vec<_> = found.other.iter().map(|(path, dialect)| (path.to_string(), *dialect)).collect();
     let expected = [("/lab/deep", Dialect::V2), ("/lab/draft", Dialect::Draft), ("/lab/two", Dialect::V2)];
     assert_eq!(other, expected.map(|(path, dialect)| (path.to_owned(), dialect)));
     let v2 = lab.nodes.node(&path("/lab"), Some(Dialect::V2), Depth::All, None).await.unwrap();
-    let members = v2.zom.to_json()["members"].clone();
+    let members = v2.zom.to_text().to_value().unwrap()["members"].clone();
     assert_eq!(members.as_object().unwrap().keys().collect::<Vec<_>>(), ["deep", "two"]);
 }
 

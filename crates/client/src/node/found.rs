@@ -4,6 +4,7 @@ use meta::{
     Dialect, NodePath,
     convert::Loss,
     extensions::Link,
+    json::Json,
     zom::{Difference, Node, Zom},
 };
 use serde_json::{Map, Value, json};
@@ -46,7 +47,7 @@ pub struct Flat {
     /// The version of the topmost node; `None` for an implicit group.
     pub version: Option<Version>,
     /// The documents: the empty text names the topmost node, `/a/b` others.
-    pub documents: BTreeMap<String, Map<String, Value>>,
+    pub documents: BTreeMap<String, Json>,
 }
 
 /// A node below another.

@@ -108,7 +108,7 @@ impl NodeClient {
     /// Fails with [`NodeError::Differs`] where there is another one, unless it is to be
     /// [replaced](Declaration::existing).
     pub async fn declare(&self, path: &NodePath, zom: &Zom, declaration: &Declaration) -> Result<Declared, NodeError> {
-        let (asked, body) = (self.asked(path), request::json(&zom.to_json()));
+        let (asked, body) = (self.asked(path), zom.to_text().to_bytes());
         let (asked, body) = (&asked, &body);
         self.patiently(declaration.repeat(), |clock| {
             asked.declare(&self.transport, body.clone(), declaration, clock.patient())
@@ -118,7 +118,7 @@ impl NodeClient {
 
     /// Compares what is at a path with a tree.
     pub async fn validate(&self, path: &NodePath, zom: &Zom) -> Result<Comparison, NodeError> {
-        let (asked, body) = (self.asked(path), request::json(&zom.to_json()));
+        let (asked, body) = (self.asked(path), zom.to_text().to_bytes());
         let (asked, body) = (&asked, &body);
         self.patiently(Repeat::Freely, |clock| asked.validate(&self.transport, body.clone(), clock)).await
     }

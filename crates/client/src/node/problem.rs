@@ -168,6 +168,7 @@ fn remote(refusal: &Refusal, detail: String) -> NodeError {
 mod tests {
     use std::time::Duration;
 
+    use meta::json::Json;
     use serde_json::json;
     use store::Version;
     use wire::node;
@@ -195,7 +196,11 @@ mod tests {
             current: Some(etag::text(Version::from_u128(5))),
             parameter: Some("to".into()),
             violations: vec![node::Violation { pointer: "/shape".into(), reason: "is not there".into() }],
-            differences: vec![node::Difference { pointer: "/shape/0".into(), declared: Some(json!(1)), found: None }],
+            differences: vec![node::Difference {
+                pointer: "/shape/0".into(),
+                declared: Some(Json::compact(&json!(1))),
+                found: None,
+            }],
             losses: vec![node::Loss { path: "/named/a".into(), pointer: "/order".into(), what: "it".into() }],
             ..Members::default()
         };
@@ -265,7 +270,7 @@ mod tests {
         let found = error(ProblemType::NodeDiffers);
         assert!(
             matches!(&found, NodeError::Differs { path, differences } if *path == named
-                && differences[0].declared == Some(json!(1)) && differences[0].found.is_none()),
+                && differences[0].declared == Some(Json::compact(&json!(1))) && differences[0].found.is_none()),
             "{found:?}"
         );
         let found = error(ProblemType::PreconditionFailed);

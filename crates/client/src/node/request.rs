@@ -1,7 +1,12 @@
 //! Requests for nodes.
 
 use bytes::Bytes;
-use meta::{Dialect, NodePath, convert::Loss, extensions::Link};
+use meta::{
+    Dialect, NodePath,
+    convert::Loss,
+    extensions::Link,
+    json::{Json, Member},
+};
 use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, ETAG},
@@ -11,7 +16,7 @@ use store::{ErasedKeys, Precondition, Version};
 use wire::{
     etag, headers,
     listing::Erased,
-    node::{self, ConvertReport, ValidateReport, WithOrigin},
+    node::{self, ConvertReport, Origin, ValidateReport},
     query::{Confirm, Depth, Form, NodeDeleteQuery, NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery},
     routes,
 };
@@ -46,13 +51,14 @@ impl Asked {
     pub(super) async fn look(&self, transport: &Transport, query: &NodeQuery, clock: Clock) -> Tried<FoundNode> {
         let answer = self.got(transport, Method::GET, query, clock).await?;
         let version = version(&answer);
-        let origin: WithOrigin = answer.json(MAX_ANSWER).await?;
+        let (origin, node) = Origin::of_answer(&told(answer).await?)
+            .ok_or_else(|| Fault::protocol("a node came without what is said of it"))?;
         Ok(FoundNode {
             path: path(&origin.path)?,
             dialect: origin.dialect,
             implicit: origin.implicit,
             version,
-            zom: told::zom(origin.node)?,
+            zom: told::zom(&node)?,
             other: origin
                 .other
                 .iter()
@@ -67,7 +73,9 @@ impl Asked {
         let query = NodeQuery { depth, form: Form::Flat, ..self.query() };
         let answer = self.got(transport, Method::GET, &query, clock).await?;
         let (dialect, version) = (dialect(&answer)?, version(&answer));
-        Ok(Flat { dialect, version, documents: answer.json(MAX_ANSWER).await? })
+        let documents = told(answer).await?;
+        let document = |member: Member| Some((member.name()?, member.value));
+        Ok(Flat { dialect, version, documents: documents.members().filter_map(document).collect() })
     }
 
     pub(super) async fn exists(&self, transport: &Transport, clock: Clock) -> Tried<bool> {
@@ -177,7 +185,13 @@ pub(super) fn json(value: &Value) -> Bytes {
 
 async fn changed(answer: Answer) -> Tried<Changed> {
     let (dialect, version) = (dialect(&answer)?, version(&answer));
-    Ok(Changed { dialect, version, zom: told::zom(answer.json(MAX_ANSWER).await?)? })
+    Ok(Changed { dialect, version, zom: told::zom(&told(answer).await?)? })
+}
+
+/// The text of an answer about nodes.
+async fn told(answer: Answer) -> Result<Json, Fault> {
+    let text = answer.bytes(MAX_ANSWER).await?;
+    Json::parse(text).map_err(|error| Fault::protocol(format!("an answer came that is not JSON: {error}")))
 }
 
 fn version(answer: &Answer) -> Option<Version> {

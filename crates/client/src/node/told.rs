@@ -3,60 +3,75 @@
 //! What is stored may use codecs and data types that are not known here, and keeps the spelling that it was written with. So documents are
 //! neither checked nor normalised, as [`Zom::parse`] does with what is to be declared.
 
-use std::collections::BTreeMap;
-
-use meta::zom::{Group, Node, Version, Zom};
-use serde_json::{Map, Value};
+use meta::{
+    json::{Json, Member},
+    zom::{Group, Node, Version, Zom},
+};
 
 use crate::failure::Fault;
 
 const MEMBERS: &str = "members";
 
 /// The ZOM that a server told as JSON.
-pub(super) fn zom(told: Value) -> Result<Zom, Fault> {
-    let version = match told.get("zarr_format").and_then(Value::as_u64) {
-        Some(2) => Version::V2,
-        Some(3) => Version::V3,
+pub(super) fn zom(told: &Json) -> Result<Zom, Fault> {
+    let version = match told.get("zarr_format").as_ref().map(Json::as_str) {
+        Some("2") => Version::V2,
+        Some("3") => Version::V3,
         _ => return Err(Fault::protocol("a structure came that is of neither v2 nor v3")),
     };
     Ok(Zom { version, root: node(told)? })
 }
 
 /// JSON is not parsed deeper than the stack goes.
-fn node(told: Value) -> Result<Node, Fault> {
-    let Value::Object(mut document) = told else { return Err(Fault::protocol("a node came that is no object")) };
-    let is_array = document.get("node_type").map_or(document.contains_key("shape"), |node_type| node_type == "array");
-    if is_array {
-        return Ok(Node::Array(document));
+fn node(told: &Json) -> Result<Node, Fault> {
+    if !told.is_object() {
+        return Err(Fault::protocol("a node came that is no object"));
     }
-    let members = match document.remove(MEMBERS) {
-        None | Some(Value::Null) => None,
-        Some(Value::Object(members)) => Some(
-            members
-                .into_iter()
-                .map(|(name, told)| Ok((name, node(told)?)))
-                .collect::<Result<BTreeMap<_, _>, Fault>>()?,
-        ),
+    let is_array = match told.get("node_type") {
+        Some(node_type) => node_type.to_text().as_deref() == Some("array"),
+        None => told.get("shape").is_some(),
+    };
+    if is_array {
+        return Ok(Node::Array(told.clone()));
+    }
+    let members = match told.get(MEMBERS) {
+        None => None,
+        Some(members) if members.is_null() => None,
+        Some(members) if members.is_object() => {
+            let member = |member: Member| Ok((member.name().unwrap_or_default(), node(&member.value)?));
+            Some(members.members().map(member).collect::<Result<_, Fault>>()?)
+        }
         Some(_) => return Err(Fault::protocol("the members of a group are no object")),
     };
-    Ok(Node::Group(Group { document: unescaped(document), members }))
+    Ok(Node::Group(Group { document: unescaped(told), members }))
 }
 
-/// Gives the members of the document that are called `members`, with any number of underscores before, back the one that told them apart from
-/// the nodes.
-fn unescaped(document: Map<String, Value>) -> Map<String, Value> {
-    let name = |name: String| match name.strip_prefix('_') {
-        Some(rest) if rest.trim_start_matches('_') == MEMBERS => rest.to_owned(),
-        _ => name,
-    };
-    document.into_iter().map(|(told, value)| (name(told), value)).collect()
+/// The document of a group without its nodes. The members of the document that are called `members`, with any number of underscores before, lose the one that told them
+/// apart from the nodes.
+fn unescaped(told: &Json) -> Json {
+    let members: Vec<(Json, Json)> = told
+        .members()
+        .filter(|member| !member.is_named(MEMBERS))
+        .map(|member| (original_name(&member).unwrap_or_else(|| member.quoted_name().clone()), member.value))
+        .collect();
+    Json::of_members(members.iter().map(|(name, value)| (name, value)))
+}
+
+fn original_name(member: &Member) -> Option<Json> {
+    let name = member.name()?;
+    let rest = name.strip_prefix('_').filter(|rest| rest.trim_start_matches('_') == MEMBERS)?;
+    Some(Json::string(rest))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+
+    fn zom(told: Value) -> Result<Zom, Fault> {
+        super::zom(&Json::compact(&told))
+    }
 
     #[test]
     fn documents_stay_as_they_are_told() {
@@ -67,9 +82,9 @@ mod tests {
         }});
         let Zom { version: Version::V3, root: Node::Group(group) } = zom(told).unwrap() else { panic!() };
         let document = json!({"zarr_format": 3, "node_type": "group", "members": 1, "_members": 2, "_other": 3});
-        assert_eq!(Value::Object(group.document), document);
+        assert_eq!(group.document, document);
         let members = group.members.unwrap();
-        assert_eq!(Value::Object(members["a"].document().clone()), array);
+        assert_eq!(*members["a"].document(), array);
         assert!(matches!(&members["g"], Node::Group(Group { members: None, .. })));
         assert!(matches!(&members["none"], Node::Group(Group { members: Some(none), .. }) if none.is_empty()));
     }

@@ -10,7 +10,7 @@
 use std::{borrow::Cow, fmt, io};
 
 use bytes::Bytes;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 mod compare;
@@ -196,6 +196,12 @@ impl Json {
         Self(format::indented(&self.0).unwrap_or_else(|| format::compact(&self.0)).into())
     }
 
+    /// The text on one line, without whitespace.
+    #[must_use]
+    pub fn compacted(&self) -> Self {
+        Self(format::compact(&self.0).into())
+    }
+
     /// An object of members, each with its name in quotes as it is written.
     pub fn of_members<'a>(members: impl IntoIterator<Item = (&'a Self, &'a Self)>) -> Self {
         let mut text = vec![b'{'];
@@ -280,6 +286,13 @@ impl From<Map<String, Value>> for Json {
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.to_value().map_err(serde::ser::Error::custom)?.serialize(serializer)
+    }
+}
+
+/// What some other text says, on one line.
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(|value| Self::compact(&value))
     }
 }
 

@@ -9,11 +9,10 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY},
 };
 use meta::{Dialect, NodePath, zom::Node};
-use serde_json::Value;
 use wire::{
     etag,
     headers::{DIALECT, JSON, LOSSES},
-    node::{Link, LinkTarget, Loss, OtherNode, WithOrigin},
+    node::{Link, LinkTarget, Loss, Origin, OtherNode},
     problem::{Members, Problem, ProblemType},
     query::{Depth, Form, NodeQuery, With},
 };
@@ -29,8 +28,8 @@ use crate::{
     state::App,
 };
 
-/// Hierarchies of more values, and bytes of strings, are written where they do not keep other requests waiting.
-const QUICK: usize = 8 << 10;
+/// Hierarchies of more bytes are written where they do not keep other requests waiting.
+const QUICK: usize = 64 << 10;
 /// Answers up to this size are sent without asking whether there is memory.
 const SMALL: u64 = 64 << 10;
 const VARIES: HeaderValue = HeaderValue::from_static("accept-encoding");
@@ -121,23 +120,25 @@ impl Telling {
     /// The memory that the answer takes while it is made.
     fn needs(self, found: &FoundNode) -> Result<u64, Refusal> {
         let mut cost = Cost::default();
-        serde_json::to_writer(&mut cost, &found.zom).map_err(|error| Refusal::because(ProblemType::Internal, error))?;
+        found.zom.write(&mut cost).map_err(|error| Refusal::because(ProblemType::Internal, error))?;
         Ok(match (self.form, self.with) {
-            (Form::Tree, With::Nothing) => cost.len(),
-            // The documents are copied once.
-            _ => cost.len().saturating_add(cost.parsed() / 2),
+            (_, With::Nothing) => cost.len(),
+            // The text is copied once.
+            (_, With::Origin) => cost.len().saturating_mul(2),
         })
     }
 
     fn written(self, found: &FoundNode) -> Result<(Bytes, Coding), Refusal> {
-        let json = match (self.form, self.with) {
-            (Form::Tree, With::Nothing) => serde_json::to_vec(&found.zom),
-            (Form::Flat, With::Nothing) => serde_json::to_vec(&found.zom.flat()),
-            (Form::Tree, With::Origin) => serde_json::to_vec(&with_origin(found, found.zom.to_json())),
-            (Form::Flat, With::Origin) => serde_json::to_vec(&with_origin(found, Value::Object(found.zom.flat()))),
+        let node = match self.form {
+            Form::Tree => found.zom.to_text(),
+            Form::Flat => found.zom.to_flat_text(),
+        };
+        let json = match self.with {
+            With::Nothing => Ok(node.to_bytes()),
+            With::Origin => origin(found).with_node(&node).map(Bytes::from),
         };
         let json = json.map_err(|error| Refusal::because(ProblemType::Internal, error))?;
-        coding::whole(json.into(), self.coding).map_err(|error| Refusal::because(ProblemType::Internal, error))
+        coding::whole(json, self.coding).map_err(|error| Refusal::because(ProblemType::Internal, error))
     }
 }
 
@@ -150,7 +151,7 @@ pub(super) fn lost(losses: &[(NodePath, meta::convert::Loss)]) -> Vec<Loss> {
     losses.iter().map(loss).collect()
 }
 
-fn with_origin(found: &FoundNode, node: Value) -> WithOrigin {
+fn origin(found: &FoundNode) -> Origin {
     let other = |(path, dialect): &(NodePath, Dialect)| OtherNode { path: path.to_string(), dialect: *dialect };
     let link = |(link, linked): &(meta::extensions::Link, Linked)| {
         let meta::extensions::Link { extension, pointer, path } = link.clone();
@@ -160,11 +161,10 @@ fn with_origin(found: &FoundNode, node: Value) -> WithOrigin {
         };
         Link { extension, pointer, path, found }
     };
-    WithOrigin {
+    Origin {
         dialect: found.dialect,
         path: found.path.to_string(),
         implicit: found.implicit,
-        node,
         other: found.other.iter().map(other).collect(),
         losses: lost(&found.losses),
         links: found.links.iter().map(link).collect(),
@@ -177,22 +177,12 @@ fn response(headers: HeaderMap, body: Bytes) -> Response {
     response
 }
 
-/// Whether what is below a node has no more values, and bytes of strings, than are left, off which they are taken.
+/// Whether the documents below a node have no more bytes than are left, off which they are taken.
 fn is_small(node: &Node, left: &mut usize) -> bool {
-    let document = node.document().values().all(|value| fits(value, left));
-    let Node::Group(group) = node else { return document };
-    document && group.members.iter().flatten().all(|(_, member)| is_small(member, left))
-}
-
-fn fits(value: &Value, left: &mut usize) -> bool {
-    let own = if let Value::String(text) = value { text.len().saturating_add(1) } else { 1 };
-    let Some(rest) = left.checked_sub(own) else { return false };
+    let Some(rest) = left.checked_sub(node.document().len()) else { return false };
     *left = rest;
-    match value {
-        Value::Array(elements) => elements.iter().all(|element| fits(element, left)),
-        Value::Object(members) => members.values().all(|member| fits(member, left)),
-        _ => true,
-    }
+    let Node::Group(group) = node else { return true };
+    group.members.iter().flatten().all(|(_, member)| is_small(member, left))
 }
 
 /// What is said also where the client has the node already.

@@ -83,8 +83,8 @@ pub(crate) async fn patch(
     PatchDocument(Document { bytes, room: _room }): PatchDocument,
 ) -> Result<Response, Refusal> {
     let changes = match bytes.len() {
-        ..=QUICK => Changes::parse(&bytes)?,
-        _ => blocking(move || Changes::parse(&bytes)).await??,
+        ..=QUICK => Changes::parse(bytes)?,
+        _ => blocking(move || Changes::parse(bytes)).await??,
     };
     let node = app.hierarchies().patch(&path, query.dialect, &changes, &conditions.precondition).await?;
     Telling::whole(&forms).tell(node).await
@@ -140,8 +140,8 @@ pub(crate) async fn schema(AtSchema(version): AtSchema) -> Response {
 /// The ZOM that a body is, and the memory that it is allowed to take.
 async fn parsed(Document { bytes, room }: Document) -> Result<(Zom, Option<Room>), Refusal> {
     let zom = match bytes.len() {
-        ..=QUICK => Zom::parse(&bytes)?,
-        _ => blocking(move || Zom::parse(&bytes)).await??,
+        ..=QUICK => Zom::parse(bytes)?,
+        _ => blocking(move || Zom::parse(bytes)).await??,
     };
     Ok((zom, room))
 }

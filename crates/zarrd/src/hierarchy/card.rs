@@ -3,11 +3,12 @@
 use client::{Dialect, NodePath, zom};
 use meta::{
     ArrayModel,
-    documents::{v2, v3, write},
+    documents::{v2, v3, write::StoredNode},
     grid::DimensionGrid,
+    json::Json,
 };
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::text::tuple;
 
@@ -76,7 +77,7 @@ impl Card {
 }
 
 impl ArrayCard {
-    fn of(version: zom::Version, document: &Map<String, Value>) -> Self {
+    fn of(version: zom::Version, document: &Json) -> Self {
         let Some(model) = array_model(version, document) else { return Self::of_strange(document) };
         let grid: Vec<Value> = model.grid.dimensions().iter().map(lengths).collect();
         let inner = model.codecs.iter().find(|codec| codec.name == SHARDING);
@@ -90,21 +91,17 @@ impl ArrayCard {
     }
 
     /// What can be told of an array that cannot be read here, for example since it has a codec that nobody knows.
-    fn of_strange(document: &Map<String, Value>) -> Self {
-        let shape = document.get("shape").and_then(Value::as_array);
-        let shape = shape.map(|shape| shape.iter().filter_map(Value::as_u64).collect()).unwrap_or_default();
+    fn of_strange(document: &Json) -> Self {
+        let named = |value: &Json| value.to_text().or_else(|| value.get("name")?.to_text());
+        let extent = |extent: Json| extent.to_value().ok()?.as_u64();
+        let shape = document.get("shape").map(|shape| shape.items().filter_map(extent).collect()).unwrap_or_default();
         let data_type = match document.get("data_type").or_else(|| document.get("dtype")) {
-            Some(Value::String(name)) => name.clone(),
-            Some(other) => other.get("name").and_then(Value::as_str).map_or_else(|| other.to_string(), str::to_owned),
+            Some(data_type) => named(&data_type).unwrap_or_else(|| data_type.as_str().to_owned()),
             None => String::new(),
         };
-        let codec = |codec: &Value| match codec {
-            Value::String(name) => Some(name.clone()),
-            other => other.get("name").and_then(Value::as_str).map(str::to_owned),
-        };
-        let codecs = document.get("codecs").and_then(Value::as_array);
-        let codecs = codecs.map(|codecs| codecs.iter().filter_map(codec).collect()).unwrap_or_default();
-        Self { shape, data_type, chunks: Vec::new(), shards: None, codecs }
+        let codecs = document.get("codecs");
+        let codecs = codecs.map(|codecs| codecs.items().filter_map(|codec| named(&codec)).collect());
+        Self { shape, data_type, chunks: Vec::new(), shards: None, codecs: codecs.unwrap_or_default() }
     }
 
     /// The shape of the chunks, and of the shards that they are in.
@@ -118,13 +115,11 @@ impl ArrayCard {
 }
 
 /// The model of an array whose node document this is; `None` where it cannot be read here.
-pub(crate) fn array_model(version: zom::Version, document: &Map<String, Value>) -> Option<ArrayModel> {
+pub(crate) fn array_model(version: zom::Version, document: &Json) -> Option<ArrayModel> {
+    let StoredNode { document, attributes } = StoredNode::of_node_document(version.dialect(), document);
     match version {
-        zom::Version::V2 => {
-            let (zarray, zattrs) = write::split_v2(document);
-            v2::array(&write::text(&zarray), zattrs.map(|zattrs| write::text(&zattrs)).as_deref()).ok()
-        }
-        zom::Version::V3 => match v3::node(&write::text(document)).ok()? {
+        zom::Version::V2 => v2::read_array(document, attributes.unwrap_or_default()).ok(),
+        zom::Version::V3 => match v3::read(document).ok()? {
             v3::Node::Array(model) => Some(*model),
             v3::Node::Group(_) => None,
         },
@@ -149,8 +144,7 @@ mod tests {
     use super::*;
 
     fn card(version: zom::Version, document: Value) -> Card {
-        let Value::Object(document) = document else { panic!("{document}") };
-        let node = zom::Node::Array(document);
+        let node = zom::Node::Array(Json::compact(&document));
         Card::of(&NodePath::parse("/lab/mice").unwrap(), version.dialect(), version, &node)
     }
 

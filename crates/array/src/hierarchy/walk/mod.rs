@@ -379,7 +379,13 @@ impl<'a> Walker<'a> {
                     None => continue,
                     Some((version, document)) => Branch {
                         root: Some(root.clone()),
-                        ..leaf(path, Dialect::Draft, form, StoredNode::whole(parsed(&key, document)?), Own(vec![(key, Some(version))]))
+                        ..leaf(
+                            path,
+                            Dialect::Draft,
+                            form,
+                            StoredNode::whole(parsed(&key, document)?),
+                            Own(vec![(key, Some(version))]),
+                        )
                     },
                 },
             };

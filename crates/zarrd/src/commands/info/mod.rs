@@ -4,9 +4,9 @@ mod stored;
 mod text;
 
 use client::{Dialect, FoundNode, LinkTarget, NodePath, zom};
-use meta::{ArrayModel, extensions::Extension};
+use meta::{ArrayModel, extensions::Extension, json::Json};
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use self::stored::Stored;
 use crate::{
@@ -28,7 +28,7 @@ struct Report {
     implicit: bool,
     /// The other dialects in which there is a node at this path.
     also_as: Vec<&'static str>,
-    attributes: Map<String, Value>,
+    attributes: Json,
     extensions: Vec<Value>,
     /// What the extensions of a group name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -39,7 +39,7 @@ struct Report {
     #[serde(flatten)]
     of: KindReport,
     /// The node document.
-    document: Map<String, Value>,
+    document: Json,
 }
 
 /// What is told of one kind of nodes only.
@@ -134,7 +134,7 @@ impl Report {
             version: version.map(|version| version.to_string()),
             implicit,
             also_as,
-            attributes: document.get("attributes").and_then(Value::as_object).cloned().unwrap_or_default(),
+            attributes: document.get("attributes").filter(Json::is_object).unwrap_or_default(),
             extensions,
             links: links
                 .into_iter()
@@ -156,14 +156,14 @@ impl Report {
 }
 
 impl ArrayReport {
-    fn of(model: Option<ArrayModel>, document: &Map<String, Value>, stored: Stored) -> Self {
-        let fill_value = document.get("fill_value").cloned();
+    fn of(model: Option<ArrayModel>, document: &Json, stored: Stored) -> Self {
+        let fill_value = document.get("fill_value").and_then(|fill_value| fill_value.to_value().ok());
         let Some(model) = model else {
             return Self {
                 fill_value,
                 dimension_names: Vec::new(),
                 origin: None,
-                pipeline: document.get("codecs").and_then(Value::as_array).cloned().unwrap_or_default(),
+                pipeline: values(document, "codecs"),
                 bytes: None,
                 places: None,
                 stored,
@@ -201,12 +201,18 @@ impl GroupReport {
 }
 
 /// The extensions as the document has them, or as they are read from one that has them elsewhere.
-fn extensions(model: Option<&ArrayModel>, document: &Map<String, Value>) -> Vec<Value> {
-    let listed = document.get("extensions").and_then(Value::as_array).cloned().unwrap_or_default();
+fn extensions(model: Option<&ArrayModel>, document: &Json) -> Vec<Value> {
+    let listed = values(document, "extensions");
     match model {
         Some(model) if listed.is_empty() => model.extensions.iter().map(extension).collect(),
         _ => listed,
     }
+}
+
+/// The elements of a member that is an array.
+fn values(document: &Json, name: &str) -> Vec<Value> {
+    let list = document.get(name);
+    list.map(|list| list.items().filter_map(|item| item.to_value().ok()).collect()).unwrap_or_default()
 }
 
 fn extension(extension: &Extension) -> Value {

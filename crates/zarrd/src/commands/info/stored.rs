@@ -1,9 +1,8 @@
 //! What the store has of a node beside its document.
 
 use client::{Dialect, NodePath};
-use meta::documents::draft;
+use meta::{documents::draft, json::Json};
 use serde::Serialize;
-use serde_json::Value;
 use store::{Key, MAX_PAGE, Page, Prefix};
 
 use crate::{
@@ -64,8 +63,8 @@ pub(super) async fn is_consolidated(hierarchy: &Hierarchy, path: &NodePath, dial
         },
         Dialect::V3 => {
             let Some(document) = zarr_json(hierarchy, path).await? else { return Ok(false) };
-            let document: Value = serde_json::from_slice(&document).unwrap_or_default();
-            Ok(document.get("consolidated_metadata").is_some_and(Value::is_object))
+            let consolidated = Json::parse(document).ok().and_then(|document| document.get("consolidated_metadata"));
+            Ok(consolidated.is_some_and(|consolidated| consolidated.is_object()))
         }
         Dialect::Draft => Ok(false),
     }

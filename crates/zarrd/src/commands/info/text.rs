@@ -2,6 +2,7 @@
 
 use client::LinkTarget;
 use indicatif::BinaryBytes;
+use meta::json::{Json, Member};
 use serde_json::{Map, Value};
 
 use super::{ArrayReport, GroupReport, KindReport, Report, stored::Stored};
@@ -53,7 +54,7 @@ impl Report {
             format!("{} {found} ({})", link.path, link.extension)
         });
         lines.tell("links", links.collect::<Vec<_>>().join("\n"));
-        if !self.attributes.is_empty() {
+        if self.attributes.members().next().is_some() {
             lines.tell("attributes", pretty(&self.attributes));
         }
         let losses = self.losses.iter().map(|loss| format!("{} {}: {}", loss.path, loss.pointer, loss.what));
@@ -137,10 +138,12 @@ fn settings(configuration: &Map<String, Value>) -> String {
 }
 
 /// Attributes, each on a line unless it is large.
-fn pretty(attributes: &Map<String, Value>) -> String {
-    let width = attributes.keys().map(|name| name.chars().count()).max().unwrap_or_default().min(24);
-    let line = |(name, value): (&String, &Value)| format!("{name:<width$}  {value}");
-    attributes.iter().map(line).collect::<Vec<_>>().join("\n")
+fn pretty(attributes: &Json) -> String {
+    let name = |member: &Member| member.name().unwrap_or_else(|| member.quoted_name().as_str().to_owned());
+    let widths = attributes.members().map(|member| name(&member).chars().count());
+    let width = widths.max().unwrap_or_default().min(24);
+    let line = |member: Member| format!("{:<width$}  {}", name(&member), member.value.compacted().as_str());
+    attributes.members().map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -170,7 +173,7 @@ mod tests {
     #[test]
     fn attributes_are_below_each_other() {
         let attributes = json!({"a": 1, "unit": {"x": ["mV"]}});
-        assert_eq!(pretty(attributes.as_object().unwrap()), "a     1\nunit  {\"x\":[\"mV\"]}");
+        assert_eq!(pretty(&Json::compact(&attributes)), "a     1\nunit  {\"x\":[\"mV\"]}");
         let mut lines = Lines::default();
         lines.tell("attributes", "a  1\nb  \u{1b}");
         lines.tell("nothing", "");
