@@ -29,7 +29,7 @@ fn group(members: Value) -> Value {
 async fn fill(server: &Server) {
     let nodes = NodeClient::new(BaseUrl::parse(&server.url("")).unwrap()).unwrap();
     let declare = async |at: &str, dialect: Dialect, zom: Value| {
-        let zom = Zom::parse(zom.to_string().as_bytes()).unwrap();
+        let zom = Zom::parse(zom.to_string()).unwrap();
         nodes.of_dialect(dialect).declare(&path(at), &zom, &Declaration::default()).await.unwrap();
     };
     let mut mice = array(&[20, 20], &[10, 10]);
@@ -252,7 +252,7 @@ async fn empty_chunks_are_stored_where_that_is_asked_for() {
     ] {
         let server = launch.start();
         let arrays = ArrayClient::new(BaseUrl::parse(&server.url("")).unwrap()).unwrap();
-        let zom = Zom::parse(array(&[2], &[2]).to_string().as_bytes()).unwrap();
+        let zom = Zom::parse(array(&[2], &[2]).to_string()).unwrap();
         arrays.nodes().declare(&path("a"), &zom, &Declaration::default()).await.unwrap();
         let report = arrays.write(&path("a"), select![], &[0.0_f32, 0.0], Precondition::none()).await.unwrap();
         assert_eq!((report.stored, report.erased), (stored, 1 - stored));

@@ -21,7 +21,7 @@ fn nodes(server: &Server) -> NodeClient {
 }
 
 fn group() -> Zom {
-    Zom::parse(GROUP.as_bytes()).unwrap()
+    Zom::parse(GROUP).unwrap()
 }
 
 fn written() -> Step {
