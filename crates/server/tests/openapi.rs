@@ -12,11 +12,12 @@ mod common;
 use std::collections::BTreeSet;
 
 use common::Site;
+use meta::json::Json;
 use serde_json::Value;
 use server::ROUTES;
 use wire::{
     listing::{DirListing, KeyListing},
-    node::{ConvertReport, ValidateReport, WithOrigin, WriteAnswer},
+    node::{ConvertReport, Origin, ValidateReport, WriteAnswer},
     problem::{Problem, ProblemType},
 };
 
@@ -143,8 +144,8 @@ fn the_examples_of_listings_are_listings() {
 fn the_examples_of_nodes_are_what_answers_have() {
     let examples = &document()["components"]["examples"];
     let value = |name: &str| examples[name]["value"].clone();
-    let origin: WithOrigin = serde_json::from_value(value("with-origin")).unwrap();
-    assert_eq!(serde_json::to_value(origin).unwrap(), value("with-origin"));
+    let (origin, node) = Origin::of_answer(&Json::compact(&value("with-origin"))).unwrap();
+    assert_eq!(Json::parse(origin.with_node(&node).unwrap()).unwrap(), value("with-origin"));
     let report: ValidateReport = serde_json::from_value(value("validate-report")).unwrap();
     assert_eq!(serde_json::to_value(report).unwrap(), value("validate-report"));
     let report: ConvertReport = serde_json::from_value(value("convert-report")).unwrap();

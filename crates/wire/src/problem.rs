@@ -397,7 +397,11 @@ mod tests {
             .with_members(Members { limit: Some(7), key: Some("a\"b".into()), ..Members::default() });
         assert_eq!(Problem::from_json(&full.to_json()), Some(full));
         let differs = Problem::new(ProblemType::NodeDiffers).with_members(Members {
-            differences: vec![Difference { pointer: "/shape".into(), declared: Some(meta::json::Json::compact(&serde_json::Value::Null)), found: None }],
+            differences: vec![Difference {
+                pointer: "/shape".into(),
+                declared: Some(meta::json::Json::compact(&serde_json::Value::Null)),
+                found: None,
+            }],
             violations: vec![Violation { pointer: String::new(), reason: "is not there".into() }],
             losses: vec![Loss { path: "/".into(), pointer: "/order".into(), what: "the order".into() }],
             element: Some(Vec::new()),

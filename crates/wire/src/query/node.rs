@@ -78,7 +78,7 @@ pub enum With {
     /// Nothing.
     #[default]
     Nothing,
-    /// Where it comes from: [`WithOrigin`](crate::node::WithOrigin).
+    /// Where it comes from: [`Origin`](crate::node::Origin).
     Origin,
 }
 
