@@ -70,6 +70,11 @@ impl Array {
         self.0.stamp
     }
 
+    /// How many bytes the keys of all chunks begin with.
+    pub(crate) fn key_prefix_len(&self) -> u64 {
+        self.0.prefix.len() as u64
+    }
+
     /// The keys under which a chunk may be, the first that has a value counts. A key that is too long has none, ever.
     pub(crate) fn chunk_keys(&self, position: &[u64]) -> impl Iterator<Item = Key> {
         let encoding = self.0.model.chunk_keys;

@@ -29,7 +29,7 @@ const FINGERPRINTED: usize = 100_000;
 /// What an element of variable length, or of no size, counts in the size of a selection.
 const NOMINAL: u128 = 16;
 
-/// What a chunk takes while its array is read: its key, several times, and its place in the snapshot. A point takes as much: its
+/// What a chunk takes while its array is read, beside what its key begins with: the rest of the key, and its place in the snapshot. A point takes as much: its
 /// coordinates, in the request, in the plan, and in that of its chunk.
 const PER_CHUNK: u64 = 512;
 
@@ -67,7 +67,7 @@ impl Prepared {
         let most = most_pieces(array.grid(), &resolved);
         // A plan takes a part of the memory at the most, so that there is some left to read what it plans.
         let options = &shared.options;
-        let per_chunk = PER_CHUNK + PER_COORDINATE * array.grid().dimensions().len() as u64;
+        let per_chunk = array.key_prefix_len() + PER_CHUNK + PER_COORDINATE * array.grid().dimensions().len() as u64;
         let planned = options.plan_memory() / per_chunk;
         let allowed = match &*resolved {
             // Many points may be in one chunk, which is known only when they are planned.

@@ -53,7 +53,7 @@
 //! use serde_json::json;
 //! use store::Precondition;
 //!
-//! # async fn example(zom: &[u8], frame: &[f32]) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example(zom: String, frame: &[f32]) -> Result<(), Box<dyn std::error::Error>> {
 //! let arrays = ArrayClient::new(BaseUrl::parse("http://127.0.0.1:8000")?)?;
 //! let (nodes, mice) = (arrays.nodes(), NodePath::parse("lab/exp1/mice")?);
 //!

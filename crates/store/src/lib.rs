@@ -29,7 +29,7 @@ pub use list::{Cursor, CursorSeal, DirPage, Entry, KeyPage, Listing, MAX_PAGE, P
 pub use memory::{MemoryLimits, MemoryStore};
 pub use range::{ByteRange, ByteRangeError};
 pub use traits::{
-    Change, ErasedKeys, ListableStore, MAX_COMMIT_CHANGES, Outcome, ReadableStore, Snapshot, TransactionalStore,
+    Change, ErasedKeys, ListableStore, MAX_COMMIT_CHANGES, MAX_COUNTED, Outcome, ReadableStore, Snapshot, TransactionalStore,
     WriteableStore, Written,
 };
 pub use version::{Precondition, Version, VersionError, VersionMatch};

@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures::{Stream, stream};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::{ErasedKeys, Info, Key, ListableStore, MAX_COMMIT_CHANGES, Prefix, StoreError};
+use crate::{ErasedKeys, Info, Key, ListableStore, MAX_COUNTED, Prefix, StoreError};
 
 /// The most entries that one page has; a larger limit is cut to this.
 pub const MAX_PAGE: usize = 10_000;
@@ -154,16 +154,16 @@ where
     })
 }
 
-/// The number of keys below `prefix`, counted page by page up to [`MAX_COMMIT_CHANGES`]: what
+/// The number of keys below `prefix`, counted page by page up to [`MAX_COUNTED`]: what
 /// [`erase_prefix`](crate::WriteableStore::erase_prefix) answers.
 pub async fn count_keys<S: ListableStore + ?Sized>(store: &S, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
     let (mut count, mut cursor) = (0, None);
     loop {
-        let limit = MAX_PAGE.min(MAX_COMMIT_CHANGES.saturating_sub(count));
+        let limit = MAX_PAGE.min(MAX_COUNTED.saturating_sub(count));
         let page = store.list_prefix(prefix, Page { limit, cursor }).await?;
         count = count.saturating_add(page.keys.len());
         cursor = page.cursor;
-        if cursor.is_none() || count >= MAX_COMMIT_CHANGES {
+        if cursor.is_none() || count >= MAX_COUNTED {
             return Ok(ErasedKeys { count: count as u64, exact: cursor.is_none() });
         }
     }

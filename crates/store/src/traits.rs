@@ -19,9 +19,11 @@ use crate::{
     Precondition, Prefix, Staged, StoreError, Value, Version,
 };
 
-/// The most changes that one commit has, and the most keys that
-/// [`erase_prefix`](WriteableStore::erase_prefix) counts.
-pub const MAX_COMMIT_CHANGES: usize = 100_000;
+/// The most changes that one commit has.
+pub const MAX_COMMIT_CHANGES: usize = 320_000;
+
+/// The most keys that [`erase_prefix`](WriteableStore::erase_prefix) counts.
+pub const MAX_COUNTED: usize = 100_000;
 
 /// Reading values.
 #[async_trait]
@@ -215,7 +217,7 @@ pub struct Written {
 ///
 /// An erase of a prefix costs the same whatever lies below it, so it cannot count what it erases. This is the number of
 /// keys below the prefix that were counted just before the commit: keys that others set or erase in between are
-/// erased all the same, and make it differ. Counting stops at [`MAX_COMMIT_CHANGES`].
+/// erased all the same, and make it differ. Counting stops at [`MAX_COUNTED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErasedKeys {
     /// The number of keys that were counted.

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use futures::TryStreamExt;
 use meta::{Dialect, NodePath, documents::draft, names::NameError};
-use store::{Key, MAX_COMMIT_CHANGES, Prefix};
+use store::{Key, Prefix};
 
 use super::{NodeError, walk::Form};
-use crate::{find::DraftRoot, shared::Shared};
+use crate::find::DraftRoot;
 
 /// The keys of a node's own documents: what it is, and in v2 its attributes. Fails where a key would be too long.
 pub(super) fn documents(
@@ -59,21 +58,6 @@ pub(super) fn extent(path: &NodePath, dialect: Dialect, root: Option<&Arc<DraftR
         keys.extend(Key::parse(&format!("{own}zarr.json")));
     }
     Ok(Extent { prefixes, keys })
-}
-
-/// The keys below some prefixes; `None` where there are more than a commit has changes.
-pub(super) async fn below(shared: &Shared, prefixes: &[Prefix]) -> Result<Option<Vec<Key>>, NodeError> {
-    let mut keys = Vec::new();
-    for prefix in prefixes {
-        let mut entries = std::pin::pin!(store::walk(&*shared.store, prefix));
-        while let Some(entry) = entries.try_next().await? {
-            if keys.len() >= MAX_COMMIT_CHANGES {
-                return Ok(None);
-            }
-            keys.push(entry.key);
-        }
-    }
-    Ok(Some(keys))
 }
 
 /// A node whose keys would be too long has no name that is allowed.

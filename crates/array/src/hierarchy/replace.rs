@@ -8,7 +8,7 @@ use meta::{
     json::{Change, ObjectEdit},
     zom::{Version, Zom, without_copies},
 };
-use store::{Key, MAX_COMMIT_CHANGES, Version as StoreVersion};
+use store::{Key, Version as StoreVersion};
 
 use super::{
     NodeError,
@@ -102,16 +102,12 @@ impl Replacement {
     pub(super) async fn apply(&mut self, shared: &Shared, edits: &mut Edits) -> Result<(), NodeError> {
         for node in &self.gone {
             let extent = keys::extent(&node.path, node.dialect, node.root.as_ref())?;
-            let Some(keys) = keys::below(shared, &extent.prefixes).await? else {
-                let changes = MAX_COMMIT_CHANGES as u64 + 1;
-                return Err(NodeError::TooManyChanges { changes, limit: MAX_COMMIT_CHANGES });
-            };
             for (key, version) in &node.own.0 {
                 edits.saw(key, *version);
             }
-            for key in
-                keys.into_iter().chain(extent.keys.into_iter().filter(|key| !key.as_str().ends_with("zarr.json")))
-            {
+            extent.prefixes.into_iter().for_each(|prefix| edits.erase_prefix(prefix));
+            // The entry point of a hierarchy of the draft stays.
+            for key in extent.keys.into_iter().filter(|key| !key.as_str().ends_with("zarr.json")) {
                 edits.erase(key);
             }
             tell(&mut self.told, &node.path, node.dialect, None);

@@ -39,11 +39,9 @@ use self::{
 };
 use crate::{ArrayError, Arrays, array::Array, find::Sighting, plan::AxisIndices, shared::Shared};
 
-/// How many changes of a commit are left for documents.
-const DOCUMENTS: usize = 256;
-
-/// The most chunks that one write concerns, so that they are one commit.
-const MAX_CHUNKS: u64 = (MAX_COMMIT_CHANGES - DOCUMENTS) as u64;
+/// The most chunks that one write concerns. They are one commit, with documents beside them.
+const MAX_CHUNKS: u64 = 100_000;
+const _: () = assert!(MAX_CHUNKS + 256 < MAX_COMMIT_CHANGES as u64, "there is room for documents");
 
 /// A region that is about to be written. Nothing was read but metadata.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use super::{
     transaction::{check, check_empty, erase, erase_if, erase_prefix, set, set_if, written},
 };
 use crate::{
-    Change, ErasedKeys, Key, MAX_COMMIT_CHANGES, Outcome, Page, Precondition, StoreError, TransactionalStore, Version,
+    Change, ErasedKeys, Key, MAX_COUNTED, Outcome, Page, Precondition, StoreError, TransactionalStore, Version,
 };
 
 /// Fails unless these keys, each with the text that follows it, are all there is, by all ways of asking. `known` are
@@ -230,8 +230,8 @@ pub(super) async fn writers_read_what_they_left_below_a_prefix(store: impl Stora
     .await;
 }
 
-pub(super) async fn more_keys_than_a_commit_has_changes_are_erased_in_one(store: impl Storage + TransactionalStore) {
-    let half = MAX_COMMIT_CHANGES / 2 + 1;
+pub(super) async fn more_keys_than_are_counted_are_erased_in_one_commit(store: impl Storage + TransactionalStore) {
+    let half = MAX_COUNTED / 2 + 1;
     for half_number in 0..2 {
         let mut changes = Vec::with_capacity(half);
         for number in 0..half {
@@ -241,7 +241,7 @@ pub(super) async fn more_keys_than_a_commit_has_changes_are_erased_in_one(store:
     }
     put_names(&store, &["m", "m-", "m0"]).await;
     let many = store.erase_prefix(&prefix("m/")).await.unwrap();
-    assert_eq!(many, ErasedKeys { count: MAX_COMMIT_CHANGES as u64, exact: false });
+    assert_eq!(many, ErasedKeys { count: MAX_COUNTED as u64, exact: false });
     assert_holds(&store, &["m/0/00000", "m/1/49999"], &["m", "m-", "m0"].map(|at| (at, at))).await;
 }
 

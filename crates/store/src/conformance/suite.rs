@@ -173,7 +173,7 @@ macro_rules! conformance_checks {
             fresh prefixes::one_creator_below_an_empty_prefix_wins;
             fresh prefixes::sets_and_erases_of_prefixes_come_one_after_the_other;
             fresh prefixes::writers_read_what_they_left_below_a_prefix;
-            fresh prefixes::more_keys_than_a_commit_has_changes_are_erased_in_one;
+            fresh prefixes::more_keys_than_are_counted_are_erased_in_one_commit;
             fresh prefixes::an_erase_of_a_prefix_that_is_dropped_is_made_or_not_made;
             fresh prefixes::prefixes_within_each_other_are_set_and_erased;
             fresh prefixes::writers_find_nothing_below_an_erased_prefix;

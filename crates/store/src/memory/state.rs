@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 
 use crate::{
-    ByteRange, Entry, ErasedKeys, Info, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, StoreError, Value,
+    ByteRange, Entry, ErasedKeys, Info, IntentId, Key, MAX_COUNTED, Precondition, Prefix, StoreError, Value,
     Version, Written,
 };
 
@@ -54,7 +54,7 @@ impl State {
     /// The number of keys below the prefix, as far as it is counted.
     pub(super) fn count(&self, prefix: &Prefix) -> ErasedKeys {
         let mut found = self.below(prefix, Bound::Included(prefix.as_str()));
-        let count = found.by_ref().take(MAX_COMMIT_CHANGES).count() as u64;
+        let count = found.by_ref().take(MAX_COUNTED).count() as u64;
         ErasedKeys { count, exact: found.next().is_none() }
     }
 
