@@ -9,10 +9,6 @@ use serde::Serialize;
 use serde_json::{Value, ser::PrettyFormatter};
 
 use super::{Json, Kind, Member, format};
-use crate::limits::MAX_DOCUMENT;
-
-/// How many times as long as on one line a value may become with indentation.
-const MAX_INDENTATION: usize = 8;
 
 /// The indentation of documents that have none to go by.
 const INDENT: &[u8] = b"  ";
@@ -300,7 +296,7 @@ fn rendered(value: &Value, layout: &Layout) -> Vec<u8> {
     if layout.before.is_none() {
         return compact;
     }
-    let limit = compact.len().saturating_mul(MAX_INDENTATION).min(MAX_DOCUMENT);
+    let limit = format::longest_indented(compact.len());
     let mut pretty = Bounded { bytes: Vec::with_capacity(compact.len()), limit };
     let formatter = PrettyFormatter::with_indent(&layout.unit);
     match value.serialize(&mut serde_json::Serializer::with_formatter(&mut pretty, formatter)) {

@@ -2,8 +2,18 @@
 
 use crate::limits::MAX_DOCUMENT;
 
-/// How many times as long as on one line a text may become with indentation.
+/// How many times as long as on one line a text may become with indentation, and one that is large.
 const MAX_INDENTATION: usize = 8;
+const MAX_INDENTATION_OF_LARGE: usize = 2;
+
+/// Texts beyond this length are large.
+const LARGE: usize = 64 << 10;
+
+/// The longest that a text may become with indentation which has this length on one line.
+pub(super) fn longest_indented(compact: usize) -> usize {
+    let factor = if compact > LARGE { MAX_INDENTATION_OF_LARGE } else { MAX_INDENTATION };
+    compact.saturating_mul(factor).min(MAX_DOCUMENT)
+}
 
 /// The text on one line, without whitespace.
 pub(super) fn compact(text: &[u8]) -> Vec<u8> {
@@ -24,7 +34,7 @@ pub(super) fn indented(text: &[u8]) -> Option<Vec<u8>> {
         length += usize::from(in_string || !byte.is_ascii_whitespace());
         true
     });
-    let limit = length.saturating_mul(MAX_INDENTATION).min(MAX_DOCUMENT);
+    let limit = longest_indented(length);
     let mut out = Vec::with_capacity(text.len());
     let (mut depth, mut opened) = (0_usize, false);
     let fits = tokens(text, |byte, in_string| {
