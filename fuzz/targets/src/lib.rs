@@ -4,6 +4,7 @@
 
 mod chunk;
 mod decode;
+mod document_edit;
 mod elements;
 mod metadata;
 mod request;
@@ -12,6 +13,7 @@ mod shard_index;
 mod zom;
 
 pub use decode::decode;
+pub use document_edit::document_edit;
 pub use elements::elements;
 pub use metadata::metadata;
 pub use request::request;

@@ -23,20 +23,18 @@ pub fn metadata(data: &[u8]) {
     let Some((&choice, rest)) = data.split_first() else { return };
     let mut parts = rest.splitn(2, |&byte| byte == 0);
     let (first, second) = (parts.next().unwrap_or_default(), parts.next());
-    let [first_text, rest_text] = [first, rest].map(Bytes::copy_from_slice);
-    let second_text = second.map(Bytes::copy_from_slice);
     match choice % 12 {
-        0 => array(v2::array(first_text, second_text.clone()), |model| {
-            v2::array(model.document.to_bytes(), second_text.clone())
+        0 => array(v2::array(bytes(first), second.map(bytes)), |model| {
+            v2::array(model.document.to_bytes(), second.map(bytes))
         }),
-        1 => group(v2::group(first_text, second_text.clone()), |model| {
-            v2::group(model.document.to_bytes(), second_text.clone())
+        1 => group(v2::group(bytes(first), second.map(bytes)), |model| {
+            v2::group(model.document.to_bytes(), second.map(bytes))
         }),
-        2 => consolidated(&v2::consolidated(rest_text)),
-        3 => node(rest_text),
-        4 => entry_point(rest_text),
-        5 => array(draft::array(rest_text, "a/b"), |model| draft::array(model.document.to_bytes(), "a/b")),
-        6 => group(draft::group(rest_text), |model| draft::group(model.document.to_bytes())),
+        2 => consolidated(&v2::consolidated(bytes(rest))),
+        3 => node(rest),
+        4 => entry_point(rest),
+        5 => array(draft::array(bytes(rest), "a/b"), |model| draft::array(model.document.to_bytes(), "a/b")),
+        6 => group(draft::group(bytes(rest)), |model| draft::group(model.document.to_bytes())),
         7 => values(first, second, Dialect::V3, |json| Ok((parse_v3(json)?, StoredOrder::Little))),
         8 => values(first, second, Dialect::Draft, parse_draft),
         9 => values(first, second, Dialect::V2, |json| parse_v2(json, V2Context::default())),
@@ -47,8 +45,12 @@ pub fn metadata(data: &[u8]) {
     }
 }
 
-fn node(zarr_json: Bytes) {
-    match v3::node(zarr_json) {
+fn bytes(text: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(text)
+}
+
+fn node(zarr_json: &[u8]) {
+    match v3::node(bytes(zarr_json)) {
         Ok(v3::Node::Array(model)) => array(Ok(*model), |model| match v3::node(model.document.to_bytes())? {
             v3::Node::Array(again) => Ok(*again),
             v3::Node::Group(_) => panic!("an array has become a group"),
@@ -61,9 +63,9 @@ fn node(zarr_json: Bytes) {
     }
 }
 
-fn entry_point(zarr_json: Bytes) {
-    let is_entry_point = draft::is_entry_point(&zarr_json);
-    let Ok(entry_point) = draft::entry_point(zarr_json) else { return };
+fn entry_point(zarr_json: &[u8]) {
+    let is_entry_point = draft::is_entry_point(&bytes(zarr_json));
+    let Ok(entry_point) = draft::entry_point(bytes(zarr_json)) else { return };
     assert!(is_entry_point);
     for path in ["", "a/b"] {
         assert!(entry_point.array_key(path).ends_with(&entry_point.metadata_key_suffix));
@@ -75,9 +77,8 @@ fn entry_point(zarr_json: Bytes) {
 fn consolidated(consolidated: &Result<Consolidated, DocumentError>) {
     match consolidated {
         Ok(consolidated) => {
-            let allowed =
-                |(key, _): (String, _)| !key.starts_with('/') && !key.split('/').any(|segment| segment == "..");
-            assert!(consolidated.documents().all(allowed));
+            let allowed = |key: &String| !key.starts_with('/') && !key.split('/').any(|segment| segment == "..");
+            assert!(consolidated.documents().all(|(key, _)| allowed(&key)));
         }
         Err(error) => drop(error.to_string()),
     }

@@ -1,6 +1,9 @@
 //! Zarr Object Models.
 
-use meta::zom::{MAX_VIOLATIONS, Node, Zom, ZomError};
+use meta::{
+    json::Json,
+    zom::{MAX_VIOLATIONS, Node, Zom, ZomError},
+};
 
 /// Parses a ZOM. Two that are separated by a zero, which is no JSON, are compared.
 pub fn zom(data: &[u8]) {
@@ -24,12 +27,14 @@ fn parse(text: &[u8]) -> Option<Zom> {
             return None;
         }
     };
-    let json = zom.to_text();
-    let again = Zom::parse(json.to_bytes()).expect("a ZOM that was read");
+    let text = zom.to_text();
+    assert_eq!(Json::parse(text.to_bytes()).as_ref(), Ok(&text));
+    let again = Zom::parse(text.to_bytes()).expect("a ZOM that was read");
     assert_eq!(again, zom);
-    assert_eq!(again.to_text(), json);
+    assert_eq!(again.to_text(), text);
     assert!(Zom::differences(&zom, &again, MAX_VIOLATIONS).is_empty());
-    assert_eq!(zom.to_flat_text().members().count(), zom.len());
+    let flat = Json::parse(zom.to_flat_text().to_bytes()).expect("the nodes by their paths");
+    assert_eq!(flat.members().count(), zom.len());
     named(&zom.root, &zom);
     Some(zom)
 }

@@ -17,6 +17,11 @@ fn chunks() {
 }
 
 #[test]
+fn edited_documents() {
+    assert!(replay("document_edit", fuzz_targets::document_edit) >= 30);
+}
+
+#[test]
 fn elements() {
     assert!(replay("elements", fuzz_targets::elements) >= 30);
 }

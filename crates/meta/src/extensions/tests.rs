@@ -12,7 +12,7 @@ fn node(extensions: &Value, document: Value) -> Result<v3::Node, DocumentError> 
     let mut document = document;
     document["zarr_format"] = json!(3);
     document["extensions"] = extensions.clone();
-    v3::node(document.to_string().as_bytes())
+    v3::node(document.to_string())
 }
 
 fn array(extensions: &Value) -> Result<ArrayModel, DocumentError> {

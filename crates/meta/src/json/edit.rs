@@ -43,7 +43,7 @@ impl ObjectEdit {
         self.members.push((name.into(), change));
     }
 
-    /// Removes the member of this name, and all whose names begin with it and `/`.
+    /// Removes the member of this name, and all whose names begin with it and `/`; all members, where it is empty.
     pub fn remove_below(&mut self, path: impl Into<String>) {
         self.gone.insert(path.into());
     }
@@ -74,7 +74,7 @@ impl ObjectEdit {
             return false;
         }
         let ends = name.bytes().enumerate().filter(|(_, byte)| *byte == b'/').map(|(at, _)| at);
-        ends.chain([name.len()]).any(|end| name.get(..end).is_some_and(|path| self.gone.contains(path)))
+        ends.chain([0, name.len()]).any(|end| name.get(..end).is_some_and(|path| self.gone.contains(path)))
     }
 }
 

@@ -102,6 +102,9 @@ fn what_is_below_a_path_goes() {
     let mut edit = set("a/b/c", json!(6));
     edit.remove_below("a/b");
     assert_eq!(json.edited(&edit).as_str(), r#"{"a": 1, "a/b/c": 6, "ab": 4, "a/c": 5}"#);
+    let mut all = set("ab", json!(7));
+    all.remove_below("");
+    assert_eq!(json.edited(&all).as_str(), r#"{"ab": 7}"#, "all is below the empty path");
 }
 
 #[test]
@@ -201,7 +204,7 @@ proptest! {
     fn any_bytes(bytes in prop::collection::vec(prop_oneof![Just(b'"'), Just(b'\\'), Just(b'{'), Just(b':'), Just(b'['), Just(b','), Just(b'N'), any::<u8>()], 0..48)) {
         if let Ok(json) = Json::parse(bytes) {
             let _ = (json.to_value(), json.members().count(), json.items().count());
-            json.edited(&set("a", json!(1)));
+            prop_assert!(json.edited(&set("a", json!(1))).get("a").is_some());
         }
     }
 }

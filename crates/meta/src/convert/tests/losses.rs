@@ -196,7 +196,7 @@ fn whose_chunks_can_be_kept() {
     let v2_keys = json!({"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}}});
     assert_eq!(kept(Dialect::V3, v3_with(v2_keys.clone()), Dialect::V2), Ok(vec![]));
     let v2 = array(&model(Dialect::V3, &v3_with(v2_keys)), Dialect::V2, Chunks::Kept).unwrap().document;
-    assert_eq!(v2["dimension_separator"], "/");
+    assert_eq!(v2.get("dimension_separator").unwrap(), json!("/"));
     for (from, document, to, reason) in [
         (
             Dialect::V3,
@@ -232,10 +232,10 @@ fn whose_chunks_can_be_kept() {
 fn fill_values_stay_small() {
     let wide = v2_with(json!({"dtype": [["a", "|u1", [1_000_000]]], "fill_value": null}));
     let draft = array(&model(Dialect::V2, &wide), Dialect::Draft, Chunks::Moved).unwrap().document;
-    assert_eq!(draft["fill_value"], Value::Null);
+    assert!(draft.get("fill_value").unwrap().is_null());
     let raw = v2_with(json!({"dtype": "|V1000000", "fill_value": null}));
     let v3 = array(&model(Dialect::V2, &raw), Dialect::V3, Chunks::Moved).unwrap().document;
-    assert!(v3["fill_value"].is_string());
+    assert!(v3.get("fill_value").unwrap().to_text().is_some());
     let many = json!({"dtype": "|O", "filters": [{"id": "vlen-array", "dtype": "|u1"}], "fill_value": vec![1; 70_000]});
     assert_eq!(
         outcome(Dialect::V2, &v2_with(many), Dialect::Draft, Chunks::Moved).unwrap_err(),

@@ -1,19 +1,34 @@
-use super::*;
+use super::{super::write::StoredNode, *};
 use crate::ArrayModel;
 
-fn v3_array(document: &Value) -> ArrayModel {
-    match super::super::v3::node(&bytes(document)).unwrap() {
+fn v3_text(document: impl Into<Bytes>) -> ArrayModel {
+    match super::super::v3::node(document).unwrap() {
         super::super::v3::Node::Array(array) => *array,
         super::super::v3::Node::Group(_) => panic!("a group"),
     }
 }
 
+fn v3_array(document: &Value) -> ArrayModel {
+    v3_text(bytes(document))
+}
+
+fn v3_group(document: impl Into<Bytes>) -> GroupModel {
+    match super::super::v3::node(document).unwrap() {
+        super::super::v3::Node::Array(_) => panic!("an array"),
+        super::super::v3::Node::Group(group) => group,
+    }
+}
+
 fn patch(patch: Value) -> Result<Changes, String> {
-    Changes::parse(&bytes(&patch)).map_err(|error| error.to_string())
+    Changes::parse(bytes(&patch)).map_err(|error| error.to_string())
 }
 
 fn of_array(model: &ArrayModel, body: Value) -> Result<Value, String> {
-    patch(body)?.of_array(model).map(Value::Object).map_err(|error| error.to_string())
+    stored(model, body).map(|node| value(&node.node_document(model.dialect)))
+}
+
+fn stored(model: &ArrayModel, body: Value) -> Result<StoredNode, String> {
+    patch(body)?.of_array(model).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -33,7 +48,7 @@ fn patches_that_are_none() {
         assert_eq!(patch(body).unwrap_err(), reason);
     }
     let deep = format!("{{\"attributes\": {{\"a\": {}{}}}}}", "[".repeat(99), "]".repeat(99));
-    assert_eq!(Changes::parse(deep.as_bytes()).unwrap_err().reason, "is nested deeper than 100 levels");
+    assert_eq!(Changes::parse(deep).unwrap_err().reason, "is nested deeper than 100 levels");
     assert_eq!(patch(json!({})), Ok(Changes::default()));
 }
 
@@ -53,9 +68,10 @@ fn merging() {
         (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
     ] {
         let document = json!({"zarr_format": 3, "node_type": "group", "attributes": target});
-        let Ok(super::super::v3::Node::Group(group)) = super::super::v3::node(&bytes(&document)) else { panic!() };
-        let changed = Changes::parse(&bytes(&json!({"attributes": patch}))).unwrap().of_group(&group).unwrap();
-        assert_eq!(changed["attributes"], result, "{target} {patch}");
+        let group = v3_group(bytes(&document));
+        let changed = Changes::parse(bytes(&json!({"attributes": patch}))).unwrap().of_group(&group).unwrap();
+        assert_eq!(changed.document.get("attributes").unwrap(), result, "{target} {patch}");
+        assert_eq!(changed.attributes, None);
     }
 }
 
@@ -85,7 +101,7 @@ fn arrays_of_v3() {
     assert_eq!((&grown["shape"], &grown["extensions"]), (&json!([100, 0]), &json!(["example.skip_empty_chunks"])));
     document["extensions"] = json!([{"name": "example.array-statistics", "must_understand": false}]);
     let written = Changes { elements: ElementsChange::Some, ..Changes::default() };
-    assert_eq!(written.of_array(&v3_array(&document)).unwrap().get("extensions"), None);
+    assert_eq!(written.of_array(&v3_array(&document)).unwrap().document.get("extensions"), None);
     for (body, reason) in [
         (json!({"shape": [1]}), "/shape has 1 entries for 2 dimensions"),
         (json!({"dimension_names": ["a"]}), "/dimension_names has 1 entries for 2 dimensions"),
@@ -122,7 +138,7 @@ fn listed_chunks_end_somewhere() {
 #[test]
 fn arrays_of_v2() {
     let zattrs = json!({"a": 1, "_ARRAY_DIMENSIONS": ["x", "y"]});
-    let array = super::super::v2::array(&bytes(&v2::base()), Some(&bytes(&zattrs))).unwrap();
+    let array = super::super::v2::array(bytes(&v2::base()), Some(bytes(&zattrs))).unwrap();
     let changed =
         of_array(&array, json!({"shape": [0, 1], "dimension_names": ["p", "q"], "attributes": {"a": null}})).unwrap();
     let mut expected = v2::base();
@@ -142,17 +158,17 @@ fn chunks_that_zarr_python_wrote_as_empty() {
     let mut document = v2::base();
     document["shape"] = json!([0, 7]);
     document["chunks"] = json!([0, 3]);
-    let array = super::super::v2::array(&bytes(&document), None).unwrap();
+    let array = super::super::v2::array(bytes(&document), None).unwrap();
     let grown = of_array(&array, json!({"shape": [4, 7]})).unwrap();
     assert_eq!(grown["chunks"], json!([1, 3]));
-    assert_eq!(super::super::v2::array(&bytes(&grown), None).unwrap().grid, array.grid);
+    assert_eq!(super::super::v2::array(bytes(&grown), None).unwrap().grid, array.grid);
 }
 
 #[test]
 fn filters_of_the_draft_are_no_attribute_to_change() {
     let mut document = draft::base();
     document["attributes"] = json!({"filters": [{"id": "delta", "dtype": "<f8"}], "a": 1});
-    let array = super::super::draft::array(&bytes(&document), "a").unwrap();
+    let array = super::super::draft::array(bytes(&document), "a").unwrap();
     assert_eq!(
         of_array(&array, json!({"attributes": {"filters": null}})).unwrap_err(),
         "/attributes/filters would change how the chunks are read"
@@ -167,20 +183,79 @@ fn filters_of_the_draft_are_no_attribute_to_change() {
 fn groups() {
     let document = json!({"zarr_format": 3, "node_type": "group", "attributes": {"a": 1}, "consolidated_metadata":
         {"kind": "inline", "must_understand": false, "metadata": {}}});
-    let Ok(super::super::v3::Node::Group(group)) = super::super::v3::node(&bytes(&document)) else { panic!() };
+    let group = v3_group(bytes(&document));
     let changed = patch(json!({"attributes": {"a": 2}})).unwrap().of_group(&group).unwrap();
     let mut expected = document;
     expected["attributes"]["a"] = json!(2);
-    assert_eq!(Value::Object(changed), expected);
+    assert_eq!(changed, StoredNode::whole(Json::compact(&expected)));
     for (body, reason) in [
         (json!({"shape": [1]}), "/shape is not a group's to have"),
         (json!({"dimension_names": null}), "/dimension_names is not a group's to have"),
     ] {
         assert_eq!(patch(body).unwrap().of_group(&group).unwrap_err().to_string(), reason);
     }
-    let bare = super::super::v2::group(b"{\"zarr_format\": 2}", Some(b"{\"n\": NaN}")).unwrap();
+    let bare = super::super::v2::group("{\"zarr_format\": 2}", Some("{\"n\": NaN}".into())).unwrap();
     let changed = patch(json!({"attributes": {"b": 1}})).unwrap().of_group(&bare).unwrap();
-    assert_eq!(Value::Object(changed), json!({"zarr_format": 2, "attributes": {"n": "NaN", "b": 1}}));
+    assert_eq!(changed.node_document(Dialect::V2), json!({"zarr_format": 2, "attributes": {"n": "NaN", "b": 1}}));
+    assert_eq!(changed.document.as_str(), "{\"zarr_format\": 2}");
+    assert_eq!(changed.attributes.unwrap().as_str(), "{\"n\": NaN, \"b\": 1}");
+}
+
+/// What a strange text of attributes has that serde_json's values do not keep: words, long numbers, escapes, a name that is there twice, layout.
+const STRANGE: &str = r#"{ "n":NaN ,"big": 123456789012345678901234567890,
+	"e": "\u00e9\ud800", "x": 1,  "x" : 1.50e+3,"k\u0061":[ -Infinity,1 ], "a":  0}"#;
+
+/// The documents of one array of each dialect, with a place for its attributes.
+fn strange_arrays() -> Vec<(ArrayModel, String)> {
+    let v3 = r#"{"zarr_format":3, "node_type":"array","shape" :[ 5 , 7],"data_type":"float32", "fill_value":NaN,
+"chunk_grid":{"name":"regular","configuration":{"chunk_shape":[2,3]}},"chunk_key_encoding":"default","codecs":[ "bytes"],
+  "attributes":ATTRIBUTES, "later":{"must_understand":false,"n":-Infinity}, "dimension_names" : ["p","q"] }"#;
+    let draft = r#"{"shape" :[ 5 , 7],"data_type":"<f4", "chunk_grid":{"type":"regular","chunk_shape":[2,3]},"fill_value":NaN,
+"chunk_memory_layout":"C",  "attributes":ATTRIBUTES, "later":[1E2,"\ud800"] }"#;
+    let v2 = r#"{"zarr_format":2, "shape" :[ 5 , 7],"chunks":[2,3],"dtype":"<f4","compressor":null, "fill_value":NaN,"order":"C",
+ "later":[1E2,"\ud800"] }"#;
+    let (v3, draft) = (v3.replace("ATTRIBUTES", STRANGE), draft.replace("ATTRIBUTES", STRANGE));
+    vec![
+        (super::super::v2::array(v2, Some(STRANGE.into())).unwrap(), format!("{v2}{STRANGE}")),
+        (v3_text(v3.clone()), v3),
+        (super::super::draft::array(draft.clone(), "a").unwrap(), draft),
+    ]
+}
+
+/// The texts of a node, one behind the other.
+fn texts(node: &StoredNode) -> String {
+    format!("{}{}", node.document.as_str(), node.attributes.as_ref().map(Json::as_str).unwrap_or_default())
+}
+
+#[test]
+fn bytes_that_are_not_named_stay() {
+    for (array, text) in strange_arrays() {
+        assert_eq!(texts(&stored(&array, json!({})).unwrap()), text);
+        assert_eq!(texts(&stored(&array, json!({"shape": [5, 7], "attributes": {}})).unwrap()), text);
+        for (body, from, to) in [
+            (json!({"shape": [9, 7]}), "[ 5 , 7]", "[9,7]"),
+            (json!({"attributes": {"a": "é"}}), r#""a":  0"#, r#""a":  "é""#),
+            (json!({"attributes": {"ka": null}}), r#","k\u0061":[ -Infinity,1 ]"#, ""),
+            (json!({"attributes": {"x": null}}), r#", "x": 1,  "x" : 1.50e+3"#, ""),
+            (json!({"attributes": {"x": {"y": 1}}}), r#""x" : 1.50e+3"#, r#""x" : {"y": 1}"#),
+            (json!({"attributes": {"n": null}}), r#"{ "n":NaN ,"#, "{ "),
+        ] {
+            let expected = text.replace(from, to);
+            assert_ne!(expected, text, "{from}");
+            assert_eq!(texts(&stored(&array, body.clone()).unwrap()), expected, "{body}");
+        }
+    }
+}
+
+#[test]
+fn new_attributes_of_v2_are_laid_out_as_new_documents_are() {
+    let array = super::super::v2::array(bytes(&v2::base()), None).unwrap();
+    let changed = stored(&array, json!({"attributes": {"a": {"b": [1]}}})).unwrap();
+    assert_eq!(changed.document.to_bytes(), bytes(&v2::base()));
+    let attributes = changed.attributes.unwrap();
+    assert_eq!(attributes.as_str(), serde_json::to_string_pretty(&json!({"a": {"b": [1]}})).unwrap());
+    let array = super::super::v2::array(bytes(&v2::base()), Some(attributes.to_bytes())).unwrap();
+    assert_eq!(stored(&array, json!({"attributes": {"a": null}})).unwrap().attributes, None);
 }
 
 proptest! {
@@ -190,11 +265,12 @@ proptest! {
         let mut document = v3::base();
         document["attributes"] = json!({"a": attributes});
         let array = v3_array(&document);
-        if let Ok(changes) = Changes::parse(&bytes(&json!({"attributes": {"a": patched}}))) {
+        if let Ok(changes) = Changes::parse(bytes(&json!({"attributes": {"a": patched}}))) {
             let changed = changes.of_array(&array).unwrap();
-            let read = v3_array(&Value::Object(changed));
+            let read = v3_text(changed.document.to_bytes());
             let again = changes.of_array(&read).unwrap();
-            prop_assert_eq!(again, read.document);
+            prop_assert_eq!(&again.document, &read.document);
+            prop_assert_eq!(again, changed);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Documents that writers make, and documents that are wrong.
 
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::{codecs::CodecSpec, limits::MAX_EXTENT};
@@ -13,12 +13,17 @@ mod v3;
 mod write;
 
 /// The bytes of a document.
-fn bytes(document: &Value) -> Vec<u8> {
-    document.to_string().into_bytes()
+fn bytes(document: &Value) -> Bytes {
+    document.to_string().into()
+}
+
+/// The value that a text is.
+fn value(json: &Json) -> Value {
+    json.to_value().unwrap()
 }
 
 /// A document with another value in place of one of its members; members that it has not are added.
-fn with(document: &Value, path: &[&str], value: Value) -> Vec<u8> {
+fn with(document: &Value, path: &[&str], value: Value) -> Bytes {
     let mut document = document.clone();
     let mut place = &mut document;
     for name in path {
@@ -32,7 +37,7 @@ fn with(document: &Value, path: &[&str], value: Value) -> Vec<u8> {
 }
 
 /// A document without one of its members.
-fn without(document: &Value, name: &str) -> Vec<u8> {
+fn without(document: &Value, name: &str) -> Bytes {
     let mut document = document.clone();
     document.as_object_mut().unwrap().remove(name).unwrap();
     bytes(&document)
@@ -126,15 +131,16 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 /// Reads a document as each kind that there is.
-fn read_as_everything(document: &[u8]) {
-    let _ = super::v2::array(document, Some(document));
-    let _ = super::v2::group(document, Some(document));
-    let _ = super::v2::consolidated(document);
-    let _ = super::v3::node(document);
-    let _ = super::draft::entry_point(document);
+fn read_as_everything(document: &Bytes) {
+    let again = || document.clone();
+    let _ = super::v2::array(again(), Some(again()));
+    let _ = super::v2::group(again(), Some(again()));
+    let _ = super::v2::consolidated(again());
+    let _ = super::v3::node(again());
+    let _ = super::draft::entry_point(again());
     let _ = super::draft::is_entry_point(document);
-    let _ = super::draft::array(document, "a");
-    let _ = super::draft::group(document);
+    let _ = super::draft::array(again(), "a");
+    let _ = super::draft::group(again());
 }
 
 proptest! {
@@ -162,22 +168,19 @@ proptest! {
     #[test]
     fn unknown_members_are_kept(value in any_json()) {
         let document = with(&v2::base(), &["unheard-of"], value.clone());
-        let expected: Map<_, _> = serde_json::from_slice(&document).unwrap();
-        prop_assert_eq!(super::v2::array(&document, None).unwrap().document, expected);
+        prop_assert_eq!(super::v2::array(document.clone(), None).unwrap().document.to_bytes(), document);
         let document = with(&draft::base(), &["unheard-of"], value.clone());
-        let expected: Map<_, _> = serde_json::from_slice(&document).unwrap();
-        prop_assert_eq!(super::draft::array(&document, "").unwrap().document, expected);
+        prop_assert_eq!(super::draft::array(document.clone(), "").unwrap().document.to_bytes(), document);
         let document = with(&v3::base(), &["unheard-of"], json!({"must_understand": false, "what": value}));
-        let expected: Map<_, _> = serde_json::from_slice(&document).unwrap();
-        let super::v3::Node::Array(array) = super::v3::node(&document).unwrap() else { panic!() };
-        prop_assert_eq!(array.document, expected);
+        let super::v3::Node::Array(array) = super::v3::node(document.clone()).unwrap() else { panic!() };
+        prop_assert_eq!(array.document.to_bytes(), document);
     }
 }
 
 #[test]
 fn any_bytes_at_all() {
     for bytes in [&b""[..], b"{", b"null", b"\xff\xfe", b"{\"zarr_format\":3", b"[]"] {
-        read_as_everything(bytes);
+        read_as_everything(&Bytes::from_static(bytes));
     }
 }
 
@@ -186,9 +189,9 @@ fn five_thousand_dimensions() {
     for (base, chunks) in [(v2::base(), "/shape"), (v3::base(), "/shape"), (draft::base(), "/shape")] {
         let document = with(&base, &["shape"], json!(vec![1; 5000]));
         let errors = [
-            super::v2::array(&document, None).err(),
-            super::v3::node(&document).err(),
-            super::draft::array(&document, "").err(),
+            super::v2::array(document.clone(), None).err(),
+            super::v3::node(document.clone()).err(),
+            super::draft::array(document, "").err(),
         ];
         let expected = format!("{chunks} has 5000 dimensions, more than 64");
         assert!(errors.iter().flatten().any(|error| error.to_string() == expected), "{errors:?}");

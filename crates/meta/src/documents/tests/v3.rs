@@ -12,27 +12,27 @@ pub(super) fn base() -> Value {
         "attributes": {}, "dimension_names": ["x", null], "zarr_format": 3, "node_type": "array", "storage_transformers": []})
 }
 
-fn array(document: &[u8]) -> crate::ArrayModel {
+fn array(document: impl Into<Bytes>) -> crate::ArrayModel {
     match super::super::v3::node(document).unwrap() {
         Node::Array(array) => *array,
         Node::Group(group) => panic!("{group:?}"),
     }
 }
 
-fn group(document: &[u8]) -> GroupModel {
+fn group(document: impl Into<Bytes>) -> GroupModel {
     match super::super::v3::node(document).unwrap() {
         Node::Group(group) => group,
         Node::Array(array) => panic!("{array:?}"),
     }
 }
 
-fn refusal(document: &[u8]) -> String {
+fn refusal(document: Bytes) -> String {
     super::super::v3::node(document).unwrap_err().to_string()
 }
 
 #[test]
 fn what_zarr_python_writes() {
-    let array = array(&bytes(&base()));
+    let array = array(bytes(&base()));
     assert_eq!(array.dialect, Dialect::V3);
     assert_eq!(array.shape, [5, 7]);
     assert_eq!(array.data_type.name(), "float32");
@@ -42,7 +42,7 @@ fn what_zarr_python_writes() {
     let expected = [r#"bytes {"endian":"little"}"#, r#"zstd {"level":0,"checksum":false}"#];
     assert_eq!(chain(&array.codecs), expected);
     assert_eq!(array.dimension_names, [Some("x".to_owned()), None]);
-    assert_eq!(Value::Object(array.document), base());
+    assert_eq!(array.document.to_bytes(), bytes(&base()));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn what_tensorstore_writes() {
         {"configuration":{"endian":"big"},"name":"bytes"},{"configuration":{"level":3},"name":"gzip"}],
         "index_codecs":[{"configuration":{"endian":"little"},"name":"bytes"},{"name":"crc32c"}]},"name":"sharding_indexed"}],
         "data_type":"uint16","dimension_names":["x",""],"fill_value":0,"node_type":"array","shape":[8,8],"zarr_format":3});
-    let array = array(&bytes(&sharded));
+    let array = array(bytes(&sharded));
     assert_eq!((array.codecs.len(), array.codecs[0].name.as_str()), (1, "sharding_indexed"));
     assert_eq!(array.codecs[0].configuration["chunk_shape"], json!([2, 2]));
     assert_eq!(array.dimension_names, [Some("x".to_owned()), Some(String::new())]);
@@ -62,13 +62,13 @@ fn what_tensorstore_writes() {
 #[test]
 fn codecs_by_name() {
     let codecs = json!(["bytes", {"name": "numcodecs.zlib", "configuration": {"level": 1}, "must_understand": false}, {"name": "crc32c"}]);
-    let array = array(&with(&base(), &["codecs"], codecs));
+    let array = array(with(&base(), &["codecs"], codecs));
     assert_eq!(chain(&array.codecs), ["bytes", r#"numcodecs.zlib {"level":1}"#, "crc32c"]);
 }
 
 #[test]
 fn keys_of_chunks() {
-    let key = |encoding: Value| array(&with(&base(), &["chunk_key_encoding"], encoding)).chunk_keys.key(&[1, 23]);
+    let key = |encoding: Value| array(with(&base(), &["chunk_key_encoding"], encoding)).chunk_keys.key(&[1, 23]);
     assert_eq!(key(json!("default")), "c/1/23");
     assert_eq!(key(json!({"name": "default", "configuration": {"separator": "."}})), "c.1.23");
     assert_eq!(key(json!("v2")), "1.23");
@@ -79,18 +79,18 @@ fn keys_of_chunks() {
 #[test]
 fn arrays_without_elements() {
     let empty = with(&with_shape(&[0, 7]), &["chunk_grid", "configuration", "chunk_shape"], json!([0, 3]));
-    assert_eq!(array(&empty).grid, ChunkGrid::regular(&[1, 3]).unwrap());
+    assert_eq!(array(empty.clone()).grid, ChunkGrid::regular(&[1, 3]).unwrap());
     let mut sharded: Value = serde_json::from_slice(&empty).unwrap();
     sharded["codecs"] =
         json!([{"name": "sharding_indexed", "configuration": {"chunk_shape": [4, 1], "codecs": ["bytes"]}}]);
-    assert_eq!(array(&bytes(&sharded)).grid, ChunkGrid::regular(&[4, 3]).unwrap());
+    assert_eq!(array(bytes(&sharded)).grid, ChunkGrid::regular(&[4, 3]).unwrap());
 }
 
 fn with_shape(shape: &[u64]) -> Value {
     serde_json::from_slice(&with(&base(), &["shape"], json!(shape))).unwrap()
 }
 
-fn rectilinear(shape: &[u64], chunk_shapes: Value) -> Vec<u8> {
+fn rectilinear(shape: &[u64], chunk_shapes: Value) -> Bytes {
     let mut document = with_shape(shape);
     document["chunk_grid"] =
         json!({"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": chunk_shapes}});
@@ -106,14 +106,14 @@ fn rectilinear_grids() {
         let length = |index| dimension.piece(index).map(|piece| piece.end - piece.start).unwrap();
         (0..dimension.pieces(extent)).map(length).collect::<Vec<_>>()
     };
-    let grid = array(&rectilinear(&[6, 6, 6, 6, 6], json!([4, [1, 2, 3], [[4, 2]], [[1, 3], 3], [4, 4, 4]]))).grid;
+    let grid = array(rectilinear(&[6, 6, 6, 6, 6], json!([4, [1, 2, 3], [[4, 2]], [[1, 3], 3], [4, 4, 4]]))).grid;
     let all: Vec<_> = (0..5).map(|dimension| pieces(&grid, dimension, 6)).collect();
     assert_eq!(all, [vec![4, 4], vec![1, 2, 3], vec![4, 4], vec![1, 1, 1, 3], vec![4, 4]]);
     assert_eq!(grid.dimensions()[4].piece(2), Some(8..12));
 
-    let grid = array(&rectilinear(&[6, 7], json!([[1, 2, 3], [[3, 2], 1]]))).grid;
+    let grid = array(rectilinear(&[6, 7], json!([[1, 2, 3], [[3, 2], 1]]))).grid;
     assert_eq!(grid.dimensions()[1], DimensionGrid::rectilinear([3, 3, 1]).unwrap());
-    assert_eq!(array(&rectilinear(&[0], json!([[]]))).grid.dimensions()[0].pieces(0), 0);
+    assert_eq!(array(rectilinear(&[0], json!([[]]))).grid.dimensions()[0].pieces(0), 0);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn wrong_rectilinear_grids() {
         (json!([4, [MAX_EXTENT, 1]]), "/1 has chunks that are longer than any array"),
     ] {
         let document = rectilinear(&[6, 7], chunk_shapes);
-        assert_eq!(refusal(&document), format!("/chunk_grid/configuration/chunk_shapes{why}"));
+        assert_eq!(refusal(document), format!("/chunk_grid/configuration/chunk_shapes{why}"));
     }
     let kind = |kind: Value| {
         with(
@@ -146,7 +146,7 @@ fn wrong_rectilinear_grids() {
             kind,
         )
     };
-    assert_eq!(refusal(&kind(json!("file"))), r#"/chunk_grid/configuration/kind is not "inline""#);
+    assert_eq!(refusal(kind(json!("file"))), r#"/chunk_grid/configuration/kind is not "inline""#);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn extensions() {
         {"name": "example.offset", "must_understand": false, "configuration": {"offset": [1, 1]}},
         {"name": "nobody.knows", "must_understand": false}
     ]);
-    let found = array(&with(&base(), &["extensions"], listed)).extensions;
+    let found = array(with(&base(), &["extensions"], listed)).extensions;
     let names: Vec<_> = found.iter().map(|extension| (extension.name.as_str(), extension.must_understand)).collect();
     let expected = [
         ("example.skip_empty_chunks", true),
@@ -179,29 +179,30 @@ fn extensions() {
         (json!(1), "/extensions/0 is neither a name nor an object with one"),
     ] {
         for base in [base(), json!({"zarr_format": 3, "node_type": "group"})] {
-            assert_eq!(refusal(&with(&base, &["extensions"], json!([extension]))), why);
+            assert_eq!(refusal(with(&base, &["extensions"], json!([extension]))), why);
         }
     }
-    assert_eq!(refusal(&with(&base(), &["extensions"], json!([]))), "/extensions is empty");
-    assert_eq!(refusal(&with(&base(), &["extensions"], json!(null))), "/extensions is not a list");
+    assert_eq!(refusal(with(&base(), &["extensions"], json!([]))), "/extensions is empty");
+    assert_eq!(refusal(with(&base(), &["extensions"], json!(null))), "/extensions is not a list");
 }
 
 #[test]
 fn members_that_nobody_knows() {
     for value in [json!(1), json!(null), json!({}), json!({"must_understand": true}), json!({"must_understand": 0})] {
         let why = "/unheard~1of: the extension unheard/of has to be understood and is not supported";
-        assert_eq!(refusal(&with(&base(), &["unheard/of"], value.clone())), why);
-        assert_eq!(refusal(&with(&json!({"zarr_format": 3, "node_type": "group"}), &["unheard/of"], value)), why);
+        assert_eq!(refusal(with(&base(), &["unheard/of"], value.clone())), why);
+        assert_eq!(refusal(with(&json!({"zarr_format": 3, "node_type": "group"}), &["unheard/of"], value)), why);
     }
-    array(&with(&base(), &["unheard/of"], json!({"must_understand": false})));
+    array(with(&base(), &["unheard/of"], json!({"must_understand": false})));
 }
 
 #[test]
 fn groups() {
     let group = group(
-        br#"{"attributes": {"spam": NaN}, "zarr_format": 3, "node_type": "group", "consolidated_metadata": null}"#,
+        r#"{"attributes": {"spam": NaN}, "zarr_format": 3, "node_type": "group", "consolidated_metadata": null}"#,
     );
-    assert_eq!(Value::Object(group.attributes), json!({"spam": "NaN"}));
+    assert_eq!(group.attributes, json!({"spam": "NaN"}));
+    assert_eq!(group.attributes.as_str(), r#"{"spam": NaN}"#);
     assert_eq!((group.dialect, group.consolidated), (Dialect::V3, None));
 }
 
@@ -210,13 +211,13 @@ fn consolidated_metadata() {
     let of = |consolidated: Value| {
         bytes(&json!({"zarr_format": 3, "node_type": "group", "consolidated_metadata": consolidated}))
     };
-    let inline = group(&of(
+    let inline = group(of(
         json!({"kind": "inline", "must_understand": false, "metadata": {"a": base(), "b/c": {"node_type": "group"}}}),
     ));
-    let documents = inline.consolidated.unwrap().documents;
+    let documents: std::collections::BTreeMap<_, _> = inline.consolidated.as_ref().unwrap().documents().collect();
     assert_eq!(documents.keys().collect::<Vec<_>>(), ["a/zarr.json", "b/c/zarr.json"]);
-    assert_eq!(Value::Object(documents["a/zarr.json"].clone()), base());
-    assert_eq!(group(&of(json!({"kind": "file", "must_understand": false}))).consolidated, None);
+    assert_eq!(documents["a/zarr.json"], base());
+    assert_eq!(group(of(json!({"kind": "file", "must_understand": false}))).consolidated, None);
     for (consolidated, why) in [
         (json!([]), " is not an object"),
         (json!({}), "/kind is missing"),
@@ -228,7 +229,7 @@ fn consolidated_metadata() {
             "/metadata/a~1~1b is not a key: a segment of the path is empty",
         ),
     ] {
-        assert_eq!(refusal(&of(consolidated)), format!("/consolidated_metadata{why}"));
+        assert_eq!(refusal(of(consolidated)), format!("/consolidated_metadata{why}"));
     }
 }
 
@@ -237,16 +238,16 @@ fn refusals() {
     for name in
         ["zarr_format", "node_type", "shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs"]
     {
-        assert_eq!(refusal(&without(&base(), name)), format!("/{name} is missing"));
+        assert_eq!(refusal(without(&base(), name)), format!("/{name} is missing"));
     }
     for name in ["attributes", "storage_transformers", "dimension_names"] {
-        array(&without(&base(), name));
-        array(&with(&base(), &[name], json!(null)));
+        array(without(&base(), name));
+        array(with(&base(), &[name], json!(null)));
     }
     for (value, why) in wrong_shapes() {
-        assert_eq!(refusal(&with(&base(), &["shape"], value.clone())), format!("/shape{why}"));
+        assert_eq!(refusal(with(&base(), &["shape"], value.clone())), format!("/shape{why}"));
         let document = with(&base(), &["chunk_grid", "configuration", "chunk_shape"], value);
-        assert_eq!(refusal(&document), format!("/chunk_grid/configuration/chunk_shape{why}"));
+        assert_eq!(refusal(document), format!("/chunk_grid/configuration/chunk_shape{why}"));
     }
     for (path, value, why) in [
         (&["zarr_format"][..], json!(2), "zarr_format is 2 where it has to be 3"),
@@ -302,10 +303,10 @@ fn refusals() {
         (&["dimension_names"], json!(["x", 1]), "/dimension_names/1 is neither a string nor null"),
         (&["attributes"], json!([]), "/attributes is not an object"),
     ] {
-        assert_eq!(refusal(&with(&base(), path, value)), why);
+        assert_eq!(refusal(with(&base(), path, value)), why);
     }
-    let unknown = super::super::v3::node(&with(&base(), &["data_type"], json!("float31"))).unwrap_err();
+    let unknown = super::super::v3::node(with(&base(), &["data_type"], json!("float31"))).unwrap_err();
     assert!(matches!(unknown, DocumentError::DataType { ref pointer, .. } if pointer == "/data_type"), "{unknown}");
-    let fill = super::super::v3::node(&with(&base(), &["fill_value"], json!([]))).unwrap_err();
+    let fill = super::super::v3::node(with(&base(), &["fill_value"], json!([]))).unwrap_err();
     assert!(matches!(fill, DocumentError::FillValue { ref pointer, .. } if pointer == "/fill_value"), "{fill}");
 }

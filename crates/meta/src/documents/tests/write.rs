@@ -1,19 +1,24 @@
 use super::*;
-use crate::documents::write;
+use crate::documents::write::{self, NodeCopy, StoredNode};
 
-fn object(document: Value) -> Map<String, Value> {
-    match document {
-        Value::Object(members) => members,
-        _ => panic!("{document} is no object"),
-    }
+fn compact(document: Value) -> Json {
+    Json::compact(&document)
+}
+
+fn formatted(dialect: Dialect, document: Value) -> StoredNode {
+    StoredNode::of_node_document(dialect, &compact(document)).formatted()
 }
 
 /// As zarr-python 3.4.2 writes the same.
 #[test]
 fn texts() {
-    let document = object(json!({"zarr_format": 2, "shape": [2], "filters": [], "attributes": {}, "a": {"b": 0.0}}));
+    let document = json!({"zarr_format": 2, "shape": [2], "filters": [], "attributes": {}, "a": {"b": 0.0}});
     let text = "{\n  \"zarr_format\": 2,\n  \"shape\": [\n    2\n  ],\n  \"filters\": [],\n  \"attributes\": {},\n  \"a\": {\n    \"b\": 0.0\n  }\n}";
-    assert_eq!(String::from_utf8(write::text(&document)).unwrap(), text);
+    let stored = formatted(Dialect::V3, document.clone());
+    assert_eq!((stored.document.as_str(), stored.attributes), (text, None));
+    let stored = formatted(Dialect::V2, document);
+    assert_eq!(stored.document.as_str(), text.replace("  \"attributes\": {},\n", ""));
+    assert_eq!(stored.attributes, None);
 }
 
 /// Indentation could make a hundred bytes of each.
@@ -23,80 +28,124 @@ fn deep_documents_are_not_indented() {
     for _ in 0..100 {
         deep = json!([deep]);
     }
-    let document = object(json!({"a": deep}));
-    assert_eq!(write::text(&document), json!(document).to_string().into_bytes());
+    let document = json!({"a": deep});
+    assert_eq!(formatted(Dialect::V3, document.clone()).document.to_bytes(), bytes(&document));
 }
 
 #[test]
 fn attributes_of_v2_stand_beside() {
-    let node = object(json!({"zarr_format": 2, "attributes": {"a": 1}, "x": 2}));
-    let (zgroup, zattrs) = write::split_v2(&node);
-    assert_eq!((json!(zgroup), json!(zattrs)), (json!({"zarr_format": 2, "x": 2}), json!({"a": 1})));
-    assert_eq!(write::join_v2(&zgroup, &zattrs.unwrap()), node);
-    let (_, none) = write::split_v2(&object(json!({"zarr_format": 2, "attributes": {}})));
-    assert_eq!(none, None);
+    let node = compact(json!({"zarr_format": 2, "attributes": {"a": 1}, "x": 2}));
+    let stored = StoredNode::of_node_document(Dialect::V2, &node);
+    assert_eq!(stored.document, json!({"zarr_format": 2, "x": 2}));
+    assert_eq!(*stored.attributes.as_ref().unwrap(), json!({"a": 1}));
+    assert_eq!(stored.node_document(Dialect::V2), value(&node));
+    let none = StoredNode::of_node_document(Dialect::V2, &compact(json!({"zarr_format": 2, "attributes": {}})));
+    assert_eq!((none.attributes.clone(), none.document.clone()), (None, compact(json!({"zarr_format": 2}))));
+    assert_eq!(none.node_document(Dialect::V2), json!({"zarr_format": 2, "attributes": {}}));
+    for dialect in [Dialect::V3, Dialect::Draft] {
+        let whole = StoredNode::of_node_document(dialect, &node);
+        assert_eq!(whole, StoredNode::whole(node.clone()));
+        assert_eq!(whole.node_document(dialect), node);
+    }
 }
 
 #[test]
 fn a_new_hierarchy_of_the_draft() {
-    let text = write::text(&write::draft_entry_point());
-    let entry_point = super::super::draft::entry_point(&text).unwrap();
+    let text = write::draft_entry_point();
+    assert_eq!(text, text.formatted());
+    let entry_point = super::super::draft::entry_point(text.to_bytes()).unwrap();
     assert_eq!((entry_point.metadata_key_suffix.as_str(), entry_point.extensions.len()), (".json", 0));
 }
 
-fn names(consolidated: &Map<String, Value>) -> Vec<&str> {
-    consolidated["metadata"].as_object().unwrap().keys().map(String::as_str).collect()
+/// Consolidated metadata after one change.
+fn changed(dialect: Dialect, all: &Json, below: &str, node: Option<&StoredNode>) -> Json {
+    write::consolidated(dialect, all, [NodeCopy { below, node }].into_iter())
+}
+
+fn names(metadata: &Json) -> Vec<String> {
+    metadata.members().map(|member| member.name().unwrap()).collect()
 }
 
 #[test]
 fn consolidated_metadata_of_v2() {
     let array = json!({"zarr_format": 2, "shape": [1]});
     let group = json!({"zarr_format": 2});
-    let mut all =
-        object(json!({"metadata": {".zgroup": group, "a/.zgroup": group, "a/.zattrs": {"q": 1}, "a/x/.zarray": array,
+    let all =
+        compact(json!({"metadata": {".zgroup": group, "a/.zgroup": group, "a/.zattrs": {"q": 1}, "a/x/.zarray": array,
         "ab/.zgroup": group}, "zarr_consolidated_format": 1}));
-    let array = object(array);
-    let group = object(json!({"zarr_format": 2, "attributes": {"q": 2}}));
-    write::consolidate_v2(&mut all, "a", Some(&group));
-    assert_eq!(all["metadata"]["a/.zattrs"], json!({"q": 2}));
-    assert_eq!(all["metadata"]["a/.zgroup"], json!({"zarr_format": 2}));
-    write::consolidate_v2(&mut all, "", Some(&group));
-    write::consolidate_v2(&mut all, "b", Some(&array));
-    assert_eq!(names(&all), [".zgroup", "a/.zgroup", "a/.zattrs", "a/x/.zarray", "ab/.zgroup", ".zattrs", "b/.zarray"]);
-    write::consolidate_v2(&mut all, "a", None);
-    assert_eq!(names(&all), [".zgroup", "ab/.zgroup", ".zattrs", "b/.zarray"]);
-    super::super::v2::consolidated(&write::text(&all)).unwrap();
-    write::consolidate_v2(&mut all, "ab", Some(&array));
-    assert_eq!(names(&all), [".zgroup", ".zattrs", "b/.zarray", "ab/.zarray"]);
-    write::consolidate_v2(&mut all, "", None);
-    assert!(names(&all).is_empty());
-    let mut other = object(json!({"metadata": 1}));
-    write::consolidate_v2(&mut other, "a", Some(&group));
-    assert_eq!(json!(other), json!({"metadata": 1}));
+    let array = StoredNode::of_node_document(Dialect::V2, &compact(array));
+    let group = StoredNode::of_node_document(Dialect::V2, &compact(json!({"zarr_format": 2, "attributes": {"q": 2}})));
+    let change = |all: &Json, below: &str, node: Option<&StoredNode>| changed(Dialect::V2, all, below, node);
+    let metadata = |all: &Json| all.get("metadata").unwrap();
+    let mut found = change(&all, "a", Some(&group));
+    assert_eq!(found.as_str(), all.as_str().replace("{\"q\":1}", "{\"q\":2}"), "all else stays as it is");
+    assert_eq!(metadata(&found).get("a/.zattrs").unwrap(), json!({"q": 2}));
+    assert_eq!(metadata(&found).get("a/.zgroup").unwrap(), json!({"zarr_format": 2}));
+    found = change(&found, "", Some(&group));
+    found = change(&found, "b", Some(&array));
+    assert_eq!(
+        names(&metadata(&found)),
+        [".zgroup", "a/.zgroup", "a/.zattrs", "a/x/.zarray", "ab/.zgroup", ".zattrs", "b/.zarray"]
+    );
+    found = change(&found, "a", None);
+    assert_eq!(names(&metadata(&found)), [".zgroup", "ab/.zgroup", ".zattrs", "b/.zarray"]);
+    super::super::v2::consolidated(found.to_bytes()).unwrap();
+    found = change(&found, "ab", Some(&array));
+    assert_eq!(names(&metadata(&found)), [".zgroup", ".zattrs", "b/.zarray", "ab/.zarray"]);
+    // What is gone makes room for what is there now.
+    let copies = [("ab", None), ("ab/c", Some(&array)), ("ab", Some(&group))];
+    let replaced =
+        write::consolidated(Dialect::V2, &found, copies.iter().map(|(below, node)| NodeCopy { below, node: *node }));
+    assert_eq!(
+        names(&metadata(&replaced)),
+        [".zgroup", ".zattrs", "b/.zarray", "ab/c/.zarray", "ab/.zgroup", "ab/.zattrs"]
+    );
+    found = change(&found, "", None);
+    assert!(names(&metadata(&found)).is_empty(), "{found:?}");
+    let other = compact(json!({"metadata": 1}));
+    assert_eq!(change(&other, "a", Some(&group)), other);
 }
 
 #[test]
 fn consolidated_metadata_of_v3() {
-    let mut root = object(json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "consolidated_metadata":
+    let root = compact(json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "consolidated_metadata":
         {"kind": "inline", "must_understand": false, "metadata": {"a": {"old": 1}, "a/x": {}, "ab": {}}}}));
-    let group = object(json!({"attributes": {"q": 2}, "zarr_format": 3, "node_type": "group",
-        "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {"x": {}}}}));
-    write::consolidate_v3(&mut root, "a", Some(&group));
-    let metadata = |root: &Map<String, Value>| root["consolidated_metadata"]["metadata"].clone();
-    assert_eq!(
-        metadata(&root),
-        json!({"a": {"attributes": {"q": 2}, "zarr_format": 3, "node_type": "group",
-            "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {}}}, "a/x": {}, "ab": {}})
-    );
-    let array = object(json!({"zarr_format": 3, "node_type": "array"}));
-    write::consolidate_v3(&mut root, "ab", Some(&array));
-    write::consolidate_v3(&mut root, "c/d", Some(&array));
-    write::consolidate_v3(&mut root, "a", None);
-    assert_eq!(metadata(&root), json!({"ab": array, "c/d": array}));
-    super::super::v3::node(&write::text(&root)).unwrap();
-    let mut without = group.clone();
-    without.remove("consolidated_metadata");
-    let before = without.clone();
-    write::consolidate_v3(&mut without, "a", Some(&array));
-    assert_eq!(without, before);
+    let group = StoredNode::whole(compact(json!({"attributes": {"q": 2}, "zarr_format": 3, "node_type": "group",
+        "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {"x": {}}}})));
+    let change = |root: &Json, below: &str, node: Option<&StoredNode>| changed(Dialect::V3, root, below, node);
+    let metadata = |root: &Json| root.get("consolidated_metadata").unwrap().get("metadata").unwrap();
+    let mut found = change(&root, "a", Some(&group));
+    let copy = json!({"attributes": {"q": 2}, "zarr_format": 3, "node_type": "group",
+        "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {}}});
+    assert_eq!(metadata(&found), json!({"a": copy, "a/x": {}, "ab": {}}));
+    assert_eq!(found.as_str(), root.as_str().replace("{\"old\":1}", &copy.to_string()), "all else stays as it is");
+    let array = json!({"zarr_format": 3, "node_type": "array"});
+    let node = StoredNode::whole(compact(array.clone()));
+    found = change(&found, "ab", Some(&node));
+    found = change(&found, "c/d", Some(&node));
+    found = change(&found, "a", None);
+    assert_eq!(metadata(&found), json!({"ab": array, "c/d": array}));
+    assert_eq!(change(&change(&found, "", Some(&group)), "", None), found, "the group itself has no copy");
+    super::super::v3::node(found.to_bytes()).unwrap();
+    let without = compact(json!({"attributes": {"q": 2}, "zarr_format": 3, "node_type": "group"}));
+    assert_eq!(change(&without, "a", Some(&node)), without);
+}
+
+/// Copies of strange documents are those documents, and what stands around them stays.
+#[test]
+fn bytes_of_other_copies_stay() {
+    let text = r#"{"zarr_consolidated_format":1, "metadata" :{".zgroup":{"zarr_format":2},
+ "a/.zattrs":{ "n":NaN, "n":123456789012345678901234567890, "e" :"\u00e9\ud800"},"b/.zattrs":{"x":0} } }"#;
+    let node = StoredNode {
+        document: Json::parse("{\"zarr_format\":2}").unwrap(),
+        attributes: Some(Json::parse(r#"{"n":NaN,"n":1.50e+3,"e":"\u00e9\ud800"}"#).unwrap()),
+    };
+    let found = changed(Dialect::V2, &Json::parse(text).unwrap(), "b", Some(&node));
+    let attributes = node.attributes.unwrap();
+    let group = r#", "b/.zgroup":{"zarr_format":2} } }"#;
+    let expected = text.replace("{\"x\":0}", attributes.as_str()).replace(" } }", group);
+    let unspaced = |text: &str| text.split_whitespace().collect::<String>();
+    assert_eq!(unspaced(found.as_str()), unspaced(&expected));
+    let before_b = text.split("{\"x\":0}").next().unwrap();
+    assert!(found.as_str().starts_with(before_b), "{}", found.as_str());
 }

@@ -6,8 +6,8 @@ use super::*;
 fn normalised(array: &Value, changes: &[(&str, Option<Value>)]) -> Value {
     let json = changes.iter().fold(array.clone(), |json, (pointer, value)| changed(&json, pointer, value.clone()));
     let zom = parse(&json).unwrap();
-    assert_eq!(parse(&zom.to_json()).unwrap(), zom, "once is enough");
-    zom.to_json()
+    assert_eq!(parse(&shown(&zom)).unwrap(), zom, "once is enough");
+    shown(&zom)
 }
 
 #[test]

@@ -20,7 +20,17 @@ const PYDANTIC_V2: &str = include_str!("pydantic/v2.json");
 const PYDANTIC_V3: &str = include_str!("pydantic/v3.json");
 
 fn parse(json: &Value) -> Result<Zom, ZomError> {
-    Zom::parse(&serde_json::to_vec(json).unwrap())
+    Zom::parse(serde_json::to_vec(json).unwrap())
+}
+
+/// What a ZOM says.
+fn shown(zom: &Zom) -> Value {
+    zom.to_text().to_value().unwrap()
+}
+
+/// What it says by the nodes' paths.
+fn flat(zom: &Zom) -> serde_json::Map<String, Value> {
+    serde_json::from_slice(zom.to_flat_text().as_bytes()).unwrap()
 }
 
 /// Why a ZOM is refused: the places and the reasons.
