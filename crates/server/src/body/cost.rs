@@ -2,6 +2,8 @@
 
 use std::io;
 
+use meta::limits::MAX_DESCRIPTION;
+
 /// A bound of the memory that a document, and what is made of it, takes while it is parsed: seen byte by byte, without parsing.
 ///
 /// Measured with the worst documents that were found, in bytes of resident memory for each value, object and member: `[0,0,…]` takes 340 for each
@@ -24,6 +26,15 @@ enum Place {
     Escape,
 }
 
+/// The size of a JSON value.
+const VALUE: u64 = 32;
+
+/// How many copies there are of a document that is stored.
+const OF_STORED_BYTE: u64 = 8;
+
+/// What a node takes beside its documents while a tree is declared.
+pub(crate) const OF_NODE: u64 = 2 << 10;
+
 const OF_BYTE: u64 = 16;
 const OF_VALUE: u64 = 360;
 const OF_OBJECT: u64 = 1400;
@@ -42,6 +53,14 @@ impl Cost {
         let parts =
             [(self.bytes, OF_BYTE), (self.values, OF_VALUE), (self.objects, OF_OBJECT), (self.members, OF_MEMBER)];
         parts.iter().map(|(count, each)| count.saturating_mul(*each)).fold(0, u64::saturating_add)
+    }
+
+    /// The bytes of memory that it takes as the documents of nodes, which stay text: the body, what is stored, and the answer, each with what is made of it on the way; and the values of
+    /// the members that describe one node at a time.
+    pub(crate) fn documents(&self) -> u64 {
+        let values = [(self.values, 2 * VALUE), (self.members, 4 * VALUE), (self.objects, 18 * VALUE), (self.bytes, 1)];
+        let values = values.iter().map(|(count, each)| count.saturating_mul(*each)).fold(0, u64::saturating_add);
+        self.bytes.saturating_mul(OF_STORED_BYTE).saturating_add(values.min(MAX_DESCRIPTION as u64))
     }
 
     /// The length of the text.

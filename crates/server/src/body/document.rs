@@ -40,7 +40,7 @@ const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
 impl Document {
-    async fn receive(request: Request, app: &App, limit: u64) -> Result<Self, Refusal> {
+    async fn receive(request: Request, app: &App, limit: u64, cost: fn(&Cost) -> u64) -> Result<Self, Refusal> {
         refuse_coded(request.headers())?;
         let digests = digests(request.headers())?;
         let right = RightToWait::of(request.extensions());
@@ -57,7 +57,7 @@ impl Document {
             }
             bytes.extend_from_slice(&piece);
         }
-        let cost = Cost::of(&bytes).parsed();
+        let cost = cost(&Cost::of(&bytes));
         match &mut room {
             Some(room) => app.rooms().grow(room, cost)?,
             None if cost > CHEAP => room = Some(app.rooms().take(&right, cost).await?),
@@ -74,7 +74,7 @@ impl FromRequest<App> for ReadDocument {
         if media_type(request.headers()).as_deref() != Some(JSON) {
             return Err(Refusal::media_type(&[JSON]));
         }
-        Document::receive(request, app, app.settings().limits.read_request).await.map(Self)
+        Document::receive(request, app, app.settings().limits.read_request, Cost::parsed).await.map(Self)
     }
 }
 
@@ -83,7 +83,7 @@ impl FromRequest<App> for NodeDocument {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
         refuse_other(&request, &[JSON])?;
-        Document::receive(request, app, MAX_DOCUMENT as u64).await.map(Self)
+        Document::receive(request, app, MAX_DOCUMENT as u64, Cost::documents).await.map(Self)
     }
 }
 
@@ -92,7 +92,7 @@ impl FromRequest<App> for PatchDocument {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
         refuse_other(&request, &[MERGE_PATCH, JSON])?;
-        Document::receive(request, app, MAX_DOCUMENT as u64).await.map(Self)
+        Document::receive(request, app, MAX_DOCUMENT as u64, Cost::documents).await.map(Self)
     }
 }
 
