@@ -8,7 +8,7 @@ use meta::{
     json::{Change, ObjectEdit},
     zom::{Version, Zom, without_copies},
 };
-use store::{Key, Version as StoreVersion};
+use store::{Key, Page, Version as StoreVersion};
 
 use super::{
     NodeError,
@@ -22,6 +22,9 @@ use crate::{
     find::{Own, key_below, prefix},
     shared::Shared,
 };
+
+/// How many nodes are looked at with one snapshot.
+const BATCH: usize = 4096;
 
 /// What becomes of nodes.
 #[derive(Default)]
@@ -182,24 +185,40 @@ fn has_same_chunks(current: &Branch, planned: &Branch) -> Result<bool, NodeError
 
 /// The versions of the documents of all dialects that there are at the paths of some nodes.
 async fn beside(shared: &Shared, set: &[(Own, Branch)]) -> Result<BTreeMap<Key, StoreVersion>, NodeError> {
-    let mut keys = Vec::new();
-    for (_, node) in set {
-        match node.dialect {
-            Dialect::Draft => keys.extend(node.own.0.iter().map(|(key, _)| key.clone())),
-            Dialect::V2 | Dialect::V3 => {
-                let prefix = prefix(&node.path)?;
-                keys.extend(NAMES.iter().filter_map(|name| key_below(&prefix, name)));
+    let mut found = BTreeMap::new();
+    if is_in_empty_place(shared, set).await? {
+        return Ok(found);
+    }
+    for nodes in set.chunks(BATCH) {
+        let mut keys = Vec::new();
+        for (_, node) in nodes {
+            match node.dialect {
+                Dialect::Draft => keys.extend(node.own.0.iter().map(|(key, _)| key.clone())),
+                Dialect::V2 | Dialect::V3 => {
+                    let prefix = prefix(&node.path)?;
+                    keys.extend(NAMES.iter().filter_map(|name| key_below(&prefix, name)));
+                }
+            }
+        }
+        let snapshot = shared.store.snapshot(&keys).await?;
+        for key in keys {
+            if let Some(info) = snapshot.head(&key)? {
+                found.insert(key, info.version);
             }
         }
     }
-    let snapshot = shared.store.snapshot(&keys).await?;
-    let mut found = BTreeMap::new();
-    for key in keys {
-        if let Some(info) = snapshot.head(&key)? {
-            found.insert(key, info.version);
-        }
-    }
     Ok(found)
+}
+
+/// Whether some nodes are a new tree where there are no keys at all, as it mostly is.
+async fn is_in_empty_place(shared: &Shared, set: &[(Own, Branch)]) -> Result<bool, NodeError> {
+    let Some((_, top)) = set.first() else { return Ok(true) };
+    let are_new = set.iter().all(|(before, node)| before.0.is_empty() && node.path.below(&top.path).is_some());
+    if !are_new || top.dialect == Dialect::Draft {
+        return Ok(false);
+    }
+    let there = shared.store.list_prefix(&prefix(&top.path)?, Page::first(1)).await?;
+    Ok(there.keys.is_empty())
 }
 
 /// The dialect of other documents that are where a new node would have its own.
