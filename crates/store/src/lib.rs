@@ -20,6 +20,7 @@ mod memory;
 mod range;
 mod traits;
 mod version;
+mod watermark;
 
 pub use content::{ByteStream, Content, Info, Staged, Value};
 pub use error::{BoxError, Corruption, StoreError, UploadError};
@@ -33,3 +34,4 @@ pub use traits::{
     WriteableStore, Written,
 };
 pub use version::{Precondition, Version, VersionError, VersionMatch};
+pub use watermark::Watermark;

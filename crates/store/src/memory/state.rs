@@ -16,6 +16,8 @@ pub(super) struct State {
     pub(super) values: BTreeMap<Key, Stored>,
     /// The records of the intents.
     pub(super) intents: BTreeMap<IntentId, Bytes>,
+    /// How many commits there were.
+    pub(super) commits: u64,
     /// How many values were ever set: the part of a version that tells a store's values apart.
     sets: u64,
 }
