@@ -18,7 +18,7 @@ use serde_json::json;
 use store::{
     ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
     MemoryStore, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore,
-    Value, WriteableStore, Written,
+    Value, Watermark, WriteableStore, Written,
 };
 
 /// A store in which a key is set before each of the next commits.
@@ -90,6 +90,10 @@ impl TransactionalStore for Meddled {
 
     async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
         self.store.intents().await
+    }
+
+    async fn watermark(&self) -> Result<Watermark, StoreError> {
+        self.store.watermark().await
     }
 
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {

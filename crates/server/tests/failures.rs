@@ -21,7 +21,7 @@ use server::Settings;
 use store::{
     ByteRange, ByteStream, Change, Content, Corruption, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
     Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value,
-    Version, WriteableStore, Written,
+    Version, Watermark, WriteableStore, Written,
 };
 use wire::problem::ProblemType;
 
@@ -88,6 +88,10 @@ impl TransactionalStore for Failing {
     }
 
     async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
+        Err((self.0)(&some_key()))
+    }
+
+    async fn watermark(&self) -> Result<Watermark, StoreError> {
         Err((self.0)(&some_key()))
     }
 
@@ -234,6 +238,10 @@ impl TransactionalStore for Damaged {
     }
 
     async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn watermark(&self) -> Result<Watermark, StoreError> {
         Err(StoreError::ReadOnly)
     }
 

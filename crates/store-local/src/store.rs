@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use store::{
     ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
     MAX_INTENT_LEN, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError,
-    TransactionalStore, Value, WriteableStore, Written, count_keys,
+    TransactionalStore, Value, Watermark, WriteableStore, Written, count_keys,
 };
 use tokio::sync::oneshot;
 
@@ -212,6 +212,11 @@ impl TransactionalStore for LocalStore {
             view.intents()
         })
         .await
+    }
+
+    async fn watermark(&self) -> Result<Watermark, StoreError> {
+        // Whatever a reader saw was published before, and numbers go on where the store is opened again.
+        Ok(Watermark::from_u64(self.0.views.now()?.at))
     }
 
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {

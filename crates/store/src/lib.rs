@@ -20,6 +20,7 @@ mod memory;
 mod range;
 mod traits;
 mod version;
+mod watermark;
 
 pub use content::{ByteStream, Content, Info, Staged, Value};
 pub use error::{BoxError, Corruption, StoreError, UploadError};
@@ -29,7 +30,8 @@ pub use list::{Cursor, CursorSeal, DirPage, Entry, KeyPage, Listing, MAX_PAGE, P
 pub use memory::{MemoryLimits, MemoryStore};
 pub use range::{ByteRange, ByteRangeError};
 pub use traits::{
-    Change, ErasedKeys, ListableStore, MAX_COMMIT_CHANGES, MAX_COUNTED, Outcome, ReadableStore, Snapshot, TransactionalStore,
-    WriteableStore, Written,
+    Change, ErasedKeys, ListableStore, MAX_COMMIT_CHANGES, MAX_COUNTED, Outcome, ReadableStore, Snapshot,
+    TransactionalStore, WriteableStore, Written,
 };
 pub use version::{Precondition, Version, VersionError, VersionMatch};
+pub use watermark::Watermark;

@@ -31,7 +31,7 @@ use self::{
 use crate::{
     ByteRange, ByteStream, Change, Content, CursorSeal, DirPage, Entry, ErasedKeys, Info, Intent, IntentError,
     IntentId, Key, KeyPage, ListableStore, Listing, MAX_INTENTS, Outcome, Page, Precondition, Prefix, ReadableStore,
-    Snapshot, Staged, StoreError, TransactionalStore, Value, WriteableStore, Written,
+    Snapshot, Staged, StoreError, TransactionalStore, Value, Watermark, WriteableStore, Written,
 };
 
 /// A store in memory: for tests, and for data that can be made again.
@@ -114,18 +114,21 @@ impl WriteableStore for MemoryStore {
         let bytes = self.0.space.receive(key, content).await?;
         let mut state = self.0.state.write();
         state.judge(key, &precondition)?;
+        state.commits += 1;
         Ok(state.set(self.0.id, key.clone(), bytes, now()))
     }
 
     async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
         let mut state = self.0.state.write();
         state.judge(key, &precondition)?;
+        state.commits += 1;
         Ok(state.values.remove(key).is_some())
     }
 
     async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
         let mut state = self.0.state.write();
         let erased = state.count(prefix);
+        state.commits += 1;
         state.erase_prefix(prefix);
         Ok(erased)
     }
@@ -195,6 +198,7 @@ impl TransactionalStore for MemoryStore {
         let mut state = self.0.state.write();
         let existed = changes.iter().map(|change| change.judge(&state)).collect::<Result<Vec<_>, _>>()?;
         check_intents(&changes, &state)?;
+        state.commits += 1;
         for change in &changes {
             if let Prepared::ErasePrefix(prefix) = change {
                 state.erase_prefix(prefix);
@@ -228,6 +232,10 @@ impl TransactionalStore for MemoryStore {
     async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
         let state = self.0.state.read();
         Ok(state.intents.iter().map(|(id, record)| Intent { id: *id, record: record.clone() }).collect())
+    }
+
+    async fn watermark(&self) -> Result<Watermark, StoreError> {
+        Ok(Watermark::from_u64(self.0.state.read().commits))
     }
 
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {

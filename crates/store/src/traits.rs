@@ -16,7 +16,7 @@ use bytes::Bytes;
 
 use crate::{
     ByteRange, ByteStream, Content, DirPage, Info, Intent, IntentError, IntentId, Key, KeyPage, MAX_INTENT_LEN, Page,
-    Precondition, Prefix, Staged, StoreError, Value, Version,
+    Precondition, Prefix, Staged, StoreError, Value, Version, Watermark,
 };
 
 /// The most changes that one commit has.
@@ -135,6 +135,15 @@ pub trait TransactionalStore: ReadableStore + WriteableStore + ListableStore {
     /// They are no values: no listing has them, no count and no erase of a prefix concerns them, and they are not read by
     /// any key.
     async fn intents(&self) -> Result<Vec<Intent>, StoreError>;
+
+    /// A number for what is visible, another one after every commit, also where the store was closed and opened in between: one that was
+    /// given is not given again once something was committed.
+    ///
+    /// - It is that of what was visible at some moment of the call, and every commit that a read saw which ended before the call began is
+    ///   counted in it. So what is read between two calls that give the same number is of one commit.
+    /// - As long as nothing is committed it stays the same, but for an opening, which may change it.
+    /// - It costs next to nothing.
+    async fn watermark(&self) -> Result<Watermark, StoreError>;
 
     /// The values of `keys` as of one commit.
     ///

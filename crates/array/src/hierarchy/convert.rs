@@ -42,6 +42,9 @@ use crate::{
 /// How many chunks are copied in one commit.
 const BATCH: usize = 256;
 
+/// How many keys are looked up at a time.
+const LOOKED_UP: usize = 4096;
+
 /// One attempt to put documents of another dialect over the same chunks; `None` where somebody else changed the hierarchy.
 pub(super) async fn in_place(
     shared: &Shared,
@@ -133,15 +136,23 @@ async fn carry_over(
 ) -> Result<(), NodeError> {
     let groups: Vec<&Branch> = top.all().into_iter().filter(|node| node.form == Form::Group).collect();
     let mut copies = Vec::new();
-    for group in groups {
-        let Some(key) = key_below(&prefix(&group.path)?, ".zmetadata") else { continue };
-        let has = match to {
-            Dialect::V3 => shared.store.head(&key).await?.is_some(),
-            Dialect::V2 | Dialect::Draft => group.stored.document.get(V3_MEMBER).is_some(),
-        };
-        if has {
-            copies.push((group.path.clone(), key));
+    for groups in groups.chunks(LOOKED_UP) {
+        let mut keys = Vec::with_capacity(groups.len());
+        for group in groups {
+            keys.extend(key_below(&prefix(&group.path)?, ".zmetadata").map(|key| (*group, key)));
         }
+        let there: Vec<bool> = match to {
+            Dialect::V3 => {
+                let keys: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
+                let snapshot = shared.store.snapshot(&keys).await?;
+                keys.iter().map(|key| Ok(snapshot.head(key)?.is_some())).collect::<Result<_, NodeError>>()?
+            }
+            Dialect::V2 | Dialect::Draft => {
+                keys.iter().map(|(group, _)| group.stored.document.get(V3_MEMBER).is_some()).collect()
+            }
+        };
+        let with_copies = keys.into_iter().zip(there).filter(|(_, there)| *there);
+        copies.extend(with_copies.map(|((group, key), _)| (group.path.clone(), key)));
     }
     for (group, key) in copies {
         let copies = documents

@@ -4,6 +4,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use serde_json::{Map, Value, json};
 
+use array::Depth;
+
 use crate::{
     lab::{v2_array, v2_group, v3_array, v3_group},
     racing::Intruded,
@@ -25,5 +27,64 @@ async fn a_patch_looks_at_nothing_below_a_group() {
         let looked_up = store.looked_up.load(Relaxed) - before.1;
         assert!(looked_up <= 40, "{looked_up} keys were looked up");
         assert_eq!(lab.all("/up/g").await["attributes"], json!({"n": 1}));
+    }
+}
+
+/// A tree is told with a few pages of keys, and looks nothing up that is not there, and nothing twice.
+#[tokio::test]
+async fn a_tree_is_listed_by_scans() {
+    let wide = |member: &Value| members(10, member);
+    for (leaf, group, documents) in
+        [(v3_array(&[1]), v3_group as fn(&Value) -> Value, 1), (v2_array(&[1]), v2_group as fn(&Value) -> Value, 2)]
+    {
+        let (lab, store) = Intruded::lab();
+        lab.declare("/g", &group(&wide(&group(&wide(&group(&wide(&leaf))))))).await.unwrap();
+        for (depth, nodes, most) in [(Depth::All, 1111, 20), (Depth::Levels(3), 1111, 20), (Depth::Levels(2), 111, 40)]
+        {
+            let before = (store.pages.load(Relaxed), store.looked_up.load(Relaxed));
+            assert_eq!(lab.node("/g", depth).await.unwrap().zom.len(), nodes);
+            let pages = store.pages.load(Relaxed) - before.0;
+            assert!(pages <= most, "{pages} pages were listed for {depth:?}");
+            let looked_up = store.looked_up.load(Relaxed) - before.1;
+            assert!(looked_up <= nodes * documents + 40, "{looked_up} keys were looked up for {depth:?}");
+        }
+    }
+}
+
+/// The chunks of arrays are not gone through: at most one listing is wasted for each that is needed.
+#[tokio::test]
+async fn chunks_are_not_listed() {
+    let (lab, store) = Intruded::lab();
+    lab.declare("/g", &v3_group(&members(20, &v3_group(&json!({"a": v3_array(&[1_000])}))))).await.unwrap();
+    for group in 0..20 {
+        for chunk in 0..500 {
+            lab.set(&format!("g/n{group}/a/c/{chunk}"), [1; 2]).await;
+        }
+    }
+    let before = (store.pages.load(Relaxed), store.keys.load(Relaxed));
+    assert_eq!(lab.node("/g", Depth::All).await.unwrap().zom.len(), 41);
+    let pages = store.pages.load(Relaxed) - before.0;
+    assert!(pages <= 2 * 21, "{pages} pages were listed");
+    let keys = store.keys.load(Relaxed) - before.1;
+    assert!(keys <= 64 + 21 * 16, "{keys} keys were listed");
+}
+
+/// Prefixes without documents are looked through together.
+#[tokio::test]
+async fn prefixes_without_documents_are_listed_by_scans() {
+    let (lab, store) = Intruded::lab();
+    for prefix in 0..1_000 {
+        lab.set(&format!("p/x{prefix}/blob"), [1]).await;
+        lab.set(&format!("q/x{}/y{}/z{}/blob", prefix / 100, prefix / 10 % 10, prefix % 10), [1]).await;
+    }
+    lab.json("p/x500/deep/zarr.json", &v3_array(&[1])).await;
+    lab.json("q/x5/y5/z5/deep/zarr.json", &v3_array(&[1])).await;
+    for (at, most) in [("/p", 10), ("/q", 150)] {
+        let before = (store.pages.load(Relaxed), store.looked_up.load(Relaxed));
+        assert_eq!(lab.node(at, Depth::Levels(1)).await.unwrap().zom.len(), 2);
+        let pages = store.pages.load(Relaxed) - before.0;
+        assert!(pages <= most, "{pages} pages were listed below {at}");
+        let looked_up = store.looked_up.load(Relaxed) - before.1;
+        assert!(looked_up <= 4 * most, "{looked_up} keys were looked up below {at}");
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use store::{
     ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
     MemoryStore, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore,
-    Value as Stored, WriteableStore, Written,
+    Value as Stored, Watermark, WriteableStore, Written,
 };
 
 use crate::lab::{Lab, path, v2_array, v3_array, v3_group};
@@ -27,6 +27,14 @@ pub(crate) struct Intruded {
     writes: Mutex<VecDeque<(String, Value)>>,
     /// The pages of listings.
     pub(crate) pages: AtomicUsize,
+    /// The keys of their entries.
+    pub(crate) keys: AtomicUsize,
+    /// Whether every watermark is another one, as if somebody committed all the time.
+    pub(crate) busy: AtomicBool,
+    /// The watermarks that were asked for.
+    watermarks: AtomicUsize,
+    /// Makes a change of one of the pages, before it is read.
+    paged: Mutex<Option<(usize, String, Value)>>,
     /// The keys that snapshots were taken of.
     pub(crate) looked_up: AtomicUsize,
 }
@@ -39,6 +47,22 @@ impl Intruded {
 
     fn intrude(&self, key: &str, document: Value) {
         self.writes.lock().unwrap().push_back((key.to_owned(), document));
+    }
+
+    /// Sets a document before the page of this number is read, of those that come.
+    fn intrude_on_page(&self, number: usize, key: &str, document: Value) {
+        let number = self.pages.load(Ordering::Relaxed) + number;
+        *self.paged.lock().unwrap() = Some((number, key.to_owned(), document));
+    }
+
+    async fn read_page(&self) -> Result<(), StoreError> {
+        let number = self.pages.fetch_add(1, Ordering::Relaxed);
+        let intrusion = self.paged.lock().unwrap().take_if(|(at, ..)| *at == number);
+        if let Some((_, key, document)) = intrusion {
+            let content = document.to_string().into_bytes().into();
+            self.store.set(&Key::parse(&key).unwrap(), content, Precondition::none()).await?;
+        }
+        Ok(())
     }
 }
 
@@ -75,12 +99,14 @@ impl WriteableStore for Intruded {
 #[async_trait]
 impl ListableStore for Intruded {
     async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError> {
-        self.pages.fetch_add(1, Ordering::Relaxed);
-        self.store.list_prefix(prefix, page).await
+        self.read_page().await?;
+        let found = self.store.list_prefix(prefix, page).await?;
+        self.keys.fetch_add(found.keys.len(), Ordering::Relaxed);
+        Ok(found)
     }
 
     async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError> {
-        self.pages.fetch_add(1, Ordering::Relaxed);
+        self.read_page().await?;
         self.store.list_dir(prefix, page).await
     }
 }
@@ -106,6 +132,13 @@ impl TransactionalStore for Intruded {
 
     async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
         self.store.intents().await
+    }
+
+    async fn watermark(&self) -> Result<Watermark, StoreError> {
+        match self.busy.load(Ordering::Relaxed) {
+            false => self.store.watermark().await,
+            true => Ok(Watermark::from_u64(self.watermarks.fetch_add(1, Ordering::Relaxed) as u64)),
+        }
     }
 
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
@@ -186,58 +219,116 @@ async fn somebody_who_never_rests() {
     assert!(matches!(refused, Err(NodeError::Array(ArrayError::Unsettled { .. }))));
 }
 
-/// An answer is as of one commit: what two nodes say is always of the same, and the nodes that come and go do so with it.
+/// An answer is as of one commit: what two nodes say is always of the same, and the nodes that come and go do so with it. It is so where the store tells that nothing was
+/// committed, and where everything is looked at again since it cannot; and where groups are listed by scans, and one by one because of the chunks among their keys.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_see_one_commit() {
-    let lab = Arc::new(Lab::new());
-    lab.declare("/g", &v3_group(&json!({"a": v3_array(&[3]), "z": v3_group(&json!({}))}))).await.unwrap();
-    let done = Arc::new(AtomicBool::new(false));
-    let writer = {
-        let (lab, done) = (lab.clone(), done.clone());
-        tokio::spawn(async move {
-            for round in 0..300 {
-                let mut array = v3_array(&[3]);
-                array["attributes"] = json!({"round": round});
-                let mut group = v3_group(&json!({}));
-                group["attributes"] = json!({"round": round});
-                group.as_object_mut().unwrap().remove("members");
-                let mut changes = Vec::new();
-                for (key, document) in [("g/a/zarr.json", &array), ("g/z/zarr.json", &group)] {
-                    let content = document.to_string().into_bytes().into();
-                    let staged = lab.store.stage(&Key::parse(key).unwrap(), content).await.unwrap();
-                    changes.push(Change::Set { staged, precondition: Precondition::none() });
+    for (busy, chunks) in [(false, 0), (true, 0), (false, 200), (true, 200)] {
+        let (lab, store) = Intruded::lab();
+        store.busy.store(busy, Ordering::Relaxed);
+        let lab = Arc::new(lab);
+        lab.declare("/g", &v3_group(&json!({"a": v3_array(&[3]), "z": v3_group(&json!({}))}))).await.unwrap();
+        for chunk in 0..chunks {
+            lab.set(&format!("g/a/c/{chunk}"), [1; 2]).await;
+        }
+        let done = Arc::new(AtomicBool::new(false));
+        let writer = tokio::spawn(write_rounds(lab.clone(), done.clone()));
+        let mut seen = 0;
+        while !done.load(Ordering::Acquire) {
+            match lab.node("/g", Depth::All).await {
+                Ok(found) => {
+                    let found = found.zom.to_text().to_value().unwrap();
+                    let round = &found["members"]["a"]["attributes"]["round"];
+                    assert_eq!(*round, found["members"]["z"]["attributes"]["round"]);
+                    let round = round.as_u64().unwrap_or(0);
+                    let odd = found["members"]["z"]["members"].get("odd").is_some();
+                    assert_eq!(odd, round % 2 == 1, "{found}");
+                    // The child of one round is never told beside that of another.
+                    let members = found["members"].as_object().unwrap();
+                    let rounds: Vec<&String> = members.keys().filter(|name| name.starts_with("in")).collect();
+                    assert!(
+                        rounds.len() <= 1 && rounds.iter().all(|name| **name == format!("in{round}")),
+                        "{rounds:?}"
+                    );
+                    seen += 1;
                 }
-                // There is a child in odd rounds.
-                let child = Key::parse("g/z/odd/zarr.json").unwrap();
-                let precondition = Precondition::none();
-                changes.push(match round % 2 {
-                    0 => Change::Erase { key: child, precondition },
-                    _ => {
-                        let content = v3_array(&[3]).to_string().into_bytes().into();
-                        Change::Set { staged: lab.store.stage(&child, content).await.unwrap(), precondition }
-                    }
-                });
-                lab.store.commit(changes).await.unwrap();
-                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                Err(NodeError::Array(ArrayError::Unsettled { .. })) => {}
+                Err(error) => panic!("{error}"),
             }
-            done.store(true, Ordering::Release);
-        })
-    };
-    let mut seen = 0;
-    while !done.load(Ordering::Acquire) {
-        match lab.node("/g", Depth::All).await {
-            Ok(found) => {
-                let found = found.zom.to_text().to_value().unwrap();
-                let round = &found["members"]["a"]["attributes"]["round"];
-                assert_eq!(*round, found["members"]["z"]["attributes"]["round"]);
-                let odd = found["members"]["z"]["members"].get("odd").is_some();
-                assert_eq!(odd, round.as_u64().unwrap_or(0) % 2 == 1, "{found}");
-                seen += 1;
+        }
+        writer.await.unwrap();
+        assert!(seen > 0);
+    }
+}
+
+/// In one commit for each round: the round in the attributes of an array and of a group, a child of the group in odd rounds, and a group of the round's own in place of that of
+/// the one before.
+async fn write_rounds(lab: Arc<Lab>, done: Arc<AtomicBool>) {
+    for round in 0..200 {
+        let mut array = v3_array(&[3]);
+        array["attributes"] = json!({"round": round});
+        let mut group = v3_group(&json!({}));
+        group["attributes"] = json!({"round": round});
+        group.as_object_mut().unwrap().remove("members");
+        let own = format!("g/in{round}/zarr.json");
+        let mut changes = Vec::new();
+        for (key, document) in [("g/a/zarr.json", &array), ("g/z/zarr.json", &group), (&*own, &group)] {
+            let content = document.to_string().into_bytes().into();
+            let staged = lab.store.stage(&Key::parse(key).unwrap(), content).await.unwrap();
+            changes.push(Change::Set { staged, precondition: Precondition::none() });
+        }
+        changes.extend((round > 0).then(|| Change::Erase {
+            key: Key::parse(&format!("g/in{}/zarr.json", round - 1)).unwrap(),
+            precondition: Precondition::none(),
+        }));
+        // There is a child in odd rounds.
+        let child = Key::parse("g/z/odd/zarr.json").unwrap();
+        let precondition = Precondition::none();
+        changes.push(match round % 2 {
+            0 => Change::Erase { key: child, precondition },
+            _ => {
+                let content = v3_array(&[3]).to_string().into_bytes().into();
+                Change::Set { staged: lab.store.stage(&child, content).await.unwrap(), precondition }
             }
-            Err(NodeError::Array(ArrayError::Unsettled { .. })) => {}
-            Err(error) => panic!("{error}"),
+        });
+        lab.store.commit(changes).await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    done.store(true, Ordering::Release);
+}
+
+/// What is set between two pages is in the answer, whichever page it is and wherever it is set.
+#[tokio::test]
+async fn what_is_set_between_two_pages_is_told() {
+    for busy in [false, true] {
+        for place in ["a", "m", "z"] {
+            let (lab, store) = Intruded::lab();
+            store.busy.store(busy, Ordering::Relaxed);
+            for name in ["b", "n", "y"] {
+                lab.json(&format!("g/{name}/zarr.json"), &bare()).await;
+                lab.json(&format!("g/{name}/x/zarr.json"), &bare()).await;
+            }
+            for number in 0..200 {
+                lab.json(&format!("g/n/x/n{number}/zarr.json"), &bare()).await;
+                lab.set(&format!("g/b/x/blob{number}"), [1]).await;
+            }
+            assert_eq!(lab.node("/g", Depth::All).await.unwrap().zom.len(), 207);
+            let mut page = 0;
+            // Every group that is added may be listed by itself, so there may always be one page more.
+            while page < 20 {
+                store.intrude_on_page(page, &format!("g/{place}{page}/zarr.json"), bare());
+                let found = lab.node("/g", Depth::All).await.unwrap().zom.len();
+                if store.paged.lock().unwrap().take().is_some() {
+                    break;
+                }
+                page += 1;
+                assert_eq!(found, 207 + page, "{place}");
+            }
+            assert!(page >= 4, "there were {page} pages");
         }
     }
-    writer.await.unwrap();
-    assert!(seen > 0);
+}
+
+fn bare() -> Value {
+    json!({"zarr_format": 3, "node_type": "group", "attributes": {}})
 }

@@ -64,6 +64,7 @@ mod suite;
 mod transaction;
 mod transaction_model;
 mod upload;
+mod watermark;
 mod write;
 
 pub use suite::{Suite, faulty, persistent, persistent_transactional, readable_writeable_listable, transactional};

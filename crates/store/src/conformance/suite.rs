@@ -7,7 +7,7 @@ use tokio::runtime;
 
 use super::{
     Factory, Faulty, Reopen, cancel, concurrency, faults, intents, key, list, model, paging, persistence, precondition,
-    prefixes, range, read, snapshot, transaction, transaction_model, upload, write,
+    prefixes, range, read, snapshot, transaction, transaction_model, upload, watermark, write,
 };
 use crate::TransactionalStore;
 
@@ -185,6 +185,9 @@ macro_rules! conformance_checks {
             fresh intents::intents_are_no_keys;
             fresh intents::the_limits_of_intents_are_kept;
             fresh intents::an_intent_that_is_dropped_is_added_or_not_added;
+            fresh watermark::every_commit_gives_a_new_watermark;
+            fresh watermark::a_watermark_stays_while_nothing_is_committed;
+            fresh watermark::what_is_read_between_equal_watermarks_is_of_one_commit;
             fresh snapshot::a_snapshot_reads_as_the_store_does;
             fresh snapshot::a_snapshot_stays_while_its_keys_change;
             fresh snapshot::a_value_of_a_snapshot_outlives_it;
@@ -214,6 +217,7 @@ macro_rules! conformance_checks {
             reopen persistence::erased_prefixes_stay_erased;
             reopen persistence::a_large_prefix_stays_erased;
             reopen intents::intents_stay;
+            reopen watermark::watermarks_are_never_given_again;
             reopen transaction_model::commits_agree_with_a_model_when_reopened;
         }
     };

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 
 use crate::{
-    ByteRange, Entry, ErasedKeys, Info, IntentId, Key, MAX_COUNTED, Precondition, Prefix, StoreError, Value,
-    Version, Written,
+    ByteRange, Entry, ErasedKeys, Info, IntentId, Key, MAX_COUNTED, Precondition, Prefix, StoreError, Value, Version,
+    Written,
 };
 
 /// The values by their keys.
@@ -16,6 +16,8 @@ pub(super) struct State {
     pub(super) values: BTreeMap<Key, Stored>,
     /// The records of the intents.
     pub(super) intents: BTreeMap<IntentId, Bytes>,
+    /// How many commits there were.
+    pub(super) commits: u64,
     /// How many values were ever set: the part of a version that tells a store's values apart.
     sets: u64,
 }

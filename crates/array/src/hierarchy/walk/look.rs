@@ -1,9 +1,6 @@
 //! Looking at documents and at what is below prefixes, and seeing afterwards whether all of it is so still.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    iter::once,
-};
+use std::{collections::BTreeMap, iter::once};
 
 use bytes::Bytes;
 use meta::{
@@ -13,14 +10,18 @@ use meta::{
     limits::MAX_DOCUMENT,
     zom::MAX_NODES,
 };
-use store::{Key, Page, Prefix, Snapshot, Version};
+use store::{Key, Page, Prefix, Snapshot, Version, Watermark};
 use tokio::task::spawn_blocking;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{Branch, Form, branch::leaf};
+use super::{
+    Branch, Form,
+    branch::leaf,
+    scan::{Purpose, Scans},
+};
 use crate::{
     ArrayError,
-    find::{Own, key_below, prefix, wrong},
+    find::{Own, key_below, wrong},
     hierarchy::NodeError,
     share::Permit,
     shared::Shared,
@@ -41,6 +42,11 @@ const LIGHT: u64 = 64 << 10;
 /// The documents of v2 and v3.
 pub(in crate::hierarchy) const NAMES: [&str; 4] = ["zarr.json", ".zarray", ".zgroup", ".zattrs"];
 
+/// The bits of all of [`NAMES`], of those that make a node of v2, and of its attributes.
+const ALL: u8 = 0b1111;
+const V2: u8 = 0b0110;
+const ATTRIBUTES: u8 = 0b1000;
+
 /// What looks at a store, and keeps what it looked at.
 pub(super) struct Look<'a> {
     shared: &'a Shared,
@@ -48,6 +54,9 @@ pub(super) struct Look<'a> {
     pub(super) seen: Vec<(Key, Option<Version>)>,
     /// The prefixes that were listed, each with a hash of what was in it.
     listed: Vec<(Prefix, u128)>,
+    scans: Scans,
+    /// The store's, from before anything was looked at.
+    watermark: Option<Watermark>,
     entries: usize,
     bytes: u64,
     /// For the documents.
@@ -71,16 +80,27 @@ pub(in crate::hierarchy) struct Documents {
 
 impl<'a> Look<'a> {
     pub(super) fn new(shared: &'a Shared) -> Self {
-        Self { shared, seen: Vec::new(), listed: Vec::new(), entries: 0, bytes: 0, memory: Vec::new() }
+        Self {
+            shared,
+            seen: Vec::new(),
+            listed: Vec::new(),
+            scans: Scans::default(),
+            watermark: None,
+            entries: 0,
+            bytes: 0,
+            memory: Vec::new(),
+        }
+    }
+
+    /// For a look at what is to be as of one commit.
+    pub(super) async fn begin(shared: &'a Shared) -> Result<Self, NodeError> {
+        let watermark = shared.store.watermark().await?;
+        Ok(Self { watermark: Some(watermark), ..Self::new(shared) })
     }
 
     /// What each of some paths has of documents.
     pub(super) async fn documents(&mut self, paths: &[NodePath]) -> Result<Vec<Documents>, NodeError> {
-        let keys_of = |path: &NodePath| {
-            let prefix = prefix(path).ok();
-            NAMES.map(|name| prefix.as_ref().and_then(|prefix| key_below(prefix, name)))
-        };
-        let named: Vec<[Option<Key>; 4]> = paths.iter().map(keys_of).collect();
+        let named: Vec<[Option<Key>; 4]> = paths.iter().map(|path| self.keys_of(path)).collect();
         let keys: Vec<Key> = named.iter().flatten().flatten().cloned().collect();
         let values = self.read(&keys).await?;
         let weight: usize = values.iter().flatten().map(|(_, document)| document.len()).sum();
@@ -98,8 +118,29 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// The keys of the documents that a path may have, in the order of [`NAMES`]: all four where no scan has shown which there are.
+    fn keys_of(&self, path: &NodePath) -> [Option<Key>; 4] {
+        let below = path.key_prefix();
+        let has = match self.scans.documents(&below) {
+            None => ALL,
+            Some(0) => return Default::default(),
+            // Attributes are the node's own where they are missing, too.
+            Some(has) => has | if has & V2 == 0 { 0 } else { ATTRIBUTES },
+        };
+        let mut bit = 0;
+        let Ok(prefix) = Prefix::parse(&below) else { return Default::default() };
+        NAMES.map(|name| {
+            let there = has & (1 << bit) != 0;
+            bit += 1;
+            key_below(&prefix, name).filter(|_| there)
+        })
+    }
+
     /// The values of documents, with their versions.
     pub(super) async fn read(&mut self, keys: &[Key]) -> Result<Vec<Option<(Version, Bytes)>>, NodeError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
         let snapshot = self.shared.store.snapshot(keys).await?;
         let mut values = Vec::with_capacity(keys.len());
         let mut pending = 0_u64;
@@ -139,19 +180,41 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    /// What is directly below a prefix.
-    pub(super) async fn list(&mut self, prefix: &Prefix) -> Result<Listed, NodeError> {
-        let (listed, hash) = list(self.shared, prefix, MAX_LISTED.saturating_sub(self.entries)).await?;
+    /// What is directly below a prefix. Of keys there are those that may be documents of the draft, and may be others.
+    pub(super) async fn list(&mut self, prefix: &Prefix, purpose: Purpose) -> Result<Listed, NodeError> {
+        let mut scanned = self.scans.listed(prefix);
+        if scanned.is_none() {
+            self.scans.scan(self.shared, prefix, purpose).await?;
+            scanned = self.scans.listed(prefix);
+        }
+        let rest = MAX_LISTED.saturating_sub(self.entries);
+        let listed = match scanned {
+            Some(listed) if listed.prefixes.len() + listed.keys.len() > rest => {
+                return Err(NodeError::TooManyNodes { limit: MAX_NODES });
+            }
+            Some(listed) => listed,
+            None => {
+                let (listed, hash) = list(self.shared, prefix, rest).await?;
+                self.listed.push((prefix.clone(), hash));
+                self.scans.earn();
+                listed
+            }
+        };
         self.entries = self.entries.saturating_add(listed.prefixes.len()).saturating_add(listed.keys.len()) + 1;
-        self.listed.push((prefix.clone(), hash));
         Ok(listed)
     }
 
-    /// Whether everything is as it was looked at: first what was listed, then all documents in one snapshot. A document that has the same version as before had it all the
-    /// time between, and so when the listings were the same.
+    /// Whether everything is as it was looked at. It is where nothing was committed since. Otherwise all is looked at again: first what was listed, then all
+    /// documents in one snapshot. A document that has the same version as before had it all the time between, and so when the listings were the same.
     pub(super) async fn is_true_still(&mut self) -> Result<bool, NodeError> {
-        if self.listed.is_empty() {
+        if self.listed.is_empty() && self.scans.is_empty() {
             return Ok(true);
+        }
+        if self.watermark == Some(self.shared.store.watermark().await?) {
+            return Ok(true);
+        }
+        if !self.scans.are_true_still(self.shared).await? {
+            return Ok(false);
         }
         for (prefix, before) in &self.listed {
             let (_, now) = list(self.shared, prefix, MAX_LISTED).await?;
@@ -243,7 +306,6 @@ async fn read_one(snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, N
 /// What is directly below a prefix, with a hash of it. Fails where there are more than `most`.
 async fn list(shared: &Shared, prefix: &Prefix, most: usize) -> Result<(Listed, u128), NodeError> {
     let mut listed = Listed { prefixes: Vec::new(), keys: Vec::new() };
-    let mut names = BTreeSet::new();
     let mut page = Page::first(store::MAX_PAGE);
     loop {
         let found = shared.store.list_dir(prefix, page).await?;
@@ -257,12 +319,13 @@ async fn list(shared: &Shared, prefix: &Prefix, most: usize) -> Result<(Listed, 
             None => break,
         }
     }
+    // Both are sorted.
     let mut hash = Xxh3::new();
-    names.extend(listed.prefixes.iter().map(|name| format!("{name}/")));
-    names.extend(listed.keys.iter().cloned());
-    for name in names {
-        hash.update(name.as_bytes());
-        hash.update(&[0]);
+    for (names, end) in [(&listed.prefixes, b"/"), (&listed.keys, b"\0")] {
+        for name in names {
+            hash.update(name.as_bytes());
+            hash.update(end);
+        }
     }
     Ok((listed, hash.digest128()))
 }

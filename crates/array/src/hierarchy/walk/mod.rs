@@ -1,11 +1,12 @@
 //! Walking over a hierarchy: which nodes there are, with their documents.
 //!
 //! The children of a group are found by listing what is directly below it, level by level, and never below an array. A prefix without a document is a group where there is a node below it,
-//! of the dialect that is found first. When all is read, everything that was looked at is compared with one snapshot and everything that was listed is listed again, so
-//! that the whole is as of one commit.
+//! of the dialect that is found first. The whole is as of one commit: where any was made meanwhile, everything that was looked at is compared with one snapshot and everything
+//! that was listed is listed again.
 
 mod branch;
 mod look;
+mod scan;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -27,6 +28,7 @@ pub(super) use self::{
 use self::{
     branch::{array_branch, implicit, leaf},
     look::{Look, parsed},
+    scan::Purpose,
 };
 use super::{Depth, NodeError};
 use crate::{
@@ -70,7 +72,7 @@ pub(super) async fn walk(
     mode: Mode,
 ) -> Result<Walk, NodeError> {
     for _ in 0..ATTEMPTS {
-        let mut walker = Walker::new(shared, depth, mode);
+        let mut walker = Walker::begin(shared, depth, mode).await?;
         walker.run(path, dialect).await?;
         if walker.look.is_true_still().await? {
             return walker.finish(path);
@@ -114,16 +116,9 @@ struct Item {
 const RESERVED: &[&str] = &["meta", "data"];
 
 impl<'a> Walker<'a> {
-    fn new(shared: &'a Shared, depth: Depth, mode: Mode) -> Self {
-        Self {
-            shared,
-            look: Look::new(shared),
-            depth,
-            mode,
-            items: Vec::new(),
-            other: Vec::new(),
-            probed: HashMap::new(),
-        }
+    async fn begin(shared: &'a Shared, depth: Depth, mode: Mode) -> Result<Self, NodeError> {
+        let look = Look::begin(shared).await?;
+        Ok(Self { shared, look, depth, mode, items: Vec::new(), other: Vec::new(), probed: HashMap::new() })
     }
 
     async fn run(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
@@ -201,7 +196,7 @@ impl<'a> Walker<'a> {
             return Ok(None);
         }
         let reserved = if self.entry_point_at(path).await? { RESERVED } else { &[] };
-        let found = self.probe(&own, dialect, reserved).await?;
+        let found = self.probe(&own, dialect, reserved, self.purpose_at(0)).await?;
         Ok(match path.is_root() {
             // The root of everything is a group, whatever is below it.
             true => Some(found.or(dialect).unwrap_or(Dialect::V3)),
@@ -215,6 +210,7 @@ impl<'a> Walker<'a> {
         prefix: &Prefix,
         wanted: Option<Dialect>,
         reserved: &[&str],
+        mut purpose: Purpose,
     ) -> Result<Option<Dialect>, NodeError> {
         let top = prefix;
         if let Some(known) = self.probed.get(top).filter(|_| wanted.is_none()) {
@@ -222,7 +218,7 @@ impl<'a> Walker<'a> {
         }
         let mut open = vec![(prefix.clone(), reserved.to_vec())];
         while let Some((prefix, reserved)) = open.pop() {
-            let names = self.look.list(&prefix).await?.prefixes;
+            let names = self.look.list(&prefix, std::mem::replace(&mut purpose, Purpose::FirstNode)).await?.prefixes;
             let names = names.iter().filter(|name| !reserved.contains(&name.as_str()));
             let paths: Vec<NodePath> =
                 names.filter_map(|name| NodePath::parse(&format!("{}{name}", prefix.as_str())).ok()).collect();
@@ -267,12 +263,13 @@ impl<'a> Walker<'a> {
     async fn open(&mut self, index: usize) -> Result<(), NodeError> {
         let Some(item) = self.items.get_mut(index) else { return Ok(()) };
         item.branch.members = Some(BTreeMap::new());
-        let (path, dialect, level) = (item.branch.path.clone(), item.branch.dialect, item.level + 1);
+        let (path, dialect, at) = (item.branch.path.clone(), item.branch.dialect, item.level);
+        let level = at + 1;
         let (root, reserved) = (item.branch.root.clone(), item.reserved);
         match root {
             Some(root) => self.open_draft(index, &path, &root, level).await,
             None => {
-                let names = self.look.list(&prefix(&path)?).await?.prefixes;
+                let names = self.look.list(&prefix(&path)?, self.purpose_at(at)).await?.prefixes;
                 let names = names.iter().filter(|name| !reserved.contains(&name.as_str()));
                 let paths: Vec<NodePath> =
                     names.filter_map(|name| NodePath::parse(&format!("{}{name}", path.key_prefix())).ok()).collect();
@@ -301,7 +298,7 @@ impl<'a> Walker<'a> {
         let dialect = match (has.first().copied(), self.mode) {
             (Some(_), Mode::Same) if has.contains(&wanted) => wanted,
             (Some(dialect), _) => dialect,
-            (None, _) => match self.probe(&prefix(path)?, None, reserved).await? {
+            (None, _) => match self.probe(&prefix(path)?, None, reserved, self.purpose_at(level)).await? {
                 Some(dialect) => {
                     if self.mode == Mode::Same && dialect != wanted {
                         self.other.push((path.clone(), dialect));
@@ -347,7 +344,7 @@ impl<'a> Walker<'a> {
         let below = path.below(&root.path).unwrap_or_default();
         let children = format!("{}{}", root.prefix.as_str(), draft::children_prefix(below));
         let Ok(children) = Prefix::parse(&children) else { return Ok(()) };
-        let listed = self.look.list(&children).await?;
+        let listed = self.look.list(&children, self.purpose_at(level.saturating_sub(1))).await?;
         let suffix = &root.entry.metadata_key_suffix;
         let mut found: BTreeMap<String, Option<(Form, Key)>> =
             listed.prefixes.into_iter().map(|name| (name, None)).collect();
@@ -392,6 +389,15 @@ impl<'a> Walker<'a> {
             self.push(branch, index, level, &[])?;
         }
         Ok(())
+    }
+
+    /// For what a group at this level below the topmost node is listed.
+    fn purpose_at(&self, level: u32) -> Purpose {
+        match self.depth {
+            _ if !self.depth.reaches(level) => Purpose::FirstNode,
+            Depth::Levels(levels) => Purpose::Members(levels.min(MAX_LEVELS).saturating_sub(level)),
+            Depth::All => Purpose::Members(MAX_LEVELS),
+        }
     }
 
     fn push(

@@ -1,0 +1,418 @@
+//! Listing many groups with one scan over their keys.
+//!
+//! A listing of what is directly below a prefix costs a seek, and one more for each child; a scan goes from key to key, and so is cheaper by far where most of the keys
+//! are documents. How many keys are scanned is bounded by what it saves: documents and children give credit, all other keys take it. Where it is used
+//! up the scan stops, and what it did not come to the end of is listed the other way.
+
+use std::collections::HashMap;
+
+use store::{Key, MAX_PAGE, Page, Prefix};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::look::{Listed, NAMES};
+use crate::{ArrayError, share::Permit, shared::Shared};
+
+/// The credit of a walk that begins: the keys that a scan is given to show what is there.
+const FIRST_CREDIT: u64 = 64;
+
+/// The credit for a child or a node that a scan came to: it saves a look-up that costs about as much as so many keys.
+const PER_NODE: u64 = 8;
+
+/// The credit for a listing without a scan. A scan takes twice as much at least, so there is one for every second listing where all of them fail.
+const PER_LISTING: u64 = 8;
+
+/// The smallest page.
+const SMALLEST: u64 = 16;
+
+/// The most memory that the findings of scans take in one walk.
+const MAX_MEMORY: u64 = 64 << 20;
+
+/// What a directory takes of memory, beside its name.
+const DIRECTORY: u64 = 160;
+
+/// For how much memory of findings there is a reservation each.
+const RESERVED_AT_ONCE: u64 = 1 << 20;
+
+/// For what a prefix is listed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    /// For the members of a group, those of its members, and so on: so many levels.
+    Members(u32),
+    /// For the first node below it.
+    FirstNode,
+}
+
+/// What scans found in one walk.
+pub(super) struct Scans {
+    directories: Vec<Directory>,
+    /// Where scans began.
+    roots: HashMap<String, usize>,
+    /// What was scanned.
+    parts: Vec<Part>,
+    credit: u64,
+    memory: u64,
+    reserved: u64,
+    permits: Vec<Permit>,
+}
+
+/// A prefix with keys below it.
+struct Directory {
+    name: Box<str>,
+    /// Those directly below it, in the order of the keys.
+    below: Vec<usize>,
+    /// Which of [`NAMES`] it has, one bit for each.
+    documents: u8,
+    /// The keys directly below it that may be documents of the draft.
+    others: Vec<Box<str>>,
+    /// Whether the scan came to its end.
+    complete: bool,
+}
+
+/// A part of the keys that was scanned: those below a prefix up to the last, with a hash of them.
+struct Part {
+    prefix: Prefix,
+    /// `None` where it goes to the end of the prefix.
+    last: Option<Key>,
+    keys: usize,
+    hash: u128,
+}
+
+/// What scans know of a prefix.
+enum Known<'s> {
+    /// There are keys below it.
+    Directory(&'s Directory),
+    /// There are none.
+    Nothing,
+}
+
+/// The directories that a scan is in, outermost first, each with the length of its prefix.
+struct Place {
+    text: String,
+    open: Vec<(usize, usize)>,
+}
+
+impl Default for Scans {
+    fn default() -> Self {
+        Self {
+            directories: Vec::new(),
+            roots: HashMap::new(),
+            parts: Vec::new(),
+            credit: FIRST_CREDIT,
+            memory: 0,
+            reserved: 0,
+            permits: Vec::new(),
+        }
+    }
+}
+
+impl Scans {
+    /// What is directly below a prefix, if scans have seen all of it. Of the keys there are those that may be documents of the draft.
+    pub(super) fn listed(&self, prefix: &Prefix) -> Option<Listed> {
+        Some(match self.known(prefix.as_str())? {
+            Known::Nothing => Listed { prefixes: Vec::new(), keys: Vec::new() },
+            Known::Directory(directory) => Listed {
+                prefixes: directory
+                    .below
+                    .iter()
+                    .filter_map(|id| Some(self.directories.get(*id)?.name.to_string()))
+                    .collect(),
+                keys: directory.others.iter().map(ToString::to_string).collect(),
+            },
+        })
+    }
+
+    /// Which of [`NAMES`] are directly below a prefix, one bit for each, if scans have seen all of it.
+    pub(super) fn documents(&self, prefix: &str) -> Option<u8> {
+        Some(match self.known(prefix)? {
+            Known::Nothing => 0,
+            Known::Directory(directory) => directory.documents,
+        })
+    }
+
+    /// Notes that a prefix was listed without a scan.
+    pub(super) fn earn(&mut self) {
+        self.credit = self.credit.saturating_add(PER_LISTING);
+    }
+
+    /// Whether nothing was scanned.
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Scans what is below a prefix, as far as there is credit for it.
+    pub(super) async fn scan(&mut self, shared: &Shared, prefix: &Prefix, purpose: Purpose) -> Result<(), ArrayError> {
+        if self.credit < SMALLEST || self.memory >= MAX_MEMORY {
+            return Ok(());
+        }
+        let mut place = self.begin(prefix);
+        let mut part = Part { prefix: prefix.clone(), last: None, keys: 0, hash: 0 };
+        let mut hash = Xxh3::new();
+        let mut page = Page::first(self.page());
+        loop {
+            let found = shared.store.list_prefix(prefix, page).await?;
+            let mut nodes = false;
+            for entry in &found.keys {
+                note(&mut hash, &entry.key);
+                nodes |= self.take(&mut place, &entry.key, purpose);
+            }
+            part.keys = part.keys.saturating_add(found.keys.len());
+            part.last = found.keys.last().map(|entry| entry.key.clone()).filter(|_| found.cursor.is_some());
+            let enough = nodes && matches!(purpose, Purpose::FirstNode);
+            let goes_on = self.credit >= SMALLEST && !enough && self.reserve(shared);
+            match found.cursor.filter(|_| goes_on) {
+                Some(cursor) => page = Page::after(self.page(), cursor),
+                None => break,
+            }
+        }
+        if part.last.is_none() {
+            self.close(&mut place, 0);
+        }
+        part.hash = hash.digest128();
+        self.parts.push(part);
+        Ok(())
+    }
+
+    /// Whether all that was scanned has the same keys now.
+    pub(super) async fn are_true_still(&self, shared: &Shared) -> Result<bool, ArrayError> {
+        for part in &self.parts {
+            if !part.is_true_still(shared).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn page(&self) -> usize {
+        usize::try_from(self.credit.max(SMALLEST)).unwrap_or(MAX_PAGE).min(MAX_PAGE)
+    }
+
+    fn begin(&mut self, prefix: &Prefix) -> Place {
+        let text = prefix.as_str().to_owned();
+        let root = self.directory("");
+        self.roots.insert(text.clone(), root);
+        Place { open: vec![(root, text.len())], text }
+    }
+
+    fn directory(&mut self, name: &str) -> usize {
+        self.memory = self.memory.saturating_add(DIRECTORY + name.len() as u64);
+        self.directories.push(Directory {
+            name: name.into(),
+            below: Vec::new(),
+            documents: 0,
+            others: Vec::new(),
+            complete: false,
+        });
+        self.directories.len() - 1
+    }
+
+    /// Takes in the next key of a scan; whether it is the document of a node.
+    fn take(&mut self, place: &mut Place, key: &Key, purpose: Purpose) -> bool {
+        let key = key.as_str();
+        let shared =
+            place.open.iter().take_while(|(_, length)| place.text.get(..*length) == key.get(..*length)).count();
+        self.close(place, shared);
+        let from = place.open.last().map_or(0, |(_, length)| *length);
+        place.text.truncate(from);
+        let (directories, name) =
+            key.get(from..).and_then(|rest| rest.rsplit_once('/')).unwrap_or(("", key.get(from..).unwrap_or_default()));
+        let mut found = 0;
+        for segment in directories.split('/').filter(|segment| !segment.is_empty()) {
+            // Whatever is directly below where the scan began would be looked at one by one.
+            found += u64::from(place.open.len() == 1);
+            let id = self.directory(segment);
+            if let Some(above) = place.open.last().and_then(|(above, _)| self.directories.get_mut(*above)) {
+                above.below.push(id);
+            }
+            place.text.push_str(segment);
+            place.text.push('/');
+            place.open.push((id, place.text.len()));
+        }
+        let levels = match purpose {
+            Purpose::Members(levels) => levels as usize,
+            Purpose::FirstNode => usize::MAX,
+        };
+        let within = place.open.len() - 1 <= levels;
+        let Some(directory) = place.open.last().and_then(|(id, _)| self.directories.get_mut(*id)) else { return false };
+        let document = NAMES.iter().position(|known| *known == name);
+        match document {
+            Some(bit) => {
+                found += u64::from(directory.documents == 0 && within);
+                directory.documents |= 1 << bit;
+            }
+            None if name.contains(".array") || name.contains(".group") => {
+                self.memory = self.memory.saturating_add(32 + name.len() as u64);
+                directory.others.push(name.into());
+            }
+            None => {}
+        }
+        let costs = document.is_none() || !within;
+        self.credit = self.credit.saturating_add(found * PER_NODE).saturating_sub(u64::from(costs));
+        document.is_some()
+    }
+
+    /// Leaves all directories but the first so many.
+    fn close(&mut self, place: &mut Place, stay: usize) {
+        for (id, _) in place.open.drain(stay.min(place.open.len())..) {
+            if let Some(directory) = self.directories.get_mut(id) {
+                directory.complete = true;
+            }
+        }
+    }
+
+    /// Reserves memory for what was found; whether there is room for more.
+    fn reserve(&mut self, shared: &Shared) -> bool {
+        while self.reserved < self.memory {
+            let Some(permit) = shared.try_admit(RESERVED_AT_ONCE) else { return false };
+            self.permits.push(permit);
+            self.reserved = self.reserved.saturating_add(RESERVED_AT_ONCE);
+        }
+        self.memory < MAX_MEMORY
+    }
+
+    /// What is known of a prefix; `None` where no scan has seen all of it.
+    fn known(&self, prefix: &str) -> Option<Known<'_>> {
+        if self.roots.is_empty() {
+            return None;
+        }
+        let mut at = prefix;
+        loop {
+            let root = self.roots.get(at).and_then(|root| self.directories.get(*root));
+            let known = root.and_then(|root| self.known_below(root, prefix.get(at.len()..).unwrap_or_default()));
+            if known.is_some() || at.is_empty() {
+                return known;
+            }
+            let above = at.strip_suffix('/').and_then(|at| at.rfind('/')).map_or(0, |slash| slash + 1);
+            at = at.get(..above).unwrap_or_default();
+        }
+    }
+
+    fn known_below<'s>(&'s self, root: &'s Directory, below: &str) -> Option<Known<'s>> {
+        let mut directory = root;
+        for segment in below.split_terminator('/') {
+            match self.child(directory, segment) {
+                Some(child) => directory = child,
+                None => return directory.complete.then_some(Known::Nothing),
+            }
+        }
+        directory.complete.then_some(Known::Directory(directory))
+    }
+
+    fn child(&self, directory: &Directory, name: &str) -> Option<&Directory> {
+        // Keys are sorted with the slash that follows the name.
+        let wanted = || name.bytes().chain([b'/']);
+        let found = directory.below.binary_search_by(|id| {
+            let name = self.directories.get(*id).map(|below| &*below.name).unwrap_or_default();
+            name.bytes().chain([b'/']).cmp(wanted())
+        });
+        found.ok().and_then(|at| directory.below.get(at)).and_then(|id| self.directories.get(*id))
+    }
+}
+
+impl Part {
+    async fn is_true_still(&self, shared: &Shared) -> Result<bool, ArrayError> {
+        let mut hash = Xxh3::new();
+        let (mut keys, mut page) = (0_usize, Page::first(self.keys.clamp(1, MAX_PAGE)));
+        loop {
+            let found = shared.store.list_prefix(&self.prefix, page).await?;
+            let mut passed = false;
+            for entry in &found.keys {
+                if self.last.as_ref().is_some_and(|last| entry.key > *last) {
+                    passed = true;
+                    break;
+                }
+                note(&mut hash, &entry.key);
+                keys += 1;
+            }
+            if keys > self.keys {
+                return Ok(false);
+            }
+            match found.cursor.filter(|_| !passed) {
+                Some(cursor) => page = Page::after(MAX_PAGE, cursor),
+                None => return Ok(keys == self.keys && hash.digest128() == self.hash),
+            }
+        }
+    }
+}
+
+fn note(hash: &mut Xxh3, key: &Key) {
+    hash.update(key.as_bytes());
+    hash.update(&[0]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scanned(keys: &[&str], complete: bool) -> Scans {
+        let mut scans = Scans::default();
+        let mut place = scans.begin(&Prefix::parse("g/").unwrap());
+        for key in keys {
+            scans.take(&mut place, &Key::parse(key).unwrap(), Purpose::Members(64));
+        }
+        if complete {
+            scans.close(&mut place, 0);
+        }
+        scans
+    }
+
+    const KEYS: &[&str] = &[
+        "g/a-b/c/zarr.json",
+        "g/a-b/zarr.json",
+        "g/a/.zattrs",
+        "g/a/.zgroup",
+        "g/a/b/deep/blob",
+        "g/ab/zarr.json",
+        "g/blob",
+        "g/x.array.json",
+        "g/zarr.json",
+    ];
+
+    fn names(scans: &Scans, prefix: &str) -> Option<Vec<String>> {
+        Some(scans.listed(&Prefix::parse(prefix).unwrap())?.prefixes)
+    }
+
+    #[test]
+    fn listings_are_those_of_the_keys() {
+        let scans = scanned(KEYS, true);
+        assert_eq!(names(&scans, "g/").unwrap(), ["a-b", "a", "ab"]);
+        assert_eq!(names(&scans, "g/a-b/").unwrap(), ["c"]);
+        assert_eq!(names(&scans, "g/a/b/").unwrap(), ["deep"]);
+        for none in ["g/c/", "g/a/b/other/", "g/ab/", "g/blob/", "g/zz/z/"] {
+            assert!(names(&scans, none).unwrap().is_empty(), "{none}");
+        }
+        assert_eq!(scans.listed(&Prefix::parse("g/").unwrap()).unwrap().keys, ["x.array.json"]);
+        assert_eq!(names(&scans, "h/"), None);
+        assert_eq!(names(&scans, ""), None);
+        let documents = [("g/", 1), ("g/a/", 0b1100), ("g/a-b/c/", 1), ("g/a/b/", 0), ("g/none/", 0)];
+        for (prefix, expected) in documents {
+            assert_eq!(scans.documents(prefix), Some(expected), "{prefix}");
+        }
+    }
+
+    #[test]
+    fn what_a_scan_did_not_come_to_the_end_of_is_not_known() {
+        let scans = scanned(&KEYS[..5], false);
+        for unknown in ["g/", "g/a/", "g/a/b/", "g/a/b/deep/", "g/ab/", "g/a/z/"] {
+            assert_eq!(names(&scans, unknown), None, "{unknown}");
+            assert_eq!(scans.documents(unknown), None, "{unknown}");
+        }
+        assert_eq!(names(&scans, "g/a-b/").unwrap(), ["c"]);
+        assert_eq!(scans.documents("g/a-b/c/"), Some(1));
+    }
+
+    #[test]
+    fn keys_that_are_no_documents_use_up_the_credit() {
+        let mut scans = Scans::default();
+        let mut place = scans.begin(&Prefix::parse("g/").unwrap());
+        for chunk in 0..1_000 {
+            let key = Key::parse(&format!("g/a/c/{chunk:04}/0")).unwrap();
+            scans.take(&mut place, &key, Purpose::Members(64));
+        }
+        assert_eq!(scans.credit, 0);
+        scans.take(&mut place, &Key::parse("g/a/zarr.json").unwrap(), Purpose::Members(64));
+        assert_eq!(scans.credit, PER_NODE);
+        // A document that is deeper than wanted is as any other key.
+        scans.take(&mut place, &Key::parse("g/b/c/zarr.json").unwrap(), Purpose::Members(1));
+        assert_eq!(scans.credit, 2 * PER_NODE - 1);
+    }
+}

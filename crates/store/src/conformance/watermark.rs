@@ -1,0 +1,122 @@
+//! Watermarks of commits.
+
+use std::collections::HashSet;
+
+use super::{
+    Factory, Reopen, Storage,
+    concurrency::at_once,
+    intents::{intend, intent, settle},
+    tools::{get, key, list_children, list_keys, prefix, put, put_names},
+    transaction::{check, check_empty, erase, erase_prefix, set},
+};
+use crate::{Precondition, StoreError, TransactionalStore, Watermark, WriteableStore};
+
+/// The watermark, which must not have been there before.
+async fn new_one(store: &impl TransactionalStore, seen: &mut HashSet<Watermark>, after: &str) {
+    assert!(seen.insert(store.watermark().await.unwrap()), "the watermark is not another one after {after}");
+}
+
+pub(super) async fn every_commit_gives_a_new_watermark(store: impl Storage + TransactionalStore) {
+    let mut seen = HashSet::new();
+    new_one(&store, &mut seen, "nothing").await;
+    for _ in 0..3 {
+        put_names(&store, &["a", "b/c", "b/d", "e/f"]).await;
+        new_one(&store, &mut seen, "sets").await;
+        put(&store, "a", "a").await;
+        new_one(&store, &mut seen, "a set of the same").await;
+        store.erase(&key("a"), Precondition::none()).await.unwrap();
+        new_one(&store, &mut seen, "an erase").await;
+        store.erase_prefix(&prefix("b/")).await.unwrap();
+        new_one(&store, &mut seen, "an erase of a prefix").await;
+        store.commit(vec![set(&store, "x", "1").await, check_empty("b/")]).await.unwrap();
+        new_one(&store, &mut seen, "a commit that sets").await;
+        store.commit(vec![erase("x")]).await.unwrap();
+        new_one(&store, &mut seen, "a commit that erases").await;
+        store.commit(vec![erase_prefix("e/")]).await.unwrap();
+        new_one(&store, &mut seen, "a commit that erases a prefix").await;
+        let intent = intent("one");
+        store.commit(vec![intend(&intent)]).await.unwrap();
+        new_one(&store, &mut seen, "an intent").await;
+        store.commit(vec![settle(&intent)]).await.unwrap();
+        new_one(&store, &mut seen, "what settles it").await;
+    }
+    let mut many = Vec::new();
+    for number in 0..300 {
+        many.push(set(&store, &format!("many/{number}"), "1").await);
+    }
+    store.commit(many).await.unwrap();
+    new_one(&store, &mut seen, "a commit of many changes").await;
+}
+
+pub(super) async fn a_watermark_stays_while_nothing_is_committed(store: impl Storage + TransactionalStore) {
+    let version = put(&store, "a", "1").await;
+    put_names(&store, &["b/c", "b/d"]).await;
+    let before = store.watermark().await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(get(&store, "a").await.as_deref(), Some(&b"1"[..]));
+        list_keys(&store, "").await;
+        list_children(&store, "b/").await;
+        drop(store.snapshot(&[key("a")]).await.unwrap());
+        drop(set(&store, "a", "staged").await);
+        let refused = store.commit(vec![set(&store, "a", "2").await, check("b/c", Precondition::at(version))]).await;
+        assert_fails!(refused, StoreError::PreconditionFailed { .. });
+        assert_eq!(store.watermark().await.unwrap(), before);
+    }
+}
+
+/// What is read between two equal watermarks is of one commit.
+pub(super) async fn what_is_read_between_equal_watermarks_is_of_one_commit(store: impl Storage + TransactionalStore) {
+    const ROUNDS: usize = 300;
+    let written = |round: usize| format!("{round}");
+    for at in ["p/a", "p/z"] {
+        put(&store, at, written(0)).await;
+    }
+    let equal = at_once(&store, 3, |store, task| async move {
+        let mut equal = 0;
+        if task == 0 {
+            for round in 1..=ROUNDS {
+                let mut changes =
+                    vec![set(&store, "p/a", written(round)).await, set(&store, "p/z", written(round)).await];
+                changes.push(if round % 2 == 1 { set(&store, "p/odd", "1").await } else { erase("p/odd") });
+                store.commit(changes).await.unwrap();
+                tokio::task::yield_now().await;
+            }
+            return equal;
+        }
+        loop {
+            let before = store.watermark().await.unwrap();
+            let first = get(&store, "p/a").await.unwrap();
+            let odd = list_keys(&store, "p/").await.contains(&"p/odd".to_owned());
+            let last = get(&store, "p/z").await.unwrap();
+            let round: usize = std::str::from_utf8(&last).unwrap().parse().unwrap();
+            if store.watermark().await.unwrap() == before {
+                assert_eq!(first, last, "a commit was seen that the watermark does not count");
+                assert_eq!(odd, round % 2 == 1, "a commit was seen that the watermark does not count");
+                equal += 1;
+            }
+            if round == ROUNDS {
+                return equal;
+            }
+        }
+    })
+    .await;
+    assert!(equal.iter().sum::<u32>() > 0, "no two watermarks were equal");
+}
+
+pub(super) async fn watermarks_are_never_given_again<F>(factory: &F)
+where
+    F: Reopen + Factory<Store: TransactionalStore>,
+{
+    let (mut store, mut keep) = factory.create().await;
+    let mut seen = HashSet::new();
+    for _ in 0..3 {
+        for at in ["a", "a", "b"] {
+            put(&store, at, "equal").await;
+            new_one(&store, &mut seen, "a set").await;
+        }
+        store.erase(&key("a"), Precondition::none()).await.unwrap();
+        new_one(&store, &mut seen, "an erase").await;
+        (store, keep) = factory.reopen(store, keep).await;
+    }
+    drop((store, keep));
+}
