@@ -24,7 +24,7 @@ pub use meter::{Meter, Work};
 pub(crate) use needs::Needs;
 pub(crate) use source::Source;
 
-use crate::{ArrayError, plan::Slabs, prepare::Prepared};
+use crate::{ArrayError, plan::Slabs, prepare::Prepared, share::Permit};
 
 /// A selection that is ready to be read: one commit's metadata and chunk versions. Nothing is decoded.
 #[derive(Debug)]
@@ -86,6 +86,13 @@ impl Reading {
     /// Tells what was done so far, also while [`pieces`](Self::pieces) is being consumed.
     pub fn meter(&self) -> Meter {
         self.source.meter.clone()
+    }
+
+    /// Reserves the memory that reading takes at the least, and beside it `bytes` for what is made of the elements, all at once: so that whoever needs both
+    /// waits for both.
+    pub async fn reserve_beside(&mut self, bytes: u64) -> Result<Permit, ArrayError> {
+        let options = &self.source.shared.options;
+        Ok(self.prepared.memory.reserve_beside(options, bytes).await?)
     }
 
     /// The elements in C order, in pieces of whole elements. After an error nothing follows.

@@ -9,7 +9,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::timeout};
 
-use super::Caller;
+use super::{Caller, Usage};
 
 /// An amount of something. Clones are the same.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Classes {
     small: Pool,
 }
 
-/// For how long, or how much, somebody wants something.
+/// How much somebody wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Little: a part is kept for these.
@@ -33,7 +33,7 @@ pub(crate) enum Class {
 
 /// Some of a pool; dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub(crate) struct Portion {
     pool: Pool,
     caller: Caller,
     amount: u64,
@@ -62,7 +62,7 @@ struct State {
 #[derive(Debug)]
 struct Waiter {
     amount: u64,
-    grant: oneshot::Sender<Permit>,
+    grant: oneshot::Sender<Portion>,
 }
 
 /// Whether the first of a queue can have what it waits for.
@@ -81,18 +81,18 @@ impl Pool {
     }
 
     /// Takes some if it is free and nobody waits for any. More than there is at all counts as all.
-    fn try_take(&self, caller: Caller, amount: u64) -> Option<Permit> {
+    fn try_take(&self, caller: Caller, amount: u64) -> Option<Portion> {
         let mut state = self.0.lock();
         let amount = amount.min(state.capacity);
         if !state.turns.is_empty() || amount > state.free {
             return None;
         }
         state.grant(caller, amount);
-        Some(Permit { pool: self.clone(), caller, amount })
+        Some(Portion { pool: self.clone(), caller, amount })
     }
 
     /// Takes some, and waits for it if need be.
-    async fn take(&self, caller: Caller, amount: u64, patience: Duration) -> Result<Permit, Refused> {
+    async fn take(&self, caller: Caller, amount: u64, patience: Duration) -> Result<Portion, Refused> {
         if let Some(permit) = self.try_take(caller, amount) {
             return Ok(permit);
         }
@@ -115,11 +115,15 @@ impl Pool {
                 let Some((caller, waiter)) = state.next() else { return };
                 let amount = waiter.amount.min(state.capacity);
                 state.grant(caller, amount);
-                (waiter, Permit { pool: self.clone(), caller, amount })
+                (waiter, Portion { pool: self.clone(), caller, amount })
             };
             // Who has gone meanwhile gives it back, which must not happen behind the lock.
             drop(waiter.grant.send(permit));
         }
+    }
+
+    fn usage(&self) -> Usage {
+        self.0.lock().usage()
     }
 
     fn give_back(&self, caller: Caller, amount: u64) {
@@ -201,6 +205,15 @@ impl State {
         }
     }
 
+    fn usage(&self) -> Usage {
+        let waiting = |queue: &VecDeque<Waiter>| queue.iter().filter(|waiter| !waiter.grant.is_closed()).count() as u64;
+        Usage {
+            total: self.capacity,
+            taken: self.capacity.saturating_sub(self.free),
+            waiting: self.queues.values().map(waiting).sum(),
+        }
+    }
+
     fn grant(&mut self, caller: Caller, amount: u64) {
         self.free = self.free.saturating_sub(amount);
         let held = self.held.entry(caller).or_default();
@@ -218,24 +231,24 @@ impl State {
     }
 }
 
-impl Permit {
+impl Portion {
     /// How much it is.
     pub(crate) fn amount(&self) -> u64 {
         self.amount
     }
 
-    /// Takes more of the same pool if it is free and nobody waits for any.
-    pub(crate) fn try_grow(&mut self, amount: u64) -> bool {
-        let Some(more) = self.pool.try_take(self.caller, amount).filter(|more| more.amount == amount) else {
-            return false;
-        };
-        self.merge(more);
-        true
+    /// Gives all of it back.
+    fn give_back(&mut self) {
+        self.pool.give_back(self.caller, std::mem::take(&mut self.amount));
     }
 
-    /// Adds another one of the same pool.
-    pub(crate) fn merge(&mut self, mut other: Self) {
+    /// Adds another one of the same caller's; what is of another pool comes back.
+    pub(crate) fn absorb(&mut self, mut other: Self) -> Option<Self> {
+        if !Arc::ptr_eq(&self.pool.0, &other.pool.0) {
+            return Some(other);
+        }
         self.amount = self.amount.saturating_add(std::mem::take(&mut other.amount));
+        None
     }
 
     /// A part of it as one of its own; less where it has less.
@@ -246,9 +259,9 @@ impl Permit {
     }
 }
 
-impl Drop for Permit {
+impl Drop for Portion {
     fn drop(&mut self) {
-        self.pool.give_back(self.caller, self.amount);
+        self.give_back();
     }
 }
 
@@ -266,17 +279,46 @@ impl Classes {
         amount: u64,
         class: Class,
         patience: Duration,
-    ) -> Result<Permit, Refused> {
+    ) -> Result<Portion, Refused> {
         match (class, self.main.try_take(caller, amount)) {
-            (_, Some(permit)) => Ok(permit),
+            (_, Some(portion)) => Ok(portion),
             (Class::Much, None) => self.main.take(caller, amount, patience).await,
             (Class::Little, None) => self.small.take(caller, amount, patience).await,
         }
     }
 
     /// Takes some if it is free.
-    pub(crate) fn try_take(&self, caller: Caller, amount: u64) -> Option<Permit> {
-        self.main.try_take(caller, amount)
+    pub(crate) fn try_take(&self, caller: Caller, amount: u64, class: Class) -> Result<Portion, Refused> {
+        let main = self.main.try_take(caller, amount);
+        let portion = match class {
+            Class::Much => main,
+            Class::Little => main.or_else(|| self.small.try_take(caller, amount)),
+        };
+        portion.ok_or_else(|| self.reason(caller))
+    }
+
+    /// How much one who wants much can have, and how much one who wants little.
+    pub(crate) fn most(&self) -> (u64, u64) {
+        (self.main.usage().total, self.small.usage().total)
+    }
+
+    /// How much a caller has of what is not kept.
+    pub(crate) fn held(&self, caller: Caller) -> u64 {
+        self.main.0.lock().held.get(&caller).copied().unwrap_or(0)
+    }
+
+    /// All of it together.
+    pub(crate) fn usage(&self) -> Usage {
+        let (main, small) = (self.main.usage(), self.small.usage());
+        Usage {
+            total: main.total.saturating_add(small.total),
+            taken: main.taken.saturating_add(small.taken),
+            waiting: main.waiting.saturating_add(small.waiting),
+        }
+    }
+
+    fn reason(&self, caller: Caller) -> Refused {
+        self.main.0.lock().reason(caller)
     }
 
     /// Whether all of it is free.
@@ -304,14 +346,14 @@ mod tests {
     const TWO: Caller = Caller::new(2);
     const THREE: Caller = Caller::new(3);
 
-    type Waiting = BoxFuture<'static, Result<Permit, Refused>>;
+    type Waiting = BoxFuture<'static, Result<Portion, Refused>>;
 
     fn waiting(pool: &Pool, caller: Caller, amount: u64) -> Waiting {
         let pool = pool.clone();
         async move { pool.take(caller, amount, LONG).await }.boxed()
     }
 
-    async fn polled(waiting: &mut Waiting) -> Option<Permit> {
+    async fn polled(waiting: &mut Waiting) -> Option<Portion> {
         poll_fn(|context| match waiting.as_mut().poll(context) {
             std::task::Poll::Ready(done) => std::task::Poll::Ready(done.ok()),
             std::task::Poll::Pending => std::task::Poll::Ready(None),
@@ -322,7 +364,7 @@ mod tests {
     #[tokio::test]
     async fn callers_take_turns() {
         let pool = Pool::new(2);
-        let mut held: Vec<Permit> = (0..2).filter_map(|_| pool.try_take(ONE, 1)).collect();
+        let mut held: Vec<Portion> = (0..2).filter_map(|_| pool.try_take(ONE, 1)).collect();
         let mut queue = Vec::new();
         for caller in [ONE, ONE, TWO, TWO, THREE] {
             let mut wait = waiting(&pool, caller, 1);
@@ -402,15 +444,16 @@ mod tests {
     }
 
     #[test]
-    fn permits_are_cut_and_joined() {
-        let pool = Pool::new(10);
-        let mut permit = pool.try_take(ONE, 4).unwrap();
-        let part = permit.split(3);
-        assert_eq!((permit.amount(), part.amount()), (1, 3));
-        assert!(permit.try_grow(6) && !permit.try_grow(1));
-        permit.merge(part);
-        drop(permit);
+    fn portions_are_cut_and_joined() {
+        let (pool, other) = (Pool::new(10), Pool::new(10));
+        let mut portion = pool.try_take(ONE, 4).unwrap();
+        let part = portion.split(3);
+        assert_eq!((portion.amount(), part.amount()), (1, 3));
+        assert!(portion.absorb(part).is_none());
+        let foreign = portion.absorb(other.try_take(ONE, 1).unwrap());
+        assert_eq!(foreign.map(|foreign| foreign.amount()), Some(1));
+        drop(portion);
         assert_eq!(pool.0.lock().free, 10);
-        assert_eq!(pool.try_take(TWO, 99).map(|permit| permit.amount()), Some(10), "all that there is");
+        assert_eq!(pool.try_take(TWO, 99).map(|portion| portion.amount()), Some(10), "all that there is");
     }
 }
