@@ -141,9 +141,9 @@ impl Shared {
         Ok(claim.take(bytes.min(self.memory.most())).await?)
     }
 
-    /// A reservation of memory if it is free.
+    /// A reservation of memory that one can do without, if it is free.
     pub(crate) fn try_admit(&self, bytes: u64) -> Option<Permit> {
-        self.claim().try_take(bytes).ok()
+        self.claim().try_more(bytes).ok()
     }
 
     fn caller(&self) -> Caller {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use super::{Caller, Class, Classes, Refused, Usage, pool::Portion};
+use super::{Caller, Class, Classes, Rank, Refused, Usage, pool::Portion};
 
 /// In what memory is counted.
 const UNIT: u64 = 1 << 10;
@@ -67,6 +67,15 @@ pub struct Permit {
     /// Of what all share, of what is kept for those who want little, or of both.
     portions: Vec<Portion>,
     claim: Claim,
+}
+
+/// How much more memory matters to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// It cannot go on without it.
+    Must,
+    /// It can do without.
+    May,
 }
 
 /// A wait for memory, which uses up the right to it however it ends.
@@ -158,6 +167,11 @@ impl Claim {
         self.take_now(units(bytes).max(1))
     }
 
+    /// Takes so many bytes if they are free and nobody waits: what the request can do without.
+    pub(crate) fn try_more(&self, bytes: u64) -> Result<Permit, MemoryError> {
+        self.take_more(units(bytes).max(1), Need::May).map(|portion| self.permit(portion))
+    }
+
     /// Gives up the right to wait: for who holds something else that others wait for.
     pub fn never_wait(&self) {
         let mut standing = self.0.standing.lock();
@@ -176,11 +190,10 @@ impl Claim {
     }
 
     fn take_now(&self, units: u64) -> Result<Permit, MemoryError> {
-        self.take_more(units, Class::Little).map(|portion| self.permit(portion))
+        self.take_more(units, Need::Must).map(|portion| self.permit(portion))
     }
 
-    /// What is kept is for claims of [`Class::Little`] that have little in all.
-    fn take_more(&self, units: u64, class: Class) -> Result<Portion, MemoryError> {
+    fn take_more(&self, units: u64, need: Need) -> Result<Portion, MemoryError> {
         let Budget { memory, most, little, .. } = &*self.budget().0;
         let mut standing = self.0.standing.lock();
         let needed = standing.held.saturating_add(units);
@@ -190,8 +203,11 @@ impl Claim {
         if standing.right == Right::InUse {
             return Err(self.error(Refused::Others, units));
         }
-        let class = if needed <= *little { class } else { Class::Much };
-        let portion = memory.try_take(self.0.caller, units, class).map_err(|refused| self.error(refused, units))?;
+        // What is kept is for those who need little in all.
+        let class = if need == Need::Must && needed <= *little { Class::Little } else { Class::Much };
+        let rank = if need == Need::Must && standing.held > 0 { Rank::First } else { Rank::Last };
+        let portion = memory.try_take(self.0.caller, units, class, rank);
+        let portion = portion.map_err(|refused| self.error(refused, units))?;
         standing.held = needed;
         Ok(portion)
     }
@@ -227,14 +243,14 @@ impl Permit {
         if missing == 0 {
             return Ok(());
         }
-        let more = self.claim.take_more(missing, Class::Little)?;
+        let more = self.claim.take_more(missing, Need::Must)?;
         self.put(more);
         Ok(())
     }
 
     /// Takes more if it is free beside what is kept for those who want little.
     pub(crate) fn try_grow(&mut self, bytes: u64) -> Result<(), MemoryError> {
-        let more = self.claim.take_more(units(bytes), Class::Much)?;
+        let more = self.claim.take_more(units(bytes), Need::May)?;
         self.put(more);
         Ok(())
     }

@@ -5,7 +5,8 @@
 //!
 //! **Who holds never waits.** All memory that requests hold, for bodies, documents, plans, chunks, listings and answers, is of one [`MemoryBudget`], and each request takes it
 //! through one [`Claim`], which counts what the request has. A claim waits at most once, and only while it has nothing; in all other cases it takes what is free, or is refused.
-//! So whoever waits for memory holds none, no two requests wait for each other, and no request waits longer than the budget's patience. There is no other way to memory: a
+//! So whoever waits for memory holds none, no two requests wait for each other, and no request waits longer than the budget's patience. What it cannot do without it gets
+//! before those who wait, as far as it is free: only so is it done with what it has. There is no other way to memory: a
 //! [`Permit`] comes from a claim, more of it is taken through the same claim, and what is dropped is given back to both. Those who hold a lock that others wait for with memory in
 //! their hands give up the right to wait as well ([`Claim::never_wait`]).
 
@@ -15,7 +16,7 @@ mod pool;
 
 pub(crate) use account::Account;
 pub use claim::{Claim, MemoryBudget, MemoryError, Permit};
-pub(crate) use pool::{Class, Classes, Refused};
+pub(crate) use pool::{Class, Classes, Rank, Refused};
 
 /// On whose behalf something is done: the same number is the same caller. What is behind it, an address or a name, is the business of those above.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

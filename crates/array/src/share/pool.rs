@@ -31,6 +31,15 @@ pub(crate) enum Class {
     Much,
 }
 
+/// When somebody who does not wait gets something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rank {
+    /// After those who wait.
+    Last,
+    /// Before them: who has some already, and needs more to be done with it.
+    First,
+}
+
 /// Some of a pool; dropping it gives it back.
 #[derive(Debug)]
 pub(crate) struct Portion {
@@ -80,11 +89,15 @@ impl Pool {
         Self(Arc::new(Mutex::new(State { capacity, free: capacity, held, queues, turns })))
     }
 
-    /// Takes some if it is free and nobody waits for any. More than there is at all counts as all.
-    fn try_take(&self, caller: Caller, amount: u64) -> Option<Portion> {
+    /// Takes some if it is free and it is the caller's turn. More than there is at all counts as all.
+    fn try_take(&self, caller: Caller, amount: u64, rank: Rank) -> Option<Portion> {
         let mut state = self.0.lock();
         let amount = amount.min(state.capacity);
-        if !state.turns.is_empty() || amount > state.free {
+        let turn = match rank {
+            Rank::Last => state.turns.is_empty(),
+            Rank::First => !state.has_enough(caller, amount),
+        };
+        if !turn || amount > state.free {
             return None;
         }
         state.grant(caller, amount);
@@ -93,8 +106,8 @@ impl Pool {
 
     /// Takes some, and waits for it if need be.
     async fn take(&self, caller: Caller, amount: u64, patience: Duration) -> Result<Portion, Refused> {
-        if let Some(permit) = self.try_take(caller, amount) {
-            return Ok(permit);
+        if let Some(portion) = self.try_take(caller, amount, Rank::Last) {
+            return Ok(portion);
         }
         let (grant, granted) = oneshot::channel();
         self.0.lock().enqueue(caller, Waiter { amount, grant });
@@ -102,7 +115,7 @@ impl Pool {
         let _next = Next(self);
         self.dispatch();
         match timeout(patience, granted).await {
-            Ok(Ok(permit)) => Ok(permit),
+            Ok(Ok(portion)) => Ok(portion),
             Ok(Err(_)) | Err(_) => Err(self.0.lock().reason(caller)),
         }
     }
@@ -110,7 +123,7 @@ impl Pool {
     /// Gives those who wait what is free.
     fn dispatch(&self) {
         loop {
-            let (waiter, permit) = {
+            let (waiter, portion) = {
                 let mut state = self.0.lock();
                 let Some((caller, waiter)) = state.next() else { return };
                 let amount = waiter.amount.min(state.capacity);
@@ -118,7 +131,7 @@ impl Pool {
                 (waiter, Portion { pool: self.clone(), caller, amount })
             };
             // Who has gone meanwhile gives it back, which must not happen behind the lock.
-            drop(waiter.grant.send(permit));
+            drop(waiter.grant.send(portion));
         }
     }
 
@@ -190,9 +203,7 @@ impl State {
     fn judge(&self, caller: Caller) -> Verdict {
         let Some(waiter) = self.queues.get(&caller).and_then(VecDeque::front) else { return Verdict::CallerHasEnough };
         let amount = waiter.amount.min(self.capacity);
-        let held = self.held.get(&caller).copied().unwrap_or(0);
-        let others_wait = self.turns.iter().any(|other| *other != caller);
-        if others_wait && held > 0 && held.saturating_add(amount) > self.capacity.div_ceil(2) {
+        if self.has_enough(caller, amount) {
             return Verdict::CallerHasEnough;
         }
         if amount > self.free { Verdict::TooLittle } else { Verdict::Granted }
@@ -203,6 +214,13 @@ impl State {
             true => Refused::Own,
             false => Refused::Others,
         }
+    }
+
+    /// Whether others wait, and a caller who has some would have more than half with so much more.
+    fn has_enough(&self, caller: Caller, amount: u64) -> bool {
+        let held = self.held.get(&caller).copied().unwrap_or(0);
+        let others_wait = self.turns.iter().any(|other| *other != caller);
+        others_wait && held > 0 && held.saturating_add(amount) > self.capacity.div_ceil(2)
     }
 
     fn usage(&self) -> Usage {
@@ -280,7 +298,7 @@ impl Classes {
         class: Class,
         patience: Duration,
     ) -> Result<Portion, Refused> {
-        match (class, self.main.try_take(caller, amount)) {
+        match (class, self.main.try_take(caller, amount, Rank::Last)) {
             (_, Some(portion)) => Ok(portion),
             (Class::Much, None) => self.main.take(caller, amount, patience).await,
             (Class::Little, None) => self.small.take(caller, amount, patience).await,
@@ -288,11 +306,17 @@ impl Classes {
     }
 
     /// Takes some if it is free.
-    pub(crate) fn try_take(&self, caller: Caller, amount: u64, class: Class) -> Result<Portion, Refused> {
-        let main = self.main.try_take(caller, amount);
+    pub(crate) fn try_take(
+        &self,
+        caller: Caller,
+        amount: u64,
+        class: Class,
+        rank: Rank,
+    ) -> Result<Portion, Refused> {
+        let main = self.main.try_take(caller, amount, rank);
         let portion = match class {
             Class::Much => main,
-            Class::Little => main.or_else(|| self.small.try_take(caller, amount)),
+            Class::Little => main.or_else(|| self.small.try_take(caller, amount, rank)),
         };
         portion.ok_or_else(|| self.reason(caller))
     }
@@ -364,7 +388,7 @@ mod tests {
     #[tokio::test]
     async fn callers_take_turns() {
         let pool = Pool::new(2);
-        let mut held: Vec<Portion> = (0..2).filter_map(|_| pool.try_take(ONE, 1)).collect();
+        let mut held: Vec<Portion> = (0..2).filter_map(|_| pool.try_take(ONE, 1, Rank::Last)).collect();
         let mut queue = Vec::new();
         for caller in [ONE, ONE, TWO, TWO, THREE] {
             let mut wait = waiting(&pool, caller, 1);
@@ -390,10 +414,13 @@ mod tests {
     #[tokio::test]
     async fn who_wants_much_is_not_overtaken_for_ever() {
         let pool = Pool::new(4);
-        let first = pool.try_take(ONE, 3).unwrap();
+        let first = pool.try_take(ONE, 3, Rank::Last).unwrap();
         let mut much = waiting(&pool, TWO, 4);
         assert!(polled(&mut much).await.is_none());
-        assert!(pool.try_take(THREE, 1).is_none(), "somebody waits");
+        assert!(pool.try_take(THREE, 1, Rank::Last).is_none(), "somebody waits");
+        // Who has some goes first, unless they have half.
+        assert!(pool.try_take(THREE, 1, Rank::First).is_some());
+        assert!(pool.try_take(ONE, 1, Rank::First).is_none());
         let mut little = waiting(&pool, THREE, 1);
         assert!(polled(&mut little).await.is_none());
         drop(first);
@@ -406,7 +433,7 @@ mod tests {
     #[tokio::test]
     async fn who_leaves_keeps_nobody_waiting() {
         let pool = Pool::new(4);
-        let first = pool.try_take(ONE, 3).unwrap();
+        let first = pool.try_take(ONE, 3, Rank::Last).unwrap();
         let mut much = waiting(&pool, TWO, 4);
         let mut little = waiting(&pool, THREE, 1);
         assert!(polled(&mut much).await.is_none() && polled(&mut little).await.is_none());
@@ -417,13 +444,13 @@ mod tests {
         assert!(polled(&mut granted).await.is_none());
         drop((first, one));
         drop(granted);
-        assert_eq!(pool.try_take(ONE, 4).unwrap().amount(), 4);
+        assert_eq!(pool.try_take(ONE, 4, Rank::Last).unwrap().amount(), 4);
     }
 
     #[tokio::test]
     async fn patience_ends_with_the_reason() {
         let pool = Pool::new(4);
-        let held = pool.try_take(ONE, 4).unwrap();
+        let held = pool.try_take(ONE, 4, Rank::Last).unwrap();
         assert_eq!(pool.take(ONE, 1, SHORT).await.unwrap_err(), Refused::Own);
         assert_eq!(pool.take(TWO, 1, SHORT).await.unwrap_err(), Refused::Others);
         drop(held);
@@ -446,14 +473,14 @@ mod tests {
     #[test]
     fn portions_are_cut_and_joined() {
         let (pool, other) = (Pool::new(10), Pool::new(10));
-        let mut portion = pool.try_take(ONE, 4).unwrap();
+        let mut portion = pool.try_take(ONE, 4, Rank::Last).unwrap();
         let part = portion.split(3);
         assert_eq!((portion.amount(), part.amount()), (1, 3));
         assert!(portion.absorb(part).is_none());
-        let foreign = portion.absorb(other.try_take(ONE, 1).unwrap());
+        let foreign = portion.absorb(other.try_take(ONE, 1, Rank::Last).unwrap());
         assert_eq!(foreign.map(|foreign| foreign.amount()), Some(1));
         drop(portion);
         assert_eq!(pool.0.lock().free, 10);
-        assert_eq!(pool.try_take(TWO, 99).map(|portion| portion.amount()), Some(10), "all that there is");
+        assert_eq!(pool.try_take(TWO, 99, Rank::Last).map(|portion| portion.amount()), Some(10), "all that there is");
     }
 }
