@@ -190,7 +190,7 @@ async fn limits() {
 async fn smaller_selections_as_text() {
     let limits = Limits { selection: 1 << 20, text_selection: 64, ..Limits::default() };
     let site = Site::with(Settings { limits, ..Settings::default() });
-    v3(&site, "a", json!("uint8"), &[10, 50], &[10, 50], json!(255)).await;
+    v3(&site, "a", json!("uint8"), &[10, 60], &[10, 60], json!(255)).await;
     v3(&site, "wide", json!("uint8"), &[1 << 40, 0], &[1, 1], json!(0)).await;
     v3_with(&site, "s", json!("string"), &[9], &[9], json!("ab"), json!([{"name": "vlen-utf8"}])).await;
     for (path, query) in [

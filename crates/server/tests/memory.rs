@@ -95,6 +95,7 @@ async fn a_request_that_holds_memory_does_not_wait() {
     assert!(detail.contains("--max-memory"), "{detail}");
     assert_eq!(begun.elapsed(), Duration::ZERO);
     // A request that has nothing waits.
+    let more = served.arrays().memory().claim(Caller::new(8)).take(2 * MIB).await.unwrap();
     let waiting = site.get("/array/a?select=:3000&format=raw", &[]);
     let (answer, ()) = tokio::join!(waiting, async {
         sleep(PATIENCE / 2).await;
@@ -103,6 +104,7 @@ async fn a_request_that_holds_memory_does_not_wait() {
     });
     assert_eq!((answer.status, answer.body.len()), (StatusCode::OK, 12_000));
     assert_eq!(begun.elapsed(), PATIENCE / 2);
+    drop(more);
     nothing_is_taken(&site).await;
 }
 

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::{Caller, Class, Classes, Rank, Refused, Usage, pool::Portion};
 
@@ -53,12 +54,10 @@ struct Standing {
 /// The right to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Right {
-    /// It was not used yet.
-    Given,
+    /// So much of it is left.
+    Left(Duration),
     /// It is being used. Nothing is taken meanwhile.
     InUse,
-    /// It was used, or given up.
-    Gone,
 }
 
 /// Memory that a request holds; dropping it gives it back.
@@ -78,8 +77,12 @@ enum Need {
     May,
 }
 
-/// A wait for memory, which uses up the right to it however it ends.
-struct Wait<'a>(&'a Claim);
+/// A wait for memory, which uses up the right to it as long as it lasts, however it ends.
+struct Wait<'a> {
+    claim: &'a Claim,
+    most: Duration,
+    begun: Instant,
+}
 
 /// There is no memory for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -128,7 +131,7 @@ impl MemoryBudget {
 
     /// The claim of a request that begins.
     pub fn claim(&self, caller: Caller) -> Claim {
-        let standing = Mutex::new(Standing { held: 0, right: Right::Given });
+        let standing = Mutex::new(Standing { held: 0, right: Right::Left(self.0.patience) });
         Claim(Arc::new(Claimant { budget: self.clone(), caller, standing }))
     }
 
@@ -145,7 +148,7 @@ impl MemoryBudget {
 }
 
 impl Claim {
-    /// Takes so many bytes: at once if they are free, and else waits for them, if the request has nothing and has not waited before.
+    /// Takes so many bytes: at once if they are free, and else waits for them, if the request has nothing and has patience left.
     pub async fn take(&self, bytes: u64) -> Result<Permit, MemoryError> {
         let units = units(bytes).max(1);
         let refused = match self.take_now(units) {
@@ -154,9 +157,9 @@ impl Claim {
             Err(refused) => refused,
         };
         let Some(wait) = Wait::begin(self) else { return Err(refused) };
-        let Budget { memory, patience, little, .. } = &*self.budget().0;
+        let Budget { memory, little, .. } = &*self.budget().0;
         let class = if units <= *little { Class::Little } else { Class::Much };
-        let portion = memory.take(self.0.caller, units, class, *patience).await;
+        let portion = memory.take(self.0.caller, units, class, wait.most).await;
         let portion = portion.map_err(|refused| self.error(refused, units))?;
         wait.succeed(portion.amount());
         Ok(self.permit(portion))
@@ -175,8 +178,8 @@ impl Claim {
     /// Gives up the right to wait: for who holds something else that others wait for.
     pub fn never_wait(&self) {
         let mut standing = self.0.standing.lock();
-        if standing.right == Right::Given {
-            standing.right = Right::Gone;
+        if standing.right != Right::InUse {
+            standing.right = Right::Left(Duration::ZERO);
         }
     }
 
@@ -304,22 +307,25 @@ impl<'a> Wait<'a> {
     /// Begins to wait, if that is allowed.
     fn begin(claim: &'a Claim) -> Option<Self> {
         let mut standing = claim.0.standing.lock();
-        let allowed = standing.held == 0 && standing.right == Right::Given;
-        allowed.then(|| {
-            standing.right = Right::InUse;
-            Self(claim)
-        })
+        match standing.right {
+            Right::Left(most) if standing.held == 0 && !most.is_zero() => {
+                standing.right = Right::InUse;
+                Some(Self { claim, most, begun: Instant::now() })
+            }
+            _ => None,
+        }
     }
 
     /// Ends it with so many units.
     fn succeed(self, units: u64) {
-        self.0.0.standing.lock().held = units;
+        self.claim.0.standing.lock().held = units;
     }
 }
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        self.0.0.standing.lock().right = Right::Gone;
+        let left = self.most.saturating_sub(self.begun.elapsed());
+        self.claim.0.standing.lock().right = Right::Left(left);
     }
 }
 
@@ -349,7 +355,6 @@ mod tests {
     use std::time::Duration;
 
     use futures::FutureExt;
-    use tokio::time::Instant;
 
     use super::*;
 
@@ -364,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_nothing_waits_once() {
+    async fn who_has_nothing_waits_as_long_as_there_is_patience() {
         let budget = budget();
         let others = budget.claim(ONE).take(15 * MIB).await.unwrap();
         let begun = Instant::now();
@@ -374,6 +379,12 @@ mod tests {
         assert_eq!(begun.elapsed(), PATIENCE);
         claim.clone().take(2 * MIB).await.unwrap_err();
         assert_eq!(begun.elapsed(), PATIENCE, "it is the same claim, which has waited");
+        let another = budget.claim(TWO);
+        for _ in 0..2 {
+            assert!(tokio::time::timeout(PATIENCE / 4, another.take(2 * MIB)).await.is_err());
+        }
+        another.take(2 * MIB).await.unwrap_err();
+        assert_eq!(begun.elapsed(), 2 * PATIENCE, "all waits together");
         drop(others);
         claim.take(2 * MIB).await.unwrap();
     }
@@ -404,16 +415,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_that_is_given_up_was_the_one() {
+    async fn the_right_to_wait_can_be_given_up() {
         let budget = budget();
         let others = budget.claim(ONE).take(15 * MIB).await.unwrap();
         let claim = budget.claim(TWO);
         assert!(claim.take(2 * MIB).now_or_never().is_none());
-        assert_eq!(budget.usage().waiting, 0);
+        assert_eq!(budget.usage().waiting, 0, "who has gone does not wait");
+        claim.never_wait();
         assert!(claim.take(2 * MIB).now_or_never().is_some_and(|refused| refused.is_err()));
-        let another = budget.claim(TWO);
-        another.never_wait();
-        assert!(another.take(2 * MIB).now_or_never().is_some_and(|refused| refused.is_err()));
         drop(others);
         assert_eq!(budget.usage(), Usage { total: 16 * MIB, taken: 0, waiting: 0 });
     }

@@ -4,8 +4,8 @@
 //! wait a caller has at most half. [`Classes`] keeps a part of a pool for those who want little, so that they never wait for those who want much.
 //!
 //! **Who holds never waits.** All memory that requests hold, for bodies, documents, plans, chunks, listings and answers, is of one [`MemoryBudget`], and each request takes it
-//! through one [`Claim`], which counts what the request has. A claim waits at most once, and only while it has nothing; in all other cases it takes what is free, or is refused.
-//! So whoever waits for memory holds none, no two requests wait for each other, and no request waits longer than the budget's patience. What it cannot do without it gets
+//! through one [`Claim`], which counts what the request has. A claim waits only while it has nothing, and all its waits together are no longer than the budget's patience; in all
+//! other cases it takes what is free, or is refused. So whoever waits for memory holds none, no two requests wait for each other, and none waits for long. What it cannot do without it gets
 //! before those who wait, as far as it is free: only so is it done with what it has. There is no other way to memory: a
 //! [`Permit`] comes from a claim, more of it is taken through the same claim, and what is dropped is given back to both. Those who hold a lock that others wait for with memory in
 //! their hands give up the right to wait as well ([`Claim::never_wait`]).
