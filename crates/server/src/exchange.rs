@@ -18,8 +18,7 @@ use wire::{headers::REQUEST_ID, problem::ProblemType};
 
 use crate::{
     body::{Arrival, Tracked},
-    claim,
-    guard,
+    claim, guard,
     metrics::Running,
     refusal::Refusal,
     request_id::RequestId,

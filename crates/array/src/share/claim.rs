@@ -270,6 +270,12 @@ impl Permit {
         Self { portions, claim: self.claim.clone() }
     }
 
+    /// Gives back what is more than so many bytes.
+    pub fn shrink_to(&mut self, bytes: u64) {
+        let kept = self.split(bytes);
+        drop(std::mem::replace(self, kept));
+    }
+
     /// Bytes with the memory that they are allowed to take, until nobody has them any more.
     pub fn hold(self, bytes: impl Into<Bytes>) -> Bytes {
         Bytes::from_owner(Held { bytes: bytes.into(), _permit: self })
@@ -453,7 +459,9 @@ mod tests {
         drop(others);
         little.grow_to(4 * MIB).unwrap();
         assert_eq!(little.bytes(), 4 * MIB);
-        assert_eq!(little.split(7 * MIB / 2).bytes(), 7 * MIB / 2);
+        little.shrink_to(3 * MIB + 1);
+        assert_eq!(little.bytes(), 3 * MIB + UNIT);
+        assert_eq!(little.split(5 * MIB / 2).bytes(), 5 * MIB / 2);
         drop((little, much));
         assert_eq!(budget.usage().taken, 0);
     }

@@ -306,13 +306,7 @@ impl Classes {
     }
 
     /// Takes some if it is free.
-    pub(crate) fn try_take(
-        &self,
-        caller: Caller,
-        amount: u64,
-        class: Class,
-        rank: Rank,
-    ) -> Result<Portion, Refused> {
+    pub(crate) fn try_take(&self, caller: Caller, amount: u64, class: Class, rank: Rank) -> Result<Portion, Refused> {
         let main = self.main.try_take(caller, amount, rank);
         let portion = match class {
             Class::Much => main,

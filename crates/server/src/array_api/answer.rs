@@ -168,9 +168,7 @@ impl Asked {
         let meter = reading.meter();
         let counted = Counted::new(app, meter.clone());
         let gathered = match format::writing(self.format, &made.answer, self.contrast) {
-            Writing::Whole(how) => {
-                Gathered::All(whole(app, how, made.answer.clone(), reading, counted).await?)
-            }
+            Writing::Whole(how) => Gathered::All(whole(app, how, made.answer.clone(), reading, counted).await?),
             Writing::Verbatim(head) => gather(verbatim(head, reading.pieces().boxed(), counted)).await?,
             Writing::Each(encoder) => {
                 let source = match self.empties(&made.answer) {

@@ -46,7 +46,12 @@ impl From<DirPage> for Step {
 }
 
 /// The document with the page that `steps` are, which holds `memory` until it was sent. The first step is read at once, and where it is the whole page, the length of the document is known.
-pub(super) async fn body<S>(kind: ListKind, prefix: &Prefix, steps: S, memory: Option<Permit>) -> Result<Body, StoreError>
+pub(super) async fn body<S>(
+    kind: ListKind,
+    prefix: &Prefix,
+    steps: S,
+    memory: Option<Permit>,
+) -> Result<Body, StoreError>
 where
     S: Stream<Item = Result<Step, StoreError>> + Send + Unpin + 'static,
 {

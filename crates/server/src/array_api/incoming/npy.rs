@@ -32,11 +32,7 @@ enum Conversion {
     Bytes,
 }
 
-pub(super) async fn arrive(
-    bounds: &Bounds,
-    mut body: ElementsBody,
-    wanted: Wanted,
-) -> Result<Arrived, IncomingError> {
+pub(super) async fn arrive(bounds: &Bounds, mut body: ElementsBody, wanted: Wanted) -> Result<Arrived, IncomingError> {
     let (head, begun) = read_head(&mut body.stream).await?;
     let conversion = conversion(&head.data_type, &wanted.data_type)?;
     if !wanted.extents.fit(&head.shape) {

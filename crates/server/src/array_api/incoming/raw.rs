@@ -42,11 +42,7 @@ pub(super) fn fixed(body: ElementsBody, wanted: &Wanted) -> Result<Arrived, Inco
 }
 
 /// Elements of variable length.
-pub(super) async fn variable(
-    bounds: &Bounds,
-    body: ElementsBody,
-    wanted: Wanted,
-) -> Result<Arrived, IncomingError> {
+pub(super) async fn variable(bounds: &Bounds, body: ElementsBody, wanted: Wanted) -> Result<Arrived, IncomingError> {
     // Where each element ends takes twice the room of its length, and vectors that grow take as much again.
     let needed = |size: u64| size.saturating_mul(5);
     let Whole { bytes, memory } = bounds.whole(BytesMut::new(), body.stream, body.size, needed).await?;
