@@ -239,7 +239,11 @@ async fn missing(server: &Server) -> Vec<String> {
     loop {
         let answer = server.request(Method::GET, "/metrics").send().await.expect("the metrics are always there");
         let text = answer.text().await.expect("text");
-        let taken = |line: &&str| line.starts_with("zarrd_memory_taken") && !line.ends_with(" 0");
+        let shared = |line: &str| line.starts_with("zarrd_memory_") || line.starts_with("zarrd_decoding_threads_");
+        let taken = |line: &&str| {
+            let (name, amount) = line.rsplit_once(' ').unwrap_or_default();
+            shared(line) && (name.contains("_taken") || name.ends_with("_waiting")) && amount != "0"
+        };
         let missing: Vec<_> = text.lines().filter(taken).map(str::to_owned).collect();
         if missing.is_empty() || begun.elapsed() > Duration::from_secs(20) {
             return missing;

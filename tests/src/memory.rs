@@ -14,10 +14,10 @@ use elements::Chunks;
 pub const LIMIT: u64 = 150 << 20;
 
 /// The most memory that it may have while elements go through it, in bytes: what it is told that it may take for arrays, and all else.
-pub const LIMIT_FOR_ELEMENTS: u64 = LIMIT + (ARRAY_MEMORY_MIB << 20);
+pub const LIMIT_FOR_ELEMENTS: u64 = LIMIT + (MAX_MEMORY_MIB << 20);
 
 /// What the server is told that it may take for arrays.
-const ARRAY_MEMORY_MIB: u64 = 128;
+const MAX_MEMORY_MIB: u64 = 128;
 
 /// What is moved.
 #[derive(Clone, Copy, Debug)]

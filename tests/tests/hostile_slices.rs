@@ -28,7 +28,7 @@ struct Attack {
 
 impl Attack {
     fn start() -> Self {
-        let launch = Launch::of("memory:").arg("--array-memory").arg("64MiB").arg("--chunk-cache").arg("16MiB");
+        let launch = Launch::of("memory:").arg("--max-memory").arg("64MiB").arg("--chunk-cache").arg("16MiB");
         Self { server: launch.start(), asked: 0 }
     }
 

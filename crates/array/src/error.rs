@@ -8,6 +8,8 @@ use meta::{
 };
 use store::{Key, StoreError};
 
+use crate::share::MemoryError;
+
 /// Why an array is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ArrayError {
@@ -63,9 +65,7 @@ pub enum ArrayError {
         limit: u64,
     },
     /// A chunk is too large to be decoded here.
-    #[error(
-        "to decode a chunk of {path} takes {size} bytes of memory, and there are {limit} (half of `--array-memory`)"
-    )]
+    #[error("to decode a chunk of {path} takes {size} bytes of memory, and there are {limit} (half of `--max-memory`)")]
     ChunkTooLarge {
         /// The array's path.
         path: NodePath,
@@ -96,7 +96,9 @@ pub enum ArrayError {
         source: CodecError,
     },
     /// Elements of variable length took more memory than a reading has.
-    #[error("the elements take more than {budget} bytes of memory")]
+    #[error(
+        "the elements take more than {budget} bytes of memory, the part of `--max-memory` that one request has for them"
+    )]
     OverBudget {
         /// How many there are.
         budget: u64,
@@ -107,11 +109,14 @@ pub enum ArrayError {
         /// The array's path.
         path: NodePath,
     },
-    /// Other readings have all the memory.
-    #[error("there is no memory for another reading now")]
+    /// There is no memory for it.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// Others are at work on the same, or on all threads, for too long.
+    #[error("others are at work on the same, or have all threads that decode and encode")]
     Busy,
-    /// The caller has as much as one may have while others wait.
-    #[error("the caller reads and writes as much at a time as one may while others wait")]
+    /// The caller has as many threads as one may have while others wait.
+    #[error("the caller has as many threads that decode and encode as one may have while others wait")]
     TooManyRequests,
     /// The array's metadata changed again and again while it was being read.
     #[error("the array at {path} changes too quickly to be read")]

@@ -30,7 +30,7 @@ pub use hierarchy::{
 };
 pub use options::{EmptyChunks, Options};
 pub use read::{Meter, Reading, Work};
-pub use share::Caller;
+pub use share::{Caller, Claim, MemoryBudget, MemoryError, Permit, Usage};
 pub use write::{Append, Incoming, RegionWrite, WriteError, WriteReport};
 
 use std::{sync::Arc, time::Instant};
@@ -53,12 +53,23 @@ impl Arrays {
         Self(Arc::new(Shared::new(store, options)))
     }
 
-    /// The same arrays on behalf of a caller. Where there is not enough memory or threads for all, callers take turns, and none has more than half.
-    pub fn on_behalf_of(&self, caller: Caller) -> Self {
-        Self(Arc::new(self.0.on_behalf_of(caller)))
+    /// The same arrays on behalf of one request, which has a claim on their [memory](Self::memory). Where there is not enough memory or threads for all, callers take turns, and
+    /// none has more than half. Of arrays that serve no request in particular, each reading and each writing is one of its own.
+    pub fn on_behalf_of(&self, claim: Claim) -> Self {
+        Self(Arc::new(self.0.on_behalf_of(claim)))
     }
 
-    /// The hierarchies that the arrays are in.
+    /// The memory that all requests together may hold: for what is read and written here, and for whatever else is taken of it.
+    pub fn memory(&self) -> &MemoryBudget {
+        self.0.memory()
+    }
+
+    /// How many threads there are that decode and encode, how many of them are taken, and how many pieces of work wait for one.
+    pub fn threads(&self) -> Usage {
+        self.0.threads()
+    }
+
+    /// The hierarchies that the arrays are in, on behalf of the same request.
     pub fn hierarchies(&self) -> Hierarchies {
         Hierarchies(self.0.clone())
     }
@@ -76,29 +87,30 @@ impl Arrays {
         limit: u64,
     ) -> Result<Reading, ArrayError> {
         let start = Instant::now();
-        let mut sighting = match self.0.found.remembered(path, dialect) {
+        let shared = self.0.begin();
+        let mut sighting = match shared.found.remembered(path, dialect) {
             Some(sighting) => sighting,
-            None => self.0.look(path, dialect).await?,
+            None => shared.look(path, dialect).await?,
         };
         for _ in 0..ATTEMPTS {
             let array = &sighting.array;
             // Where what is remembered is no longer true, the new shape may be one that the selection fits.
-            let prepared = Prepared::new(&self.0, array, request, limit).await;
+            let prepared = Prepared::new(&shared, array, request, limit).await;
             let chunks = prepared.as_ref().map(|prepared| prepared.keys.as_slice()).unwrap_or_default();
             let keys: Vec<Key> = sighting.documents.keys().chain(chunks).cloned().collect();
-            let snapshot = self.0.store.snapshot(&keys).await?;
+            let snapshot = shared.store.snapshot(&keys).await?;
             if sighting.documents.are_in(&*snapshot)? {
                 let prepared = prepared?;
                 let fingerprint = prepared.fingerprint(array, &*snapshot)?;
                 let shape = prepared.resolved.shape();
-                let work = prepared.allowance(&self.0.options, array, &*snapshot)?;
-                let source = Source::new(array.clone(), snapshot, self.0.clone(), &prepared, work)?;
+                let work = prepared.allowance(&shared.options, array, &*snapshot)?;
+                let source = Source::new(array.clone(), snapshot, shared.clone(), &prepared, work)?;
                 source.meter.planned(start.elapsed());
                 return Ok(Reading { source: Arc::new(source), prepared, shape, fingerprint });
             }
             // Nothing is held while what the documents take is waited for.
             drop((prepared, snapshot));
-            sighting = self.0.look(path, dialect).await?;
+            sighting = shared.look(path, dialect).await?;
         }
         Err(ArrayError::Unsettled { path: path.clone() })
     }

@@ -11,7 +11,7 @@ use crate::{
     cache::ChunkCache,
     find::{Found, Sight, Sighting},
     hierarchy::{PathGuard, PathLocks, Scope},
-    share::{Account, Caller, Class, Classes, Permit},
+    share::{Account, Caller, Claim, Class, Classes, MemoryBudget, Permit, Refused, Usage},
     write::Locks,
 };
 
@@ -21,7 +21,7 @@ const LITTLE_WORK: u64 = 4 << 20;
 /// How long work waits for a thread. What it is part of has its memory by then, so that there is only so much of it.
 const THREAD_PATIENCE: Duration = Duration::from_secs(60);
 
-/// A store with what is kept and bounded for all who use it, on behalf of one caller. Clones share everything.
+/// A store with what is kept and bounded for all who use it, on behalf of one request. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) store: Arc<dyn TransactionalStore>,
@@ -36,10 +36,11 @@ pub(crate) struct Shared {
     /// Locks on chunks, for writers who lost against others too often; and on the documents of arrays that are appended to.
     pub(crate) locks: Arc<Locks>,
     pub(crate) appends: Arc<Locks>,
-    memory: Arc<Classes>,
+    memory: MemoryBudget,
     /// Threads that decode and encode.
     threads: Arc<Classes>,
-    caller: Caller,
+    /// That of the request; where there is none, each piece of work is a request of its own.
+    claim: Option<Claim>,
 }
 
 impl Shared {
@@ -54,16 +55,37 @@ impl Shared {
             copied_to: Arc::default(),
             locks: Arc::default(),
             appends: Arc::default(),
-            memory: Arc::new(Classes::new(Account::units(options.memory), Account::units(options.memory / 16))),
+            memory: MemoryBudget::new(options.memory, options.patience),
             // Two for each core, so that none is idle while a permit goes from one to the next.
             threads: Arc::new(Classes::new(cores.saturating_mul(2), 1)),
-            caller: Caller::default(),
+            claim: None,
         }
     }
 
-    /// The same on behalf of another caller.
-    pub(crate) fn on_behalf_of(&self, caller: Caller) -> Self {
-        Self { caller, ..self.clone() }
+    /// The same on behalf of a request.
+    pub(crate) fn on_behalf_of(&self, claim: Claim) -> Self {
+        Self { claim: Some(claim), ..self.clone() }
+    }
+
+    /// The same on behalf of its request, or of one that begins now.
+    pub(crate) fn begin(self: &Arc<Self>) -> Arc<Self> {
+        match self.claim {
+            Some(_) => self.clone(),
+            None => Arc::new(self.on_behalf_of(self.claim())),
+        }
+    }
+
+    pub(crate) fn memory(&self) -> &MemoryBudget {
+        &self.memory
+    }
+
+    /// The threads that decode and encode.
+    pub(crate) fn threads(&self) -> Usage {
+        self.threads.usage()
+    }
+
+    fn claim(&self) -> Claim {
+        self.claim.clone().unwrap_or_else(|| self.memory.claim(Caller::UNKNOWN))
     }
 }
 
@@ -80,7 +102,16 @@ impl Shared {
 
     /// Locks a part of the hierarchy for a change of its structure.
     pub(crate) async fn lock_path(&self, path: &NodePath, scope: Scope) -> Result<PathGuard<'_>, ArrayError> {
-        timeout(self.options.patience, self.paths.lock(path, scope)).await.map_err(|_| ArrayError::Busy)
+        let lock = timeout(self.options.patience, self.paths.lock(path, scope)).await.map_err(|_| ArrayError::Busy)?;
+        self.never_wait();
+        Ok(lock)
+    }
+
+    /// Gives up the right to wait for memory, since something is held that others wait for who may have some.
+    pub(crate) fn never_wait(&self) {
+        if let Some(claim) = &self.claim {
+            claim.never_wait();
+        }
     }
 
     /// Runs work of so many steps where it keeps no request waiting; a bounded number at a time, of which each caller has a share.
@@ -90,7 +121,7 @@ impl Shared {
         work: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
         let class = if steps <= LITTLE_WORK { Class::Little } else { Class::Much };
-        let permit = self.threads.take(self.caller, 1, class, THREAD_PATIENCE).await.map_err(ArrayError::from)?;
+        let permit = self.threads.take(self.caller(), 1, class, THREAD_PATIENCE).await.map_err(ArrayError::from)?;
         let work = move || {
             let _permit = permit;
             work()
@@ -98,21 +129,34 @@ impl Shared {
         tokio::task::spawn_blocking(work).await.map_err(|_| ArrayError::Stopped)?
     }
 
-    /// The memory of a request that begins.
+    /// An account for a piece of work.
     pub(crate) fn account(&self) -> Account {
-        Account::new(self.memory.clone(), self.caller, self.options.patience)
+        Account::new(self.claim())
     }
 
-    /// A reservation of memory for who has `held` already: where that is nothing it is waited for, else it is there now or not at all.
+    /// A reservation of memory, or all that one request can have where that is less, for who has `held` already: where the request has nothing it may be waited for, else it is
+    /// there now or not at all.
     pub(crate) async fn admit(&self, held: &[Permit], bytes: u64) -> Result<Permit, ArrayError> {
-        let mut account = if held.is_empty() { self.account() } else { self.account().beside() };
-        account.reserve(bytes.max(1)).await?;
-        account.into_permit().ok_or(ArrayError::Busy)
+        let claim = held.first().map_or_else(|| self.claim(), |permit| permit.claim().clone());
+        Ok(claim.take(bytes.min(self.memory.most())).await?)
     }
 
-    /// A reservation of memory if it is free.
+    /// A reservation of memory that one can do without, if it is free.
     pub(crate) fn try_admit(&self, bytes: u64) -> Option<Permit> {
-        self.memory.try_take(self.caller, Account::units(bytes))
+        self.claim().try_more(bytes).ok()
+    }
+
+    fn caller(&self) -> Caller {
+        self.claim.as_ref().map_or(Caller::UNKNOWN, Claim::caller)
+    }
+}
+
+impl From<Refused> for ArrayError {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Others => Self::Busy,
+            Refused::Own => Self::TooManyRequests,
+        }
     }
 }
 

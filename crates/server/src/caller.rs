@@ -1,17 +1,12 @@
 //! Who asks, as far as shares of the server go.
 
 use std::{
-    convert::Infallible,
     net::{IpAddr, Ipv6Addr, SocketAddr},
     str::FromStr,
 };
 
-use axum::extract::FromRequestParts;
-use http::{HeaderMap, HeaderName, header::FORWARDED, request::Parts};
-
-/// What shares are counted by: an IPv4 address, or the /64 of an IPv6 address, since whoever has one of these has all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Caller(u128);
+use ::array::Caller;
+use http::{HeaderMap, HeaderName, header::FORWARDED};
 
 /// A network, such as `10.0.0.0/8`, or one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,48 +26,29 @@ pub struct NetworkError {
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-impl Caller {
-    /// The one who nothing is known of: a request that did not come by a connection.
-    pub const UNKNOWN: Self = Self(0);
-
-    /// Whoever has an address.
-    pub fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self(address.to_ipv6_mapped().to_bits()),
-            IpAddr::V6(address) => Self(address.to_bits() & !u128::from(u64::MAX)),
-        }
-    }
-
-    /// A number that is its own.
-    pub fn id(self) -> u128 {
-        self.0
-    }
-
-    /// Whoever sent a request that came from `peer`: where that is one of the `proxies`, the last address before them that the headers name.
-    ///
-    /// Where `Forwarded` and `X-Forwarded-For` disagree, only one of them can be a proxy's word, and the other whatever the client made up; then it is the proxy's.
-    pub(crate) fn behind(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> Self {
-        if !is_proxy(proxies, peer) {
-            return Self::of(peer);
-        }
-        let plain =
-            || headers.get_all(X_FORWARDED_FOR).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
-        let plain = headers.contains_key(X_FORWARDED_FOR).then(|| origin(proxies, peer, plain().map(address)));
-        let elements = || headers.get_all(FORWARDED).iter().flat_map(|line| elements(line.as_bytes()));
-        let standard =
-            headers.contains_key(FORWARDED).then(|| origin(proxies, peer, elements().map(|element| named(&element))));
-        match (plain, standard) {
-            (Some(one), Some(other)) if one != other => Self::of(peer),
-            (one, other) => Self::of(one.or(other).unwrap_or(peer)),
-        }
-    }
+/// Whoever has an address: an IPv4 address, or the /64 of an IPv6 address, since whoever has one of these has all of them.
+pub(crate) fn of(address: IpAddr) -> Caller {
+    Caller::new(match address.to_canonical() {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits() & !u128::from(u64::MAX),
+    })
 }
 
-impl<S: Sync> FromRequestParts<S> for Caller {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get().copied().unwrap_or(Self::UNKNOWN))
+/// Whoever sent a request that came from `peer`: where that is one of the `proxies`, the last address before them that the headers name.
+///
+/// Where `Forwarded` and `X-Forwarded-For` disagree, only one of them can be a proxy's word, and the other whatever the client made up; then it is the proxy's.
+pub(crate) fn behind(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> Caller {
+    if !is_proxy(proxies, peer) {
+        return of(peer);
+    }
+    let plain = || headers.get_all(X_FORWARDED_FOR).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    let plain = headers.contains_key(X_FORWARDED_FOR).then(|| origin(proxies, peer, plain().map(address)));
+    let elements = || headers.get_all(FORWARDED).iter().flat_map(|line| elements(line.as_bytes()));
+    let standard =
+        headers.contains_key(FORWARDED).then(|| origin(proxies, peer, elements().map(|element| named(&element))));
+    match (plain, standard) {
+        (Some(one), Some(other)) if one != other => of(peer),
+        (one, other) => of(one.or(other).unwrap_or(peer)),
     }
 }
 
@@ -169,7 +145,7 @@ mod tests {
     }
 
     fn of(text: &str) -> Caller {
-        Caller::of(ip(text))
+        super::of(ip(text))
     }
 
     fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
@@ -182,7 +158,7 @@ mod tests {
         assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
         assert_eq!(of("2001:db8:1:2:3:4:5:6"), of("2001:db8:1:2::"));
         assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
-        assert_ne!(of("192.0.2.1").id(), Caller::UNKNOWN.id());
+        assert_ne!(of("192.0.2.1"), Caller::UNKNOWN);
     }
 
     #[test]
@@ -201,7 +177,7 @@ mod tests {
     #[test]
     fn the_last_address_before_the_proxies() {
         let proxies = ["10.0.0.0/8".parse().unwrap(), "2001:db8::/64".parse().unwrap()];
-        let behind = |peer, lines: &[(&'static str, &str)]| Caller::behind(&proxies, ip(peer), &headers(lines));
+        let behind = |peer, lines: &[(&'static str, &str)]| super::behind(&proxies, ip(peer), &headers(lines));
         const X: &str = "x-forwarded-for";
         const F: &str = "forwarded";
         // Whoever is no proxy may say what they like.

@@ -18,11 +18,10 @@ use wire::{headers::REQUEST_ID, problem::ProblemType};
 
 use crate::{
     body::{Arrival, Tracked},
-    guard,
+    claim, guard,
     metrics::Running,
     refusal::Refusal,
     request_id::RequestId,
-    room::RightToWait,
     routes::Route,
     state::App,
 };
@@ -35,7 +34,7 @@ pub(crate) async fn answer(app: App, request: Request) -> Response {
     let exchange = Exchange::begin(&app, &request);
     let chunked = guard::is_chunked(request.headers());
     let (mut request, arrival) = Arrival::watch(request);
-    request.extensions_mut().insert(RightToWait::new());
+    claim::begin(&app, &mut request);
     let answered = AssertUnwindSafe(dispatch(app, request, exchange.route)).catch_unwind().await;
     let response = match answered {
         Ok(response) => response.unwrap_or_else(IntoResponse::into_response),

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use array::{Arrays, Usage};
 use http::{Method, StatusCode};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
@@ -19,8 +20,6 @@ use prometheus_client::{
     },
     registry::{Registry, Unit},
 };
-
-use crate::room::Rooms;
 
 /// The server's metrics.
 pub(crate) struct Metrics {
@@ -43,10 +42,18 @@ struct Counts {
     connections: Gauge<i64, AtomicI64>,
     turned_away: Counter<u64, AtomicU64>,
     dismissed: Counter<u64, AtomicU64>,
-    memory: Gauge<i64, AtomicI64>,
-    memory_taken: Gauge<i64, AtomicI64>,
+    memory: Shared,
+    threads: Shared,
     decoded: Counter<u64, AtomicU64>,
     cached: Counter<u64, AtomicU64>,
+}
+
+/// What requests share, and who waits for it.
+#[derive(Clone, Default)]
+struct Shared {
+    total: Gauge<i64, AtomicI64>,
+    taken: Gauge<i64, AtomicI64>,
+    waiting: Gauge<i64, AtomicI64>,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -73,8 +80,8 @@ impl Metrics {
             connections: Gauge::default(),
             turned_away: Counter::default(),
             dismissed: Counter::default(),
-            memory: Gauge::default(),
-            memory_taken: Gauge::default(),
+            memory: Shared::default(),
+            threads: Shared::default(),
             decoded: Counter::default(),
             cached: Counter::default(),
         };
@@ -95,10 +102,7 @@ impl Metrics {
         registry.register("http_connections_turned_away", "Connections beyond the limit", turned_away);
         let dismissed = counts.dismissed.clone();
         registry.register("http_connections_dismissed", "Idle connections that were closed for new ones", dismissed);
-        let memory = counts.memory.clone();
-        registry.register_with_unit("memory", "What all requests together may hold", Unit::Bytes, memory);
-        let taken = counts.memory_taken.clone();
-        registry.register_with_unit("memory_taken", "What they hold", Unit::Bytes, taken);
+        counts.register_shared(&mut registry);
         registry.register(
             "array_chunks_decoded",
             "Chunks, or parts of shards, that were decoded",
@@ -143,13 +147,34 @@ impl Metrics {
     }
 
     /// The metrics in the text format.
-    pub(crate) fn render(&self, rooms: &Rooms) -> Result<String, std::fmt::Error> {
-        let set = |gauge: &Gauge<i64, AtomicI64>, bytes| gauge.set(i64::try_from(bytes).unwrap_or(i64::MAX));
-        set(&self.counts.memory, rooms.all());
-        set(&self.counts.memory_taken, rooms.taken());
+    pub(crate) fn render(&self, arrays: &Arrays) -> Result<String, std::fmt::Error> {
+        self.counts.memory.set(arrays.memory().usage());
+        self.counts.threads.set(arrays.threads());
         let mut text = String::new();
         text::encode(&mut text, &self.registry)?;
         Ok(text)
+    }
+}
+
+impl Counts {
+    fn register_shared(&self, registry: &mut Registry) {
+        let Shared { total, taken, waiting } = self.memory.clone();
+        registry.register_with_unit("memory", "What all requests together may hold", Unit::Bytes, total);
+        registry.register_with_unit("memory_taken", "What they hold", Unit::Bytes, taken);
+        registry.register("memory_waiting", "Requests that wait for memory", waiting);
+        let Shared { total, taken, waiting } = self.threads.clone();
+        registry.register("decoding_threads", "Chunks that are decoded or encoded at a time, at the most", total);
+        registry.register("decoding_threads_taken", "Pieces of work that decode or encode", taken);
+        registry.register("decoding_threads_waiting", "Pieces of work that wait to", waiting);
+    }
+}
+
+impl Shared {
+    fn set(&self, usage: Usage) {
+        let set = |gauge: &Gauge<i64, AtomicI64>, amount| gauge.set(i64::try_from(amount).unwrap_or(i64::MAX));
+        set(&self.total, usage.total);
+        set(&self.taken, usage.taken);
+        set(&self.waiting, usage.waiting);
     }
 }
 

@@ -118,23 +118,15 @@ impl Refusal {
         Self::new(problem)
     }
 
-    /// All requests together are allowed less memory than this one needs.
-    pub(crate) fn too_much_memory(needs: u64, limit: u64) -> Self {
-        let detail =
-            format!("the request needs {needs} bytes of memory, and all together have {limit} (--request-memory)");
-        let members = Members { size: Some(needs), limit: Some(limit), ..Members::default() };
-        Self::new(Problem::new(ProblemType::TooMuchMemory).with_detail(detail).with_members(members))
-    }
-
     /// There is more to do than can be done.
     pub(crate) fn busy(retry_after: Option<std::time::Duration>) -> Self {
         let seconds = retry_after.map_or(1, |wait| wait.as_secs().max(1));
         Self::with_header(Problem::new(ProblemType::Busy), RETRY_AFTER, HeaderValue::from(seconds))
     }
 
-    /// The client has as much going on as one may have while others wait.
-    pub(crate) fn too_many_requests() -> Self {
-        Self::with_header(Problem::new(ProblemType::TooManyRequests), RETRY_AFTER, HeaderValue::from(1))
+    /// The same, or that the client has as much going on as one may have while others wait; it may be otherwise soon.
+    fn for_now(kind: ProblemType, detail: String) -> Self {
+        Self::with_header(Problem::new(kind).with_detail(detail), RETRY_AFTER, HeaderValue::from(1))
     }
 
     /// Takes a refusal out of the response that it was made into.

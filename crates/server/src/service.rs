@@ -39,7 +39,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, Ref
 
 /// The metrics.
 pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Refusal> {
-    let text = app.metrics().render(app.rooms()).map_err(|error| Refusal::because(ProblemType::Internal, error))?;
+    let text = app.metrics().render(app.arrays()).map_err(|error| Refusal::because(ProblemType::Internal, error))?;
     Ok(([(CONTENT_TYPE, OPENMETRICS)], text).into_response())
 }
 

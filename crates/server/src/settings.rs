@@ -26,7 +26,7 @@ pub struct Settings {
     pub proxies: Vec<Network>,
     /// How much of anything there may be.
     pub limits: Limits,
-    /// How much the reading and writing of arrays may take, and how chunks are written.
+    /// How much memory all requests together may hold, how much the reading and writing of arrays may take, and how chunks are written.
     pub arrays: array::Options,
 }
 
@@ -59,8 +59,6 @@ pub struct Limits {
     pub text_selection: u64,
     /// The most bytes of a body that says what is to be read.
     pub read_request: u64,
-    /// The bytes of memory that all requests together hold for documents and what is made of them, listings, and answers that are made whole.
-    pub request_memory: u64,
     /// The most connections at a time. Beyond them, the one that has been idle for longest is closed for a new one; where none is idle, the new one is answered 503.
     pub connections: usize,
     /// How long the head of a request may take, and how long a connection may be idle between two.
@@ -135,7 +133,6 @@ impl Default for Limits {
             selection: 4 << 30,
             text_selection: 64 << 20,
             read_request: 16 << 20,
-            request_memory: 1 << 30,
             connections: 1024,
             head_timeout: Duration::from_secs(60),
             upload_timeout: Duration::from_secs(60),

@@ -3,10 +3,10 @@
 use std::{fmt, num::NonZeroUsize, sync::Arc, thread::available_parallelism};
 
 use ::store::TransactionalStore;
-use array::{Arrays, Hierarchies};
+use array::{Arrays, MemoryBudget};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::{metrics::Metrics, request_id::RequestIds, room::Rooms, settings::Settings};
+use crate::{metrics::Metrics, request_id::RequestIds, settings::Settings};
 
 /// A store with the settings by which it is served. Clones are the same.
 #[derive(Clone)]
@@ -15,11 +15,9 @@ pub struct App(Arc<Shared>);
 struct Shared {
     store: Arc<dyn TransactionalStore>,
     arrays: Arrays,
-    hierarchies: Hierarchies,
     settings: Settings,
     metrics: Metrics,
     request_ids: RequestIds,
-    rooms: Rooms,
     steps: Semaphore,
 }
 
@@ -28,11 +26,9 @@ impl App {
     pub fn new(store: Arc<dyn TransactionalStore>, settings: Settings) -> Self {
         let arrays = Arrays::new(store.clone(), settings.arrays);
         Self(Arc::new(Shared {
-            hierarchies: arrays.hierarchies(),
             arrays,
             metrics: Metrics::new(),
             request_ids: RequestIds::new(),
-            rooms: Rooms::new(&settings),
             steps: Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)),
             store,
             settings,
@@ -49,11 +45,6 @@ impl App {
         &self.0.arrays
     }
 
-    /// Its hierarchies.
-    pub fn hierarchies(&self) -> &Hierarchies {
-        &self.0.hierarchies
-    }
-
     /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.0.settings
@@ -63,8 +54,9 @@ impl App {
         &self.0.metrics
     }
 
-    pub(crate) fn rooms(&self) -> &Rooms {
-        &self.0.rooms
+    /// The memory that all requests together may hold.
+    pub(crate) fn memory(&self) -> &MemoryBudget {
+        self.0.arrays.memory()
     }
 
     /// The right to take one step of a listing, in turn. There are as many at a time as cores: were there as many as listings, whoever asks for

@@ -2,6 +2,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::indexing_slicing,
     reason = "clippy exempts test functions only, and these have helpers"
 )]
@@ -182,6 +183,37 @@ async fn limits() {
     put(&site, "s/c/0", [&b"\x03\0\0\0\x0a\0\0\0"[..], &[b'x'; 10], &[0; 8]].concat()).await;
     let two = site.get("/array/s?format=npy&select=:2", &[]).await.problem(ProblemType::SelectionTooLarge);
     assert_eq!((two.members.size, two.members.limit), (Some(80), Some(32)), "{}", two.detail);
+}
+
+/// What is refused as text names a part of it that is not, also where only the text is too long.
+#[tokio::test]
+async fn smaller_selections_as_text() {
+    let limits = Limits { selection: 1 << 20, text_selection: 64, ..Limits::default() };
+    let site = Site::with(Settings { limits, ..Settings::default() });
+    v3(&site, "a", json!("uint8"), &[10, 60], &[10, 60], json!(255)).await;
+    v3_with(&site, "s", json!("string"), &[9], &[9], json!("ab"), json!([{"name": "vlen-utf8"}])).await;
+    for (path, query) in [
+        ("a", "select=5"),
+        ("a", ""),
+        ("a", "select=2:,::-1"),
+        ("a", "format=csv"),
+        ("a", "format=png"),
+        ("s", ""),
+        ("s", "format=npy"),
+        ("s", "format=csv&select=::-1"),
+    ] {
+        let problem = refused(&site, &format!("/array/{path}?{query}"), ProblemType::SelectionTooLarge).await;
+        assert!(problem.detail.contains("--max-text-selection"), "{}", problem.detail);
+        let smaller = problem.members.smaller.unwrap_or_else(|| panic!("{path}?{query}: nothing smaller"));
+        let format = query.split('&').find(|part| part.starts_with("format=")).unwrap_or_default();
+        let path = format!("/array/{path}?select={}&{format}", wire::routes::encode(&smaller));
+        let fits = site.get(path.trim_end_matches('&'), &[]).await;
+        assert_eq!(fits.status, StatusCode::OK, "{path}: {}", fits.text());
+    }
+    // Of points there is no leading part.
+    let points: Vec<_> = (0..80).map(|number| [number % 10, number % 60]).collect();
+    let answer = post(&site, "/array/a?read", json!({"points": points}).to_string()).await;
+    assert_eq!(answer.problem(ProblemType::SelectionTooLarge).members.smaller, None);
 }
 
 #[tokio::test]

@@ -112,6 +112,27 @@ fn every_problem_type_is_somewhere() {
     }
 }
 
+/// Whoever takes memory may have too much of it already, and be told so.
+#[test]
+fn what_takes_memory_can_be_too_much_of_one_client() {
+    let listings = ["listPrefix", "headListPrefix", "listRoot", "headListRoot"];
+    let mut found = 0;
+    for (path, method, operation) in operations(&document()) {
+        let id = operation["operationId"].as_str().unwrap();
+        let takes = ["/array/{path}", "/node/{path}"].contains(&path.as_str()) || listings.contains(&id);
+        let responses = &operation["responses"];
+        assert_eq!(responses.get("429").is_some(), takes, "{id}");
+        if takes && method != "head" {
+            assert_eq!(problems_of(Some("429"), &responses["429"]), [ProblemType::TooManyRequests], "{id}");
+        }
+        if takes && !listings.contains(&id) && method != "head" {
+            assert!(problems_of(Some("413"), &responses["413"]).contains(&ProblemType::TooMuchMemory), "{id}");
+        }
+        found += usize::from(takes);
+    }
+    assert_eq!(found, 14);
+}
+
 #[test]
 fn every_reference_leads_somewhere() {
     fn walk(document: &Value, value: &Value) {

@@ -7,7 +7,7 @@ use http::Method;
 use reqwest::Body;
 use serde_json::{Value, json};
 
-use super::ARRAY_MEMORY_MIB;
+use super::MAX_MEMORY_MIB;
 use crate::{
     content::Generated,
     server::{Launch, Server},
@@ -69,7 +69,7 @@ impl Chunks {
 
 /// Writes an array of `size` bytes with one request to a new server, and gives the server's peak. Then all of it is read and compared.
 pub(super) async fn write(chunks: Chunks, size: u64, dir: &Path) -> u64 {
-    let launch = Launch::sled(dir).arg("--array-memory").arg(format!("{ARRAY_MEMORY_MIB}MiB"));
+    let launch = Launch::sled(dir).arg("--max-memory").arg(format!("{MAX_MEMORY_MIB}MiB"));
     let server = launch.arg("--chunk-cache").arg("16MiB").start();
     let rows = (size / COLUMNS).max(1);
     let created = server.put("/node/large", chunks.zom(rows).to_string()).await;

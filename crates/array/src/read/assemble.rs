@@ -29,7 +29,7 @@ use super::{
 use crate::{
     ArrayError, Options,
     plan::{Slab, Slabs},
-    share::{Account, Permit},
+    share::{Account, MemoryError, Permit},
 };
 
 /// The elements of all the slabs.
@@ -98,6 +98,12 @@ impl Memory {
     /// How much there has to be before anything is read.
     pub(crate) fn least(&self, options: &Options) -> u64 {
         self.plan.saturating_add(self.needs.least(options))
+    }
+
+    /// Reserves the least, and beside it so much for something else.
+    pub(crate) async fn reserve_beside(&mut self, options: &Options, bytes: u64) -> Result<Permit, MemoryError> {
+        let least = self.least(options);
+        self.account.reserve_beside(least, bytes).await
     }
 
     async fn take(mut self, options: &Options) -> Result<Granted, ArrayError> {

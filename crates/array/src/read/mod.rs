@@ -17,14 +17,17 @@ use std::sync::Arc;
 
 use codec::Elements;
 use futures::Stream;
-use meta::{ArrayModel, selection::Resolved};
+use meta::{
+    ArrayModel,
+    selection::{Resolved, Selection},
+};
 
 pub(crate) use assemble::Memory;
 pub use meter::{Meter, Work};
 pub(crate) use needs::Needs;
 pub(crate) use source::Source;
 
-use crate::{ArrayError, plan::Slabs, prepare::Prepared};
+use crate::{ArrayError, plan::Slabs, prepare::Prepared, share::Permit, work};
 
 /// A selection that is ready to be read: one commit's metadata and chunk versions. Nothing is decoded.
 #[derive(Debug)]
@@ -77,6 +80,14 @@ impl Reading {
         Some(self.elements().saturating_mul(self.model().data_type.fixed_size()? as u64))
     }
 
+    /// A leading part of the selection whose result has a shape that fits; `None` where none is known that can be asked for.
+    pub fn smaller(&self, fits: impl Fn(&[u64]) -> bool) -> Option<Selection> {
+        let Resolved::Region(region) = self.resolved() else { return None };
+        // Of a view, indices are counted from elsewhere.
+        let seen = self.model().origin.iter().all(|&origin| origin == 0);
+        seen.then(|| work::smaller(region, |part| fits(&part.shape()))).flatten()
+    }
+
     /// A number that is another one whenever the metadata, the selection or any chunk concerned is another. `None` where more than
     /// 100,000 chunks are concerned.
     pub fn fingerprint(&self) -> Option<u128> {
@@ -86,6 +97,13 @@ impl Reading {
     /// Tells what was done so far, also while [`pieces`](Self::pieces) is being consumed.
     pub fn meter(&self) -> Meter {
         self.source.meter.clone()
+    }
+
+    /// Reserves the memory that reading takes at the least, and beside it `bytes` for what is made of the elements, all at once: so that whoever needs both
+    /// waits for both.
+    pub async fn reserve_beside(&mut self, bytes: u64) -> Result<Permit, ArrayError> {
+        let options = &self.source.shared.options;
+        Ok(self.prepared.memory.reserve_beside(options, bytes).await?)
     }
 
     /// The elements in C order, in pieces of whole elements. After an error nothing follows.

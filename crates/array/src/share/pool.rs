@@ -9,7 +9,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::timeout};
 
-use super::Caller;
+use super::{Caller, Usage};
 
 /// An amount of something. Clones are the same.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Classes {
     small: Pool,
 }
 
-/// For how long, or how much, somebody wants something.
+/// How much somebody wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Little: a part is kept for these.
@@ -31,9 +31,18 @@ pub(crate) enum Class {
     Much,
 }
 
+/// When somebody who does not wait gets something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rank {
+    /// After those who wait.
+    Last,
+    /// Before them: who has some already, and needs more to be done with it.
+    First,
+}
+
 /// Some of a pool; dropping it gives it back.
 #[derive(Debug)]
-pub(crate) struct Permit {
+pub(crate) struct Portion {
     pool: Pool,
     caller: Caller,
     amount: u64,
@@ -62,7 +71,7 @@ struct State {
 #[derive(Debug)]
 struct Waiter {
     amount: u64,
-    grant: oneshot::Sender<Permit>,
+    grant: oneshot::Sender<Portion>,
 }
 
 /// Whether the first of a queue can have what it waits for.
@@ -80,21 +89,25 @@ impl Pool {
         Self(Arc::new(Mutex::new(State { capacity, free: capacity, held, queues, turns })))
     }
 
-    /// Takes some if it is free and nobody waits for any. More than there is at all counts as all.
-    fn try_take(&self, caller: Caller, amount: u64) -> Option<Permit> {
+    /// Takes some if it is free and it is the caller's turn. More than there is at all counts as all.
+    fn try_take(&self, caller: Caller, amount: u64, rank: Rank) -> Option<Portion> {
         let mut state = self.0.lock();
         let amount = amount.min(state.capacity);
-        if !state.turns.is_empty() || amount > state.free {
+        let turn = match rank {
+            Rank::Last => state.turns.is_empty(),
+            Rank::First => !state.has_enough(caller, amount),
+        };
+        if !turn || amount > state.free {
             return None;
         }
         state.grant(caller, amount);
-        Some(Permit { pool: self.clone(), caller, amount })
+        Some(Portion { pool: self.clone(), caller, amount })
     }
 
     /// Takes some, and waits for it if need be.
-    async fn take(&self, caller: Caller, amount: u64, patience: Duration) -> Result<Permit, Refused> {
-        if let Some(permit) = self.try_take(caller, amount) {
-            return Ok(permit);
+    async fn take(&self, caller: Caller, amount: u64, patience: Duration) -> Result<Portion, Refused> {
+        if let Some(portion) = self.try_take(caller, amount, Rank::Last) {
+            return Ok(portion);
         }
         let (grant, granted) = oneshot::channel();
         self.0.lock().enqueue(caller, Waiter { amount, grant });
@@ -102,7 +115,7 @@ impl Pool {
         let _next = Next(self);
         self.dispatch();
         match timeout(patience, granted).await {
-            Ok(Ok(permit)) => Ok(permit),
+            Ok(Ok(portion)) => Ok(portion),
             Ok(Err(_)) | Err(_) => Err(self.0.lock().reason(caller)),
         }
     }
@@ -110,16 +123,20 @@ impl Pool {
     /// Gives those who wait what is free.
     fn dispatch(&self) {
         loop {
-            let (waiter, permit) = {
+            let (waiter, portion) = {
                 let mut state = self.0.lock();
                 let Some((caller, waiter)) = state.next() else { return };
                 let amount = waiter.amount.min(state.capacity);
                 state.grant(caller, amount);
-                (waiter, Permit { pool: self.clone(), caller, amount })
+                (waiter, Portion { pool: self.clone(), caller, amount })
             };
             // Who has gone meanwhile gives it back, which must not happen behind the lock.
-            drop(waiter.grant.send(permit));
+            drop(waiter.grant.send(portion));
         }
+    }
+
+    fn usage(&self) -> Usage {
+        self.0.lock().usage()
     }
 
     fn give_back(&self, caller: Caller, amount: u64) {
@@ -186,9 +203,7 @@ impl State {
     fn judge(&self, caller: Caller) -> Verdict {
         let Some(waiter) = self.queues.get(&caller).and_then(VecDeque::front) else { return Verdict::CallerHasEnough };
         let amount = waiter.amount.min(self.capacity);
-        let held = self.held.get(&caller).copied().unwrap_or(0);
-        let others_wait = self.turns.iter().any(|other| *other != caller);
-        if others_wait && held > 0 && held.saturating_add(amount) > self.capacity.div_ceil(2) {
+        if self.has_enough(caller, amount) {
             return Verdict::CallerHasEnough;
         }
         if amount > self.free { Verdict::TooLittle } else { Verdict::Granted }
@@ -198,6 +213,22 @@ impl State {
         match self.held.get(&caller).is_some_and(|&held| held >= self.capacity / 2) {
             true => Refused::Own,
             false => Refused::Others,
+        }
+    }
+
+    /// Whether others wait, and a caller who has some would have more than half with so much more.
+    fn has_enough(&self, caller: Caller, amount: u64) -> bool {
+        let held = self.held.get(&caller).copied().unwrap_or(0);
+        let others_wait = self.turns.iter().any(|other| *other != caller);
+        others_wait && held > 0 && held.saturating_add(amount) > self.capacity.div_ceil(2)
+    }
+
+    fn usage(&self) -> Usage {
+        let waiting = |queue: &VecDeque<Waiter>| queue.iter().filter(|waiter| !waiter.grant.is_closed()).count() as u64;
+        Usage {
+            total: self.capacity,
+            taken: self.capacity.saturating_sub(self.free),
+            waiting: self.queues.values().map(waiting).sum(),
         }
     }
 
@@ -218,24 +249,24 @@ impl State {
     }
 }
 
-impl Permit {
+impl Portion {
     /// How much it is.
     pub(crate) fn amount(&self) -> u64 {
         self.amount
     }
 
-    /// Takes more of the same pool if it is free and nobody waits for any.
-    pub(crate) fn try_grow(&mut self, amount: u64) -> bool {
-        let Some(more) = self.pool.try_take(self.caller, amount).filter(|more| more.amount == amount) else {
-            return false;
-        };
-        self.merge(more);
-        true
+    /// Gives all of it back.
+    fn give_back(&mut self) {
+        self.pool.give_back(self.caller, std::mem::take(&mut self.amount));
     }
 
-    /// Adds another one of the same pool.
-    pub(crate) fn merge(&mut self, mut other: Self) {
+    /// Adds another one of the same caller's; what is of another pool comes back.
+    pub(crate) fn absorb(&mut self, mut other: Self) -> Option<Self> {
+        if !Arc::ptr_eq(&self.pool.0, &other.pool.0) {
+            return Some(other);
+        }
         self.amount = self.amount.saturating_add(std::mem::take(&mut other.amount));
+        None
     }
 
     /// A part of it as one of its own; less where it has less.
@@ -246,9 +277,9 @@ impl Permit {
     }
 }
 
-impl Drop for Permit {
+impl Drop for Portion {
     fn drop(&mut self) {
-        self.pool.give_back(self.caller, self.amount);
+        self.give_back();
     }
 }
 
@@ -266,17 +297,46 @@ impl Classes {
         amount: u64,
         class: Class,
         patience: Duration,
-    ) -> Result<Permit, Refused> {
-        match (class, self.main.try_take(caller, amount)) {
-            (_, Some(permit)) => Ok(permit),
+    ) -> Result<Portion, Refused> {
+        match (class, self.main.try_take(caller, amount, Rank::Last)) {
+            (_, Some(portion)) => Ok(portion),
             (Class::Much, None) => self.main.take(caller, amount, patience).await,
             (Class::Little, None) => self.small.take(caller, amount, patience).await,
         }
     }
 
     /// Takes some if it is free.
-    pub(crate) fn try_take(&self, caller: Caller, amount: u64) -> Option<Permit> {
-        self.main.try_take(caller, amount)
+    pub(crate) fn try_take(&self, caller: Caller, amount: u64, class: Class, rank: Rank) -> Result<Portion, Refused> {
+        let main = self.main.try_take(caller, amount, rank);
+        let portion = match class {
+            Class::Much => main,
+            Class::Little => main.or_else(|| self.small.try_take(caller, amount, rank)),
+        };
+        portion.ok_or_else(|| self.reason(caller))
+    }
+
+    /// How much one who wants much can have, and how much one who wants little.
+    pub(crate) fn most(&self) -> (u64, u64) {
+        (self.main.usage().total, self.small.usage().total)
+    }
+
+    /// How much a caller has of what is not kept.
+    pub(crate) fn held(&self, caller: Caller) -> u64 {
+        self.main.0.lock().held.get(&caller).copied().unwrap_or(0)
+    }
+
+    /// All of it together.
+    pub(crate) fn usage(&self) -> Usage {
+        let (main, small) = (self.main.usage(), self.small.usage());
+        Usage {
+            total: main.total.saturating_add(small.total),
+            taken: main.taken.saturating_add(small.taken),
+            waiting: main.waiting.saturating_add(small.waiting),
+        }
+    }
+
+    fn reason(&self, caller: Caller) -> Refused {
+        self.main.0.lock().reason(caller)
     }
 
     /// Whether all of it is free.
@@ -304,14 +364,14 @@ mod tests {
     const TWO: Caller = Caller::new(2);
     const THREE: Caller = Caller::new(3);
 
-    type Waiting = BoxFuture<'static, Result<Permit, Refused>>;
+    type Waiting = BoxFuture<'static, Result<Portion, Refused>>;
 
     fn waiting(pool: &Pool, caller: Caller, amount: u64) -> Waiting {
         let pool = pool.clone();
         async move { pool.take(caller, amount, LONG).await }.boxed()
     }
 
-    async fn polled(waiting: &mut Waiting) -> Option<Permit> {
+    async fn polled(waiting: &mut Waiting) -> Option<Portion> {
         poll_fn(|context| match waiting.as_mut().poll(context) {
             std::task::Poll::Ready(done) => std::task::Poll::Ready(done.ok()),
             std::task::Poll::Pending => std::task::Poll::Ready(None),
@@ -322,7 +382,7 @@ mod tests {
     #[tokio::test]
     async fn callers_take_turns() {
         let pool = Pool::new(2);
-        let mut held: Vec<Permit> = (0..2).filter_map(|_| pool.try_take(ONE, 1)).collect();
+        let mut held: Vec<Portion> = (0..2).filter_map(|_| pool.try_take(ONE, 1, Rank::Last)).collect();
         let mut queue = Vec::new();
         for caller in [ONE, ONE, TWO, TWO, THREE] {
             let mut wait = waiting(&pool, caller, 1);
@@ -348,10 +408,13 @@ mod tests {
     #[tokio::test]
     async fn who_wants_much_is_not_overtaken_for_ever() {
         let pool = Pool::new(4);
-        let first = pool.try_take(ONE, 3).unwrap();
+        let first = pool.try_take(ONE, 3, Rank::Last).unwrap();
         let mut much = waiting(&pool, TWO, 4);
         assert!(polled(&mut much).await.is_none());
-        assert!(pool.try_take(THREE, 1).is_none(), "somebody waits");
+        assert!(pool.try_take(THREE, 1, Rank::Last).is_none(), "somebody waits");
+        // Who has some goes first, unless they have half.
+        assert!(pool.try_take(THREE, 1, Rank::First).is_some());
+        assert!(pool.try_take(ONE, 1, Rank::First).is_none());
         let mut little = waiting(&pool, THREE, 1);
         assert!(polled(&mut little).await.is_none());
         drop(first);
@@ -364,7 +427,7 @@ mod tests {
     #[tokio::test]
     async fn who_leaves_keeps_nobody_waiting() {
         let pool = Pool::new(4);
-        let first = pool.try_take(ONE, 3).unwrap();
+        let first = pool.try_take(ONE, 3, Rank::Last).unwrap();
         let mut much = waiting(&pool, TWO, 4);
         let mut little = waiting(&pool, THREE, 1);
         assert!(polled(&mut much).await.is_none() && polled(&mut little).await.is_none());
@@ -375,13 +438,13 @@ mod tests {
         assert!(polled(&mut granted).await.is_none());
         drop((first, one));
         drop(granted);
-        assert_eq!(pool.try_take(ONE, 4).unwrap().amount(), 4);
+        assert_eq!(pool.try_take(ONE, 4, Rank::Last).unwrap().amount(), 4);
     }
 
     #[tokio::test]
     async fn patience_ends_with_the_reason() {
         let pool = Pool::new(4);
-        let held = pool.try_take(ONE, 4).unwrap();
+        let held = pool.try_take(ONE, 4, Rank::Last).unwrap();
         assert_eq!(pool.take(ONE, 1, SHORT).await.unwrap_err(), Refused::Own);
         assert_eq!(pool.take(TWO, 1, SHORT).await.unwrap_err(), Refused::Others);
         drop(held);
@@ -402,15 +465,16 @@ mod tests {
     }
 
     #[test]
-    fn permits_are_cut_and_joined() {
-        let pool = Pool::new(10);
-        let mut permit = pool.try_take(ONE, 4).unwrap();
-        let part = permit.split(3);
-        assert_eq!((permit.amount(), part.amount()), (1, 3));
-        assert!(permit.try_grow(6) && !permit.try_grow(1));
-        permit.merge(part);
-        drop(permit);
+    fn portions_are_cut_and_joined() {
+        let (pool, other) = (Pool::new(10), Pool::new(10));
+        let mut portion = pool.try_take(ONE, 4, Rank::Last).unwrap();
+        let part = portion.split(3);
+        assert_eq!((portion.amount(), part.amount()), (1, 3));
+        assert!(portion.absorb(part).is_none());
+        let foreign = portion.absorb(other.try_take(ONE, 1, Rank::Last).unwrap());
+        assert_eq!(foreign.map(|foreign| foreign.amount()), Some(1));
+        drop(portion);
         assert_eq!(pool.0.lock().free, 10);
-        assert_eq!(pool.try_take(TWO, 99).map(|permit| permit.amount()), Some(10), "all that there is");
+        assert_eq!(pool.try_take(TWO, 99, Rank::Last).map(|portion| portion.amount()), Some(10), "all that there is");
     }
 }

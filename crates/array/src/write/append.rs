@@ -19,13 +19,7 @@ use super::{
     receive::receive,
     target::Target,
 };
-use crate::{
-    ArrayError,
-    find::Sighting,
-    hierarchy::documents::DocumentChanges,
-    share::{Account, Permit},
-    shared::Shared,
-};
+use crate::{ArrayError, find::Sighting, hierarchy::documents::DocumentChanges, share::Permit, shared::Shared};
 
 /// How often an append is planned anew.
 const ATTEMPTS: usize = 16;
@@ -99,13 +93,16 @@ impl Append {
                 true => self.shared.appends.hold_alone([&document], []).await,
                 false => Vec::new(),
             };
+            if !alone.is_empty() {
+                self.shared.never_wait();
+            }
             let sighting = self.place.find(&self.shared).await?;
             let done = self.attempt(&sighting, count, &gathered, alone.is_empty().then_some(&document)).await;
             match done {
                 // The array is another one than what this was planned for.
                 Err(WriteError::ShapeChanged { .. }) => {}
                 // Whoever holds memory does not wait for more: what was gathered goes to the store, and then it may.
-                Err(WriteError::Array(ArrayError::Busy)) if gathered.holds_memory() => {
+                Err(WriteError::Array(ArrayError::Memory(_))) if gathered.holds_memory() => {
                     gathered.spool(&self.shared, &document).await?;
                 }
                 Ok(report) => {
@@ -152,7 +149,7 @@ impl Append {
             return commit::documents_only(&self.shared, &self.place, sighting, &ground).await;
         };
         let target = Arc::new(Target::new(self.shared.clone(), array, layout)?);
-        let received = receive(&target, gathered.account(&self.shared), gathered.incoming(&self.shared)).await?;
+        let received = receive(&target, self.shared.account(), gathered.incoming(&self.shared)).await?;
         let together = match lock {
             Some(document) => self.shared.appends.share([document]).await,
             None => Vec::new(),
@@ -211,11 +208,6 @@ impl Gathered {
             Self::Fixed(pieces) => pieces.spool(shared, key).await,
             Self::Variable(_) | Self::Scalar(_) => Ok(()),
         }
-    }
-
-    /// The account of what is written of it.
-    fn account(&self, shared: &Shared) -> Account {
-        if self.holds_memory() { shared.account().beside() } else { shared.account() }
     }
 
     /// The elements, from the beginning.

@@ -96,6 +96,8 @@ pub(super) async fn commit(
     let mut merged = merge::all(target, &kept, purse).await?;
     let mut repeated = 0;
     let shared = &target.shared;
+    // From here on locks are held.
+    shared.never_wait();
     for attempt in 0..ATTEMPTS {
         let alone = match attempt >= OPTIMISTIC {
             true => Some(shared.locks.hold_alone(keys(&merged.made), keys(&made)).await),

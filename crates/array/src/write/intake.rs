@@ -96,7 +96,7 @@ impl Intake {
             self.taken = self.taken.saturating_add(len);
             return Ok(Took::All(Taken { bytes: self.rest.split_to(wanted), memory: Lent::Nothing }));
         }
-        let Some(first) = making.take(Use::Window, len.min(STEP)).await? else { return Err(ArrayError::Busy.into()) };
+        let first = making.take(Use::Window, len.min(STEP)).await?;
         let memory = if first.is_least() { Lent::Least } else { Lent::More };
         let mut shares = vec![first];
         let mut covered = usize::try_from(len.min(STEP)).unwrap_or(wanted);

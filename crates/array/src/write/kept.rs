@@ -89,7 +89,7 @@ impl Kept {
             self.keep_whole(window, source);
             return Ok(());
         }
-        let share = if some <= room { purse.and_then(|purse| purse.more(some)) } else { None };
+        let share = if some <= room { purse.and_then(|purse| purse.more(some).ok()) } else { None };
         let gather = |part: &Part| {
             copy::gather(&source, &part.picks, size)
                 .map_err(|_| ArrayError::Misplaced { path: target.array.path().clone() })

@@ -92,14 +92,15 @@ impl Arrays {
         condition: Precondition,
     ) -> Result<RegionWrite, WriteError> {
         let place = Place { path: path.clone(), dialect, condition };
-        let sighting = place.find(&self.0).await?;
+        let shared = self.0.begin();
+        let sighting = place.find(&shared).await?;
         let model = sighting.array.model();
         let seen = selection.resolve(&model.view_shape()).map_err(ArrayError::from)?;
         check_lists(&seen)?;
         let shape = seen.shape();
         let region = seen.shifted(&model.origin);
         check_chunks(&sighting.array, &region)?;
-        Ok(RegionWrite { shared: self.0.clone(), place, sighting, selection: selection.clone(), region, shape })
+        Ok(RegionWrite { shared, place, sighting, selection: selection.clone(), region, shape })
     }
 
     /// Makes ready to append along a dimension (negative from the end).
@@ -111,8 +112,9 @@ impl Arrays {
         condition: Precondition,
     ) -> Result<Append, WriteError> {
         let place = Place { path: path.clone(), dialect, condition };
-        let sighting = place.find(&self.0).await?;
-        Append::new(self.0.clone(), place, sighting, dimension)
+        let shared = self.0.begin();
+        let sighting = place.find(&shared).await?;
+        Append::new(shared, place, sighting, dimension)
     }
 
     /// What the node at a path is, if it is an array, and its version.

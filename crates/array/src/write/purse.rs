@@ -6,8 +6,11 @@ use parking_lot::Mutex;
 
 use crate::{
     ArrayError,
-    share::{Account, Permit},
+    share::{Account, MemoryError, Permit},
 };
+
+/// How much is reserved for the parts of the least being rounded.
+const ROUNDING: u64 = 2 << 10;
 
 /// The memory of one write: the least that it can go on with, reserved at once before anything is taken in, and what more is free at a time. Clones are the same.
 ///
@@ -55,10 +58,11 @@ impl Purse {
     /// Waits for the least, if `account` may still wait.
     pub(super) async fn open(mut account: Account, least: Least) -> Result<Self, ArrayError> {
         let Least { window, making, made } = least;
-        account.reserve(window.saturating_add(making).saturating_add(made).max(1)).await?;
+        // Each part is rounded up when it is split off.
+        account.reserve(window.saturating_add(making).saturating_add(made).saturating_add(ROUNDING)).await?;
         let mut rest = account.into_permit().ok_or(ArrayError::Busy)?;
-        let making = rest.split(Account::units(making));
-        let window = rest.split(Account::units(window));
+        let making = rest.split(making);
+        let window = rest.split(window);
         Ok(Self(Arc::new(Inner {
             rest: Mutex::new(rest),
             window: Mutex::new(Some(window)),
@@ -67,10 +71,10 @@ impl Purse {
     }
 
     /// Memory for something: of the least if that is there and enough, else beside it if it is free.
-    pub(super) fn take(&self, what: Use, bytes: u64) -> Option<Share> {
+    pub(super) fn take(&self, what: Use, bytes: u64) -> Result<Share, MemoryError> {
         let mut slot = self.slot(what).lock();
-        match slot.take_if(|permit| permit.amount() >= Account::units(bytes)) {
-            Some(permit) => Some(Share { permit: Some(permit), home: Some((self.clone(), what)) }),
+        match slot.take_if(|permit| permit.bytes() >= bytes) {
+            Some(permit) => Ok(Share { permit: Some(permit), home: Some((self.clone(), what)) }),
             None => {
                 drop(slot);
                 self.more(bytes)
@@ -79,10 +83,10 @@ impl Purse {
     }
 
     /// Memory beside the least, if it is free.
-    pub(super) fn more(&self, bytes: u64) -> Option<Share> {
-        let units = Account::units(bytes);
+    pub(super) fn more(&self, bytes: u64) -> Result<Share, MemoryError> {
         let mut rest = self.0.rest.lock();
-        rest.try_grow(units).then(|| Share { permit: Some(rest.split(units)), home: None })
+        rest.try_grow(bytes)?;
+        Ok(Share { permit: Some(rest.split(bytes)), home: None })
     }
 
     fn slot(&self, what: Use) -> &Mutex<Option<Permit>> {

@@ -229,30 +229,26 @@ impl Making {
             return Ok(None);
         }
         let bytes = bytes.min(self.target.shared.options.chunk_memory());
-        match self.take(Use::Making, bytes).await? {
-            Some(share) => Ok(Some(share)),
-            None => Err(ArrayError::Busy.into()),
-        }
+        self.take(Use::Making, bytes).await.map(Some)
     }
 
-    /// Memory for something. What is being made for the same write is waited for, and nothing else; `None` where there is none even then.
-    pub(super) async fn take(&mut self, what: Use, bytes: u64) -> Result<Option<Share>, WriteError> {
+    /// Memory for something. What is being made for the same write is waited for, and nothing else.
+    pub(super) async fn take(&mut self, what: Use, bytes: u64) -> Result<Share, WriteError> {
         let purse = self.purse().await?;
         loop {
-            if let Some(share) = purse.take(what, bytes) {
-                return Ok(Some(share));
-            }
-            if !self.made_something().await? {
-                return Ok(None);
+            match purse.take(what, bytes) {
+                Ok(share) => return Ok(share),
+                Err(error) if !self.made_something().await? => return Err(ArrayError::from(error).into()),
+                Err(_) => {}
             }
         }
     }
 
-    /// Memory beside the least. What is being made is waited for, if there is none else.
+    /// Memory beside the least. What is being made is waited for, if there is none else; `None` where there is none even then.
     pub(super) async fn more(&mut self, bytes: u64) -> Result<Option<Share>, WriteError> {
         let purse = self.purse().await?;
         loop {
-            if let Some(share) = purse.more(bytes) {
+            if let Ok(share) = purse.more(bytes) {
                 return Ok(Some(share));
             }
             if !self.made_something().await? {

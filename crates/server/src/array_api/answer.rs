@@ -1,6 +1,8 @@
 //! The answer to a reading: its headers, and which way its bytes go.
 
-use ::array::{Meter, Reading};
+use std::sync::Arc;
+
+use ::array::{ArrayError, Meter, Reading};
 use ::store::Version;
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
@@ -8,6 +10,10 @@ use futures::{StreamExt, TryStreamExt, stream};
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, VARY},
+};
+use meta::{
+    Dialect, NodePath,
+    selection::{ReadRequest, Selection},
 };
 use wire::{
     array::{self, Format},
@@ -26,10 +32,10 @@ use crate::{
     blocking::blocking,
     body::sized_body,
     coding::{self, WORTH},
+    engine::Engine,
     extract::{Coding, Condition, Forms, TagConditions},
     headers::REVALIDATE,
     refusal::Refusal,
-    room::{RightToWait, held},
     state::App,
 };
 
@@ -60,6 +66,13 @@ struct Made {
     headers: HeaderMap,
 }
 
+/// Why an answer would be too much.
+struct TooMuch {
+    size: Option<u64>,
+    limit: u64,
+    detail: String,
+}
+
 impl Asked {
     /// The format is that of the query, or the one that is accepted best.
     pub(super) fn new(query: &ElementsQuery, forms: &Forms, conditions: TagConditions) -> Result<Self, Refusal> {
@@ -74,12 +87,54 @@ impl Asked {
         Ok(Self { format, contrast, coding, conditions })
     }
 
-    /// How many bytes of elements may be selected.
-    pub(super) fn limit(&self, app: &App) -> u64 {
+    /// Makes ready to read, if that is not too much for the format.
+    pub(super) async fn read(
+        &self,
+        engine: &Engine,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        request: &ReadRequest,
+    ) -> Result<Reading, Refusal> {
+        let (limit, flag) = self.limit(&engine.app);
+        let error = match engine.arrays.read(path, dialect, request, limit).await {
+            Err(error @ ArrayError::SelectionTooLarge { .. }) => error,
+            read => return Ok(read?),
+        };
+        let detail = format!("{error} (`{flag}`)");
+        let ArrayError::SelectionTooLarge { size, limit, smaller } = error else { return Err(error.into()) };
+        let smaller = match smaller {
+            Some(smaller) => self.fitting(engine, path, dialect, smaller).await,
+            None => None,
+        };
+        Err(Refusal::too_much(Some(u64::try_from(size).unwrap_or(u64::MAX)), limit, smaller.as_ref(), detail))
+    }
+
+    /// A selection that is not too large, or the part of it that is not too large for the format either.
+    async fn fitting(
+        &self,
+        engine: &Engine,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        selection: Selection,
+    ) -> Option<Selection> {
+        // A hint is nothing to wait for.
+        engine.claim.never_wait();
+        let (limit, _) = self.limit(&engine.app);
+        let request = ReadRequest::Select(selection.clone());
+        let reading = engine.arrays.read(path, dialect, &request, limit).await.ok()?;
+        let text = engine.app.settings().limits.text_selection;
+        match self.judge(text, &answer_of(&reading)) {
+            Ok(()) => Some(selection),
+            Err(_) => self.part(text, &reading),
+        }
+    }
+
+    /// How many bytes of elements may be selected, and the flag that says so.
+    fn limit(&self, app: &App) -> (u64, &'static str) {
         let limits = &app.settings().limits;
         match self.format {
-            Format::Raw | Format::Npy => limits.selection,
-            Format::Json | Format::Csv | Format::Png => limits.text_selection,
+            Format::Raw | Format::Npy => (limits.selection, "--max-selection"),
+            Format::Json | Format::Csv | Format::Png => (limits.text_selection, "--max-text-selection"),
         }
     }
 
@@ -105,7 +160,7 @@ impl Asked {
     }
 
     /// The elements, or that the client has them.
-    pub(super) async fn answer(&self, app: &App, right: &RightToWait, reading: Reading) -> Result<Response, Refusal> {
+    pub(super) async fn answer(&self, app: &App, reading: Reading) -> Result<Response, Refusal> {
         let made = self.make(app, &reading)?;
         if let Some(response) = self.settled(&made)? {
             return Ok(response);
@@ -113,9 +168,7 @@ impl Asked {
         let meter = reading.meter();
         let counted = Counted::new(app, meter.clone());
         let gathered = match format::writing(self.format, &made.answer, self.contrast) {
-            Writing::Whole(how) => {
-                Gathered::All(whole((app, right), how, made.answer.clone(), reading, counted).await?)
-            }
+            Writing::Whole(how) => Gathered::All(whole(app, how, made.answer.clone(), reading, counted).await?),
             Writing::Verbatim(head) => gather(verbatim(head, reading.pieces().boxed(), counted)).await?,
             Writing::Each(encoder) => {
                 let source = match self.empties(&made.answer) {
@@ -136,11 +189,11 @@ impl Asked {
 
     /// Judges what can be judged before anything is decoded.
     fn make(&self, app: &App, reading: &Reading) -> Result<Made, Refusal> {
-        let answer = Answer { shape: reading.shape().to_vec(), data_type: reading.model().data_type.clone() };
+        let answer = answer_of(reading);
         if let Some(reason) = format::obstacle(self.format, &answer) {
             return Err(Refusal::cannot_hold(self.format, &reason, &format::able(&answer)));
         }
-        self.check(app.settings().limits.text_selection, &answer)?;
+        self.check(app.settings().limits.text_selection, &answer, reading)?;
         let length = match format::writing(self.format, &answer, self.contrast) {
             Writing::Verbatim(head) => reading.byte_len().and_then(|len| len.checked_add(head.len() as u64)),
             Writing::Each(_) | Writing::Whole(_) => None,
@@ -156,24 +209,41 @@ impl Asked {
     }
 
     /// Refuses what has few bytes in memory, and many as text.
-    fn check(&self, limit: u64, answer: &Answer) -> Result<(), Refusal> {
+    fn check(&self, limit: u64, answer: &Answer, reading: &Reading) -> Result<(), Refusal> {
+        self.judge(limit, answer).map_err(|TooMuch { size, limit: most, detail }| {
+            Refusal::too_much(size, most, self.part(limit, reading).as_ref(), detail)
+        })
+    }
+
+    /// A leading part of what is read that is not too much.
+    fn part(&self, limit: u64, reading: &Reading) -> Option<Selection> {
+        let data_type = &reading.model().data_type;
+        let part = |shape: &[u64]| Answer { shape: shape.to_vec(), data_type: data_type.clone() };
+        reading.smaller(|shape| self.judge(limit, &part(shape)).is_ok())
+    }
+
+    fn judge(&self, limit: u64, answer: &Answer) -> Result<(), TooMuch> {
         if let Some(count) = self.empties(answer).filter(|&count| count > limit) {
-            let detail = format!("there are {count} elements or lists without any bytes, and the limit is {limit}");
-            return Err(Refusal::too_much(None, limit, detail));
+            let detail = format!(
+                "there are {count} elements or lists without any bytes, and the limit is {limit} (`--max-text-selection`)"
+            );
+            return Err(TooMuch { size: None, limit, detail });
         }
-        self.check_text(limit, answer)?;
+        self.judge_text(limit, answer)?;
         // Strings of NumPy's are made whole, so the limit is that of text.
         let strings = self.format == Format::Npy && answer.is_variable();
         let least = answer.elements().unwrap_or(u64::MAX).saturating_mul(NOMINAL);
         if strings && least > limit {
-            let detail = format!("the selection has {least} bytes, and the limit for strings in npy is {limit}");
-            return Err(Refusal::too_much(Some(least), limit, detail));
+            let detail = format!(
+                "the selection has {least} bytes, and the limit for strings in npy is {limit} (`--max-text-selection`)"
+            );
+            return Err(TooMuch { size: Some(least), limit, detail });
         }
         Ok(())
     }
 
     /// Refuses what would be too long as text: the widest elements of the type, with all brackets and commas around them.
-    fn check_text(&self, limit: u64, answer: &Answer) -> Result<(), Refusal> {
+    fn judge_text(&self, limit: u64, answer: &Answer) -> Result<(), TooMuch> {
         let limit = limit.saturating_mul(TEXT_PER_BYTE);
         let text = match self.format {
             Format::Json => answer.json_len(),
@@ -187,7 +257,7 @@ impl Asked {
             "the selection may have {text} bytes as {}, and the limit is {limit}, {TEXT_PER_BYTE} times `--max-text-selection`; raw and npy are shorter",
             self.format
         );
-        Err(Refusal::too_much(Some(text), limit, detail))
+        Err(TooMuch { size: Some(text), limit, detail })
     }
 
     /// See [`Answer::empties`]; they matter only where elements are written one by one.
@@ -274,42 +344,62 @@ impl From<BlockError> for Refusal {
     }
 }
 
+fn answer_of(reading: &Reading) -> Answer {
+    Answer { shape: reading.shape().to_vec(), data_type: reading.model().data_type.clone() }
+}
+
 /// The bytes of an answer that is made of all elements at once.
 async fn whole(
-    (app, right): (&App, &RightToWait),
+    app: &App,
     how: Whole,
     answer: Answer,
-    reading: Reading,
+    mut reading: Reading,
     counted: Counted,
 ) -> Result<Bytes, Refusal> {
     let limit = app.settings().limits.text_selection;
-    // The elements, and the answer: two bytes for a pixel, and for strings at most the limit.
-    let made = match reading.byte_len() {
-        Some(len) => len.saturating_add(reading.elements().saturating_mul(2)),
-        None => limit.saturating_mul(2),
-    };
-    let room = app.rooms().take(right, made).await?;
+    let mut room = reading.reserve_beside(needed(app, &reading)).await?;
     let (mut pieces, mut stream, mut memory) = (Vec::new(), reading.pieces().boxed(), 0_u64);
     while let Some(piece) = stream.try_next().await? {
         memory = memory.saturating_add(piece.memory());
         pieces.push(piece);
         if answer.is_variable() && memory > limit {
-            let detail = format!("the elements take more than the limit of {limit} bytes");
-            return Err(Refusal::too_much(None, limit, detail));
+            let detail = format!("the elements take more than the limit of {limit} bytes (`--max-text-selection`)");
+            return Err(Refusal::too_much(None, limit, None, detail));
         }
+        room.grow_to(memory).map_err(ArrayError::from)?;
     }
     drop((stream, counted));
-    let able = format::able(&answer);
-    match blocking(move || format::whole(how, &answer, &pieces, limit)).await? {
-        Ok(bytes) => Ok(held(bytes, room)),
-        Err(error @ WholeError::TooLong { size }) => Err(Refusal::too_much(Some(size), limit, error.to_string())),
-        Err(error @ WholeError::TrailingNul) => {
-            let others: Vec<_> = able.into_iter().filter(|&format| format != Format::Npy).collect();
-            Err(Refusal::cannot_hold(Format::Npy, &error.to_string(), &others))
+    let (answer, pieces) = (Arc::new(answer), Arc::new(pieces));
+    loop {
+        let (answer, pieces) = (answer.clone(), pieces.clone());
+        let most = limit.min(room.bytes().saturating_sub(memory));
+        let able = format::able(&answer);
+        match blocking(move || format::whole(how, &answer, &pieces, most)).await? {
+            Ok(bytes) => return Ok(room.hold(bytes)),
+            // It may be as long, and there was no memory for it so far.
+            Err(WholeError::TooLong { size }) if size > most && size <= limit => {
+                room.grow_to(memory.saturating_add(size)).map_err(ArrayError::from)?;
+            }
+            Err(error @ WholeError::TooLong { size }) => {
+                return Err(Refusal::too_much(Some(size), limit, None, error.to_string()));
+            }
+            Err(error @ WholeError::TrailingNul) => {
+                let others: Vec<_> = able.into_iter().filter(|&format| format != Format::Npy).collect();
+                return Err(Refusal::cannot_hold(Format::Npy, &error.to_string(), &others));
+            }
+            Err(error @ (WholeError::Count { .. } | WholeError::Png(_))) => {
+                return Err(Refusal::because(ProblemType::Internal, error));
+            }
         }
-        Err(error @ (WholeError::Count { .. } | WholeError::Png(_))) => {
-            Err(Refusal::because(ProblemType::Internal, error))
-        }
+    }
+}
+
+/// How much memory is reserved for an answer that is made whole, beside what reading takes: for the elements, and for two bytes for a pixel, or strings of the limit, of which no
+/// one knows yet how long they are. Where that is much of all that there is, a quarter of it is for a beginning.
+fn needed(app: &App, reading: &Reading) -> u64 {
+    match reading.byte_len() {
+        Some(len) => len.saturating_add(reading.elements().saturating_mul(2)),
+        None => app.settings().limits.text_selection.saturating_mul(2).min(app.memory().most() / 4),
     }
 }
 

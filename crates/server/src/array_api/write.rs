@@ -16,19 +16,17 @@ use wire::{
     query::{AppendQuery, WriteQuery},
 };
 
-use super::{
-    Engine,
-    incoming::{Arrived, Wanted, arrive},
-};
+use super::incoming::{Arrived, Wanted, arrive};
 use crate::{
     body::ElementsBody,
+    engine::Engine,
     extract::{AtArray, Query, WriteConditions},
     refusal::Refusal,
 };
 
 /// `PUT`: writes the elements that the query selects.
 pub(crate) async fn put(
-    Engine { app, arrays }: Engine,
+    Engine { app, arrays, .. }: Engine,
     AtArray(path): AtArray,
     Query(query): Query<WriteQuery>,
     conditions: WriteConditions,
@@ -37,15 +35,15 @@ pub(crate) async fn put(
     let selection = Selection::parse(query.select.as_deref().unwrap_or_default())?;
     let region = arrays.write(&path, query.dialect, &selection, conditions.precondition).await?;
     let wanted = Wanted::new(region.model(), Extents::exactly(region.shape()));
-    let Arrived { elements, room, .. } = arrive(&app, body, wanted).await?;
+    let Arrived { elements, memory, .. } = arrive(&app, body, wanted).await?;
     let report = region.run(elements).await?;
-    drop(room);
+    drop(memory);
     Ok(written(report))
 }
 
 /// `POST` that appends: grows the array along a dimension and writes what is new.
 pub(crate) async fn append(
-    Engine { app, arrays }: Engine,
+    Engine { app, arrays, .. }: Engine,
     AtArray(path): AtArray,
     Query(query): Query<AppendQuery>,
     conditions: WriteConditions,
@@ -53,9 +51,9 @@ pub(crate) async fn append(
 ) -> Result<Response, Refusal> {
     let append = arrays.append(&path, query.dialect, query.dimension, conditions.precondition).await?;
     let wanted = Wanted::new(append.model(), Extents::open(&append.model().view_shape(), append.dimension()));
-    let Arrived { elements, count, room } = arrive(&app, body, wanted).await?;
+    let Arrived { elements, count, memory } = arrive(&app, body, wanted).await?;
     let report = append.run(count, elements).await?;
-    drop(room);
+    drop(memory);
     Ok(written(report))
 }
 

@@ -1,5 +1,6 @@
 //! Bodies that are JSON documents.
 
+use ::array::Permit;
 use ::store::UploadError;
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
@@ -9,18 +10,14 @@ use super::{
     cost::Cost,
     upload::{Receiving, Upload, digests, media_type, refuse_coded},
 };
-use crate::{
-    refusal::Refusal,
-    room::{RightToWait, Room},
-    state::App,
-};
+use crate::{claim, refusal::Refusal, state::App};
 
 /// A JSON document, as the bytes that came.
 pub(crate) struct Document {
     /// The bytes.
     pub(crate) bytes: Bytes,
     /// The memory that they, and what is made of them, are allowed to take.
-    pub(crate) room: Option<Room>,
+    pub(crate) memory: Option<Permit>,
 }
 
 /// A document that says what is to be read.
@@ -43,27 +40,27 @@ impl Document {
     async fn receive(request: Request, app: &App, limit: u64, cost: fn(&Cost) -> u64) -> Result<Self, Refusal> {
         refuse_coded(request.headers())?;
         let digests = digests(request.headers())?;
-        let right = RightToWait::of(request.extensions());
+        let claim = claim::of(request.extensions(), app);
         let upload = Upload::new(request.into_body(), digests);
         let most = upload.size().unwrap_or(limit);
         if most > limit {
             return Err(Refusal::body_too_large(limit));
         }
         let mut receiving = Receiving::new(app, upload, limit);
-        let (mut bytes, mut room) = (BytesMut::new(), None);
+        let (mut bytes, mut memory) = (BytesMut::new(), None);
         while let Some(piece) = receiving.next().await.map_err(refused)? {
-            if room.is_none() && bytes.len().saturating_add(piece.len()) > SMALL {
-                room = Some(app.rooms().take(&right, most).await?);
+            if memory.is_none() && bytes.len().saturating_add(piece.len()) > SMALL {
+                memory = Some(claim.take(most).await?);
             }
             bytes.extend_from_slice(&piece);
         }
         let cost = cost(&Cost::of(&bytes));
-        match &mut room {
-            Some(room) => app.rooms().grow(room, cost)?,
-            None if cost > CHEAP => room = Some(app.rooms().take(&right, cost).await?),
+        match &mut memory {
+            Some(memory) => memory.grow_to(cost)?,
+            None if cost > CHEAP => memory = Some(claim.take(cost).await?),
             None => {}
         }
-        Ok(Self { bytes: bytes.freeze(), room })
+        Ok(Self { bytes: bytes.freeze(), memory })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{error::Error, io};
 
+use ::array::Claim;
 use ::store::{ByteStream, Content, StoreError, UploadError};
 use axum::{
     body::Body,
@@ -23,7 +24,7 @@ use wire::{
     problem::{Members, Problem, ProblemType},
 };
 
-use crate::{pace::Pace, refusal::Refusal, room::RightToWait, state::App};
+use crate::{claim, pace::Pace, refusal::Refusal, state::App};
 
 /// A body that is to become a value, judged by its headers before any of it is read.
 pub(crate) struct Upload {
@@ -40,8 +41,8 @@ pub(crate) struct ElementsBody {
     pub(crate) size: Option<u64>,
     /// It fails where a value would: see [`content`].
     pub(crate) stream: ByteStream,
-    /// Whether memory may be waited for.
-    pub(crate) right: RightToWait,
+    /// That of the request.
+    pub(crate) claim: Claim,
 }
 
 impl FromRequest<App> for Upload {
@@ -57,10 +58,10 @@ impl FromRequest<App> for ElementsBody {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
         let media_type = media_type(request.headers());
-        let right = RightToWait::of(request.extensions());
+        let claim = claim::of(request.extensions(), app);
         let upload = Upload::judge(request, app.settings().limits.value, Refusal::body_too_large)?;
         let Content { size, stream } = content(app, upload);
-        Ok(Self { media_type, size, stream, right })
+        Ok(Self { media_type, size, stream, claim })
     }
 }
 

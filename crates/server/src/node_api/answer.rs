@@ -1,6 +1,6 @@
 //! Nodes as JSON.
 
-use ::array::{FoundNode, Linked};
+use ::array::{Claim, FoundNode, Linked};
 use ::store::Version;
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
@@ -24,8 +24,6 @@ use crate::{
     extract::{Coding, Condition, Forms, TagConditions},
     headers::REVALIDATE,
     refusal::Refusal,
-    room::held,
-    state::App,
 };
 
 /// Hierarchies of more bytes are written where they do not keep other requests waiting.
@@ -57,7 +55,7 @@ impl Telling {
     /// The node, or that the client has it.
     pub(super) async fn answer(
         self,
-        app: &App,
+        claim: &Claim,
         node: FoundNode,
         conditions: &TagConditions,
     ) -> Result<Response, Refusal> {
@@ -74,13 +72,13 @@ impl Telling {
             }
             Condition::NotModified | Condition::Holds => {
                 // The node holds memory already, so nothing is waited for. A slow client must not be sent what nobody accounts for.
-                let room = match self.needs(&node)? {
+                let memory = match self.needs(&node)? {
                     ..=SMALL => None,
-                    needs => Some(app.rooms().try_take(needs)?),
+                    needs => Some(claim.try_take(needs)?),
                 };
                 let (node, headers, body) = self.made(node).await?;
-                let body = match room {
-                    Some(room) => held(body, room),
+                let body = match memory {
+                    Some(memory) => memory.hold(body),
                     None => body,
                 };
                 drop(node);

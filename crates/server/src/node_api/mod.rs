@@ -4,11 +4,10 @@ mod answer;
 
 use std::sync::Arc;
 
-use ::array::{Conversion, Declaration, Depth, Effect, Existing, Losses};
+use ::array::{Conversion, Declaration, Depth, Effect, Existing, Losses, Permit};
 use ::store::Precondition;
 use axum::{
     Json,
-    extract::State,
     response::{IntoResponse, Response},
 };
 use http::{StatusCode, header::CONTENT_TYPE};
@@ -27,10 +26,9 @@ use self::answer::{Telling, lost};
 use crate::{
     blocking::blocking,
     body::{Document, NodeDocument, PatchDocument},
+    engine::Engine,
     extract::{AtNode, AtSchema, ConvertNode, Forms, Query, TagConditions, ValidateNode, WriteConditions},
     refusal::Refusal,
-    room::Room,
-    state::App,
 };
 
 /// Documents beyond this size are parsed where they do not keep other requests waiting.
@@ -38,7 +36,7 @@ const QUICK: usize = 16 << 10;
 
 /// `GET`: the node, and what is below it to some depth.
 pub(crate) async fn get(
-    State(app): State<App>,
+    engine: Engine,
     AtNode(path): AtNode,
     Query(query): Query<NodeQuery>,
     forms: Forms,
@@ -48,22 +46,22 @@ pub(crate) async fn get(
         query::Depth::Levels(levels) => Depth::Levels(levels),
         query::Depth::All => Depth::All,
     };
-    let node = app.hierarchies().node(&path, query.dialect, depth, query.mapped.map(Version::dialect)).await?;
-    Telling::new(&query, &forms).answer(&app, node, &conditions).await
+    let node = engine.hierarchies().node(&path, query.dialect, depth, query.mapped.map(Version::dialect)).await?;
+    Telling::new(&query, &forms).answer(&engine.claim, node, &conditions).await
 }
 
 /// `PUT`: declares a tree.
 pub(crate) async fn put(
-    State(app): State<App>,
+    engine: Engine,
     AtNode(path): AtNode,
     Query(query): Query<NodePutQuery>,
     forms: Forms,
     conditions: WriteConditions,
     NodeDocument(document): NodeDocument,
 ) -> Result<Response, Refusal> {
-    let (zom, _room) = parsed(document).await?;
+    let (zom, _memory) = parsed(document).await?;
     let declared =
-        app.hierarchies().declare(&path, &Arc::new(zom), &declaration(query, conditions.precondition)).await?;
+        engine.hierarchies().declare(&path, &Arc::new(zom), &declaration(query, conditions.precondition)).await?;
     let status = match declared.effect {
         Effect::Created => StatusCode::CREATED,
         Effect::Equal | Effect::Replaced => StatusCode::OK,
@@ -75,24 +73,24 @@ pub(crate) async fn put(
 
 /// `PATCH`: changes what is said of a node.
 pub(crate) async fn patch(
-    State(app): State<App>,
+    engine: Engine,
     AtNode(path): AtNode,
     Query(query): Query<NodePatchQuery>,
     forms: Forms,
     conditions: WriteConditions,
-    PatchDocument(Document { bytes, room: _room }): PatchDocument,
+    PatchDocument(Document { bytes, memory: _memory }): PatchDocument,
 ) -> Result<Response, Refusal> {
     let changes = match bytes.len() {
         ..=QUICK => Changes::parse(bytes)?,
         _ => blocking(move || Changes::parse(bytes)).await??,
     };
-    let node = app.hierarchies().patch(&path, query.dialect, &changes, &conditions.precondition).await?;
+    let node = engine.hierarchies().patch(&path, query.dialect, &changes, &conditions.precondition).await?;
     Telling::whole(&forms).tell(node).await
 }
 
 /// `DELETE`: erases a node and all below it.
 pub(crate) async fn delete(
-    State(app): State<App>,
+    engine: Engine,
     AtNode(path): AtNode,
     Query(query): Query<NodeDeleteQuery>,
     conditions: WriteConditions,
@@ -100,20 +98,20 @@ pub(crate) async fn delete(
     if path.is_root() && query.confirm == Confirm::Unsaid {
         return Err(Refusal::unconfirmed("this is the root: every node would go"));
     }
-    let erased = app.hierarchies().erase(&path, query.dialect, &conditions.precondition).await?;
+    let erased = engine.hierarchies().erase(&path, query.dialect, &conditions.precondition).await?;
     Ok(Json(erased.into()))
 }
 
 /// `POST` that compares: where the hierarchy differs from the ZOM in the body.
 pub(crate) async fn validate(
-    State(app): State<App>,
+    engine: Engine,
     AtNode(path): AtNode,
     Query(query): Query<ValidateNode>,
     NodeDocument(document): NodeDocument,
 ) -> Result<Json<ValidateReport>, Refusal> {
-    let (zom, _room) = parsed(document).await?;
+    let (zom, _memory) = parsed(document).await?;
     // One more than are told shows whether there are more.
-    let mut found = app.hierarchies().compare(&path, query.dialect, &zom, MAX_VIOLATIONS + 1).await?;
+    let mut found = engine.hierarchies().compare(&path, query.dialect, &zom, MAX_VIOLATIONS + 1).await?;
     let truncated = found.len() > MAX_VIOLATIONS;
     found.truncate(MAX_VIOLATIONS);
     let differences: Vec<_> = found.iter().map(Into::into).collect();
@@ -122,12 +120,12 @@ pub(crate) async fn validate(
 
 /// `POST` that converts: the hierarchy in another dialect, at the same place or elsewhere.
 pub(crate) async fn convert(
-    State(app): State<App>,
+    engine: Engine,
     AtNode(path): AtNode,
     Query(query): Query<ConvertNode>,
 ) -> Result<Json<ConvertReport>, Refusal> {
     let conversion = Conversion { to: query.into, target: query.to };
-    let report = app.hierarchies().convert(&path, query.dialect, &conversion).await?;
+    let report = engine.hierarchies().convert(&path, query.dialect, &conversion).await?;
     let losses = lost(&report.losses);
     Ok(Json(ConvertReport { nodes: report.nodes, chunks: report.chunks, losses }))
 }
@@ -138,12 +136,12 @@ pub(crate) async fn schema(AtSchema(version): AtSchema) -> Response {
 }
 
 /// The ZOM that a body is, and the memory that it is allowed to take.
-async fn parsed(Document { bytes, room }: Document) -> Result<(Zom, Option<Room>), Refusal> {
+async fn parsed(Document { bytes, memory }: Document) -> Result<(Zom, Option<Permit>), Refusal> {
     let zom = match bytes.len() {
         ..=QUICK => Zom::parse(bytes)?,
         _ => blocking(move || Zom::parse(bytes)).await??,
     };
-    Ok((zom, room))
+    Ok((zom, memory))
 }
 
 fn declaration(query: NodePutQuery, condition: Precondition) -> Declaration {

@@ -1,12 +1,12 @@
 //! What can go wrong with arrays.
 
-use array::ArrayError;
+use array::{ArrayError, MemoryError};
 use codec::{ChainError, CodecError};
 use meta::{
     data_type::TypeError,
     documents::DocumentError,
     limits::MAX_CHUNK_SIZE,
-    selection::{ParseError, RequestError, RequestErrorKind, SelectionError},
+    selection::{ParseError, RequestError, RequestErrorKind, Selection, SelectionError},
 };
 use wire::{
     array::Format,
@@ -31,9 +31,10 @@ impl Refusal {
         Self::new(Problem::new(ProblemType::FormatCannotHold).with_detail(detail).with_members(members))
     }
 
-    /// The answer would have too many bytes, of which `size` are known.
-    pub(crate) fn too_much(size: Option<u64>, limit: u64, detail: String) -> Self {
-        let members = Members { size, limit: Some(limit), ..Members::default() };
+    /// The answer would have too many bytes, of which `size` are known. The one to a `smaller` selection would not.
+    pub(crate) fn too_much(size: Option<u64>, limit: u64, smaller: Option<&Selection>, detail: String) -> Self {
+        let smaller = smaller.map(Selection::to_string);
+        let members = Members { size, limit: Some(limit), smaller, ..Members::default() };
         Self::new(Problem::new(ProblemType::SelectionTooLarge).with_detail(detail).with_members(members))
     }
 }
@@ -47,7 +48,10 @@ impl From<ArrayError> for Refusal {
             ArrayError::Chain { path, source } => return chain(path.to_string(), source),
             ArrayError::Chunk { key, source } => return chunk(key.to_string(), source),
             ArrayError::Store(error) => return error.into(),
-            ArrayError::Busy | ArrayError::Unsettled { .. } => return Self::busy(None),
+            ArrayError::Memory(error) => return error.into(),
+            ArrayError::Busy => return Self::for_now(ProblemType::Busy, detail),
+            ArrayError::TooManyRequests => return Self::for_now(ProblemType::TooManyRequests, detail),
+            ArrayError::Unsettled { .. } => return Self::busy(None),
             ArrayError::Misplaced { .. } => return Self::because(ProblemType::Internal, error),
             ArrayError::Stopped => return Self::because(ProblemType::Stopping, error),
             ArrayError::NoSuchNode { path } => (ProblemType::NoSuchNode, at(&path)),
@@ -75,12 +79,25 @@ impl From<ArrayError> for Refusal {
                     Members { size: Some(work), limit: Some(limit), smaller, ..Members::default() },
                 )
             }
-            ArrayError::TooManyRequests => return Self::too_many_requests(),
             ArrayError::OverBudget { budget } => {
                 (ProblemType::SelectionTooLarge, Members { limit: Some(budget), ..Members::default() })
             }
         };
         Self::new(Problem::new(kind).with_detail(detail).with_members(members))
+    }
+}
+
+impl From<MemoryError> for Refusal {
+    fn from(error: MemoryError) -> Self {
+        let detail = error.to_string();
+        match error {
+            MemoryError::TooMuch { needed, limit } => {
+                let members = Members { size: Some(needed), limit: Some(limit), ..Members::default() };
+                Self::new(Problem::new(ProblemType::TooMuchMemory).with_detail(detail).with_members(members))
+            }
+            MemoryError::Busy { .. } => Self::for_now(ProblemType::Busy, detail),
+            MemoryError::TooManyRequests { .. } => Self::for_now(ProblemType::TooManyRequests, detail),
+        }
     }
 }
 

@@ -25,7 +25,7 @@ use super::{
     paced::Paced,
     places::{Activity, Answering},
 };
-use crate::{caller::Caller, exchange, guard, pace::Pace, refusal::Refusal, routes::Route, state::App};
+use crate::{caller, exchange, guard, pace::Pace, refusal::Refusal, routes::Route, state::App};
 
 /// How much of a request is read at a time. A head may be up to twice as long.
 const BUFFER: usize = 64 << 10;
@@ -75,7 +75,7 @@ impl Connection {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout).max_buf_size(BUFFER);
         let answer = service_fn(|mut request: hyper::Request<Incoming>| {
-            let caller = Caller::behind(&app.settings().proxies, peer, request.headers());
+            let caller = caller::behind(&app.settings().proxies, peer, request.headers());
             request.extensions_mut().insert(caller);
             answer(app.clone(), manner, activity.clone(), request.map(Body::new))
         });

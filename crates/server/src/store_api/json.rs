@@ -5,14 +5,13 @@
 
 use std::{collections::VecDeque, io::Write};
 
+use ::array::Permit;
 use ::store::{Cursor, DirPage, Entry, Info, KeyPage, Prefix, StoreError};
 use axum::body::Body;
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 use wire::{listing::ValueInfo, query::ListKind};
-
-use crate::room::Room;
 
 /// The bytes of names of prefixes that are kept. A page whose names are longer ends at some point beyond it.
 const MOST_NAMES: usize = 1 << 20;
@@ -46,12 +45,17 @@ impl From<DirPage> for Step {
     }
 }
 
-/// The document with the page that `steps` are, which holds `room` until it was sent. The first step is read at once, and where it is the whole page, the length of the document is known.
-pub(super) async fn body<S>(kind: ListKind, prefix: &Prefix, steps: S, room: Option<Room>) -> Result<Body, StoreError>
+/// The document with the page that `steps` are, which holds `memory` until it was sent. The first step is read at once, and where it is the whole page, the length of the document is known.
+pub(super) async fn body<S>(
+    kind: ListKind,
+    prefix: &Prefix,
+    steps: S,
+    memory: Option<Permit>,
+) -> Result<Body, StoreError>
 where
     S: Stream<Item = Result<Step, StoreError>> + Send + Unpin + 'static,
 {
-    let mut page = Page::new(kind, prefix, steps, room);
+    let mut page = Page::new(kind, prefix, steps, memory);
     let first = page.next().await?.unwrap_or_default();
     if page.stage == Stage::Keys {
         let rest = stream::try_unfold(page, async |mut page| Ok(page.next().await?.map(|piece| (piece, page))));
@@ -75,7 +79,7 @@ struct Page<S> {
     prefixes: VecDeque<Vec<Prefix>>,
     names: usize,
     cursor: Option<Cursor>,
-    _room: Option<Room>,
+    _memory: Option<Permit>,
 }
 
 /// What is written next.
@@ -96,7 +100,7 @@ struct Text {
 }
 
 impl<S: Stream<Item = Result<Step, StoreError>> + Unpin> Page<S> {
-    fn new(kind: ListKind, prefix: &Prefix, steps: S, room: Option<Room>) -> Self {
+    fn new(kind: ListKind, prefix: &Prefix, steps: S, memory: Option<Permit>) -> Self {
         let mut text = Text::default();
         text.put(b"{\"prefix\":");
         text.value(prefix.as_str());
@@ -110,7 +114,7 @@ impl<S: Stream<Item = Result<Step, StoreError>> + Unpin> Page<S> {
             prefixes: VecDeque::new(),
             names: 0,
             cursor: None,
-            _room: room,
+            _memory: memory,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::future::ready;
 
+use ::array::Claim;
 use ::store::{Page, Prefix};
 use axum::{
     body::Body,
@@ -24,10 +25,10 @@ use super::{
     redirect, walk,
 };
 use crate::{
+    claim::Claimed,
     extract::{AtPrefix, Media, Query, Wanted},
     headers::REVALIDATE,
     refusal::Refusal,
-    room::RightToWait,
     state::App,
 };
 
@@ -50,12 +51,12 @@ pub(crate) async fn list(
     AtPrefix(prefix): AtPrefix,
     Query(query): Query<ListQuery>,
     wanted: Wanted,
-    right: RightToWait,
+    Claimed(claim): Claimed,
 ) -> Result<Response, Refusal> {
     let mut response = match (query.kind, wanted.best(offered(query.kind))) {
         (ListKind::Keys, Media::Ndjson) => lines(&app, &prefix, query).await?,
         (ListKind::Dir, Media::Html) => links(&app, &prefix, query).await?,
-        _ => page(&app, &right, &prefix, query).await?,
+        _ => page(&app, &claim, &prefix, query).await?,
     };
     response.headers_mut().insert(VARY, VARIES);
     response.headers_mut().insert(CACHE_CONTROL, REVALIDATE);
@@ -70,21 +71,21 @@ fn offered(kind: ListKind) -> &'static [Media] {
 }
 
 /// A page, for the reader to go on from its cursor.
-async fn page(app: &App, right: &RightToWait, prefix: &Prefix, query: ListQuery) -> Result<Response, Refusal> {
+async fn page(app: &App, claim: &Claim, prefix: &Prefix, query: ListQuery) -> Result<Response, Refusal> {
     let (kind, limit) = (query.kind, query.limit.unwrap_or(DEFAULT_LIMIT));
     let query = ListQuery { limit: Some(limit), ..query };
-    let room = match json::kept(kind, limit) {
+    let memory = match json::kept(kind, limit) {
         ..=SMALL => None,
-        kept => Some(app.rooms().take(right, kept as u64).await?),
+        kept => Some(claim.take(kept as u64).await?),
     };
     let body = match kind {
         ListKind::Keys => {
             let steps = walk::keys(app.clone(), prefix.clone(), query).await?.map_ok(Step::from);
-            json::body(kind, prefix, steps.boxed(), room).await?
+            json::body(kind, prefix, steps.boxed(), memory).await?
         }
         ListKind::Dir => {
             let steps = walk::dir(app.clone(), prefix.clone(), query).await?.map_ok(Step::from);
-            json::body(kind, prefix, steps.boxed(), room).await?
+            json::body(kind, prefix, steps.boxed(), memory).await?
         }
     };
     Ok(([(CONTENT_TYPE, JSON)], body).into_response())

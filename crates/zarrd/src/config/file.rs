@@ -81,7 +81,10 @@ fn known_keys() -> Vec<String> {
     let flags = <WriteOptions as clap::Args>::augment_args(flags);
     let flags = <ServeOptions as clap::Args>::augment_args(flags);
     let flags = <TransferOptions as clap::Args>::augment_args(flags);
-    flags.get_arguments().filter_map(|flag| flag.get_long().map(str::to_owned)).collect()
+    let names = |flag: &clap::Arg| {
+        flag.get_long().into_iter().chain(flag.get_all_aliases().unwrap_or_default()).map(str::to_owned).collect()
+    };
+    flags.get_arguments().flat_map::<Vec<_>, _>(names).collect()
 }
 
 #[cfg(test)]
@@ -109,7 +112,7 @@ mod tests {
             max-selection = "1GiB"
             max-text-selection = "1MiB"
             max-chunks = 1000
-            array-memory = "256MiB"
+            max-memory = "256MiB"
             chunk-cache = "0"
             max-connections = 10
             head-timeout = "10s"
@@ -127,12 +130,20 @@ mod tests {
         assert_eq!(file.serve.allow_host, ["zarr.example.org".parse().unwrap()]);
         assert_eq!(file.serve.read_only, Some(true));
         assert_eq!(file.serve.max_body, Some(bytesize::ByteSize::mib(64)));
+        assert_eq!(file.serve.max_memory, Some(bytesize::ByteSize::mib(256)));
         assert_eq!(file.serve.chunk_cache, Some(bytesize::ByteSize(0)));
         assert_eq!(file.serve.max_chunks.map(|chunks| chunks.get()), Some(1000));
         assert_eq!(file.serve.shutdown_timeout.map(|time| time.as_secs()), Some(120));
         assert_eq!(file.write.commit_buffer, Some(bytesize::ByteSize::mib(32)));
         assert_eq!(file.write.max_retained, Some(bytesize::ByteSize::gib(2)));
         assert_eq!(file.transfer.jobs.map(|jobs| jobs.get()), Some(4));
+    }
+
+    #[test]
+    fn a_name_from_before_is_known() {
+        let file = parse("array-memory = \"64MiB\"").unwrap();
+        assert_eq!(file.serve.max_memory, Some(bytesize::ByteSize::mib(64)));
+        assert!(parse("array-memory = \"64MiB\"\nmax-memory = \"64MiB\"").is_err(), "it is the same setting");
     }
 
     #[test]

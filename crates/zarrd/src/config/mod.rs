@@ -65,8 +65,8 @@ pub(crate) enum ConfigError {
         /// The command.
         command: &'static str,
     },
-    /// There would be too little memory to read arrays with.
-    #[error("--array-memory is {memory}, and at least {least} are needed")]
+    /// There would be too little memory to serve anything with.
+    #[error("--max-memory is {memory}, and at least {least} are needed")]
     LittleMemory {
         /// What was given.
         memory: bytesize::ByteSize,

@@ -100,14 +100,11 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_MAX_WORK", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) max_work: Option<ByteSize>,
-    /// The memory for chunks being decoded and elements being assembled, of all answers together [default: 1GiB]
-    #[arg(long, env = "ZARRD_ARRAY_MEMORY", value_name = "SIZE")]
-    #[serde(deserialize_with = "from_text")]
-    pub(crate) array_memory: Option<ByteSize>,
-    /// The memory for documents being parsed, listings, and answers that are made whole, of all requests together [default: 1GiB]
-    #[arg(long, env = "ZARRD_REQUEST_MEMORY", value_name = "SIZE")]
-    #[serde(deserialize_with = "from_text")]
-    pub(crate) request_memory: Option<ByteSize>,
+    /// The memory that all requests together may hold: for documents being parsed, chunks being decoded, elements being assembled, listings, and
+    /// answers that are made whole; the cache of chunks comes on top [default: 1GiB]
+    #[arg(long, env = "ZARRD_MAX_MEMORY", value_name = "SIZE", alias = "array-memory")]
+    #[serde(deserialize_with = "from_text", alias = "array-memory")]
+    pub(crate) max_memory: Option<ByteSize>,
     /// The memory for decoded chunks that are kept for the next who asks; 0 keeps none [default: 256MiB]
     #[arg(long, env = "ZARRD_CHUNK_CACHE", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]

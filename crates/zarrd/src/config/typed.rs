@@ -335,7 +335,6 @@ fn limits(flags: &ServeOptions, file: &ServeOptions) -> Limits {
         selection: size(flags.max_selection, file.max_selection, default.selection),
         text_selection: size(flags.max_text_selection, file.max_text_selection, default.text_selection),
         read_request: default.read_request,
-        request_memory: size(flags.request_memory, file.request_memory, default.request_memory),
         connections: flags.max_connections.or(file.max_connections).map_or(default.connections, NonZeroUsize::get),
         head_timeout: time(flags.head_timeout, file.head_timeout, default.head_timeout),
         upload_timeout: time(flags.upload_timeout, file.upload_timeout, default.upload_timeout),
@@ -348,7 +347,7 @@ fn limits(flags: &ServeOptions, file: &ServeOptions) -> Limits {
 /// One answer is assembled in an eighth of the memory of all, and in no more than the default, so that several go on beside each other.
 fn arrays(flags: &ServeOptions, file: &ServeOptions) -> Result<ArrayOptions, ConfigError> {
     let default = ArrayOptions::default();
-    let memory = size(flags.array_memory, file.array_memory, default.memory);
+    let memory = size(flags.max_memory, file.max_memory, default.memory);
     if memory < LEAST_MEMORY {
         return Err(ConfigError::LittleMemory { memory: ByteSize(memory), least: ByteSize(LEAST_MEMORY) });
     }

@@ -14,16 +14,16 @@ use crate::body::ElementsBody;
 /// What an element of variable length takes beside its bytes.
 const NOMINAL: u64 = 16;
 
-pub(super) async fn arrive(bounds: &Bounds<'_>, body: ElementsBody, wanted: Wanted) -> Result<Arrived, IncomingError> {
+pub(super) async fn arrive(bounds: &Bounds, body: ElementsBody, wanted: Wanted) -> Result<Arrived, IncomingError> {
     let (limit, size) = (bounds.text, wanted.data_type.fixed_size().map_or(NOMINAL, |size| size as u64));
     // An element has a character and a comma, or is alone; a vector that grows takes as much again.
     let made_of = move |text: u64| (text / 2).saturating_add(1).saturating_mul(size).min(limit).saturating_mul(2);
     let needed = |text: u64| text.saturating_mul(2).saturating_add(made_of(text));
-    let Whole { bytes, room } = bounds.whole(BytesMut::new(), body.stream, body.size, needed).await?;
+    let Whole { bytes, memory } = bounds.whole(BytesMut::new(), body.stream, body.size, needed).await?;
     let len = bytes.len() as u64;
-    let work = if room.is_some() { len.max(SMALL + 1) } else { len };
+    let work = if memory.is_some() { len.max(SMALL + 1) } else { len };
     let (elements, count) = made(work, move || parsed(&bytes, &wanted, limit)).await?;
-    Ok(Arrived { elements, count, room })
+    Ok(Arrived { elements, count, memory })
 }
 
 fn parsed(text: &[u8], wanted: &Wanted, limit: u64) -> Result<(Incoming, Option<u64>), IncomingError> {

@@ -17,18 +17,14 @@ mod tests;
 
 pub(crate) use error::IncomingError;
 
-use ::array::Incoming;
+use ::array::{Claim, Incoming, Permit};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use meta::{ArrayModel, data_type::DataType};
 use store::ByteStream;
 use wire::{array::Format, elements::Extents};
 
-use crate::{
-    body::ElementsBody,
-    room::{RightToWait, Room, Rooms},
-    state::App,
-};
+use crate::{body::ElementsBody, state::App};
 
 /// The forms in which elements are taken.
 const FORMS: [Format; 3] = [Format::Raw, Format::Npy, Format::Json];
@@ -49,25 +45,23 @@ pub(crate) struct Arrived {
     /// How many steps they are along the open dimension, where there is one and this is known before all of them are here.
     pub(crate) count: Option<u64>,
     /// The memory that they take, to be held as long as they are.
-    pub(crate) room: Option<Room>,
+    pub(crate) memory: Option<Permit>,
 }
 
 /// What a body may take.
-struct Bounds<'a> {
+struct Bounds {
     /// The most bytes of what is not streamed: of the body, and of its elements.
     text: u64,
-    rooms: &'a Rooms,
-    right: RightToWait,
+    claim: Claim,
 }
 
 /// Reads the elements of a body. Those of a fixed size may still be on their way then.
 pub(crate) async fn arrive(app: &App, body: ElementsBody, wanted: Wanted) -> Result<Arrived, IncomingError> {
-    let right = body.right.clone();
-    let bounds = Bounds { text: app.settings().limits.text_selection, rooms: app.rooms(), right };
+    let bounds = Bounds { text: app.settings().limits.text_selection, claim: body.claim.clone() };
     bounds.arrive(body, wanted).await
 }
 
-impl Bounds<'_> {
+impl Bounds {
     async fn arrive(&self, body: ElementsBody, wanted: Wanted) -> Result<Arrived, IncomingError> {
         match form(body.media_type.as_deref())? {
             Format::Npy => npy::arrive(self, body, wanted).await,

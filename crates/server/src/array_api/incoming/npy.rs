@@ -32,11 +32,7 @@ enum Conversion {
     Bytes,
 }
 
-pub(super) async fn arrive(
-    bounds: &Bounds<'_>,
-    mut body: ElementsBody,
-    wanted: Wanted,
-) -> Result<Arrived, IncomingError> {
+pub(super) async fn arrive(bounds: &Bounds, mut body: ElementsBody, wanted: Wanted) -> Result<Arrived, IncomingError> {
     let (head, begun) = read_head(&mut body.stream).await?;
     let conversion = conversion(&head.data_type, &wanted.data_type)?;
     if !wanted.extents.fit(&head.shape) {
@@ -55,7 +51,7 @@ pub(super) async fn arrive(
     let is_transposed = head.fortran_order && head.shape.iter().filter(|extent| **extent != 1).count() > 1;
     if !is_transposed && conversion == Conversion::Fixed {
         let stream = stream::iter([Ok(begun.rest.freeze())]).chain(body.stream).boxed();
-        return Ok(Arrived { elements: Incoming::Fixed(passage.through(stream)), count, room: None });
+        return Ok(Arrived { elements: Incoming::Fixed(passage.through(stream)), count, memory: None });
     }
     let limit = bounds.text;
     if expected > limit {
@@ -66,7 +62,7 @@ pub(super) async fn arrive(
     }
     // The elements as they came, in another order, and as something else.
     let needed = |size: u64| size.saturating_mul(4);
-    let Whole { bytes, room } = bounds.whole(begun.rest, body.stream, Some(expected), needed).await?;
+    let Whole { bytes, memory } = bounds.whole(begun.rest, body.stream, Some(expected), needed).await?;
     if bytes.len() as u64 != expected {
         return Err(IncomingError::Length { expected, found: bytes.len() as u64 });
     }
@@ -79,7 +75,7 @@ pub(super) async fn arrive(
             Conversion::Texts | Conversion::Bytes => Incoming::Variable(passage.variable(conversion, bytes, limit)?),
         })
     });
-    Ok(Arrived { elements: elements.await?, count, room })
+    Ok(Arrived { elements: elements.await?, count, memory })
 }
 
 /// What came behind the head.

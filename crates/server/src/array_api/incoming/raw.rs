@@ -38,21 +38,17 @@ pub(super) fn fixed(body: ElementsBody, wanted: &Wanted) -> Result<Arrived, Inco
         size: wanted.data_type.fixed_size().unwrap_or(0),
         swap: Swap::Nothing,
     };
-    Ok(Arrived { elements: Incoming::Fixed(passage.through(body.stream)), count, room: None })
+    Ok(Arrived { elements: Incoming::Fixed(passage.through(body.stream)), count, memory: None })
 }
 
 /// Elements of variable length.
-pub(super) async fn variable(
-    bounds: &Bounds<'_>,
-    body: ElementsBody,
-    wanted: Wanted,
-) -> Result<Arrived, IncomingError> {
+pub(super) async fn variable(bounds: &Bounds, body: ElementsBody, wanted: Wanted) -> Result<Arrived, IncomingError> {
     // Where each element ends takes twice the room of its length, and vectors that grow take as much again.
     let needed = |size: u64| size.saturating_mul(5);
-    let Whole { bytes, room } = bounds.whole(BytesMut::new(), body.stream, body.size, needed).await?;
+    let Whole { bytes, memory } = bounds.whole(BytesMut::new(), body.stream, body.size, needed).await?;
     let limit = bounds.text;
     let (elements, count) = made(bytes.len() as u64, move || parsed(&bytes, &wanted, limit)).await?;
-    Ok(Arrived { elements: Incoming::Variable(elements), count, room })
+    Ok(Arrived { elements: Incoming::Variable(elements), count, memory })
 }
 
 fn parsed(body: &[u8], wanted: &Wanted, limit: u64) -> Result<(VariableElements, Option<u64>), IncomingError> {

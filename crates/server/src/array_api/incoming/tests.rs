@@ -1,16 +1,19 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+use std::sync::Arc;
+
+use ::array::Arrays;
 use bytes::BytesMut;
 use codec::VariableElements;
 use futures::TryStreamExt;
 use meta::data_type::{V2Context, parse_v2, parse_v3};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use store::{StoreError, UploadError};
+use store::{MemoryStore, StoreError, UploadError};
 use wire::{elements::npy::write_head, problem::ProblemType};
 
 use super::*;
-use crate::{refusal::Refusal, settings::Settings};
+use crate::refusal::Refusal;
 
 const LIMIT: u64 = 1 << 20;
 
@@ -41,16 +44,19 @@ fn sent<'a>(media_type: &'a str, bytes: &'a [u8]) -> Sent<'a> {
     Sent { media_type, bytes, pieces: 1 << 16, size: Some(bytes.len() as u64) }
 }
 
+fn claim() -> Claim {
+    Arrays::new(Arc::new(MemoryStore::new()), ::array::Options::default()).memory().claim(::array::Caller::UNKNOWN)
+}
+
 async fn arrived(sent: Sent<'_>, data_type: DataType, extents: Extents) -> Result<Came, IncomingError> {
-    let rooms = Rooms::new(&Settings::default());
-    let right = RightToWait::new();
-    let bounds = Bounds { text: LIMIT, rooms: &rooms, right: right.clone() };
+    let claim = claim();
+    let bounds = Bounds { text: LIMIT, claim: claim.clone() };
     let pieces: Vec<_> = sent.bytes.chunks(sent.pieces).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     let body = ElementsBody {
         media_type: Some(sent.media_type.to_owned()),
         size: sent.size,
         stream: stream::iter(pieces).boxed(),
-        right,
+        claim,
     };
     let Arrived { elements, count, .. } = bounds.arrive(body, Wanted { data_type, extents }).await?;
     Ok(match elements {
@@ -354,7 +360,7 @@ fn what_the_client_is_told() {
 #[test]
 fn errors_of_the_body_are_kept() {
     let failing = stream::iter([Ok(Bytes::from_static(b"ab")), Err(StoreError::Upload(UploadError::TimedOut))]);
-    let body = ElementsBody { media_type: None, size: None, stream: failing.boxed(), right: RightToWait::new() };
+    let body = ElementsBody { media_type: None, size: None, stream: failing.boxed(), claim: claim() };
     let Ok(Arrived { elements: Incoming::Fixed(stream), .. }) =
         raw::fixed(body, &Wanted { data_type: of("bool"), extents: exactly(&[4]) })
     else {

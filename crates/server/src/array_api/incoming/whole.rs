@@ -1,11 +1,12 @@
 //! Bodies that are read whole.
 
+use ::array::Permit;
 use bytes::{Bytes, BytesMut};
 use futures::TryStreamExt;
 use store::ByteStream;
 
 use super::{Bounds, IncomingError};
-use crate::{blocking::blocking, room::Room};
+use crate::blocking::blocking;
 
 /// Bodies up to this size, and what is made of them, are taken without asking whether there is memory, and parsed where they are.
 pub(super) const SMALL: u64 = 64 << 10;
@@ -13,10 +14,10 @@ pub(super) const SMALL: u64 = 64 << 10;
 /// A body, and the memory that it and its elements may take.
 pub(super) struct Whole {
     pub(super) bytes: Bytes,
-    pub(super) room: Option<Room>,
+    pub(super) memory: Option<Permit>,
 }
 
-impl Bounds<'_> {
+impl Bounds {
     /// Reads what is left of a body, of which `begun` came already and `size` is all, where that is known. `needed` says how much memory a body of a size takes.
     pub(super) async fn whole(
         &self,
@@ -26,14 +27,14 @@ impl Bounds<'_> {
         needed: impl Fn(u64) -> u64,
     ) -> Result<Whole, IncomingError> {
         let most = size.unwrap_or(self.text);
-        let (mut bytes, mut room) = (begun, None);
+        let (mut bytes, mut memory) = (begun, None);
         loop {
             let len = bytes.len() as u64;
             if len.max(size.unwrap_or(0)) > self.text {
                 return Err(IncomingError::TooLarge { limit: self.text });
             }
-            if room.is_none() && len > SMALL {
-                room = Some(self.rooms.take(&self.right, needed(most)).await.map_err(IncomingError::Refused)?);
+            if memory.is_none() && len > SMALL {
+                memory = Some(self.take(needed(most)).await?);
             }
             match stream.try_next().await? {
                 Some(piece) => bytes.extend_from_slice(&piece),
@@ -41,10 +42,14 @@ impl Bounds<'_> {
             }
         }
         let needed = needed(bytes.len() as u64);
-        if room.is_none() && needed > SMALL.saturating_mul(16) {
-            room = Some(self.rooms.take(&self.right, needed).await.map_err(IncomingError::Refused)?);
+        if memory.is_none() && needed > SMALL.saturating_mul(16) {
+            memory = Some(self.take(needed).await?);
         }
-        Ok(Whole { bytes: bytes.freeze(), room })
+        Ok(Whole { bytes: bytes.freeze(), memory })
+    }
+
+    async fn take(&self, bytes: u64) -> Result<Permit, IncomingError> {
+        self.claim.take(bytes).await.map_err(|error| IncomingError::Refused(error.into()))
     }
 }
 

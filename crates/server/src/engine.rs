@@ -1,0 +1,32 @@
+//! The arrays and hierarchies of the store on behalf of one request.
+
+use std::convert::Infallible;
+
+use ::array::{Arrays, Claim, Hierarchies};
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+
+use crate::{claim, state::App};
+
+/// The arrays and hierarchies on behalf of one request: they take memory through its claim, and threads as its caller.
+pub(crate) struct Engine {
+    pub(crate) app: App,
+    pub(crate) arrays: Arrays,
+    pub(crate) claim: Claim,
+}
+
+impl Engine {
+    /// The hierarchies.
+    pub(crate) fn hierarchies(&self) -> Hierarchies {
+        self.arrays.hierarchies()
+    }
+}
+
+impl FromRequestParts<App> for Engine {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
+        let claim = claim::of(&parts.extensions, app);
+        Ok(Self { app: app.clone(), arrays: app.arrays().on_behalf_of(claim.clone()), claim })
+    }
+}
