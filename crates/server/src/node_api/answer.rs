@@ -1,6 +1,6 @@
 //! Nodes as JSON.
 
-use ::array::{Claim, FoundNode, Linked};
+use ::array::{Claim, FoundNode, Linked, Permit};
 use ::store::Version;
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
@@ -87,9 +87,16 @@ impl Telling {
         }
     }
 
-    /// The node after a change, which is told however much others are being told.
-    pub(super) async fn tell(self, node: FoundNode) -> Result<Response, Refusal> {
+    /// The node after a change, which is told however much others are being told. The request's memory is held until the answer has left.
+    pub(super) async fn tell(self, node: FoundNode, memory: Option<Permit>) -> Result<Response, Refusal> {
         let (_, headers, body) = self.made(node).await?;
+        let body = match memory {
+            Some(mut memory) => {
+                memory.shrink_to(body.len() as u64);
+                memory.hold(body)
+            }
+            None => body,
+        };
         Ok(response(headers, body))
     }
 

@@ -25,7 +25,7 @@ use wire::{
 use self::answer::{Telling, lost};
 use crate::{
     blocking::blocking,
-    body::{Document, NodeDocument, PatchDocument},
+    body::{Document, NodeDocument, OF_NODE, PatchDocument},
     engine::Engine,
     extract::{AtNode, AtSchema, ConvertNode, Forms, Query, TagConditions, ValidateNode, WriteConditions},
     refusal::Refusal,
@@ -59,14 +59,18 @@ pub(crate) async fn put(
     conditions: WriteConditions,
     NodeDocument(document): NodeDocument,
 ) -> Result<Response, Refusal> {
-    let (zom, _memory) = parsed(document).await?;
+    let (zom, mut memory) = parsed(document).await?;
+    // Nodes take memory beside their documents. Few of them, for which there is no permit, take little.
+    if let Some(memory) = &mut memory {
+        memory.grow_to(memory.bytes().saturating_add(OF_NODE.saturating_mul(zom.len() as u64)))?;
+    }
     let declared =
         engine.hierarchies().declare(&path, &Arc::new(zom), &declaration(query, conditions.precondition)).await?;
     let status = match declared.effect {
         Effect::Created => StatusCode::CREATED,
         Effect::Equal | Effect::Replaced => StatusCode::OK,
     };
-    let mut response = Telling::whole(&forms).tell(declared.node).await?;
+    let mut response = Telling::whole(&forms).tell(declared.node, memory).await?;
     *response.status_mut() = status;
     Ok(response)
 }
@@ -78,14 +82,14 @@ pub(crate) async fn patch(
     Query(query): Query<NodePatchQuery>,
     forms: Forms,
     conditions: WriteConditions,
-    PatchDocument(Document { bytes, memory: _memory }): PatchDocument,
+    PatchDocument(Document { bytes, memory }): PatchDocument,
 ) -> Result<Response, Refusal> {
     let changes = match bytes.len() {
         ..=QUICK => Changes::parse(bytes)?,
         _ => blocking(move || Changes::parse(bytes)).await??,
     };
     let node = engine.hierarchies().patch(&path, query.dialect, &changes, &conditions.precondition).await?;
-    Telling::whole(&forms).tell(node).await
+    Telling::whole(&forms).tell(node, memory).await
 }
 
 /// `DELETE`: erases a node and all below it.
