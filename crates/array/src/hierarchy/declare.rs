@@ -142,7 +142,7 @@ fn adopt(current: &mut Branch, planned: &Branch) {
         current.stored = planned.stored.clone();
     }
     let (Some(members), Some(planned)) = (&mut current.members, &planned.members) else { return };
-    for (name, member) in members {
+    for (name, member) in members.iter_mut() {
         if let Some(planned) = planned.get(name) {
             adopt(member, planned);
         }

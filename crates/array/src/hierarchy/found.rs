@@ -1,6 +1,6 @@
 //! From what a walk found to what is told of it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use meta::{
     ArrayModel, Dialect, NodePath,
@@ -8,7 +8,7 @@ use meta::{
     documents::{DocumentError, GroupModel, draft, v2, v3, write::StoredNode},
     extensions::Link,
     json::Json,
-    zom::{Group, Node, Version, Zom, completed, without_copies},
+    zom::{Group, Members, Node, Version, Zom, completed, without_copies},
 };
 use tokio::task::spawn_blocking;
 
@@ -106,7 +106,7 @@ pub(super) fn told(
         None => None,
         Some(members) => {
             let told = |(name, member)| Ok::<_, NodeError>((name, told(member, version, losses)?));
-            Some(members.into_iter().map(told).collect::<Result<BTreeMap<_, _>, _>>()?)
+            Some(members.into_iter().map(told).collect::<Result<Members<_>, _>>()?)
         }
     };
     Ok(Node::Group(Group { document, members }))

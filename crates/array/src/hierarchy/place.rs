@@ -1,11 +1,11 @@
 //! Where a tree is to be, and what is around it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use meta::{
     Dialect, NodePath,
     documents::{draft, write::draft_entry_point},
-    zom::Version,
+    zom::{Members, Version},
 };
 use store::{Key, Version as StoreVersion};
 
@@ -109,9 +109,8 @@ impl Place {
         match walk(shared, path, Some(self.site.dialect), Depth::All, Mode::Same).await {
             Ok(walk) => {
                 // The root of everything is always there, which is nothing to build on.
-                let nothing = path.is_root()
-                    && walk.top.is_implicit()
-                    && walk.top.members.as_ref().is_none_or(BTreeMap::is_empty);
+                let nothing =
+                    path.is_root() && walk.top.is_implicit() && walk.top.members.as_ref().is_none_or(Members::is_empty);
                 Ok((!nothing).then_some(walk.top))
             }
             Err(NodeError::Array(ArrayError::NoSuchNode { .. })) => Ok(None),

@@ -1,6 +1,6 @@
 //! From a ZOM to the documents that nodes have in a dialect.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use meta::{
     Dialect, NodePath,
@@ -8,7 +8,7 @@ use meta::{
     documents::write::StoredNode,
     json::Json,
     names,
-    zom::{Group, Node, Version, Zom},
+    zom::{Group, Members, Node, Version, Zom},
 };
 use store::Prefix;
 
@@ -76,7 +76,7 @@ fn branch(
     let keys = keys::documents(path, site.dialect, form, site.root.as_ref())?;
     let members = match node {
         Node::Group(Group { members: Some(members), .. }) => {
-            let mut planned = BTreeMap::new();
+            let mut planned = Members::new();
             for (name, member) in members {
                 let path = child(path, name, site.dialect)?;
                 planned.insert(name.clone(), branch(&path, member, from, site, losses)?);

@@ -1,8 +1,6 @@
 //! Where two structures differ.
 
-use std::collections::BTreeMap;
-
-use super::{Difference, Node, Version, Zom, canonical, members::shown, read::escaped};
+use super::{Difference, Members, Node, Version, Zom, canonical, members::shown, read::escaped};
 use crate::json::{Json, Kind};
 
 pub(super) fn between(declared: &Zom, found: &Zom, limit: usize) -> Vec<Difference> {
@@ -47,10 +45,10 @@ impl Comparison {
     }
 
     /// Compares members. A group of which no members are found has none.
-    fn members(&mut self, declared: &BTreeMap<String, Node>, found: Option<&BTreeMap<String, Node>>) {
-        let none = BTreeMap::new();
+    fn members(&mut self, declared: &Members<Node>, found: Option<&Members<Node>>) {
+        let none = Members::new();
         let found = found.unwrap_or(&none);
-        let undeclared = found.keys().filter(|name| !declared.contains_key(*name));
+        let undeclared = found.keys().filter(|name| !declared.contains_key(name));
         let len = self.pointer.len();
         for name in declared.keys().chain(undeclared) {
             if self.is_full() {

@@ -7,7 +7,7 @@
 //! read as the documents are read that are stored. Nodes that are stored are shown as they are, but that all have `attributes` and none has consolidated metadata:
 //! [`Node::of_array`], [`Node::of_group`].
 
-use std::{collections::BTreeMap, io};
+use std::io;
 
 use bytes::Bytes;
 use serde_json::json;
@@ -22,10 +22,13 @@ mod aliases;
 mod canonical;
 mod differences;
 mod members;
+mod named;
 mod read;
 mod schema;
 #[cfg(test)]
 mod tests;
+
+pub use named::Members;
 
 /// Whose documents a model has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,7 +64,7 @@ pub struct Group {
     /// as JSON it is `_members`, or with as many more underscores as it takes.
     pub document: Json,
     /// The nodes directly below it, by name; `None` where nothing is said of them.
-    pub members: Option<BTreeMap<String, Node>>,
+    pub members: Option<Members<Node>>,
 }
 
 /// Why a JSON text is no ZOM.
@@ -229,7 +232,7 @@ impl Node {
     pub fn len(&self) -> usize {
         match self {
             Self::Array(_) => 1,
-            Self::Group(group) => 1 + group.members.iter().flat_map(BTreeMap::values).map(Self::len).sum::<usize>(),
+            Self::Group(group) => 1 + group.members.iter().flat_map(Members::values).map(Self::len).sum::<usize>(),
         }
     }
 

@@ -1,12 +1,10 @@
 //! Reading a ZOM that somebody declares.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use serde_json::json;
 
 use super::{
-    Group, MAX_NODES, MAX_VIOLATIONS, Node, Version, Violation, Zom, ZomError, aliases, completed, members,
+    Group, MAX_NODES, MAX_VIOLATIONS, Members, Node, Version, Violation, Zom, ZomError, aliases, completed, members,
     without_copies,
 };
 use crate::{
@@ -215,9 +213,9 @@ impl Reader {
     }
 
     /// Reads the nodes directly below a group.
-    fn members(&mut self, members: &Json, version: Version) -> Result<BTreeMap<String, Node>, ZomError> {
+    fn members(&mut self, members: &Json, version: Version) -> Result<Members<Node>, ZomError> {
         let (pointer_len, path_len) = (self.pointer.len(), self.path_len);
-        let mut nodes = BTreeMap::new();
+        let mut nodes = Vec::new();
         for member in members.members() {
             let (name, json) = (member.name().unwrap_or_default(), member.value);
             // What is longer cannot be a name, and is not worth repeating.
@@ -230,12 +228,12 @@ impl Reader {
             } else if self.path_len > MAX_NAME_LEN {
                 self.refuse("", &format!("has a path of more than {MAX_NAME_LEN} bytes"))?;
             } else if let Some(node) = self.node(&json, version)? {
-                nodes.insert(name, node);
+                nodes.push((name, node));
             }
             self.pointer.truncate(pointer_len);
             self.path_len = path_len;
         }
-        Ok(nodes)
+        Ok(nodes.into_iter().collect())
     }
 
     fn refuse_member(&mut self, name: &str, reason: &str) -> Result<(), ZomError> {

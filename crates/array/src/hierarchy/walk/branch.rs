@@ -1,8 +1,8 @@
 //! Nodes as they are found, or planned.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use meta::{Dialect, NodePath, documents::write::StoredNode, json::Json};
+use meta::{Dialect, NodePath, documents::write::StoredNode, json::Json, zom::Members};
 use serde_json::json;
 
 use super::super::documents::{stored, stored_array};
@@ -21,7 +21,7 @@ pub(in crate::hierarchy) struct Branch {
     /// The hierarchy of the draft that it is in.
     pub(in crate::hierarchy) root: Option<Arc<DraftRoot>>,
     /// `None` for arrays and for groups that were not looked into.
-    pub(in crate::hierarchy) members: Option<BTreeMap<String, Branch>>,
+    pub(in crate::hierarchy) members: Option<Members<Branch>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Branch {
         let mut all = vec![self];
         let mut next = 0;
         while let Some(branch) = all.get(next).copied() {
-            all.extend(branch.members.iter().flat_map(BTreeMap::values));
+            all.extend(branch.members.iter().flat_map(Members::values));
             next += 1;
         }
         all

@@ -17,7 +17,7 @@ use std::{
 use meta::{
     Dialect, NodePath,
     documents::{draft, write::StoredNode},
-    zom::MAX_NODES,
+    zom::{MAX_NODES, Members},
 };
 use store::{Key, Prefix, Version};
 
@@ -106,6 +106,8 @@ struct Walker<'a> {
 /// A node that was found, in the order of the walk.
 struct Item {
     branch: Branch,
+    /// Its members, once all that is below them is done.
+    members: Vec<(String, Branch)>,
     parent: Option<usize>,
     level: u32,
     /// The names below it that are no nodes, since a hierarchy of the draft has its keys there.
@@ -144,7 +146,7 @@ impl<'a> Walker<'a> {
             // What an array is can be told without its codecs.
             Err(error @ ArrayError::Chain { .. }) => {
                 let branch = self.unopened(path, dialect).await?.ok_or(error)?;
-                self.items.push(Item { branch, parent: None, level: 0, reserved: &[] });
+                self.items.push(Item::new(branch, None, 0, &[]));
                 return Ok(());
             }
             sight => sight?,
@@ -163,7 +165,7 @@ impl<'a> Walker<'a> {
             true => RESERVED,
             false => &[],
         };
-        self.items.push(Item { branch, parent: None, level: 0, reserved });
+        self.items.push(Item::new(branch, None, 0, reserved));
         Ok(())
     }
 
@@ -262,7 +264,7 @@ impl<'a> Walker<'a> {
     /// Finds the members of a group.
     async fn open(&mut self, index: usize) -> Result<(), NodeError> {
         let Some(item) = self.items.get_mut(index) else { return Ok(()) };
-        item.branch.members = Some(BTreeMap::new());
+        item.branch.members = Some(Members::new());
         let (path, dialect, at) = (item.branch.path.clone(), item.branch.dialect, item.level);
         let level = at + 1;
         let (root, reserved) = (item.branch.root.clone(), item.reserved);
@@ -410,22 +412,37 @@ impl<'a> Walker<'a> {
         if self.items.len() >= MAX_NODES {
             return Err(NodeError::TooManyNodes { limit: MAX_NODES });
         }
-        self.items.push(Item { branch, parent: Some(parent), level, reserved });
+        self.items.push(Item::new(branch, Some(parent), level, reserved));
         Ok(())
     }
 
     fn finish(mut self, path: &NodePath) -> Result<Walk, NodeError> {
         // Every node is after the one that holds it.
         while self.items.len() > 1 {
-            let Some(Item { branch, parent, .. }) = self.items.pop() else { break };
-            let holder = parent.and_then(|parent| self.items.get_mut(parent));
+            let Some(item) = self.items.pop() else { break };
+            let holder = item.parent.and_then(|parent| self.items.get_mut(parent));
+            let branch = item.finish();
             if let (Some(holder), Some(name)) = (holder, branch.path.name().map(str::to_owned)) {
-                holder.branch.members.get_or_insert_default().insert(name, branch);
+                holder.members.push((name, branch));
             }
         }
-        let top = self.items.pop().ok_or_else(|| ArrayError::NoSuchNode { path: path.clone() })?.branch;
+        let top = self.items.pop().ok_or_else(|| ArrayError::NoSuchNode { path: path.clone() })?.finish();
         self.other.sort_unstable();
         Ok(Walk { top, other: self.other, memory: self.look.memory })
+    }
+}
+
+impl Item {
+    fn new(branch: Branch, parent: Option<usize>, level: u32, reserved: &'static [&'static str]) -> Self {
+        Self { branch, members: Vec::new(), parent, level, reserved }
+    }
+
+    /// The node with its members.
+    fn finish(mut self) -> Branch {
+        if !self.members.is_empty() {
+            self.branch.members = Some(self.members.into_iter().collect());
+        }
+        self.branch
     }
 }
 

@@ -1,10 +1,10 @@
 //! Reading.
 
-use std::collections::BTreeMap;
 
 use serde_json::json;
 
 use super::*;
+use crate::zom::Members;
 use crate::{
     documents::{v2, v3},
     json::Json,
@@ -101,7 +101,7 @@ fn what_is_said_of_members() {
         Node::Group(Group { members, .. }) => members,
         Node::Array(_) => panic!("{json} is a group"),
     };
-    assert_eq!(members(group_v3(json!({}))), Some(BTreeMap::new()));
+    assert_eq!(members(group_v3(json!({}))), Some(Members::new()));
     assert_eq!(members(group_v3(json!(null))), None);
     assert_eq!(members(json!({"zarr_format": 3, "node_type": "group"})), None);
     assert_eq!(members(json!({"zarr_format": 2})), None);

@@ -1,0 +1,163 @@
+//! The nodes directly below a group, by name.
+
+use std::fmt;
+
+/// A map from names to nodes, sorted by name. Unlike a tree it takes no room for entries that it has not got: most groups have few members.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Members<T>(Vec<(String, T)>);
+
+impl<T> Members<T> {
+    /// No members.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The node of a name.
+    pub fn get(&self, name: &str) -> Option<&T> {
+        self.0.get(self.position(name).ok()?).map(|(_, node)| node)
+    }
+
+    /// Whether there is a node of a name.
+    pub fn contains_key(&self, name: &str) -> bool {
+        self.position(name).is_ok()
+    }
+
+    /// Adds a node; the answer is the one that had the name before. Quick for names that come in their order.
+    pub fn insert(&mut self, name: String, node: T) -> Option<T> {
+        match self.position(&name) {
+            Ok(at) => self.0.get_mut(at).map(|(_, before)| std::mem::replace(before, node)),
+            Err(at) => {
+                self.0.insert(at, (name, node));
+                None
+            }
+        }
+    }
+
+    /// The names and nodes in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &T)> {
+        self.into_iter()
+    }
+
+    /// The names in their order.
+    pub fn keys(&self) -> impl Iterator<Item = &String> {
+        self.0.iter().map(|(name, _)| name)
+    }
+
+    /// The nodes in the order of the names.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|(_, node)| node)
+    }
+
+    /// The nodes in the order of the names, to be changed.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut().map(|(_, node)| node)
+    }
+
+    /// The names and nodes in the order of the names, the nodes to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&String, &mut T)> {
+        self.0.iter_mut().map(|(name, node)| (&*name, node))
+    }
+
+    fn position(&self, name: &str) -> Result<usize, usize> {
+        // What comes in its order comes last.
+        match self.0.last() {
+            Some((last, _)) if last.as_str() < name => Err(self.0.len()),
+            _ => self.0.binary_search_by(|(known, _)| known.as_str().cmp(name)),
+        }
+    }
+}
+
+impl<T> Default for Members<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Members<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self).finish()
+    }
+}
+
+/// Of equal names the last one counts.
+impl<T> FromIterator<(String, T)> for Members<T> {
+    fn from_iter<I: IntoIterator<Item = (String, T)>>(members: I) -> Self {
+        let mut all: Vec<_> = members.into_iter().collect();
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let mut members: Vec<(String, T)> = Vec::with_capacity(all.len());
+        for member in all {
+            match members.last_mut() {
+                Some(last) if last.0 == member.0 => *last = member,
+                _ => members.push(member),
+            }
+        }
+        members.shrink_to_fit();
+        Self(members)
+    }
+}
+
+impl<T> IntoIterator for Members<T> {
+    type Item = (String, T);
+    type IntoIter = std::vec::IntoIter<(String, T)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Members<T> {
+    type Item = (&'a String, &'a T);
+    type IntoIter = std::iter::Map<std::slice::Iter<'a, (String, T)>, fn(&'a (String, T)) -> (&'a String, &'a T)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter().map(|(name, node)| (name, node))
+    }
+}
+
+impl<T> std::ops::Index<&str> for Members<T> {
+    type Output = T;
+
+    /// The node of a name that is there.
+    #[allow(clippy::expect_used, reason = "indexing is for names that are there, as with other maps")]
+    fn index(&self, name: &str) -> &T {
+        self.get(name).expect("there is a node of this name")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_sorted_map(entries in prop::collection::vec(("[a-c]{0,2}", any::<u8>()), 0..20)) {
+            let model: BTreeMap<String, u8> = entries.iter().cloned().collect();
+            let mut inserted = Members::new();
+            for (name, node) in &entries {
+                inserted.insert(name.clone(), *node);
+            }
+            let collected: Members<u8> = entries.into_iter().collect();
+            prop_assert_eq!(&inserted, &collected);
+            prop_assert!(collected.iter().eq(&model));
+            for (name, node) in &model {
+                prop_assert_eq!(collected.get(name), Some(node));
+            }
+            prop_assert!(!collected.contains_key("d") && collected.get("").is_some() == model.contains_key(""));
+            prop_assert_eq!(collected.len(), model.len());
+        }
+    }
+}
