@@ -141,6 +141,11 @@ impl Shared {
         Ok(claim.take(bytes.min(self.memory.most())).await?)
     }
 
+    /// How much memory one request can have at the most.
+    pub(crate) fn most_memory(&self) -> u64 {
+        self.memory.most()
+    }
+
     /// A reservation of memory that one can do without, if it is free.
     pub(crate) fn try_admit(&self, bytes: u64) -> Option<Permit> {
         self.claim().try_more(bytes).ok()

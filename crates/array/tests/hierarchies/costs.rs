@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use array::Depth;
 
 use crate::{
-    lab::{v2_array, v2_group, v3_array, v3_group},
+    lab::{Lab, path, v2_array, v2_group, v3_array, v3_group},
     racing::Intruded,
 };
 
@@ -86,5 +86,27 @@ async fn prefixes_without_documents_are_listed_by_scans() {
         assert!(pages <= most, "{pages} pages were listed below {at}");
         let looked_up = store.looked_up.load(Relaxed) - before.1;
         assert!(looked_up <= 4 * most, "{looked_up} keys were looked up below {at}");
+    }
+}
+
+/// Who has some memory does not wait for more, so a tree whose size is not known beforehand is looked at again with enough of it from the beginning.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn trees_that_do_not_fit_together_are_told_one_after_the_other() {
+    let lab = Lab::new();
+    let member = json!({"zarr_format": 3, "node_type": "group", "attributes": {"text": "x".repeat(2000)}});
+    let members: serde_json::Map<_, _> = (0..5000).map(|number| (format!("g{number}"), member.clone())).collect();
+    lab.declare("/tree", &v3_group(&json!(members))).await.unwrap();
+    let options = array::Options { memory: 44 << 20, ..array::Options::default() };
+    let nodes = array::Arrays::new(lab.store.clone(), options).hierarchies();
+    let told: Vec<_> = (0..6)
+        .map(|_| {
+            let nodes = nodes.clone();
+            tokio::spawn(
+                async move { nodes.node(&path("/tree"), None, Depth::All, None).await.map(|node| node.zom.len()) },
+            )
+        })
+        .collect();
+    for told in told {
+        assert_eq!(told.await.unwrap().unwrap(), 5001);
     }
 }

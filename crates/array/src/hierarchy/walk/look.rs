@@ -23,7 +23,7 @@ use crate::{
     ArrayError,
     find::{Own, key_below, wrong},
     hierarchy::NodeError,
-    share::Permit,
+    share::{MemoryError, Permit},
     shared::Shared,
 };
 
@@ -33,8 +33,8 @@ const MAX_LISTED: usize = 20 * MAX_NODES;
 /// How many times as much memory as its text a document takes, with what is made of it for an answer.
 const PARSED: u64 = 2;
 
-/// How much memory a node takes beside its documents.
-const PER_NODE: u64 = 1 << 10;
+/// How much memory a document takes beside its text, with its part of what a node takes.
+const PER_DOCUMENT: u64 = 768;
 
 /// Up to so many bytes of documents are read without a reservation of memory, and parsed where the request is.
 const LIGHT: u64 = 64 << 10;
@@ -58,7 +58,10 @@ pub(super) struct Look<'a> {
     /// The store's, from before anything was looked at.
     watermark: Option<Watermark>,
     entries: usize,
-    bytes: u64,
+    /// How much memory all documents take, how much of it is reserved, and with how much it begins.
+    needed: u64,
+    reserved: u64,
+    pub(super) expected: u64,
     /// For the documents.
     pub(super) memory: Vec<Permit>,
 }
@@ -87,7 +90,9 @@ impl<'a> Look<'a> {
             scans: Scans::default(),
             watermark: None,
             entries: 0,
-            bytes: 0,
+            needed: 0,
+            reserved: 0,
+            expected: 0,
             memory: Vec::new(),
         }
     }
@@ -147,7 +152,8 @@ impl<'a> Look<'a> {
         for key in keys {
             let info = snapshot.head(key)?;
             self.seen.push((key.clone(), info.map(|info| info.version)));
-            pending = pending.saturating_add(info.map_or(0, |info| info.size.saturating_add(PER_NODE)));
+            pending = pending
+                .saturating_add(info.map_or(0, |info| info.size.saturating_mul(PARSED).saturating_add(PER_DOCUMENT)));
             if let Some(info) = info.filter(|info| info.size > MAX_DOCUMENT as u64) {
                 let size = usize::try_from(info.size).unwrap_or(usize::MAX);
                 return Err(wrong(key, DocumentError::TooLarge { size }).into());
@@ -164,20 +170,31 @@ impl<'a> Look<'a> {
         Ok(values)
     }
 
-    /// Reserves memory for documents of so many bytes.
+    /// Reserves memory for documents that take so much.
     async fn reserve(&mut self, bytes: u64) -> Result<(), NodeError> {
-        let before = self.bytes;
-        self.bytes = before.saturating_add(bytes);
-        let budget = self.shared.options.plan_memory();
-        if self.bytes <= LIGHT {
+        self.needed = self.needed.saturating_add(bytes);
+        let limit = self.shared.most_memory();
+        if self.needed > limit {
+            return Err(ArrayError::from(MemoryError::TooMuch { needed: self.needed, limit }).into());
+        }
+        let missing = self.needed.max(self.expected).saturating_sub(self.reserved);
+        if self.needed <= LIGHT && self.expected == 0 || missing == 0 {
             return Ok(());
         }
-        if self.bytes.saturating_mul(PARSED) > budget {
-            return Err(ArrayError::OverBudget { budget }.into());
-        }
-        let reserved = if before <= LIGHT { 0 } else { before };
-        self.memory.push(self.shared.admit(&self.memory, (self.bytes - reserved).saturating_mul(PARSED)).await?);
+        self.memory.push(self.shared.admit(&self.memory, missing).await?);
+        self.reserved = self.reserved.saturating_add(missing);
         Ok(())
+    }
+
+    /// After a failure: how much memory to begin with instead, where this one only failed because it had some, and who has some does not wait for more.
+    pub(super) fn better_expectation(&self, error: &NodeError) -> Option<u64> {
+        let NodeError::Array(ArrayError::Memory(MemoryError::Busy { .. } | MemoryError::TooManyRequests { .. })) =
+            error
+        else {
+            return None;
+        };
+        let better = self.needed.saturating_mul(2).min(self.shared.most_memory());
+        (!self.memory.is_empty() && better > self.expected).then_some(better)
     }
 
     /// What is directly below a prefix. Of keys there are those that may be documents of the draft, and may be others.

@@ -71,12 +71,19 @@ pub(super) async fn walk(
     depth: Depth,
     mode: Mode,
 ) -> Result<Walk, NodeError> {
-    for _ in 0..ATTEMPTS {
+    let (mut attempts, mut expected) = (0, 0);
+    while attempts < ATTEMPTS {
         let mut walker = Walker::begin(shared, depth, mode).await?;
-        walker.run(path, dialect).await?;
+        walker.look.expected = expected;
+        if let Err(error) = walker.run(path, dialect).await {
+            // It gives back what it has, and waits for more than that at once. As it doubles each time, that comes to its end.
+            expected = walker.look.better_expectation(&error).ok_or(error)?;
+            continue;
+        }
         if walker.look.is_true_still().await? {
             return walker.finish(path);
         }
+        attempts += 1;
     }
     Err(ArrayError::Unsettled { path: path.clone() }.into())
 }

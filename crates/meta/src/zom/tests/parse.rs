@@ -1,6 +1,5 @@
 //! Reading.
 
-
 use serde_json::json;
 
 use super::*;
