@@ -88,7 +88,8 @@ fn gzip() -> Value {
 async fn a_request_that_holds_memory_does_not_wait() {
     let (site, served) = scarce(PATIENCE);
     v3(&site, "a", json!("uint8"), &[1 << 20, 4], &[1, 4], json!(0)).await;
-    let read = |count| site.send(request(Method::POST, "/array/a?read", points(count)));
+    v3_with(&site, "b", json!("uint8"), &[1 << 20, 2 << 20], &[1, 2 << 20], json!(0), gzip()).await;
+    let read = |count| site.send(request(Method::POST, "/array/b?read", points(count)));
     assert_eq!(read(2000).await.status(), StatusCode::OK);
     // The body finds its memory, and its plan does not.
     let others = served.arrays().memory().claim(Caller::new(7)).take(12 * MIB).await.unwrap();
