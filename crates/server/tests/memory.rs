@@ -198,7 +198,7 @@ async fn all_that_was_taken_comes_back() {
     let asked = |number: usize| match number % 10 {
         0 => request(Method::GET, "/array/a?format=raw", ""),
         1 => request(Method::GET, "/array/a?select=:4&format=json", ""),
-        2 => request(Method::GET, "/array/a?format=png", ""),
+        2 => request(Method::GET, "/array/a?select=:4&format=png", ""),
         3 => request(Method::POST, "/array/a?read", points(3000)),
         4 => request(Method::PUT, &format!("/array/a?select={}", number % 64), nested.clone()),
         5 => request(Method::GET, "/store/?list=keys&limit=10000", ""),
