@@ -3,8 +3,9 @@
 /// How much reading and writing may take, of all that do so at a time and of each, and how chunks are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The bytes of memory that all readings together may take for chunks being decoded and elements being assembled. A
-    /// reading that would go beyond waits for `patience` and is then refused with [`ArrayError::Busy`](crate::ArrayError::Busy).
+    /// The bytes of memory that all requests together may hold: for documents, plans, chunks being decoded and elements being assembled, and for whatever else is
+    /// taken of the same [budget](crate::Arrays::memory). A request that would go beyond waits for `patience` if it has none, and is then refused with a
+    /// [`MemoryError`](crate::MemoryError).
     pub memory: u64,
     /// The bytes of decoded chunks that are kept for the next who asks.
     pub cache: u64,
@@ -17,7 +18,7 @@ pub struct Options {
     /// How many steps of work one reading or writing may take beyond what it carries or yields: bytes decoded, transformed and encoded, each times what its
     /// [codec costs](codec::Cost), and keys that are visited.
     pub work: u64,
-    /// How long a reading waits for memory.
+    /// How long a request waits for memory.
     pub patience: std::time::Duration,
     /// What becomes of chunks that are full of the fill value.
     pub empty_chunks: EmptyChunks,

@@ -11,7 +11,7 @@ use crate::{
     cache::ChunkCache,
     find::{Found, Sight, Sighting},
     hierarchy::{PathGuard, PathLocks, Scope},
-    share::{Account, Caller, Claim, Class, Classes, MemoryBudget, Permit, Refused, Usage},
+    share::{Account, Caller, Claim, Class, Classes, MemoryBudget, NoWaiting, Permit, Refused, Usage},
     write::Locks,
 };
 
@@ -100,18 +100,18 @@ impl Shared {
         self.found.see(self, path, dialect).await
     }
 
-    /// Locks a part of the hierarchy for a change of its structure.
+    /// Locks a part of the hierarchy for a change of its structure, and gives up the right to wait for memory: others wait for the lock who may have some.
     pub(crate) async fn lock_path(&self, path: &NodePath, scope: Scope) -> Result<PathGuard<'_>, ArrayError> {
         let lock = timeout(self.options.patience, self.paths.lock(path, scope)).await.map_err(|_| ArrayError::Busy)?;
-        self.never_wait();
-        Ok(lock)
-    }
-
-    /// Gives up the right to wait for memory, since something is held that others wait for who may have some.
-    pub(crate) fn never_wait(&self) {
         if let Some(claim) = &self.claim {
             claim.never_wait();
         }
+        Ok(lock)
+    }
+
+    /// Has memory not be waited for as long as a lock is held that others wait for who may have some.
+    pub(crate) fn no_waiting(&self) -> Option<NoWaiting> {
+        self.claim.as_ref().map(Claim::no_waiting)
     }
 
     /// Runs work of so many steps where it keeps no request waiting; a bounded number at a time, of which each caller has a share.

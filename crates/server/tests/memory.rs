@@ -88,7 +88,8 @@ fn gzip() -> Value {
 async fn a_request_that_holds_memory_does_not_wait() {
     let (site, served) = scarce(PATIENCE);
     v3(&site, "a", json!("uint8"), &[1 << 20, 4], &[1, 4], json!(0)).await;
-    let read = |count| site.send(request(Method::POST, "/array/a?read", points(count)));
+    v3_with(&site, "b", json!("uint8"), &[1 << 20, 2 << 20], &[1, 2 << 20], json!(0), gzip()).await;
+    let read = |count| site.send(request(Method::POST, "/array/b?read", points(count)));
     assert_eq!(read(2000).await.status(), StatusCode::OK);
     // The body finds its memory, and its plan does not.
     let others = served.arrays().memory().claim(Caller::new(7)).take(12 * MIB).await.unwrap();
@@ -197,7 +198,7 @@ async fn all_that_was_taken_comes_back() {
     let asked = |number: usize| match number % 10 {
         0 => request(Method::GET, "/array/a?format=raw", ""),
         1 => request(Method::GET, "/array/a?select=:4&format=json", ""),
-        2 => request(Method::GET, "/array/a?format=png", ""),
+        2 => request(Method::GET, "/array/a?select=:4&format=png", ""),
         3 => request(Method::POST, "/array/a?read", points(3000)),
         4 => request(Method::PUT, &format!("/array/a?select={}", number % 64), nested.clone()),
         5 => request(Method::GET, "/store/?list=keys&limit=10000", ""),

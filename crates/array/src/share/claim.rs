@@ -48,6 +48,8 @@ struct Claimant {
 struct Standing {
     /// How many units it holds.
     held: u64,
+    /// How many reasons there are not to wait.
+    locks: usize,
     right: Right,
 }
 
@@ -67,6 +69,10 @@ pub struct Permit {
     portions: Vec<Portion>,
     claim: Claim,
 }
+
+/// A reason not to wait for memory, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct NoWaiting(Claim);
 
 /// How much more memory matters to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +137,7 @@ impl MemoryBudget {
 
     /// The claim of a request that begins.
     pub fn claim(&self, caller: Caller) -> Claim {
-        let standing = Mutex::new(Standing { held: 0, right: Right::Left(self.0.patience) });
+        let standing = Mutex::new(Standing { held: 0, locks: 0, right: Right::Left(self.0.patience) });
         Claim(Arc::new(Claimant { budget: self.clone(), caller, standing }))
     }
 
@@ -175,7 +181,14 @@ impl Claim {
         self.take_more(units(bytes).max(1), Need::May).map(|portion| self.permit(portion))
     }
 
-    /// Gives up the right to wait: for who holds something else that others wait for.
+    /// Has the claim not wait for a while: for who holds something else that others wait for.
+    pub(crate) fn no_waiting(&self) -> NoWaiting {
+        let mut standing = self.0.standing.lock();
+        standing.locks = standing.locks.saturating_add(1);
+        NoWaiting(self.clone())
+    }
+
+    /// Gives up the right to wait.
     pub fn never_wait(&self) {
         let mut standing = self.0.standing.lock();
         if standing.right != Right::InUse {
@@ -309,12 +322,19 @@ impl Drop for Permit {
     }
 }
 
+impl Drop for NoWaiting {
+    fn drop(&mut self) {
+        let mut standing = self.0.0.standing.lock();
+        standing.locks = standing.locks.saturating_sub(1);
+    }
+}
+
 impl<'a> Wait<'a> {
     /// Begins to wait, if that is allowed.
     fn begin(claim: &'a Claim) -> Option<Self> {
         let mut standing = claim.0.standing.lock();
         match standing.right {
-            Right::Left(most) if standing.held == 0 && !most.is_zero() => {
+            Right::Left(most) if standing.held == 0 && standing.locks == 0 && !most.is_zero() => {
                 standing.right = Right::InUse;
                 Some(Self { claim, most, begun: Instant::now() })
             }
@@ -427,6 +447,10 @@ mod tests {
         let claim = budget.claim(TWO);
         assert!(claim.take(2 * MIB).now_or_never().is_none());
         assert_eq!(budget.usage().waiting, 0, "who has gone does not wait");
+        let locked = claim.no_waiting();
+        assert!(claim.take(2 * MIB).now_or_never().is_some_and(|refused| refused.is_err()));
+        drop(locked);
+        assert!(claim.take(2 * MIB).now_or_never().is_none());
         claim.never_wait();
         assert!(claim.take(2 * MIB).now_or_never().is_some_and(|refused| refused.is_err()));
         drop(others);

@@ -8,13 +8,14 @@
 //! other cases it takes what is free, or is refused. So whoever waits for memory holds none, no two requests wait for each other, and none waits for long. What it cannot do without it gets
 //! before those who wait, as far as it is free: only so is it done with what it has. There is no other way to memory: a
 //! [`Permit`] comes from a claim, more of it is taken through the same claim, and what is dropped is given back to both. Those who hold a lock that others wait for with memory in
-//! their hands give up the right to wait as well ([`Claim::never_wait`]).
+//! their hands give up the right to wait as well, for as long or altogether ([`Claim::no_waiting`], [`Claim::never_wait`]).
 
 mod account;
 mod claim;
 mod pool;
 
 pub(crate) use account::Account;
+pub(crate) use claim::NoWaiting;
 pub use claim::{Claim, MemoryBudget, MemoryError, Permit};
 pub(crate) use pool::{Class, Classes, Rank, Refused};
 

@@ -93,9 +93,7 @@ impl Append {
                 true => self.shared.appends.hold_alone([&document], []).await,
                 false => Vec::new(),
             };
-            if !alone.is_empty() {
-                self.shared.never_wait();
-            }
+            let _no_waiting = if alone.is_empty() { None } else { self.shared.no_waiting() };
             let sighting = self.place.find(&self.shared).await?;
             let done = self.attempt(&sighting, count, &gathered, alone.is_empty().then_some(&document)).await;
             match done {

@@ -97,7 +97,7 @@ pub(super) async fn commit(
     let mut repeated = 0;
     let shared = &target.shared;
     // From here on locks are held.
-    shared.never_wait();
+    let _no_waiting = shared.no_waiting();
     for attempt in 0..ATTEMPTS {
         let alone = match attempt >= OPTIMISTIC {
             true => Some(shared.locks.hold_alone(keys(&merged.made), keys(&made)).await),
