@@ -6,6 +6,7 @@
 //! - [`content`] makes values of any size that can be checked without being kept.
 //! - [`contention`], [`crowds`], [`full_disk`], [`kill_loop`], [`kill_moments`] and [`memory`] are long measurements, each a short test and a command of
 //!   its own.
+//! - [`cost_search`] looks for the requests that cost most.
 //! - [`disk`] mounts small file systems; [`shim`] makes libraries that change what system calls do, and [`failing_calls`] lets each call fail.
 //! - [`readme`] runs what the README says.
 //! - [`shim`] makes libraries that have the system fail or wait.
@@ -27,6 +28,7 @@ pub mod answer;
 pub mod binary;
 pub mod content;
 pub mod contention;
+pub mod cost_search;
 pub mod crowds;
 pub mod disk;
 pub mod environment;
