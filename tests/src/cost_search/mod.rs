@@ -132,9 +132,8 @@ async fn search(operation: Operation, plan: &Plan, stage: &mut Stage) -> Worst {
     }
     for found in [&mut worst.densest, &mut worst.dearest].into_iter().flatten() {
         for _ in 0..2 {
-            found.measured = stage.confirm(&found.genome, found.measured).await;
-            if !found.measured.is_too_much() {
-                break;
+            if found.measured.is_too_much() {
+                found.measured = stage.confirm(&found.genome, found.measured).await;
             }
         }
     }
