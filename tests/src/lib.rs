@@ -10,6 +10,7 @@
 //! - [`disk`] mounts small file systems; [`shim`] makes libraries that change what system calls do, and [`failing_calls`] lets each call fail.
 //! - [`readme`] runs what the README says.
 //! - [`shim`] makes libraries that have the system fail or wait.
+//! - [`soak`] has legal and hostile clients for a long time.
 //! - [`slices`] keeps what another library wrote, and compares it with what `/array` answers; [`mirror`] creates and writes it once more through the server,
 //!   for other libraries to compare.
 //!
@@ -46,3 +47,4 @@ pub mod server;
 pub mod shim;
 pub mod skip;
 pub mod slices;
+pub mod soak;

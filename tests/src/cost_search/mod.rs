@@ -229,6 +229,9 @@ impl fmt::Display for Worst {
         for found in self.dearest.iter().chain(densest) {
             let trial = Trial::of(&found.genome, 0);
             writeln!(f, "{name:22} {found} {}\n    {}\n    {}", marked(found), found.genome, trial.request)?;
+            if let Some(last) = trial.before.last() {
+                writeln!(f, "    after {} requests, the last of them {last}", trial.before.len())?;
+            }
             if let Some(array) = &trial.array {
                 writeln!(f, "    of {} of {} stored chunks of {:?}", array.document, array.stored, array.content)?;
             }
