@@ -12,7 +12,7 @@ const ENDINGS: [&str; 3] = ["_taken", "_taken_bytes", "_waiting"];
 const RUNNING: &str = "zarrd_http_requests_running";
 
 /// The lines that say that something is not given back, once there are none or that time is over.
-pub(crate) async fn taken_after(server: &Server, most: Duration) -> Vec<String> {
+pub async fn taken_after(server: &Server, most: Duration) -> Vec<String> {
     let begun = Instant::now();
     loop {
         let answer = server.request(Method::GET, "/metrics").send().await.expect("the metrics are always there");

@@ -20,6 +20,7 @@ use reqwest::{Body, Client};
 use tokio::task::JoinSet;
 
 use crate::server::{Launch, Server};
+pub use gauges::taken_after;
 
 /// How long an answer may take.
 const DEADLINE: Duration = Duration::from_secs(60);
