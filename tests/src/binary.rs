@@ -8,16 +8,28 @@ use std::{
     time::SystemTime,
 };
 
+/// The program under test, once it is known.
+static FOUND: OnceLock<PathBuf> = OnceLock::new();
+
 /// The `zarrd` that is tested.
 ///
 /// `ZARRD_BIN` names it. Otherwise it is the one beside this executable, which is built first where it is missing or
 /// older than its sources.
 pub fn zarrd() -> &'static Path {
-    static FOUND: OnceLock<PathBuf> = OnceLock::new();
     FOUND.get_or_init(|| match std::env::var_os("ZARRD_BIN") {
         Some(path) => path.into(),
         None => beside_us(),
     })
+}
+
+/// Tests another `zarrd`, whatever `ZARRD_BIN` names.
+///
+/// # Panics
+///
+/// Where another one was asked for before.
+pub fn use_program(path: PathBuf) {
+    let path = path.canonicalize().expect("the program is there");
+    FOUND.set(path).expect("the program is not known yet");
 }
 
 /// The directory with this profile's executables, such as `target/debug`.

@@ -6,9 +6,11 @@
 //! - [`content`] makes values of any size that can be checked without being kept.
 //! - [`contention`], [`crowds`], [`full_disk`], [`kill_loop`], [`kill_moments`] and [`memory`] are long measurements, each a short test and a command of
 //!   its own.
+//! - [`cost_search`] looks for the requests that cost most.
 //! - [`disk`] mounts small file systems; [`shim`] makes libraries that change what system calls do, and [`failing_calls`] lets each call fail.
 //! - [`readme`] runs what the README says.
 //! - [`shim`] makes libraries that have the system fail or wait.
+//! - [`soak`] has legal and hostile clients for a long time.
 //! - [`slices`] keeps what another library wrote, and compares it with what `/array` answers; [`mirror`] creates and writes it once more through the server,
 //!   for other libraries to compare.
 //!
@@ -27,6 +29,7 @@ pub mod answer;
 pub mod binary;
 pub mod content;
 pub mod contention;
+pub mod cost_search;
 pub mod crowds;
 pub mod disk;
 pub mod environment;
@@ -44,3 +47,4 @@ pub mod server;
 pub mod shim;
 pub mod skip;
 pub mod slices;
+pub mod soak;

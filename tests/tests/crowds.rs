@@ -9,7 +9,7 @@ use std::{
 };
 
 use zarrd_tests::{
-    crowds::{Kind, Plan, run},
+    crowds::{Crowd, Kind, Plan, run},
     server::Launch,
 };
 
@@ -23,11 +23,12 @@ async fn crowds_take_bounded_memory_and_lock_nobody_out() {
         keys: 10_000,
         stay: Duration::from_secs(5),
         calm: Duration::from_secs(60),
-        kinds: Kind::ALL.to_vec(),
+        crowds: Crowd::of_keys(),
+        program: Some(env!("CARGO_BIN_EXE_crowds").into()),
     };
     for one in run(&plan, dir.path()).await {
         assert!(one.is_within_limits(), "{one}");
-        assert_eq!(one.refused, 0, "{one}");
+        assert_eq!(one.stranger.refused(), 0, "{one}");
     }
 }
 
@@ -39,10 +40,11 @@ async fn two_thousand_silent_connections_lock_nobody_out() {
         keys: 0,
         stay: Duration::from_secs(5),
         calm: Duration::from_secs(60),
-        kinds: vec![Kind::Silent, Kind::Heads],
+        crowds: vec![Kind::Silent.into(), Kind::Heads.into()],
+        program: None,
     };
     for one in run(&plan, dir.path()).await {
-        assert!(one.is_within_limits() && one.refused == 0, "{one}");
+        assert!(one.is_within_limits() && one.stranger.refused() == 0, "{one}");
     }
 }
 

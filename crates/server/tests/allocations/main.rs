@@ -1,0 +1,115 @@
+//! What requests allocate: how much at a time, and how often. Every operation on arrays of the oddest shapes, and every kind of body of the oddest JSON, has a bound in
+//! [`bounds`], which is about one and a half times what was measured.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "clippy exempts test functions only, and these have helpers"
+)]
+
+mod bodies;
+mod bounds;
+#[path = "../common/mod.rs"]
+mod common;
+mod counting;
+mod shapes;
+
+use std::fmt::Write as _;
+
+use axum::body::Body;
+use bounds::Bound;
+use common::Site;
+use counting::{Allocated, counted};
+use http::{Method, Request, StatusCode, header::HOST};
+use http_body_util::BodyExt;
+use tokio::sync::Mutex;
+
+/// All threads are counted, so one test runs at a time.
+static ALONE: Mutex<()> = Mutex::const_new(());
+
+/// A request that is counted.
+#[derive(Clone, Debug)]
+struct Case {
+    /// What it asks for.
+    operation: &'static str,
+    /// Of what.
+    of: &'static str,
+    /// Keys that there are.
+    keys: Vec<(String, Vec<u8>)>,
+    /// The method.
+    method: Method,
+    /// The path and query.
+    target: String,
+    /// The media type of the body.
+    media_type: &'static str,
+    /// The body.
+    body: Vec<u8>,
+}
+
+impl Case {
+    /// The status, and what was allocated until the end of the answer.
+    async fn run(&self) -> (StatusCode, Allocated) {
+        let site = Site::new();
+        for (key, value) in &self.keys {
+            let key = store::Key::parse(key).unwrap();
+            site.store.set(&key, value.clone().into(), store::Precondition::none()).await.unwrap();
+        }
+        let request = Request::builder().method(&self.method).uri(&self.target).header(HOST, "localhost:8000");
+        let request = request.header("content-type", self.media_type).body(Body::from(self.body.clone())).unwrap();
+        let ask = async {
+            let mut answer = site.send(request).await;
+            while let Some(frame) = answer.body_mut().frame().await {
+                drop(frame.unwrap());
+            }
+            answer.status()
+        };
+        counted(ask).await
+    }
+}
+
+/// Runs all cases, and fails with the rows that are beyond their bounds, as they would have to be.
+async fn stay_within(cases: impl FnOnce() -> Vec<Case>, bounds: &[Bound]) {
+    // To make the cases allocates as well.
+    let _alone = ALONE.lock().await;
+    let cases = cases();
+    let number = cases.len();
+    let mut beyond = String::new();
+    for case in cases {
+        // What is made once for all is made by the first one.
+        let (_, first) = case.run().await;
+        let (status, second) = case.run().await;
+        let [peak, count] = [first.peak.min(second.peak), first.count.min(second.count)];
+        assert!(!status.is_server_error() || status == 501, "{} of {}: {status}", case.operation, case.of);
+        let bound = bounds.iter().find(|bound| (bound.0, bound.1) == (case.operation, case.of));
+        if bound.is_none_or(|&(_, _, _, most, often)| peak > most || count > often)
+            || bound.is_some_and(|bound| bound.2 != status.as_u16())
+        {
+            let (operation, of, status) = (case.operation, case.of, status.as_u16());
+            writeln!(beyond, "    ({operation:?}, {of:?}, {status}, {peak}, {count}),").unwrap();
+        }
+    }
+    assert!(beyond.is_empty(), "beyond their bounds, with what was measured:\n{beyond}");
+    assert_eq!(bounds.len(), number, "a row for each case");
+}
+
+#[tokio::test]
+async fn arrays_of_odd_shapes_take_little() {
+    stay_within(shapes::cases, bounds::OF_SHAPES).await;
+}
+
+#[tokio::test]
+async fn bodies_of_odd_json_take_little() {
+    stay_within(bodies::cases, bounds::OF_BODIES).await;
+}
+
+#[tokio::test]
+async fn what_is_allocated_is_counted() {
+    let _alone = ALONE.lock().await;
+    let ((), all) = counted(async {
+        let first = vec![1_u8; 1000];
+        drop(std::hint::black_box(first));
+        drop(std::hint::black_box([vec![1_u8; 3000], vec![2; 2000]]));
+    })
+    .await;
+    assert!((5000..6000).contains(&all.peak) && (3..10).contains(&all.count), "{all:?}");
+}

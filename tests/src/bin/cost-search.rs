@@ -1,0 +1,84 @@
+//! The requests that cost the server most, for each operation: see [`zarrd_tests::cost_search`].
+//!
+//! ```text
+//! cost-search [--seconds N] [--seed N] [--only OPERATION[,OPERATION…]] [--binary PATH] [--dir DIR] [--replay GENOME]
+//! ```
+//!
+//! It fails where a request takes more than 2 s of a processor or 64 MiB, unless it carries or yields more than that, or a chunk that it has decoded is larger. `--replay` measures
+//! one request again, by what the table shows below it.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "a command of its own")]
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use zarrd_tests::{
+    binary,
+    cost_search::{Found, Genome, Operation, Outcome, Plan, Stage, Trial, run},
+};
+
+struct Arguments {
+    plan: Plan,
+    place: PathBuf,
+    replay: Option<Genome>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Arguments { plan, place, replay } = arguments();
+    let dir = tempfile::tempdir_in(place).expect("a temporary directory");
+    let too_much = match replay {
+        Some(genome) => again(genome, dir.path().to_owned()).await,
+        None => {
+            let report = run(&plan, dir.path()).await;
+            println!("{report}");
+            report.is_too_much()
+        }
+    };
+    if too_much { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Measures one request three times.
+async fn again(genome: Genome, dir: PathBuf) -> bool {
+    let mut stage = Stage::new(dir, Duration::from_secs(60)).await;
+    let trial = Trial::of(&genome, 0);
+    println!("{}", trial.request);
+    if let Some(array) = trial.array {
+        println!("of {} of {} stored chunks of {:?}", array.document, array.stored, array.content);
+    }
+    let mut too_much = true;
+    for _ in 0..3 {
+        let outcome = stage.measure(&genome).await;
+        if let Outcome::Measured(measured) = outcome {
+            println!("{}", Found { genome: genome.clone(), measured });
+            too_much &= measured.is_too_much();
+        } else {
+            println!("{outcome:?}");
+        }
+    }
+    too_much
+}
+
+fn arguments() -> Arguments {
+    let mut plan = Plan { operations: Operation::ALL.to_vec(), time: Duration::from_secs(60), seed: rand::random() };
+    let (mut place, mut replay) = (std::env::temp_dir(), None);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().unwrap_or_else(|| panic!("{name} takes a value"));
+        let number = || value.parse().unwrap_or_else(|_| panic!("{name} takes a number"));
+        match name.as_str() {
+            "--seconds" => plan.time = Duration::from_secs(number()),
+            "--seed" => plan.seed = number(),
+            "--only" => plan.operations = value.split(',').map(operation).collect(),
+            "--binary" => binary::use_program(value.into()),
+            "--dir" => place = value.into(),
+            "--replay" => replay = Some(value.parse().unwrap_or_else(|error| panic!("--replay: {error}"))),
+            _ => panic!("unknown: {name}"),
+        }
+    }
+    Arguments { plan, place, replay }
+}
+
+fn operation(name: &str) -> Operation {
+    name.parse().unwrap_or_else(|error| panic!("--only: {error}: {:?}", Operation::ALL.map(Operation::name)))
+}

@@ -1,0 +1,340 @@
+//! Requests as genes: each is a number that chooses among the possibilities of one part, so that any genes make a request.
+
+use std::{fmt, str::FromStr};
+
+use rand::{Rng, RngExt};
+
+/// What is asked of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// The value of a key, or a range of it.
+    StoreGet,
+    /// What is said of a key.
+    StoreHead,
+    /// Setting a key.
+    StorePut,
+    /// Erasing a key.
+    StoreDelete,
+    /// Listing a prefix, in all forms.
+    StoreList,
+    /// Erasing a prefix.
+    StoreErase,
+    /// Elements that a query names.
+    ArrayGet,
+    /// What is said of elements.
+    ArrayHead,
+    /// Elements that a body names.
+    ArrayRead,
+    /// Writing a region.
+    ArrayPut,
+    /// Appending.
+    ArrayAppend,
+    /// A tree.
+    NodeGet,
+    /// What is said of a tree.
+    NodeHead,
+    /// Declaring a tree.
+    NodePut,
+    /// Changing a node.
+    NodePatch,
+    /// Erasing a tree.
+    NodeDelete,
+    /// Comparing a tree with a body.
+    NodeValidate,
+    /// Converting a tree.
+    NodeConvert,
+    /// The JSON Schemas.
+    Schema,
+    /// What operators ask.
+    Service,
+}
+
+/// A part of a request that one gene chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gene {
+    /// Which of the things that there are, or which form a document has.
+    Kind,
+    /// The size of a body, or of what there is.
+    Size,
+    /// The number of entries of a selection, or of nodes.
+    Count,
+    /// How far entries are apart, and in which order they come.
+    Stride,
+    /// The form of a selection.
+    Select,
+    /// The form of an answer or of a body.
+    Format,
+    /// The content coding, or the media type.
+    Coding,
+    /// How deep or how wide.
+    Depth,
+    /// The dialect, or the model that is asked for.
+    Dialect,
+    /// Parameters without a value.
+    Flags,
+    /// Conditions.
+    Conditions,
+    /// The length of names.
+    Name,
+    /// The data type.
+    DataType,
+    /// The number of dimensions.
+    Rank,
+    /// The bytes of a chunk.
+    Chunk,
+    /// How the elements of a chunk are spread over the dimensions.
+    Spread,
+    /// The number of chunks.
+    Chunks,
+    /// The elements that are stored.
+    Data,
+    /// The first codec from arrays to arrays.
+    FilterA,
+    /// The second one.
+    FilterB,
+    /// How often the two follow each other.
+    Repeat,
+    /// The depth of shards within shards.
+    Shards,
+    /// The first codec from bytes to bytes.
+    PackA,
+    /// The second one.
+    PackB,
+}
+
+/// An operation and what chooses its parts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Genome {
+    /// What is asked.
+    pub operation: Operation,
+    genes: [u8; Gene::COUNT],
+}
+
+/// A text is no [`Genome`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GenomeError {
+    /// There is no such operation.
+    #[error("{0} is none of the operations")]
+    Operation(String),
+    /// The genes are not as many hexadecimal digits as there have to be.
+    #[error("{0} is not {n} hexadecimal digits", n = 2 * Gene::COUNT)]
+    Genes(String),
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Self; 20] = [
+        Self::StoreGet,
+        Self::StoreHead,
+        Self::StorePut,
+        Self::StoreDelete,
+        Self::StoreList,
+        Self::StoreErase,
+        Self::ArrayGet,
+        Self::ArrayHead,
+        Self::ArrayRead,
+        Self::ArrayPut,
+        Self::ArrayAppend,
+        Self::NodeGet,
+        Self::NodeHead,
+        Self::NodePut,
+        Self::NodePatch,
+        Self::NodeDelete,
+        Self::NodeValidate,
+        Self::NodeConvert,
+        Self::Schema,
+        Self::Service,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::StoreGet => "store-get",
+            Self::StoreHead => "store-head",
+            Self::StorePut => "store-put",
+            Self::StoreDelete => "store-delete",
+            Self::StoreList => "store-list",
+            Self::StoreErase => "store-erase",
+            Self::ArrayGet => "array-get",
+            Self::ArrayHead => "array-head",
+            Self::ArrayRead => "array-read",
+            Self::ArrayPut => "array-put",
+            Self::ArrayAppend => "array-append",
+            Self::NodeGet => "node-get",
+            Self::NodeHead => "node-head",
+            Self::NodePut => "node-put",
+            Self::NodePatch => "node-patch",
+            Self::NodeDelete => "node-delete",
+            Self::NodeValidate => "node-validate",
+            Self::NodeConvert => "node-convert",
+            Self::Schema => "schema",
+            Self::Service => "service",
+        }
+    }
+}
+
+impl Gene {
+    /// How many there are.
+    pub const COUNT: usize = Self::PackB as usize + 1;
+}
+
+impl Genome {
+    /// One of which nothing is known.
+    pub fn random(operation: Operation, random: &mut impl Rng) -> Self {
+        Self { operation, genes: random.random() }
+    }
+
+    /// One of which nothing is chosen but the first possibility of each part.
+    pub fn plain(operation: Operation) -> Self {
+        Self { operation, genes: [0; Gene::COUNT] }
+    }
+
+    /// With one gene set.
+    #[must_use]
+    pub fn with(mut self, gene: Gene, choice: u8) -> Self {
+        self.genes[gene as usize] = choice;
+        self
+    }
+
+    /// The possibility that a gene chooses.
+    ///
+    /// # Panics
+    ///
+    /// Where there is none.
+    pub fn pick<T: Copy>(&self, gene: Gene, of: &[T]) -> T {
+        of[usize::from(self.genes[gene as usize]) % of.len()]
+    }
+
+    /// Whether a bit of a gene is set.
+    pub fn has(&self, gene: Gene, bit: u8) -> bool {
+        self.genes[gene as usize] >> (bit % 8) & 1 == 1
+    }
+
+    /// One with one to three genes chosen anew, or moved by one.
+    #[must_use]
+    pub fn mutated(&self, random: &mut impl Rng) -> Self {
+        let mut next = self.clone();
+        for _ in 0..random.random_range(1..=3) {
+            let gene = &mut next.genes[random.random_range(0..Gene::COUNT)];
+            *gene = match random.random_range(0..4) {
+                0 => gene.wrapping_add(1),
+                1 => gene.wrapping_sub(1),
+                _ => random.random(),
+            };
+        }
+        next
+    }
+
+    /// One with each gene of the one or the other.
+    #[must_use]
+    pub fn crossed(&self, other: &Self, random: &mut impl Rng) -> Self {
+        let mut next = self.clone();
+        for (gene, theirs) in next.genes.iter_mut().zip(other.genes) {
+            if random.random() {
+                *gene = theirs;
+            }
+        }
+        next
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Operation {
+    type Err = GenomeError;
+
+    fn from_str(text: &str) -> Result<Self, GenomeError> {
+        let named = |operation: &Self| operation.name() == text;
+        Self::ALL.into_iter().find(named).ok_or_else(|| GenomeError::Operation(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Genome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.operation)?;
+        self.genes.iter().try_for_each(|gene| write!(f, "{gene:02x}"))
+    }
+}
+
+impl FromStr for Genome {
+    type Err = GenomeError;
+
+    fn from_str(text: &str) -> Result<Self, GenomeError> {
+        let (operation, digits) = text.split_once(':').unwrap_or((text, ""));
+        let bad = || GenomeError::Genes(digits.to_owned());
+        let operation = operation.parse()?;
+        if digits.len() != 2 * Gene::COUNT || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(bad());
+        }
+        let mut genes = [0; Gene::COUNT];
+        for (at, gene) in genes.iter_mut().enumerate() {
+            *gene = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).map_err(|_| bad())?;
+        }
+        Ok(Self { operation, genes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{SeedableRng, rngs::StdRng};
+
+    use super::*;
+
+    #[test]
+    fn a_genome_is_read_from_what_it_is_shown_as() {
+        let mut random = StdRng::seed_from_u64(1);
+        for operation in Operation::ALL {
+            let genome = Genome::random(operation, &mut random);
+            assert_eq!(genome.to_string().parse(), Ok(genome));
+        }
+        let digits = "0".repeat(2 * Gene::COUNT);
+        assert_eq!(format!("schema:{digits}").parse(), Ok(Genome::plain(Operation::Schema)));
+        for bad in ["", "schema", "schema:", "schema:00", &format!("none:{digits}"), &format!("schema:é{digits}")] {
+            assert!(bad.parse::<Genome>().is_err(), "{bad}");
+        }
+        assert!(format!("schema:+{}", &digits[1..]).parse::<Genome>().is_err(), "a sign is no digit");
+    }
+
+    #[test]
+    fn each_possibility_can_be_chosen() {
+        let plain = Genome::plain(Operation::ArrayGet);
+        let chosen: Vec<char> =
+            (0..6).map(|gene| plain.clone().with(Gene::Format, gene).pick(Gene::Format, &['a', 'b', 'c'])).collect();
+        assert_eq!(chosen, ['a', 'b', 'c', 'a', 'b', 'c']);
+        assert!(plain.clone().with(Gene::Flags, 4).has(Gene::Flags, 2) && !plain.has(Gene::Flags, 2));
+    }
+
+    #[test]
+    fn children_differ_a_little_and_keep_the_operation() {
+        let mut random = StdRng::seed_from_u64(2);
+        let parent = Genome::random(Operation::NodePut, &mut random);
+        let mut changed = [false; Gene::COUNT];
+        for _ in 0..500 {
+            let child = parent.mutated(&mut random);
+            assert_eq!(child.operation, parent.operation);
+            let differ: Vec<usize> = (0..Gene::COUNT).filter(|&at| child.genes[at] != parent.genes[at]).collect();
+            assert!(differ.len() <= 3);
+            differ.into_iter().for_each(|at| changed[at] = true);
+        }
+        assert_eq!(changed, [true; Gene::COUNT], "every gene changes at some time");
+        let other = Genome::random(Operation::NodePut, &mut random);
+        let crossed = parent.crossed(&other, &mut random);
+        assert!((0..Gene::COUNT).all(|at| [parent.genes[at], other.genes[at]].contains(&crossed.genes[at])));
+        assert!(crossed != parent && crossed != other);
+    }
+
+    #[test]
+    fn the_same_seed_makes_the_same_genomes() {
+        let children = |seed| {
+            let mut random = StdRng::seed_from_u64(seed);
+            let parent = Genome::random(Operation::ArrayRead, &mut random);
+            (0..10).map(|_| parent.mutated(&mut random)).collect::<Vec<_>>()
+        };
+        assert_eq!(children(7), children(7));
+        assert_ne!(children(7), children(8));
+    }
+}

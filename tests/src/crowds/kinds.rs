@@ -1,0 +1,259 @@
+//! What the clients of a crowd ask for, and how they behave.
+
+use std::{fmt, str::FromStr};
+
+use serde_json::json;
+
+/// What a crowd asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing: they connect.
+    Silent,
+    /// They send a head, and not its end.
+    Heads,
+    /// They send a body, and not its end.
+    Uploads,
+    /// The largest page of keys as JSON.
+    Keys,
+    /// The same of a prefix's children.
+    Children,
+    /// All keys as lines.
+    Lines,
+    /// All children as HTML.
+    Links,
+    /// They declare a tree whose JSON is nothing but small values.
+    Documents,
+    /// They declare a tree of many nodes, so that bodies of others come while one changes.
+    Structures,
+    /// They compare a tree of many groups within groups.
+    Validations,
+    /// They convert a tree to another place.
+    Conversions,
+    /// A tree of many arrays, all of it.
+    Trees,
+    /// The same by another model, and where it comes from.
+    Models,
+    /// Many rows of an array, stacked.
+    Stacks,
+    /// An element of each of many chunks.
+    Points,
+    /// An element of a chunk whose dimensions change places.
+    Transposes,
+    /// An element of a large chunk.
+    Chunks,
+    /// An array that is compressed again for the answer.
+    Codings,
+    /// They write a scalar all over an array in shards.
+    Scalars,
+}
+
+/// How a client behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// It reads nothing.
+    Holds,
+    /// It reads a little now and then.
+    Slow,
+    /// It leaves at once, again and again.
+    Leaves,
+    /// It reads what comes, and asks again.
+    Repeats,
+}
+
+/// A crowd: what it asks for, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crowd {
+    /// What it asks for.
+    pub kind: Kind,
+    /// How it behaves.
+    pub manner: Manner,
+}
+
+/// A text is no [`Crowd`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no kind of crowd, as in Keys or Keys/Slow")]
+pub struct CrowdError(String);
+
+const MANNERS: [Manner; 4] = [Manner::Holds, Manner::Slow, Manner::Leaves, Manner::Repeats];
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 19] = [
+        Self::Silent,
+        Self::Heads,
+        Self::Uploads,
+        Self::Keys,
+        Self::Children,
+        Self::Lines,
+        Self::Links,
+        Self::Documents,
+        Self::Structures,
+        Self::Validations,
+        Self::Conversions,
+        Self::Trees,
+        Self::Models,
+        Self::Stacks,
+        Self::Points,
+        Self::Transposes,
+        Self::Chunks,
+        Self::Codings,
+        Self::Scalars,
+    ];
+
+    /// Whether it needs more than keys.
+    pub fn needs_nodes(self) -> bool {
+        !matches!(
+            self,
+            Self::Silent
+                | Self::Heads
+                | Self::Uploads
+                | Self::Keys
+                | Self::Children
+                | Self::Lines
+                | Self::Links
+                | Self::Documents
+        )
+    }
+
+    /// The bytes that a client sends; `number` is its own.
+    pub fn request(self, number: usize) -> Vec<u8> {
+        let get = |target: &str| with_body("GET", target, "*/*", "");
+        match self {
+            Self::Silent => Vec::new(),
+            Self::Heads => b"GET /store/small HTTP/1.1\r\nHost: localhost\r\nX: ".to_vec(),
+            Self::Uploads => {
+                let head = "PUT /store/upload HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n";
+                [head.as_bytes(), &[7; 512 << 10]].concat()
+            }
+            Self::Keys => with_body("GET", "/store/long/?list=keys&limit=10000", "application/json", ""),
+            Self::Children => with_body("GET", "/store/long/?limit=10000", "application/json", ""),
+            Self::Lines => with_body("GET", "/store/long/?list=keys", "application/x-ndjson", ""),
+            Self::Links => with_body("GET", "/store/long/", "text/html", ""),
+            Self::Documents => {
+                with_body("PUT", "/node/tree", "*/*", &["[", &"{\"\":0},".repeat(60_000), "0]"].concat())
+            }
+            Self::Structures => {
+                with_body("PUT", &format!("/node/structures/{}?replace", number % 8), "*/*", &groups(2000))
+            }
+            Self::Validations => with_body("POST", "/node/crowd/trees?validate", "*/*", &chains()),
+            Self::Conversions => {
+                with_body("POST", &format!("/node/crowd/trees?convert=v2&to=/converted/{number}"), "*/*", "")
+            }
+            Self::Trees => get("/node/crowd/trees?depth=all"),
+            Self::Models => get("/node/crowd/trees?depth=all&as=v2&flat&with=origin"),
+            Self::Stacks => {
+                let row = |row: u64| json!([row * 4099 % (64 << 10), {"start": 0, "stop": 1024}]);
+                let body = json!({"stack": (0..8192).map(row).collect::<Vec<_>>()}).to_string();
+                with_body("POST", "/array/crowd/rows?read&format=csv", "*/*", &body)
+            }
+            Self::Points => {
+                let points: Vec<[u64; 2]> = (0..64).map(|chunk| [chunk * 1024, 5]).collect();
+                with_body("POST", "/array/crowd/rows?read", "*/*", &json!({"points": points}).to_string())
+            }
+            Self::Transposes => get(&format!("/array/crowd/turned?select={}", ["1"; 25].join(","))),
+            Self::Chunks => get("/array/crowd/chunk?select=5"),
+            Self::Codings => {
+                b"GET /array/crowd/rows?format=raw HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n"
+                    .to_vec()
+            }
+            Self::Scalars => with_body("PUT", &format!("/array/crowd/shards?select={}", number % 8), "*/*", "3"),
+        }
+    }
+}
+
+impl Crowd {
+    /// Those that need nothing but keys.
+    pub fn of_keys() -> Vec<Self> {
+        let kinds = Kind::ALL.into_iter().filter(|kind| !kind.needs_nodes());
+        let more = [Manner::Slow, Manner::Leaves].map(|manner| Self { kind: Kind::Keys, manner });
+        kinds.map(Self::from).chain(more).collect()
+    }
+
+    /// All that are gathered where none are named.
+    pub fn all() -> Vec<Self> {
+        let of = |kind, manner| Self { kind, manner };
+        let mut all = Self::of_keys();
+        all.extend(Kind::ALL.into_iter().filter(|kind| kind.needs_nodes()).map(Self::from));
+        for manner in [Manner::Holds, Manner::Slow, Manner::Leaves] {
+            all.extend([Kind::Trees, Kind::Stacks, Kind::Codings].map(|kind| of(kind, manner)));
+        }
+        all
+    }
+}
+
+impl From<Kind> for Crowd {
+    /// Clients that read nothing, where the answer is long and costs little; else those that ask again.
+    fn from(kind: Kind) -> Self {
+        Self { kind, manner: if kind.needs_nodes() { Manner::Repeats } else { Manner::Holds } }
+    }
+}
+
+impl FromStr for Crowd {
+    type Err = CrowdError;
+
+    fn from_str(text: &str) -> Result<Self, CrowdError> {
+        let (kind, manner) = text.split_once('/').map_or((text, None), |(kind, manner)| (kind, Some(manner)));
+        let same = |name: String, text: &str| name.eq_ignore_ascii_case(text);
+        let error = || CrowdError(text.to_owned());
+        let kind = Kind::ALL.into_iter().find(|known| same(format!("{known:?}"), kind)).ok_or_else(error)?;
+        let Some(manner) = manner else { return Ok(kind.into()) };
+        let manner = MANNERS.into_iter().find(|known| same(format!("{known:?}"), manner)).ok_or_else(error)?;
+        Ok(Self { kind, manner })
+    }
+}
+
+impl fmt::Display for Crowd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{:?}/{:?}", self.kind, self.manner))
+    }
+}
+
+fn with_body(method: &str, target: &str, accept: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    let head = format!(
+        "{method} {target} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\nContent-Type: application/json\r\n"
+    );
+    format!("{head}Content-Length: {length}\r\n\r\n{body}").into_bytes()
+}
+
+/// A group of so many groups.
+pub(super) fn groups(count: usize) -> String {
+    let members: Vec<String> =
+        (0..count).map(|name| format!(r#""{name}":{{"zarr_format":3,"node_type":"group"}}"#)).collect();
+    format!(r#"{{"zarr_format":3,"node_type":"group","members":{{{}}}}}"#, members.join(","))
+}
+
+/// Groups within groups, 256 KiB of them.
+fn chains() -> String {
+    let open = r#"{"zarr_format":3,"node_type":"group","members":{"a":"#.repeat(20);
+    let chain = format!(r#"{open}{{"zarr_format":3,"node_type":"group"}}{}"#, "}}".repeat(20));
+    let members: Vec<String> = (0..(256 << 10) / chain.len()).map(|name| format!(r#""{name}":{chain}"#)).collect();
+    format!(r#"{{"zarr_format":3,"node_type":"group","members":{{{}}}}}"#, members.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crowd_is_read_from_what_it_is_shown_as() {
+        for crowd in Crowd::all() {
+            assert_eq!(crowd.to_string().parse(), Ok(crowd));
+        }
+        assert_eq!("keys".parse(), Ok(Crowd { kind: Kind::Keys, manner: Manner::Holds }));
+        assert_eq!("trees".parse(), Ok(Crowd { kind: Kind::Trees, manner: Manner::Repeats }));
+        assert!("".parse::<Crowd>().is_err() && "keys/".parse::<Crowd>().is_err());
+    }
+
+    #[test]
+    fn every_request_is_as_long_as_it_says() {
+        for kind in Kind::ALL {
+            let request = kind.request(3);
+            let text = String::from_utf8_lossy(&request);
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+            let whole = length.is_none_or(|length| length == body.len().to_string());
+            assert!(whole || kind == Kind::Uploads, "{kind:?}");
+        }
+    }
+}
