@@ -26,7 +26,7 @@ mod write;
 pub use error::ArrayError;
 pub use hierarchy::{
     Conversion, ConversionReport, Declaration, Declared, Depth, Effect, Existing, FoundNode, Hierarchies, Linked,
-    Losses, NodeError, SettledIntents,
+    Losses, MAX_MEMBERS, MemberPage, Members, NodeError, SettledIntents,
 };
 pub use options::{EmptyChunks, Options};
 pub use read::{Meter, Reading, Work};

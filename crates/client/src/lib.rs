@@ -122,7 +122,7 @@ pub use meta::{
 };
 pub use node::{
     Changed, Child, Comparison, Conversion, ConversionReport, Declaration, Declared, Effect, Flat, FoundNode, Kind,
-    NodeClient, NodeError, Patch,
+    Members, NodeClient, NodeError, Patch,
 };
 pub use options::{BuildError, ClientBuilder, Connection, Retries, Timeouts};
 pub use store::HttpStore;

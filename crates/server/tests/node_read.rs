@@ -163,7 +163,7 @@ async fn what_cannot_be_read() {
         site.get(path, &[]).await.problem(ProblemType::InvalidPath);
     }
     let problem = site.get("/node/m?deph=1", &[]).await.problem(ProblemType::UnknownParameter);
-    assert_eq!(problem.members.known.unwrap(), ["depth", "as", "flat", "with", "dialect"]);
+    assert_eq!(problem.members.known.unwrap(), ["depth", "limit", "cursor", "as", "flat", "with", "dialect"]);
     site.get("/node/m?flat&flat", &[]).await.problem(ProblemType::RepeatedParameter);
     for query in ["depth=x", "depth=-1", "as=draft", "flat=1", "with=all", "dialect=v4"] {
         site.get(&format!("/node/m?{query}"), &[]).await.problem(ProblemType::InvalidParameter);
@@ -187,4 +187,66 @@ async fn schemas() {
     }
     site.get("/schema/zom/v4", &[]).await.problem(ProblemType::NotFound);
     site.ask(Method::PUT, "/schema/zom/v3", &[], "").await.problem(ProblemType::MethodNotAllowed);
+}
+
+#[tokio::test]
+async fn members_page_by_page() {
+    let site = site().await;
+    for number in 0..25 {
+        put(&site, &format!("many/n{number:02}/.zgroup"), br#"{"zarr_format": 2}"#.to_vec()).await;
+    }
+    put(&site, "many/n00/deep/.zgroup", br#"{"zarr_format": 2}"#.to_vec()).await;
+    for query in ["", "&flat", "&as=v3", "&with=origin", "&depth=1&dialect=v2"] {
+        let mut target = format!("/node/many?limit=10{query}");
+        let mut counts = Vec::new();
+        loop {
+            let answer = site.get(&target, &[]).await;
+            assert_eq!(answer.status, StatusCode::OK, "{target}");
+            let json = answer.json();
+            let node = if query == "&with=origin" { &json["node"] } else { &json };
+            counts.push(match query {
+                "&flat" => node.as_object().unwrap().len() - 1,
+                _ => node["members"].as_object().unwrap().len(),
+            });
+            assert!(query == "&flat" || node["members"]["n00"].get("members").is_none(), "members are told alone");
+            let head = site.head(&target, &[]).await;
+            for name in ["link", "zarr-cursor", "content-length"] {
+                assert_eq!(head.header(name), answer.header(name), "{name}");
+            }
+            let link = answer.header("link");
+            if link.is_empty() {
+                assert_eq!(answer.header("zarr-cursor"), "");
+                break;
+            }
+            link.strip_prefix('<').unwrap().strip_suffix(">; rel=\"next\"").unwrap().clone_into(&mut target);
+            let cursor = format!("limit=10&cursor={}", answer.header("zarr-cursor"));
+            assert!(target.starts_with("/node/many?") && target.contains(&cursor), "{target}");
+        }
+        assert_eq!(counts, [10, 10, 5], "{query}");
+    }
+    // An array has one page.
+    let array = site.get("/node/m?limit=1", &[]).await;
+    assert_eq!((array.status, array.header("link")), (StatusCode::OK, ""));
+}
+
+#[tokio::test]
+async fn pages_of_members_are_refused() {
+    let site = site().await;
+    for (query, problem) in [
+        ("limit=0", ProblemType::InvalidParameter),
+        ("limit=10001", ProblemType::InvalidParameter),
+        ("limit=10&depth=2", ProblemType::InvalidParameter),
+        ("limit=10&depth=all", ProblemType::InvalidParameter),
+        ("limit=10&depth=0", ProblemType::InvalidParameter),
+        ("cursor=x", ProblemType::InvalidCursor),
+        ("limit=10&cursor=", ProblemType::InvalidCursor),
+    ] {
+        site.get(&format!("/node/g?{query}"), &[]).await.problem(problem);
+    }
+    // A cursor is good for its own group.
+    let cursor = site.get("/node/?limit=1", &[]).await;
+    let cursor = cursor.header("zarr-cursor");
+    assert!(!cursor.is_empty());
+    assert_eq!(site.get(&format!("/node/?limit=1&cursor={cursor}"), &[]).await.status, StatusCode::OK);
+    site.get(&format!("/node/g?limit=1&cursor={cursor}"), &[]).await.problem(ProblemType::InvalidCursor);
 }

@@ -10,6 +10,7 @@ mod error;
 mod found;
 mod intents;
 mod keys;
+mod members;
 mod patch;
 mod path_lock;
 mod place;
@@ -19,6 +20,7 @@ mod walk;
 
 pub use error::NodeError;
 pub use intents::SettledIntents;
+pub use members::{MAX_MEMBERS, MemberPage, Members};
 
 use std::sync::Arc;
 

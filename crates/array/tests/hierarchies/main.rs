@@ -10,6 +10,7 @@ mod declaring;
 mod erasing;
 mod interrupted;
 mod lab;
+mod paging;
 mod racing;
 mod telling;
 mod trees;

@@ -50,9 +50,14 @@ impl Intruded {
     }
 
     /// Sets a document before the page of this number is read, of those that come.
-    fn intrude_on_page(&self, number: usize, key: &str, document: Value) {
+    pub(crate) fn intrude_on_page(&self, number: usize, key: &str, document: Value) {
         let number = self.pages.load(Ordering::Relaxed) + number;
         *self.paged.lock().unwrap() = Some((number, key.to_owned(), document));
+    }
+
+    /// Whether what was to be set before a page has not been set, and is not now.
+    pub(crate) fn is_intruding(&self) -> bool {
+        self.paged.lock().unwrap().take().is_some()
     }
 
     async fn read_page(&self) -> Result<(), StoreError> {
@@ -318,7 +323,7 @@ async fn what_is_set_between_two_pages_is_told() {
             while page < 20 {
                 store.intrude_on_page(page, &format!("g/{place}{page}/zarr.json"), bare());
                 let found = lab.node("/g", Depth::All).await.unwrap().zom.len();
-                if store.paged.lock().unwrap().take().is_some() {
+                if store.is_intruding() {
                     break;
                 }
                 page += 1;

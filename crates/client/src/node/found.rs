@@ -9,7 +9,7 @@ use meta::{
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use store::{Precondition, Version};
+use store::{Cursor, Precondition, Version};
 use wire::{
     node::LinkTarget,
     query::{Existing, Losses},
@@ -160,6 +160,15 @@ impl Kind {
             Node::Group(_) => Self::Group,
         }
     }
+}
+
+/// A node with a page of its members.
+#[derive(Clone, Debug)]
+pub struct Members {
+    /// The node, with the members of the page.
+    pub node: FoundNode,
+    /// Where the next page begins, or `None` where this is the last.
+    pub next: Option<Cursor>,
 }
 
 impl FoundNode {

@@ -8,20 +8,21 @@ mod told;
 
 use std::{fmt, sync::Arc};
 
+use futures::{Stream, stream};
 use meta::{
     Dialect, NodePath,
     zom::{self, Zom},
 };
 use serde_json::{Map, Value};
-use store::{ErasedKeys, Precondition};
-use wire::query::{Depth, NodePostQuery, With};
+use store::{Cursor, ErasedKeys, Precondition};
+use wire::query::{Depth, MembersPage, NodePostQuery, With};
 
 use self::request::Asked;
 pub use self::{
     error::NodeError,
     found::{
         Changed, Child, Comparison, Conversion, ConversionReport, Declaration, Declared, Effect, Flat, FoundNode, Kind,
-        Patch,
+        Members, Patch,
     },
 };
 use crate::{
@@ -96,6 +97,34 @@ impl NodeClient {
     /// What is directly below a node, sorted by name; of every dialect.
     pub async fn children(&self, path: &NodePath) -> Result<Vec<Child>, NodeError> {
         Ok(self.node(path, Depth::Levels(1)).await?.below())
+    }
+
+    /// The node at a path with a page of its members, at most `limit` from 1 to 10,000, from the cursor of the page before on: for groups of more members than one
+    /// answer has. Each page is as of one commit, and pages may be of different ones. A page may have fewer members than `limit`, and none; the last
+    /// has no [`next`](Members::next).
+    pub async fn members(&self, path: &NodePath, limit: usize, cursor: Option<Cursor>) -> Result<Members, NodeError> {
+        let asked = self.asked(path);
+        let page = Some(MembersPage { limit, cursor });
+        let query = wire::query::NodeQuery { page, with: With::Origin, ..asked.query() };
+        let (asked, query) = (&asked, &query);
+        self.patiently(Repeat::Freely, |clock| asked.members(&self.transport, query, clock)).await
+    }
+
+    /// All pages of the members of a group, as [`members`](Self::members) gives them, fetched one after the other as the stream is polled.
+    pub fn member_pages(
+        &self,
+        path: &NodePath,
+        limit: usize,
+    ) -> impl Stream<Item = Result<FoundNode, NodeError>> + Send + use<> {
+        let (client, path) = (self.clone(), path.clone());
+        stream::try_unfold(Some(None), move |at| {
+            let (client, path) = (client.clone(), path.clone());
+            async move {
+                let Some(cursor) = at else { return Ok(None) };
+                let Members { node, next } = client.members(&path, limit, cursor).await?;
+                Ok(Some((node, next.map(Some))))
+            }
+        })
     }
 
     /// What is below a node, sorted by path; of every dialect, but not what is below a node of another dialect than this one.

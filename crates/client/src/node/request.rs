@@ -12,7 +12,7 @@ use reqwest::{
     header::{CONTENT_TYPE, ETAG},
 };
 use serde_json::Value;
-use store::{ErasedKeys, Precondition, Version};
+use store::{Cursor, ErasedKeys, Precondition, Version};
 use wire::{
     etag, headers,
     listing::Erased,
@@ -22,7 +22,8 @@ use wire::{
 };
 
 use super::{
-    Changed, Comparison, ConversionReport, Declaration, Declared, Effect, Flat, FoundNode, NodeError, problem, told,
+    Changed, Comparison, ConversionReport, Declaration, Declared, Effect, Flat, FoundNode, Members, NodeError, problem,
+    told,
 };
 use crate::{
     answer::Answer,
@@ -49,11 +50,16 @@ impl Asked {
     }
 
     pub(super) async fn look(&self, transport: &Transport, query: &NodeQuery, clock: Clock) -> Tried<FoundNode> {
+        Ok(self.members(transport, query, clock).await?.node)
+    }
+
+    pub(super) async fn members(&self, transport: &Transport, query: &NodeQuery, clock: Clock) -> Tried<Members> {
         let answer = self.got(transport, Method::GET, query, clock).await?;
         let version = version(&answer);
+        let next = answer.header(headers::CURSOR).map(Cursor::from_text);
         let (origin, node) = Origin::of_answer(&told(answer).await?)
             .ok_or_else(|| Fault::protocol("a node came without what is said of it"))?;
-        Ok(FoundNode {
+        let node = FoundNode {
             path: path(&origin.path)?,
             dialect: origin.dialect,
             implicit: origin.implicit,
@@ -66,7 +72,8 @@ impl Asked {
                 .collect::<Result<_, Fault>>()?,
             losses: losses(origin.losses)?,
             links: origin.links.into_iter().map(link).collect(),
-        })
+        };
+        Ok(Members { node, next })
     }
 
     pub(super) async fn flat(&self, transport: &Transport, depth: Depth, clock: Clock) -> Tried<Flat> {

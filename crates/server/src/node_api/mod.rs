@@ -1,6 +1,7 @@
 //! `/node`: the structure of hierarchies.
 
 mod answer;
+mod page;
 
 use std::sync::Arc;
 
@@ -42,6 +43,9 @@ pub(crate) async fn get(
     forms: Forms,
     conditions: TagConditions,
 ) -> Result<Response, Refusal> {
+    if let Some(page) = &query.page {
+        return page::get(&engine, &path, &query, page, &forms, &conditions).await;
+    }
     let depth = match query.depth {
         query::Depth::Levels(levels) => Depth::Levels(levels),
         query::Depth::All => Depth::All,

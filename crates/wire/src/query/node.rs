@@ -2,7 +2,12 @@
 
 use meta::{Dialect, NodePath, zom::Version};
 
-use super::{CONFIRM, Confirm, DIALECT, QueryError, Unknown, confirmed, dialect_of, flag, parse};
+use store::Cursor;
+
+use super::{
+    CONFIRM, CURSOR, Confirm, DEFAULT_LIMIT, DIALECT, LIMIT, QueryError, Unknown, confirmed, dialect_of, flag, parse,
+    parse_limit,
+};
 use crate::routes::encode;
 
 /// How many levels below the node are told: a number, or `all`.
@@ -25,7 +30,7 @@ pub const CONVERT: &str = "convert";
 pub const TO: &str = "to";
 
 /// What the reading of a node knows.
-pub const OF_NODE: &[&str] = &[DEPTH, AS, FLAT, WITH, DIALECT];
+pub const OF_NODE: &[&str] = &[DEPTH, LIMIT, CURSOR, AS, FLAT, WITH, DIALECT];
 /// What the declaring of a node knows.
 pub const OF_NODE_PUT: &[&str] = &[DIALECT, REPLACE, LOSSY];
 /// What the patching of a node knows.
@@ -39,10 +44,12 @@ pub const OF_NODE_POST: &[&str] = &[VALIDATE, CONVERT, TO, DIALECT];
 const POSTS: &[&str] = &[VALIDATE, CONVERT];
 
 /// The query of the reading of a node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeQuery {
-    /// How deep it is looked into.
+    /// How deep it is looked into: one level where there is a page.
     pub depth: Depth,
+    /// Which members are told, where not all.
+    pub page: Option<MembersPage>,
     /// By which model it is told, where not by its own.
     pub mapped: Option<Version>,
     /// In which form.
@@ -51,6 +58,15 @@ pub struct NodeQuery {
     pub with: With,
     /// The node of which dialect, where the path answers in several.
     pub dialect: Option<Dialect>,
+}
+
+/// Which members of a group are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MembersPage {
+    /// How many at the most; [`DEFAULT_LIMIT`] where only a cursor is there.
+    pub limit: usize,
+    /// Where they begin; `None` for the first.
+    pub cursor: Option<Cursor>,
 }
 
 /// How deep a node is looked into.
@@ -157,8 +173,8 @@ impl Default for Depth {
 impl NodeQuery {
     /// Parses the query of a `GET`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [depth, mapped, flat, with, dialect] =
-            parse(query, OF_NODE, [DEPTH, AS, FLAT, WITH, DIALECT], Unknown::Refuse)?;
+        let [depth, limit, cursor, mapped, flat, with, dialect] =
+            parse(query, OF_NODE, [DEPTH, LIMIT, CURSOR, AS, FLAT, WITH, DIALECT], Unknown::Refuse)?;
         let mapped = match mapped.as_deref() {
             None => None,
             Some("v2") => Some(Version::V2),
@@ -172,7 +188,14 @@ impl NodeQuery {
         };
         let form = if flag(FLAT, flat)? { Form::Flat } else { Form::Tree };
         let depth = depth.as_deref().map(parse_depth).transpose()?.unwrap_or_default();
-        Ok(Self { depth, mapped, form, with, dialect: dialect_of(dialect)? })
+        let limit = limit.as_deref().map(parse_limit).transpose()?;
+        let page = (limit.is_some() || cursor.is_some())
+            .then(|| MembersPage { limit: limit.unwrap_or(DEFAULT_LIMIT), cursor: cursor.map(Cursor::from_text) });
+        if page.is_some() && depth != Depth::Levels(1) {
+            let expected = "is 1 with \"limit\" or \"cursor\": members come in pages without theirs";
+            return Err(QueryError::Invalid { name: DEPTH, expected });
+        }
+        Ok(Self { depth, page, mapped, form, with, dialect: dialect_of(dialect)? })
     }
 
     /// The query's text, without `?`; empty where everything is the default.
@@ -184,7 +207,10 @@ impl NodeQuery {
         let mapped = self.mapped.map(|version| format!("{AS}={}", version.dialect()));
         let flat = (self.form == Form::Flat).then(|| FLAT.to_owned());
         let with = (self.with == With::Origin).then(|| format!("{WITH}=origin"));
-        joined([depth, mapped, flat, with, rendered(self.dialect)])
+        let limit = self.page.as_ref().map(|page| format!("{LIMIT}={}", page.limit));
+        let cursor = self.page.as_ref().and_then(|page| page.cursor.as_ref());
+        let cursor = cursor.map(|cursor| format!("{CURSOR}={}", encode(cursor.as_str())));
+        joined([depth, limit, cursor, mapped, flat, with, rendered(self.dialect)])
     }
 }
 
@@ -304,21 +330,35 @@ mod tests {
         assert_eq!(NodeQuery::default().render(), "");
         let full = NodeQuery {
             depth: Depth::All,
+            page: None,
             mapped: Some(Version::V2),
             form: Form::Flat,
             with: With::Origin,
             dialect: Some(Dialect::Draft),
         };
         assert_eq!(full.render(), "depth=all&as=v2&flat&with=origin&dialect=draft");
-        for query in [full, NodeQuery { depth: Depth::Levels(0), ..full }] {
+        let page = Some(MembersPage { limit: 7, cursor: Some(Cursor::from_text("a_b-&%")) });
+        let paged = NodeQuery { depth: Depth::Levels(1), page, ..full.clone() };
+        assert_eq!(paged.render(), "limit=7&cursor=a_b-%26%25&as=v2&flat&with=origin&dialect=draft");
+        for query in [full.clone(), NodeQuery { depth: Depth::Levels(0), ..full }, paged] {
             assert_eq!(NodeQuery::parse(&query.render()), Ok(query));
         }
+        let page = |query| NodeQuery::parse(query).unwrap().page;
+        assert_eq!(page("depth=1&limit=10000"), Some(MembersPage { limit: 10_000, cursor: None }));
+        let cursor = Some(Cursor::from_text("x"));
+        assert_eq!(page("cursor=x"), Some(MembersPage { limit: DEFAULT_LIMIT, cursor }));
         assert_eq!(NodeQuery::parse("depth=4294967295").unwrap().depth, Depth::Levels(u32::MAX));
         for (bad, wrong) in [
             ("depth=", DEPTH),
             ("depth=-1", DEPTH),
             ("depth=+1", DEPTH),
             ("depth=4294967296", DEPTH),
+            ("depth=0&limit=1", DEPTH),
+            ("depth=2&cursor=x", DEPTH),
+            ("limit=1&depth=all", DEPTH),
+            ("limit=0", LIMIT),
+            ("limit=10001", LIMIT),
+            ("limit=", LIMIT),
             ("as=draft", AS),
             ("flat=1", FLAT),
             ("with=", WITH),

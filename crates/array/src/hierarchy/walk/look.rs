@@ -17,6 +17,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{
     Branch, Form,
     branch::leaf,
+    page::Seen,
     scan::{Purpose, Scans},
 };
 use crate::{
@@ -55,6 +56,8 @@ pub(super) struct Look<'a> {
     /// The prefixes that were listed, each with a hash of what was in it.
     listed: Vec<(Prefix, u128)>,
     scans: Scans,
+    /// The single pages of listings that were looked at.
+    pub(super) pages: Vec<Seen>,
     /// The store's, from before anything was looked at.
     watermark: Option<Watermark>,
     entries: usize,
@@ -67,6 +70,7 @@ pub(super) struct Look<'a> {
 }
 
 /// What is directly below a prefix: names.
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Listed {
     pub(super) prefixes: Vec<String>,
     pub(super) keys: Vec<String>,
@@ -88,6 +92,7 @@ impl<'a> Look<'a> {
             seen: Vec::new(),
             listed: Vec::new(),
             scans: Scans::default(),
+            pages: Vec::new(),
             watermark: None,
             entries: 0,
             needed: 0,
@@ -224,7 +229,7 @@ impl<'a> Look<'a> {
     /// Whether everything is as it was looked at. It is where nothing was committed since. Otherwise all is looked at again: first what was listed, then all
     /// documents in one snapshot. A document that has the same version as before had it all the time between, and so when the listings were the same.
     pub(super) async fn is_true_still(&mut self) -> Result<bool, NodeError> {
-        if self.listed.is_empty() && self.scans.is_empty() {
+        if self.listed.is_empty() && self.scans.is_empty() && self.pages.is_empty() {
             return Ok(true);
         }
         if self.watermark == Some(self.shared.store.watermark().await?) {
@@ -232,6 +237,11 @@ impl<'a> Look<'a> {
         }
         if !self.scans.are_true_still(self.shared).await? {
             return Ok(false);
+        }
+        for page in &self.pages {
+            if !page.is_true_still(self.shared).await? {
+                return Ok(false);
+            }
         }
         for (prefix, before) in &self.listed {
             let (_, now) = list(self.shared, prefix, MAX_LISTED).await?;

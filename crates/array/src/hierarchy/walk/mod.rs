@@ -6,6 +6,7 @@
 
 mod branch;
 mod look;
+mod page;
 mod scan;
 
 use std::{
@@ -24,10 +25,11 @@ use store::{Key, Prefix, Version};
 pub(super) use self::{
     branch::{Branch, Form, bare_group, group_branch, unread},
     look::{Documents, NAMES},
+    page::{Window, walk_page},
 };
 use self::{
     branch::{array_branch, implicit, leaf},
-    look::{Look, parsed},
+    look::{Listed, Look, parsed},
     scan::Purpose,
 };
 use super::{Depth, NodeError};
@@ -104,6 +106,8 @@ struct Walker<'a> {
     look: Look<'a>,
     depth: Depth,
     mode: Mode,
+    /// Which members of the topmost group are told, where not all.
+    window: Option<Window>,
     items: Vec<Item>,
     other: Vec<(NodePath, Dialect)>,
     /// The dialects of the groups without documents that probes came through.
@@ -127,7 +131,16 @@ const RESERVED: &[&str] = &["meta", "data"];
 impl<'a> Walker<'a> {
     async fn begin(shared: &'a Shared, depth: Depth, mode: Mode) -> Result<Self, NodeError> {
         let look = Look::begin(shared).await?;
-        Ok(Self { shared, look, depth, mode, items: Vec::new(), other: Vec::new(), probed: HashMap::new() })
+        Ok(Self {
+            shared,
+            look,
+            depth,
+            mode,
+            window: None,
+            items: Vec::new(),
+            other: Vec::new(),
+            probed: HashMap::new(),
+        })
     }
 
     async fn run(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
@@ -205,7 +218,13 @@ impl<'a> Walker<'a> {
             return Ok(None);
         }
         let reserved = if self.entry_point_at(path).await? { RESERVED } else { &[] };
-        let found = self.probe(&own, dialect, reserved, self.purpose_at(0)).await?;
+        let mut found = match self.window {
+            Some(_) => self.probe_pages(&own, dialect, reserved).await?,
+            None => None,
+        };
+        if found.is_none() {
+            found = self.probe(&own, dialect, reserved, self.purpose_at(0)).await?;
+        }
         Ok(match path.is_root() {
             // The root of everything is a group, whatever is below it.
             true => Some(found.or(dialect).unwrap_or(Dialect::V3)),
@@ -270,6 +289,9 @@ impl<'a> Walker<'a> {
 
     /// Finds the members of a group.
     async fn open(&mut self, index: usize) -> Result<(), NodeError> {
+        if let Some(window) = self.window.take_if(|_| index == 0) {
+            return self.open_window(window).await;
+        }
         let Some(item) = self.items.get_mut(index) else { return Ok(()) };
         item.branch.members = Some(Members::new());
         let (path, dialect, at) = (item.branch.path.clone(), item.branch.dialect, item.level);

@@ -1,0 +1,224 @@
+//! Pages of members: some of the children of a group, from a cursor of the store's listing on.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use meta::{
+    Dialect, NodePath,
+    documents::{draft, write::StoredNode},
+    zom::Members,
+};
+use store::{Cursor, Key, Page, Prefix, StoreError};
+
+use super::{
+    BATCH, Branch, Depth, Documents, Form, Listed, Mode, Walk, Walker,
+    branch::{implicit, leaf},
+    look::parsed,
+};
+use crate::{
+    ATTEMPTS, ArrayError,
+    find::{DraftRoot, Own, key_below, prefix},
+    hierarchy::NodeError,
+    shared::Shared,
+};
+
+/// For each member that is wanted, so many entries of the store are looked at before a page ends that is not full.
+const ENTRIES_PER_MEMBER: usize = 10;
+
+/// Which members are told.
+#[derive(Clone, Debug)]
+pub(in crate::hierarchy) struct Window {
+    /// How many at the most.
+    pub(in crate::hierarchy) limit: usize,
+    /// Where they begin; `None` for the first. After the walk, where the next page begins; `None` where this is the last.
+    pub(in crate::hierarchy) cursor: Option<Cursor>,
+}
+
+/// A page of a listing that was looked at.
+pub(super) struct Seen {
+    prefix: Prefix,
+    page: Page,
+    listed: Listed,
+}
+
+/// Walks over the node at a path and a page of its members, as of one commit; with the window comes where the next page begins.
+pub(in crate::hierarchy) async fn walk_page(
+    shared: &Shared,
+    path: &NodePath,
+    dialect: Option<Dialect>,
+    mode: Mode,
+    window: &Window,
+) -> Result<(Walk, Window), NodeError> {
+    for _ in 0..ATTEMPTS {
+        let mut walker = Walker::begin(shared, Depth::Levels(1), mode).await?;
+        walker.window = Some(window.clone());
+        walker.run(path, dialect).await?;
+        if walker.items.first().is_some_and(|top| top.branch.form == Form::Array) && window.cursor.is_some() {
+            return Err(StoreError::InvalidCursor.into());
+        }
+        if walker.look.is_true_still().await? {
+            let cursor = walker.window.take().and_then(|window| window.cursor);
+            let next = Window { cursor, ..window.clone() };
+            return Ok((walker.finish(path)?, next));
+        }
+    }
+    Err(ArrayError::Unsettled { path: path.clone() }.into())
+}
+
+impl Seen {
+    /// Whether the page has the same now.
+    pub(super) async fn is_true_still(&self, shared: &Shared) -> Result<bool, NodeError> {
+        let (now, _) = list(shared, &self.prefix, &self.page).await?;
+        Ok(now == self.listed)
+    }
+}
+
+async fn list(shared: &Shared, prefix: &Prefix, page: &Page) -> Result<(Listed, Option<Cursor>), NodeError> {
+    let found = shared.store.list_dir(prefix, page.clone()).await?;
+    let prefixes = found.prefixes.iter().map(|prefix| prefix.name().to_owned()).collect();
+    let keys = found.keys.iter().map(|entry| entry.key.name().to_owned()).collect();
+    Ok((Listed { prefixes, keys }, found.cursor))
+}
+
+impl Walker<'_> {
+    /// A page of what is directly below a prefix, and where the next begins.
+    async fn list_page(&mut self, prefix: &Prefix, page: Page) -> Result<(Listed, Option<Cursor>), NodeError> {
+        let (listed, cursor) = list(self.shared, prefix, &page).await?;
+        self.look.pages.push(Seen { prefix: prefix.clone(), page, listed: listed.clone() });
+        Ok((listed, cursor))
+    }
+
+    /// The dialect of the first node directly below a prefix, which is looked through page by page.
+    pub(super) async fn probe_pages(
+        &mut self,
+        prefix: &Prefix,
+        wanted: Option<Dialect>,
+        reserved: &[&str],
+    ) -> Result<Option<Dialect>, NodeError> {
+        let mut page = Page::first(BATCH);
+        loop {
+            let (listed, cursor) = self.list_page(prefix, page).await?;
+            let paths = paths(prefix.as_str(), &listed.prefixes, reserved);
+            let found = self.look.documents(&paths).await?;
+            let dialects = found.iter().flat_map(Documents::dialects);
+            let best = dialects.filter(|found| wanted.is_none_or(|wanted| wanted == *found)).min();
+            match cursor {
+                Some(cursor) if best.is_none() => page = Page::after(BATCH, cursor),
+                _ => return Ok(best),
+            }
+        }
+    }
+
+    /// Finds the members of the topmost group that are in the window.
+    pub(super) async fn open_window(&mut self, window: Window) -> Result<(), NodeError> {
+        let Some(item) = self.items.first_mut() else { return Ok(()) };
+        item.branch.members = Some(Members::new());
+        let (path, dialect, root) = (item.branch.path.clone(), item.branch.dialect, item.branch.root.clone());
+        let reserved = item.reserved;
+        let below = match &root {
+            None => prefix(&path)?,
+            Some(root) => {
+                let below = draft::children_prefix(path.below(&root.path).unwrap_or_default());
+                let children = format!("{}{below}", root.prefix.as_str());
+                Prefix::parse(&children).map_err(|_| ArrayError::NoSuchNode { path: path.clone() })?
+            }
+        };
+        let mut entries = window.limit.saturating_mul(ENTRIES_PER_MEMBER);
+        let mut cursor = window.cursor;
+        loop {
+            let found = self.items.len().saturating_sub(1).saturating_add(self.other.len());
+            let rest = window.limit.saturating_sub(found);
+            let (listed, next) = self.list_page(&below, Page { limit: rest, cursor }).await?;
+            let came = listed.prefixes.len() + listed.keys.len();
+            match &root {
+                None => {
+                    let paths = paths(below.as_str(), &listed.prefixes, reserved);
+                    for batch in paths.chunks(BATCH) {
+                        let found = self.look.documents(batch).await?;
+                        for (path, documents) in batch.iter().zip(found) {
+                            self.child(0, path, dialect, 1, documents).await?;
+                        }
+                    }
+                }
+                Some(root) => self.draft_members(&path, root, &below, listed).await?,
+            }
+            entries = entries.saturating_sub(came.max(1));
+            cursor = next;
+            let found = self.items.len().saturating_sub(1).saturating_add(self.other.len());
+            if cursor.is_none() || entries == 0 || found.saturating_mul(2) >= window.limit {
+                break;
+            }
+        }
+        self.window = Some(Window { cursor, ..window });
+        Ok(())
+    }
+
+    /// The members of a draft group that begin on a page: an array, a group and a prefix of one name are one member, which is told where the first of them is.
+    async fn draft_members(
+        &mut self,
+        path: &NodePath,
+        root: &Arc<DraftRoot>,
+        below: &Prefix,
+        listed: Listed,
+    ) -> Result<(), NodeError> {
+        let suffix = root.entry.metadata_key_suffix.clone();
+        let mut first: BTreeMap<String, Place> = BTreeMap::new();
+        let prefixes = listed.prefixes.into_iter().map(|name| (name, Place::Prefix));
+        let keys = listed.keys.iter().filter_map(|name| {
+            let stem = name.strip_suffix(suffix.as_str())?;
+            let array = stem.strip_suffix(".array").map(|stem| (stem, Place::Array));
+            array.or_else(|| stem.strip_suffix(".group").map(|stem| (stem, Place::Group)))
+        });
+        for (stem, place) in keys.map(|(stem, place)| (stem.to_owned(), place)).chain(prefixes) {
+            let known = first.entry(stem).or_insert(place);
+            *known = place.min(*known);
+        }
+        let stems: Vec<(String, Place)> = first.into_iter().collect();
+        for batch in stems.chunks(BATCH) {
+            let named = |stem: &str, kind: &str| key_below(below, &format!("{stem}.{kind}{suffix}"));
+            let keys: Vec<_> = batch.iter().map(|(stem, _)| ["array", "group"].map(|kind| named(stem, kind))).collect();
+            let wanted: Vec<_> = keys.iter().flatten().flatten().cloned().collect();
+            let mut read: BTreeMap<_, _> = wanted.iter().cloned().zip(self.look.read(&wanted).await?).collect();
+            for ((stem, place), [array, group]) in batch.iter().zip(keys) {
+                let Ok(path) = NodePath::parse(&format!("{}{stem}", path.key_prefix())) else { continue };
+                let mut there = |key: Option<Key>| key.and_then(|key| Some((read.remove(&key)??, key)));
+                let (array, group) = (there(array), there(group));
+                // What comes before this page is there.
+                let before = array.is_some() && *place > Place::Array || group.is_some() && *place > Place::Group;
+                if before {
+                    continue;
+                }
+                let array = array.map(|found| (Form::Array, found));
+                let branch = match array.or_else(|| group.map(|found| (Form::Group, found))) {
+                    None if *place == Place::Prefix => implicit(path, Dialect::Draft, Some(root.clone())),
+                    // It went since it was listed, which is noticed when all is compared.
+                    None => continue,
+                    Some((form, ((version, document), key))) => Branch {
+                        root: Some(root.clone()),
+                        ..leaf(
+                            path,
+                            Dialect::Draft,
+                            form,
+                            StoredNode::whole(parsed(&key, document)?),
+                            Own(vec![(key, Some(version))]),
+                        )
+                    },
+                };
+                self.push(branch, 0, 1, &[])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The entries of a listing that a member of a draft group may have, in their order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Array,
+    Group,
+    Prefix,
+}
+
+fn paths(prefix: &str, names: &[String], reserved: &[&str]) -> Vec<NodePath> {
+    let names = names.iter().filter(|name| !reserved.contains(&name.as_str()));
+    names.filter_map(|name| NodePath::parse(&format!("{prefix}{name}")).ok()).collect()
+}
