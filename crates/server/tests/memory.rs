@@ -116,7 +116,7 @@ async fn a_request_that_holds_memory_does_not_wait() {
 #[tokio::test(start_paused = true)]
 async fn callers_of_nodes_take_turns() {
     let (site, served) = scarce(PATIENCE);
-    let text = "x".repeat(700 << 10);
+    let text = "x".repeat(300 << 10);
     let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {"text": text}});
     put(&site, "g/zarr.json", group.to_string().into_bytes()).await;
     let claim = |caller| served.arrays().memory().claim(Caller::new(caller));

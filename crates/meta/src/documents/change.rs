@@ -79,9 +79,11 @@ impl Changes {
             }
             changes.attributes = Some(attributes);
         }
-        for (name, value) in read::into_object(read::description(&patch, &known).map_err(from_document)?) {
-            let place = Place { value: &value, pointer: pointer_to("", &name) };
-            match name.as_str() {
+        for name in known {
+            let Some(value) = patch.get(name) else { continue };
+            let value = short_list(&value).map_err(|error| refuse(&pointer_to("", name), error.to_string()))?;
+            let place = Place { value: &value, pointer: pointer_to("", name) };
+            match name {
                 "shape" => changes.shape = Some(parts::shape(&place).map_err(from_document)?),
                 _ => changes.dimension_names = Some(dimension_names(&place)?),
             }
@@ -164,6 +166,18 @@ fn from_document(error: super::DocumentError) -> ChangeError {
     match error {
         super::DocumentError::Invalid { pointer, reason } => ChangeError { pointer, reason },
         error => refuse("", error.to_string()),
+    }
+}
+
+/// A list with no more entries than it takes to see that it has too many. What is in them is not looked into: where there are lists and objects it has `false`.
+fn short_list(json: &Json) -> Result<Value, serde_json::Error> {
+    let scalar = |json: Json| match json.kind() {
+        Kind::Array | Kind::Object => Ok(Value::Bool(false)),
+        _ => json.to_value(),
+    };
+    match json.kind() {
+        Kind::Array => json.items().take(MAX_RANK.saturating_add(1)).map(scalar).collect(),
+        _ => scalar(json.clone()),
     }
 }
 

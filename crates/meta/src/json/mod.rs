@@ -282,10 +282,17 @@ impl From<Map<String, Value>> for Json {
     }
 }
 
-/// As the [`Value`] that it is.
+/// As the [`Value`] that it is, which is not made.
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.to_value().map_err(serde::ser::Error::custom)?.serialize(serializer)
+        match self.kind() {
+            Kind::Array => serializer.collect_seq(self.items()),
+            Kind::Object => {
+                let name = |member: Member| (member.name().unwrap_or_default(), member.value);
+                serializer.collect_map(self.members().map(name))
+            }
+            _ => self.to_value().map_err(serde::ser::Error::custom)?.serialize(serializer),
+        }
     }
 }
 
