@@ -189,9 +189,10 @@ impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { crowd, status, stranger, missing, .. } = self;
         let [peak, left] = [self.peak, self.left].map(|bytes| bytes >> 20);
+        let status = status.map_or("-".to_owned(), |status| status.to_string());
         write!(
             f,
-            "{crowd:20} {peak:5} MiB at the peak, {left:4} left; p50 / p99 / most in ms: GET {}",
+            "{crowd:20} {status:3} {peak:5} MiB at the peak, {left:4} left; p50 / p99 / most in ms: GET {}",
             stranger.gets.took
         )?;
         write!(f, ", element {}, PUT {}", stranger.elements.took, stranger.nodes.took)?;
