@@ -271,8 +271,9 @@ impl FromStr for Genome {
             return Err(bad());
         }
         let mut genes = [0; Gene::COUNT];
-        for (at, gene) in genes.iter_mut().enumerate() {
-            *gene = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).map_err(|_| bad())?;
+        for (gene, pair) in genes.iter_mut().zip(digits.as_bytes().chunks(2)) {
+            let pair = str::from_utf8(pair).map_err(|_| bad())?;
+            *gene = u8::from_str_radix(pair, 16).map_err(|_| bad())?;
         }
         Ok(Self { operation, genes })
     }
@@ -296,7 +297,10 @@ mod tests {
         for bad in ["", "schema", "schema:", "schema:00", &format!("none:{digits}"), &format!("schema:é{digits}")] {
             assert!(bad.parse::<Genome>().is_err(), "{bad}");
         }
-        assert!(format!("schema:+{}", &digits[1..]).parse::<Genome>().is_err(), "a sign is no digit");
+        assert!(
+            format!("schema:+{}", "0".repeat(2 * Gene::COUNT - 1)).parse::<Genome>().is_err(),
+            "a sign is no digit"
+        );
     }
 
     #[test]

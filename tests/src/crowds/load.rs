@@ -11,7 +11,7 @@ use std::{
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::kinds::{Crowd, Manner};
+use super::kinds::{Crowd, Kind, Manner};
 
 /// A process of its own that is a crowd; it goes when this is dropped.
 #[derive(Debug)]
@@ -34,6 +34,19 @@ pub fn gather(crowd: Crowd, clients: usize, address: SocketAddr, over: impl Fn()
         }
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// The status that a client is answered with while there is no crowd.
+pub(super) fn alone(crowd: Crowd, address: SocketAddr) -> Option<u16> {
+    if matches!(crowd.kind, Kind::Silent | Kind::Heads | Kind::Uploads) {
+        return None;
+    }
+    let mut connection = TcpStream::connect(address).ok()?;
+    connection.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
+    connection.write_all(&crowd.kind.request(0)).ok()?;
+    let mut line = [0; 12];
+    connection.read_exact(&mut line).ok()?;
+    str::from_utf8(&line).ok()?.rsplit_once(' ')?.1.parse().ok()
 }
 
 /// Whether a client is to come anew.

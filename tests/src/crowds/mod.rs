@@ -56,6 +56,8 @@ pub struct Plan {
 pub struct Seen {
     /// Which crowd.
     pub crowd: Crowd,
+    /// The status that one client alone is answered with; `None` where it waits for none.
+    pub status: Option<u16>,
     /// The most memory.
     pub peak: u64,
     /// What was left of it.
@@ -147,6 +149,7 @@ async fn fill_nodes(server: &Server) {
 
 async fn meet(crowd: Crowd, plan: &Plan, dir: &Path) -> Seen {
     let server = Launch::sled(dir).start();
+    let status = load::alone(crowd, server.address());
     let stranger = match &plan.program {
         Some(program) => {
             let load = Load::start(program, crowd, plan.clients, server.address());
@@ -172,7 +175,7 @@ async fn meet(crowd: Crowd, plan: &Plan, dir: &Path) -> Seen {
     let left = server.memory();
     let missing = crate::soak::taken_after(&server, Duration::from_secs(20)).await;
     drop(server);
-    Seen { crowd, peak, left, stranger, missing }
+    Seen { crowd, status, peak, left, stranger, missing }
 }
 
 impl Seen {
@@ -184,11 +187,12 @@ impl Seen {
 
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { crowd, stranger, missing, .. } = self;
+        let Self { crowd, status, stranger, missing, .. } = self;
         let [peak, left] = [self.peak, self.left].map(|bytes| bytes >> 20);
+        let status = status.map_or("-".to_owned(), |status| status.to_string());
         write!(
             f,
-            "{crowd:20} {peak:5} MiB at the peak, {left:4} left; p50 / p99 / most in ms: GET {}",
+            "{crowd:20} {status:3} {peak:5} MiB at the peak, {left:4} left; p50 / p99 / most in ms: GET {}",
             stranger.gets.took
         )?;
         write!(f, ", element {}, PUT {}", stranger.elements.took, stranger.nodes.took)?;
