@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use client::{NodeClient, NodePath, zom::Node};
+use client::{BaseUrl, NodeClient, NodePath, zom::Node};
 use futures::TryStreamExt;
 use serde_json::{Map, Value, json};
 use store::Precondition;
@@ -38,7 +38,7 @@ async fn a_tree_of_several_requests_is_told_in_pages_and_erased() {
     println!("declared {} nodes in {:?}", REQUESTS * (GROUPS + 1) + 1, begun.elapsed());
 
     let begun = Instant::now();
-    let client = NodeClient::new(server.url("/").parse().unwrap()).unwrap();
+    let client = NodeClient::new(BaseUrl::parse(&server.url("")).unwrap()).unwrap();
     let mut nodes = 1;
     for part in members(&client, "/top").await {
         nodes += 1 + members(&client, &format!("/top/{part}")).await.len();
