@@ -20,7 +20,7 @@ pub const DIMENSION_NAMES: HeaderName = HeaderName::from_static("zarr-dimension-
 pub const DIALECT: HeaderName = HeaderName::from_static("zarr-dialect");
 /// How many things an answer does not say of a node, since it is that of another dialect; not there where it is none.
 pub const LOSSES: HeaderName = HeaderName::from_static("zarr-losses");
-/// Where the next page of a group's members begins; not there on the last page.
+/// The cursor for the next page of a group's members; not there on the last page.
 pub const CURSOR: HeaderName = HeaderName::from_static("zarr-cursor");
 /// How long the parts of answering took, in milliseconds, as in the W3C's Server Timing.
 pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");

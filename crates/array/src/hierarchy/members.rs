@@ -12,12 +12,12 @@ use super::{
 /// The most members of one page.
 pub const MAX_MEMBERS: usize = 10_000;
 
-/// Which members of a group are wanted.
+/// The members of a group that are wanted.
 #[derive(Clone, Debug)]
 pub struct MemberPage {
-    /// How many at the most; more than [`MAX_MEMBERS`] is cut to that.
+    /// The number at the most; more than [`MAX_MEMBERS`] is cut to that.
     pub limit: usize,
-    /// Where they begin: the cursor of the page before, or `None` for the first.
+    /// The cursor of the page before, or `None` for the first page.
     pub cursor: Option<Cursor>,
 }
 
@@ -26,7 +26,7 @@ pub struct MemberPage {
 pub struct Members {
     /// The node, with the members of the page; they are told without theirs.
     pub node: FoundNode,
-    /// Where the next page begins, or `None` where this is the last.
+    /// The cursor for the next page, or `None` where this is the last.
     pub next: Option<Cursor>,
 }
 

@@ -167,7 +167,7 @@ impl Kind {
 pub struct Members {
     /// The node, with the members of the page.
     pub node: FoundNode,
-    /// Where the next page begins, or `None` where this is the last.
+    /// The cursor for the next page, or `None` where this is the last.
     pub next: Option<Cursor>,
 }
 

@@ -40,7 +40,7 @@ pub(super) async fn get(
     Ok(response)
 }
 
-/// Says where the next page is.
+/// Adds the headers for the next page.
 fn say_next(path: &NodePath, next: NodeQuery, headers: &mut HeaderMap) {
     let cursor = next.page.as_ref().and_then(|page| page.cursor.as_ref());
     // Both are ASCII without control characters.

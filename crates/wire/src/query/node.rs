@@ -48,7 +48,7 @@ const POSTS: &[&str] = &[VALIDATE, CONVERT];
 pub struct NodeQuery {
     /// How deep it is looked into: one level where there is a page.
     pub depth: Depth,
-    /// Which members are told, where not all.
+    /// The page of members that is told, where not all are.
     pub page: Option<MembersPage>,
     /// By which model it is told, where not by its own.
     pub mapped: Option<Version>,
@@ -60,12 +60,12 @@ pub struct NodeQuery {
     pub dialect: Option<Dialect>,
 }
 
-/// Which members of a group are told.
+/// A page of a group's members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MembersPage {
-    /// How many at the most; [`DEFAULT_LIMIT`] where only a cursor is there.
+    /// The number of members at the most; [`DEFAULT_LIMIT`] where only a cursor is there.
     pub limit: usize,
-    /// Where they begin; `None` for the first.
+    /// The cursor of the page before; `None` for the first page.
     pub cursor: Option<Cursor>,
 }
 

@@ -24,8 +24,18 @@ pub(super) async fn run(config: LookConfig, detail: Detail) -> Result<(), Failur
 }
 
 async fn list(hierarchy: &Hierarchy, config: &LookConfig, detail: Detail) -> Result<(), Failure> {
-    let found = hierarchy.look(&config.path, config.dialect, 1).await?;
-    let cards = cards(hierarchy, found).await?;
+    let mut all = Vec::new();
+    let mut cursor = None;
+    loop {
+        let (found, next) = hierarchy.page(&config.path, config.dialect, cursor).await?;
+        all.extend(cards(hierarchy, found).await?);
+        cursor = next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    let cards = all;
     let mut output = Output::default();
     match config.form {
         OutputForm::Json => cards.iter().try_for_each(|card| output.json(card))?,
@@ -40,7 +50,7 @@ async fn list(hierarchy: &Hierarchy, config: &LookConfig, detail: Detail) -> Res
     output.finish()
 }
 
-/// Those below a group, sorted by name; an array itself.
+/// Those below a group that were found; an array itself.
 async fn cards(hierarchy: &Hierarchy, found: FoundNode) -> Result<Vec<Card>, Failure> {
     let FoundNode { path, dialect, zom, other, .. } = found;
     let zom::Node::Group(group) = &zom.root else {
@@ -57,7 +67,6 @@ async fn cards(hierarchy: &Hierarchy, found: FoundNode) -> Result<Vec<Card>, Fai
     });
     let others: Vec<Card> = others.buffered(AT_A_TIME).try_collect().await?;
     cards.extend(others);
-    cards.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(cards)
 }
 

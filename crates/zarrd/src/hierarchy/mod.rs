@@ -5,9 +5,9 @@ mod text;
 
 use std::sync::Arc;
 
-use array::{Arrays, Hierarchies, Linked};
+use array::{Arrays, Hierarchies, Linked, MAX_MEMBERS, MemberPage};
 use client::{Depth, Dialect, FoundNode, LinkTarget, NodeClient, NodePath};
-use store::{ListableStore, ReadableStore};
+use store::{Cursor, ListableStore, ReadableStore};
 
 pub(crate) use self::{
     card::{ArrayCard, Card, Kind, array_model},
@@ -91,6 +91,27 @@ impl Hierarchy {
             Nodes::Server(nodes) => {
                 let nodes = dialect.map_or_else(|| nodes.clone(), |dialect| nodes.of_dialect(dialect));
                 nodes.node(path, Depth::Levels(depth)).await.map_err(|error| of_server(error, path))
+            }
+        }
+    }
+
+    /// The node at a path with a page of its members, and where the next page begins; of one dialect if only that is meant.
+    pub(crate) async fn page(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        cursor: Option<Cursor>,
+    ) -> Result<(FoundNode, Option<Cursor>), LookError> {
+        match &self.nodes {
+            Nodes::Local(nodes) => {
+                let page = MemberPage { limit: MAX_MEMBERS, cursor };
+                let found = nodes.members(path, dialect, &page, None).await;
+                found.map(|page| (told(page.node), page.next)).map_err(|error| of_local(error, path))
+            }
+            Nodes::Server(nodes) => {
+                let nodes = dialect.map_or_else(|| nodes.clone(), |dialect| nodes.of_dialect(dialect));
+                let found = nodes.members(path, MAX_MEMBERS, cursor).await;
+                found.map(|page| (page.node, page.next)).map_err(|error| of_server(error, path))
             }
         }
     }

@@ -106,7 +106,7 @@ struct Walker<'a> {
     look: Look<'a>,
     depth: Depth,
     mode: Mode,
-    /// Which members of the topmost group are told, where not all.
+    /// The part of the topmost group's members that is told, where not all are.
     window: Option<Window>,
     items: Vec<Item>,
     other: Vec<(NodePath, Dialect)>,
@@ -422,7 +422,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// For what a group at this level below the topmost node is listed.
+    /// The use that is made of the listing of a group at this level below the topmost node.
     fn purpose_at(&self, level: u32) -> Purpose {
         match self.depth {
             _ if !self.depth.reaches(level) => Purpose::FirstNode,

@@ -24,12 +24,12 @@ use crate::{
 /// For each member that is wanted, so many entries of the store are looked at before a page ends that is not full.
 const ENTRIES_PER_MEMBER: usize = 10;
 
-/// Which members are told.
+/// The part of a group's members that is told.
 #[derive(Clone, Debug)]
 pub(in crate::hierarchy) struct Window {
-    /// How many at the most.
+    /// The number of members at the most.
     pub(in crate::hierarchy) limit: usize,
-    /// Where they begin; `None` for the first. After the walk, where the next page begins; `None` where this is the last.
+    /// The beginning; `None` for the first member. After the walk, the beginning of the next page; `None` where this is the last.
     pub(in crate::hierarchy) cursor: Option<Cursor>,
 }
 
@@ -65,7 +65,7 @@ pub(in crate::hierarchy) async fn walk_page(
 }
 
 impl Seen {
-    /// Whether the page has the same now.
+    /// True where the page has the same now.
     pub(super) async fn is_true_still(&self, shared: &Shared) -> Result<bool, NodeError> {
         let (now, _) = list(shared, &self.prefix, &self.page).await?;
         Ok(now == self.listed)

@@ -27,27 +27,27 @@ const SMALLEST: u64 = 16;
 /// The most memory that the findings of scans take in one walk.
 const MAX_MEMORY: u64 = 64 << 20;
 
-/// What a directory takes of memory, beside its name.
+/// The memory that a directory takes, beside its name.
 const DIRECTORY: u64 = 160;
 
-/// For how much memory of findings there is a reservation each.
+/// The memory that is reserved at a time.
 const RESERVED_AT_ONCE: u64 = 1 << 20;
 
-/// For what a prefix is listed.
+/// The use that is made of a listing.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
-    /// For the members of a group, those of its members, and so on: so many levels.
+    /// The members of a group are looked for, those of its members, and so on: so many levels.
     Members(u32),
-    /// For the first node below it.
+    /// The first node below the prefix is looked for.
     FirstNode,
 }
 
-/// What scans found in one walk.
+/// The findings of the scans of one walk.
 pub(super) struct Scans {
     directories: Vec<Directory>,
-    /// Where scans began.
+    /// The prefixes where scans began.
     roots: HashMap<String, usize>,
-    /// What was scanned.
+    /// The parts of the keys that were scanned.
     parts: Vec<Part>,
     credit: u64,
     memory: u64,
@@ -60,11 +60,11 @@ struct Directory {
     name: Box<str>,
     /// Those directly below it, in the order of the keys.
     below: Vec<usize>,
-    /// Which of [`NAMES`] it has, one bit for each.
+    /// The bits of those of [`NAMES`] that it has.
     documents: u8,
     /// The keys directly below it that may be documents of the draft.
     others: Vec<Box<str>>,
-    /// Whether the scan came to its end.
+    /// True once the scan has come to its end.
     complete: bool,
 }
 
@@ -77,7 +77,7 @@ struct Part {
     hash: u128,
 }
 
-/// What scans know of a prefix.
+/// The knowledge of a prefix that scans have seen all of.
 enum Known<'s> {
     /// There are keys below it.
     Directory(&'s Directory),
@@ -106,7 +106,7 @@ impl Default for Scans {
 }
 
 impl Scans {
-    /// What is directly below a prefix, if scans have seen all of it. Of the keys there are those that may be documents of the draft.
+    /// The names directly below a prefix, if scans have seen all of it. Of the keys there are those that may be documents of the draft.
     pub(super) fn listed(&self, prefix: &Prefix) -> Option<Listed> {
         Some(match self.known(prefix.as_str())? {
             Known::Nothing => Listed { prefixes: Vec::new(), keys: Vec::new() },
@@ -121,7 +121,7 @@ impl Scans {
         })
     }
 
-    /// Which of [`NAMES`] are directly below a prefix, one bit for each, if scans have seen all of it.
+    /// Those of [`NAMES`] that are directly below a prefix, one bit for each, if scans have seen all of it.
     pub(super) fn documents(&self, prefix: &str) -> Option<u8> {
         Some(match self.known(prefix)? {
             Known::Nothing => 0,
@@ -134,12 +134,12 @@ impl Scans {
         self.credit = self.credit.saturating_add(PER_LISTING);
     }
 
-    /// Whether nothing was scanned.
+    /// True where nothing was scanned.
     pub(super) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Scans what is below a prefix, as far as there is credit for it.
+    /// Scans the keys below a prefix, as far as there is credit for it.
     pub(super) async fn scan(&mut self, shared: &Shared, prefix: &Prefix, purpose: Purpose) -> Result<(), ArrayError> {
         if self.credit < SMALLEST || self.memory >= MAX_MEMORY {
             return Ok(());
@@ -172,7 +172,7 @@ impl Scans {
         Ok(())
     }
 
-    /// Whether all that was scanned has the same keys now.
+    /// True where all that was scanned has the same keys now.
     pub(super) async fn are_true_still(&self, shared: &Shared) -> Result<bool, ArrayError> {
         for part in &self.parts {
             if !part.is_true_still(shared).await? {
@@ -202,10 +202,10 @@ impl Scans {
             others: Vec::new(),
             complete: false,
         });
-        self.directories.len() - 1
+        self.directories.len().saturating_sub(1)
     }
 
-    /// Takes in the next key of a scan; whether it is the document of a node.
+    /// Takes in the next key of a scan; true where it is the document of a node.
     fn take(&mut self, place: &mut Place, key: &Key, purpose: Purpose) -> bool {
         let key = key.as_str();
         let shared =
@@ -231,7 +231,7 @@ impl Scans {
             Purpose::Members(levels) => levels as usize,
             Purpose::FirstNode => usize::MAX,
         };
-        let within = place.open.len() - 1 <= levels;
+        let within = place.open.len().saturating_sub(1) <= levels;
         let Some(directory) = place.open.last().and_then(|(id, _)| self.directories.get_mut(*id)) else { return false };
         let document = NAMES.iter().position(|known| *known == name);
         match document {
@@ -259,7 +259,7 @@ impl Scans {
         }
     }
 
-    /// Reserves memory for what was found; whether there is room for more.
+    /// Reserves memory for what was found; true where there is room for more.
     fn reserve(&mut self, shared: &Shared) -> bool {
         while self.reserved < self.memory {
             let Some(permit) = shared.try_admit(RESERVED_AT_ONCE) else { return false };
@@ -269,7 +269,7 @@ impl Scans {
         self.memory < MAX_MEMORY
     }
 
-    /// What is known of a prefix; `None` where no scan has seen all of it.
+    /// The knowledge of a prefix; `None` where no scan has seen all of it.
     fn known(&self, prefix: &str) -> Option<Known<'_>> {
         if self.roots.is_empty() {
             return None;
