@@ -68,7 +68,7 @@ async fn members(client: &NodeClient, at: &str) -> Vec<String> {
         let Node::Group(group) = page.zom.root else { panic!("{at} is a group") };
         let members = group.members.unwrap();
         assert!(members.len() <= PAGE, "{at}");
-        names.extend(members.into_keys());
+        names.extend(members.keys().cloned());
     }
     assert!(names.is_sorted_by(|a, b| a < b), "{at}");
     names
