@@ -25,6 +25,8 @@ use crate::server::{Launch, Server};
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long it may take at the least, and at the most, to make what a request finds.
 const PREPARING: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(20)];
+/// How long is waited for what the server does in the background, before anything is asked.
+const QUIET: Duration = Duration::from_secs(20);
 /// How long the server may go on working after an answer.
 const SETTLING: Duration = Duration::from_secs(3);
 /// How long the allocator takes to give back what is free.
@@ -112,7 +114,7 @@ impl Stage {
                 return false;
             }
         }
-        self.probe.settle(SETTLING).await.is_ok()
+        self.probe.settle(QUIET).await.is_ok()
     }
 
     async fn has(&mut self, array: &Array) -> bool {

@@ -24,6 +24,9 @@ use http::{Method, Request, StatusCode, header::HOST};
 use http_body_util::BodyExt;
 use tokio::sync::Mutex;
 
+/// A body that takes long, in bytes.
+const LARGE: usize = 64 << 10;
+
 /// All threads are counted, so one test runs at a time.
 static ALONE: Mutex<()> = Mutex::const_new(());
 
@@ -75,10 +78,10 @@ async fn stay_within(cases: impl FnOnce() -> Vec<Case>, bounds: &[Bound]) {
     let number = cases.len();
     let mut beyond = String::new();
     for case in cases {
-        // What is made once for all is made by the first one.
-        let (_, first) = case.run().await;
-        let (status, second) = case.run().await;
-        let [peak, count] = [first.peak.min(second.peak), first.count.min(second.count)];
+        // What is made once for all is made by the first one, which needs no large body for it.
+        let body = if case.body.len() > LARGE { b"{}".to_vec() } else { case.body.clone() };
+        Case { body, ..case.clone() }.run().await;
+        let (status, Allocated { peak, count }) = case.run().await;
         assert!(!status.is_server_error() || status == 501, "{} of {}: {status}", case.operation, case.of);
         let bound = bounds.iter().find(|bound| (bound.0, bound.1) == (case.operation, case.of));
         if bound.is_none_or(|&(_, _, _, most, often)| peak > most || count > often)
