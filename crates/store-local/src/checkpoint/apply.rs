@@ -66,7 +66,7 @@ impl Checkpointer {
 
     /// Removes what lies below erased prefixes where that is little, and begins sweeps where it is much.
     fn apply_erased(&mut self, frozen: &Memtable, sweeps: &Arc<Sweeps>) -> Result<Arc<Sweeps>, IndexError> {
-        let mut erased = frozen.erased(u64::MAX);
+        let mut erased = frozen.erased();
         erased.sort_by_key(|(number, _)| *number);
         let mut sweeps = Arc::clone(sweeps);
         for (number, prefix) in erased {
@@ -112,7 +112,6 @@ impl Checkpointer {
     }
 
     fn apply_changes(&mut self, frozen: &Memtable, sweeps: &Sweeps) -> Result<(), IndexError> {
-        let erased = frozen.erased(u64::MAX);
         let (mut batch, mut bytes) = (Changes::new(), 0_usize);
         let mut from = String::new();
         while let Some(key) = frozen.next_key(&from) {
@@ -124,9 +123,7 @@ impl Checkpointer {
                 batch.insert(moved, None);
             }
             batch.insert(sweeps.place(key.as_bytes()), record);
-            if !erased.is_empty() {
-                self.collect_erased_files(frozen, &key, &erased);
-            }
+            self.collect_erased_files(frozen, &key);
             if batch.len() >= self.writer.limit() || bytes >= MAX_BATCH_BYTES {
                 self.ballast.make_room(self.room_for_a_batch());
                 self.apply_batch(std::mem::take(&mut batch))?;
@@ -169,7 +166,11 @@ impl Checkpointer {
     }
 
     /// Removes the files of versions that never reach the index, since a prefix was erased after them and in the same memtable.
-    fn collect_erased_files(&self, frozen: &Memtable, key: &str, erased: &[(u64, Prefix)]) {
+    fn collect_erased_files(&self, frozen: &Memtable, key: &str) {
+        let erases = frozen.erases_of(key);
+        if erases.is_empty() {
+            return;
+        }
         let mut versions: Vec<(u64, Option<ReplacedFile>)> = Vec::new();
         let file_of = |record: &Record| record.file().map(|file| ReplacedFile { id: file.id, size: file.size });
         for (number, record) in frozen.versions(key) {
@@ -181,10 +182,10 @@ impl Checkpointer {
                 versions.push((bulk.number_of(place), entry.replaced_file()));
             }
         }
-        for (number, _) in erased.iter().filter(|(_, prefix)| key.starts_with(prefix.as_str())) {
-            let last = versions.iter().filter(|(version, _)| version < number).max_by_key(|(version, _)| *version);
+        for number in erases {
+            let last = versions.iter().filter(|(version, _)| *version < number).max_by_key(|(version, _)| *version);
             if let Some((_, Some(file))) = last {
-                self.collector.replaced(*number, vec![*file]);
+                self.collector.replaced(number, vec![*file]);
             }
         }
     }

@@ -19,12 +19,12 @@ pub(crate) struct Entries<'v> {
     /// Every key before it has been passed.
     from: String,
     spaces: Vec<Space<'v>>,
-    /// Prefixes that the memtables have erased: what the index has below them is dead.
-    erased: Vec<Prefix>,
 }
 
 /// The plain keys of the index, or the own space of a sweep.
 struct Space<'v> {
+    /// What the memtables of this view have erased is dead in the index.
+    view: Option<&'v View>,
     index: &'v dyn Index,
     sweeps: &'v Sweeps,
     /// The sweep's number; `None` for the plain keys.
@@ -38,13 +38,8 @@ struct Space<'v> {
 impl<'v> Entries<'v> {
     pub(super) fn new(view: &'v View, prefix: &Prefix, from: &str) -> Result<Self, StoreError> {
         let parts = &*view.parts;
-        let mut erased = parts.active.erased(view.at);
-        if let Some(frozen) = &parts.frozen {
-            erased.extend(frozen.erased(view.at));
-        }
-        let spaces = spaces(&*parts.index, &parts.sweeps, prefix);
-        let erased = erased.into_iter().map(|(_, prefix)| prefix).collect();
-        let mut entries = Self { view, prefix: prefix.clone(), from: from.to_owned(), spaces, erased };
+        let spaces = spaces(Some(view), &*parts.index, &parts.sweeps, prefix);
+        let mut entries = Self { view, prefix: prefix.clone(), from: from.to_owned(), spaces };
         entries.seek(from)?;
         Ok(entries)
     }
@@ -53,7 +48,7 @@ impl<'v> Entries<'v> {
     pub(crate) fn seek(&mut self, to: &str) -> Result<(), StoreError> {
         to.clone_into(&mut self.from);
         for space in &mut self.spaces {
-            space.seek(to, &self.prefix, &self.erased).map_err(store_error)?;
+            space.seek(to, &self.prefix).map_err(store_error)?;
         }
         Ok(())
     }
@@ -67,7 +62,7 @@ impl<'v> Entries<'v> {
                 if space.head.as_ref().is_some_and(|(key, _)| *key == name) {
                     // A key that is just being moved may be in both; the plain one is the later.
                     record = space.head.take().map(|(_, record)| record);
-                    space.advance(&self.prefix, &self.erased).map_err(store_error)?;
+                    space.advance(&self.prefix).map_err(store_error)?;
                 }
             }
             self.from = format!("{name}\0");
@@ -103,22 +98,23 @@ pub(crate) fn live_below(
     limit: usize,
 ) -> Result<Vec<(Bytes, Bytes)>, IndexError> {
     let mut found = Vec::new();
-    for mut space in spaces(index, sweeps, prefix) {
-        space.seek(prefix.as_str(), prefix, &[])?;
+    for mut space in spaces(None, index, sweeps, prefix) {
+        space.seek(prefix.as_str(), prefix)?;
         while let Some((key, record)) = space.head.take() {
             if found.len() > limit {
                 return Ok(found);
             }
             found.push(([&*space.begin, key.as_bytes()].concat().into(), record));
-            space.advance(prefix, &[])?;
+            space.advance(prefix)?;
         }
     }
     Ok(found)
 }
 
 /// The places where an index has keys below a prefix.
-fn spaces<'v>(index: &'v dyn Index, sweeps: &'v Sweeps, prefix: &Prefix) -> Vec<Space<'v>> {
+fn spaces<'v>(view: Option<&'v View>, index: &'v dyn Index, sweeps: &'v Sweeps, prefix: &Prefix) -> Vec<Space<'v>> {
     let space = |sweep: Option<u64>| Space {
+        view,
         index,
         sweeps,
         sweep,
@@ -134,12 +130,12 @@ fn spaces<'v>(index: &'v dyn Index, sweeps: &'v Sweeps, prefix: &Prefix) -> Vec<
 }
 
 impl Space<'_> {
-    fn seek(&mut self, to: &str, prefix: &Prefix, erased: &[Prefix]) -> Result<(), IndexError> {
+    fn seek(&mut self, to: &str, prefix: &Prefix) -> Result<(), IndexError> {
         if self.iter.is_some() && self.head.as_ref().is_none_or(|(key, _)| &**key >= to) {
             return Ok(());
         }
         self.reposition(to)?;
-        self.advance(prefix, erased)
+        self.advance(prefix)
     }
 
     fn reposition(&mut self, to: &str) -> Result<(), IndexError> {
@@ -156,14 +152,14 @@ impl Space<'_> {
     }
 
     /// Goes to the next entry that is alive, as far as the index knows.
-    fn advance(&mut self, prefix: &Prefix, erased: &[Prefix]) -> Result<(), IndexError> {
+    fn advance(&mut self, prefix: &Prefix) -> Result<(), IndexError> {
         self.head = None;
         loop {
             let Some(entry) = self.iter.as_mut().and_then(Iterator::next) else { return Ok(()) };
             let (physical, record) = entry?;
             let key = physical.strip_prefix(&*self.begin).and_then(|key| std::str::from_utf8(key).ok());
             let Some(key) = key.filter(|key| key.starts_with(prefix.as_str())) else { return Ok(()) };
-            match self.dead(key, erased).map(|dead| dead.end()) {
+            match self.dead(key).map(|dead| dead.end()) {
                 None => {
                     self.head = Some((key.into(), record));
                     return Ok(());
@@ -176,15 +172,18 @@ impl Space<'_> {
     }
 
     /// The prefix of dead entries that a key of this space lies below.
-    fn dead<'a>(&'a self, key: &str, erased: &'a [Prefix]) -> Option<&'a Prefix> {
-        let erased = erased.iter().find(|prefix| key.starts_with(prefix.as_str()));
+    fn dead(&self, key: &str) -> Option<Prefix> {
+        let erased = self.view.and_then(|View { parts, at, .. }| {
+            let mut tables = [Some(&parts.active), parts.frozen.as_ref()].into_iter().flatten();
+            tables.find_map(|table| table.erased_above(key, *at))
+        });
         erased.or_else(|| {
             let sweep = self.sweeps.covering(key.as_bytes())?;
             let alive = match self.sweep {
                 Some(number) => sweep.number == number,
                 None => sweep.phase == Phase::Moving,
             };
-            (!alive).then_some(&sweep.prefix)
+            (!alive).then(|| sweep.prefix.clone())
         })
     }
 }

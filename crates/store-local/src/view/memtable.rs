@@ -15,6 +15,7 @@ use crossbeam_skiplist::SkipMap;
 use parking_lot::RwLock;
 use store::{IntentId, Key, Prefix};
 
+use super::erased::ErasedPrefixes;
 use crate::log::BulkCommit;
 
 /// The changes of some rounds, each with its number, so that a reader sees those up to its own.
@@ -36,8 +37,7 @@ pub(crate) struct Memtable {
 /// Changes that concern many keys.
 #[derive(Default)]
 struct Ranges {
-    /// Erased prefixes with the numbers of their erases.
-    erased: Vec<(u64, Prefix)>,
+    erased: ErasedPrefixes,
     bulk: Vec<Arc<BulkCommit>>,
 }
 
@@ -86,7 +86,7 @@ impl Memtable {
 
     pub(crate) fn erase_prefix(&self, prefix: Prefix, number: u64) {
         self.add_bytes((prefix.as_bytes().len() as u64).saturating_add(ENTRY_OVERHEAD));
-        self.ranges.write().erased.push((number, prefix));
+        self.ranges.write().erased.add(number, prefix);
         self.has_ranges.store(true, Ordering::Release);
     }
 
@@ -129,8 +129,7 @@ impl Memtable {
             return found;
         }
         let ranges = self.ranges.read();
-        let erased = ranges.erased.iter().filter(|(number, prefix)| *number <= at && key.starts_with(prefix.as_str()));
-        let erased = erased.map(|(number, _)| Latest { number: *number, change: LatestChange::Erased });
+        let erased = ranges.erased.last_of(key, at).map(|number| Latest { number, change: LatestChange::Erased });
         let bulk = ranges.bulk.iter().filter(|bulk| bulk.number() <= at).filter_map(|bulk| {
             let (place, entry) = bulk.find(key)?;
             let change =
@@ -152,12 +151,28 @@ impl Memtable {
         change.into_iter().chain(bulk).min()
     }
 
-    /// The prefixes that were erased up to `at`, with the numbers of their erases.
-    pub(crate) fn erased(&self, at: u64) -> Vec<(u64, Prefix)> {
+    /// The prefixes that were erased, with the numbers of their erases.
+    pub(crate) fn erased(&self) -> Vec<(u64, Prefix)> {
         if !self.has_ranges.load(Ordering::Acquire) {
             return Vec::new();
         }
-        self.ranges.read().erased.iter().filter(|(number, _)| *number <= at).cloned().collect()
+        self.ranges.read().erased.iter().map(|(number, prefix)| (number, prefix.clone())).collect()
+    }
+
+    /// The numbers of all erases of a key.
+    pub(crate) fn erases_of(&self, key: &str) -> Vec<u64> {
+        if !self.has_ranges.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        self.ranges.read().erased.all_of(key)
+    }
+
+    /// The shortest prefix that was erased up to `at` and that a key lies below.
+    pub(crate) fn erased_above(&self, key: &str, at: u64) -> Option<Prefix> {
+        if !self.has_ranges.load(Ordering::Acquire) {
+            return None;
+        }
+        self.ranges.read().erased.covering(key, at).cloned()
     }
 
     /// The intents that were changed up to `at`: their records, or `None` if they were settled.

@@ -8,6 +8,7 @@
 //! active when the reader began had been frozen and applied since, so such a reader holds [`Views::stable`] while it looks
 //! its keys up, which keeps memtables from being frozen.
 
+mod erased;
 mod iter;
 mod memtable;
 
