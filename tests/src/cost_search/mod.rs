@@ -182,16 +182,19 @@ impl Worst {
     }
 
     /// Whether a request takes more than it may, or breaks the server.
-    pub fn is_too_much(&self) -> bool {
+    pub fn excess(&self) -> f64 {
+        if !self.broken.is_empty() {
+            return f64::INFINITY;
+        }
         let found = [&self.densest, &self.dearest];
-        !self.broken.is_empty() || found.into_iter().flatten().any(|found| found.measured.is_too_much())
+        found.into_iter().flatten().map(|found| found.measured.excess()).fold(0.0, f64::max)
     }
 }
 
 impl Report {
-    /// Whether a request takes more than it may, or breaks the server.
-    pub fn is_too_much(&self) -> bool {
-        self.worst.iter().any(Worst::is_too_much)
+    /// How many times as much as it may the worst request takes; infinitely much where one breaks the server.
+    pub fn excess(&self) -> f64 {
+        self.worst.iter().map(Worst::excess).fold(0.0, f64::max)
     }
 }
 
@@ -288,10 +291,10 @@ mod tests {
             broken: Vec::new(),
         };
         worst.take(&found(1900, 1));
-        assert!(!worst.is_too_much());
+        assert!(worst.excess() <= 1.0);
         worst.take(&found(2100, 1));
-        assert!(worst.is_too_much() && worst.to_string().contains("TOO MUCH"));
+        assert!(worst.excess() > 1.0 && worst.to_string().contains("TOO MUCH"));
         let broken = Worst { densest: None, dearest: None, broken: vec!["x".to_owned()], ..worst };
-        assert!(broken.is_too_much());
+        assert!(broken.excess() > 1.0);
     }
 }

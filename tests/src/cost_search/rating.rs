@@ -44,7 +44,7 @@ impl Measured {
 
     /// How much more than it may it takes: beyond 1 it is too much.
     ///
-    /// A request that moves more than [`MEMORY`], or has a chunk that is larger, may take memory of that size, and processor time in proportion.
+    /// A request that moves more than 64 MiB, or has a chunk that is larger, may take memory of that size, and processor time in proportion.
     pub fn excess(&self) -> f64 {
         let size = (self.carried + self.yielded).max(self.chunk).max(MEMORY) as f64;
         let times = size / MEMORY as f64;

@@ -208,7 +208,7 @@ fn set(name: &str, value: Value) -> ObjectEdit {
 
 fn within(name: &str, inner: ObjectEdit) -> ObjectEdit {
     let mut edit = ObjectEdit::default();
-    edit.change(name, Change::Edit(inner));
+    edit.change(name, Change::edit(inner));
     edit
 }
 

@@ -111,12 +111,12 @@ pub fn consolidated<'a>(dialect: Dialect, document: &Json, copies: impl Iterator
     }
     replaced.into_iter().for_each(|below| metadata.remove_below(below));
     let mut edit = ObjectEdit::default();
-    edit.change("metadata", Change::Edit(metadata));
+    edit.change("metadata", Change::edit(metadata));
     if dialect == Dialect::V2 {
         return document.edited(&edit);
     }
     let mut outer = ObjectEdit::default();
-    outer.change(CONSOLIDATED, Change::Edit(edit));
+    outer.change(CONSOLIDATED, Change::edit(edit));
     document.edited(&outer)
 }
 

@@ -25,7 +25,7 @@ pub enum Change {
     /// It is not there.
     Remove,
     /// Its value is an object that is changed; an empty one first where it is none.
-    Edit(ObjectEdit),
+    Edit(Box<ObjectEdit>),
 }
 
 /// A change of an object.
@@ -35,6 +35,13 @@ pub struct ObjectEdit {
     members: Vec<(String, Change)>,
     /// The paths of members that go, with all members whose names begin with one of these and `/`; unless they are among `members`.
     gone: HashSet<String>,
+}
+
+impl Change {
+    /// A change of the object that a member's value is.
+    pub fn edit(edit: ObjectEdit) -> Self {
+        Self::Edit(Box::new(edit))
+    }
 }
 
 impl ObjectEdit {
@@ -55,18 +62,26 @@ impl ObjectEdit {
 
     /// A merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)), whose values are taken as they are written.
     pub fn merge_patch(patch: &Json) -> Self {
-        let mut edit = Self::default();
+        // The last of equal names counts, and the others are not worth keeping: they may be a million.
+        let mut last: HashMap<String, Change> = HashMap::new();
+        let mut names = Vec::new();
         for member in patch.members() {
             // What cannot be a name of a value cannot be one of its target, either.
             let Some(name) = member.name() else { continue };
             let change = match member.value.kind() {
                 Kind::Null => Change::Remove,
-                Kind::Object => Change::Edit(Self::merge_patch(&member.value)),
+                Kind::Object => Change::edit(Self::merge_patch(&member.value)),
                 _ => Change::SetFormatted(member.value),
             };
-            edit.change(name, change);
+            if let Some(before) = last.get_mut(&name) {
+                *before = change;
+                continue;
+            }
+            names.push(name.clone());
+            last.insert(name, change);
         }
-        edit
+        let members = names.into_iter().filter_map(|name| last.remove_entry(&name)).collect();
+        Self { members, gone: HashSet::new() }
     }
 
     fn is_gone(&self, name: &str) -> bool {

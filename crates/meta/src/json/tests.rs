@@ -90,7 +90,7 @@ fn objects_on_one_line_stay_on_one() {
 fn nested_objects_are_indented_as_the_document_is() {
     let json = parsed("{\n  \"attributes\": {}\n}");
     let mut edit = ObjectEdit::default();
-    edit.change("attributes", Change::Edit(set("a", json!({"b": 1}))));
+    edit.change("attributes", Change::edit(set("a", json!({"b": 1}))));
     let expected = "{\n  \"attributes\": {\n    \"a\": {\n      \"b\": 1\n    }\n  }\n}";
     assert_eq!(json.edited(&edit).as_str(), expected);
     assert_eq!(parsed(expected).edited(&edit).as_str(), expected);
