@@ -32,7 +32,7 @@ struct Budget {
 
 /// The claim that one request has on memory: on whose behalf it is, what it has, and whether it may wait. Clones are the same claim.
 ///
-/// All that a request holds is taken through its claim, which keeps the one rule that there is: [who holds never waits](crate::share).
+/// All that a request holds is taken through its claim, which keeps the one rule that there is: who holds memory never waits for more.
 #[derive(Clone, Debug)]
 pub struct Claim(Arc<Claimant>);
 
