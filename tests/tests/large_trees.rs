@@ -33,8 +33,6 @@ async fn a_tree_of_several_requests_is_told_in_pages_and_erased() {
         let created = server.put(&format!("/node/top/part{request:02}"), group(members).to_string()).await;
         assert_eq!(created.status(), 201, "{}", created.text().await.unwrap());
     }
-    let top = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
-    assert_eq!(server.put("/store/top/zarr.json", top.to_string()).await.status(), 201);
     println!("declared {} nodes in {:?}", REQUESTS * (GROUPS + 1) + 1, begun.elapsed());
 
     let begun = Instant::now();
