@@ -30,7 +30,6 @@ fn parse(text: &[u8]) -> Option<Zom> {
     let text = zom.to_text();
     assert_eq!(Json::parse(text.to_bytes()).as_ref(), Ok(&text));
     let again = Zom::parse(text.to_bytes()).expect("a ZOM that was read");
-    assert_eq!(again, zom);
     assert_eq!(again.to_text(), text);
     assert!(Zom::differences(&zom, &again, MAX_VIOLATIONS).is_empty());
     let flat = Json::parse(zom.to_flat_text().to_bytes()).expect("the nodes by their paths");

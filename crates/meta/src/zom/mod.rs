@@ -153,7 +153,7 @@ impl Zom {
         written(|to| self.write(to))
     }
 
-    /// Writes the ZOM as JSON, node by node.
+    /// Writes the ZOM as JSON on one line, node by node.
     pub fn write(&self, to: &mut impl io::Write) -> io::Result<()> {
         self.root.write(to)
     }
@@ -210,7 +210,7 @@ impl Node {
 
     /// Writes the node and all that is below it as JSON.
     pub fn write(&self, to: &mut impl io::Write) -> io::Result<()> {
-        let document = self.shown_document();
+        let document = self.shown_document().compacted();
         let Self::Group(Group { members: Some(members), .. }) = self else { return document.write(to) };
         let text = document.as_bytes();
         let is_empty = document.members().next().is_none();
@@ -247,7 +247,7 @@ impl Node {
     fn write_flat(&self, path: &mut String, to: &mut impl io::Write) -> io::Result<()> {
         Json::string(path).write(to)?;
         to.write_all(b":")?;
-        self.shown_document().write(to)?;
+        self.shown_document().compacted().write(to)?;
         let Self::Group(Group { members: Some(members), .. }) = self else { return Ok(()) };
         for (name, node) in members {
             let len = path.len();

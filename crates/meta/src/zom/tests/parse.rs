@@ -78,7 +78,7 @@ fn what_pydantic_zarr_writes() {
         let mut written: Value = serde_json::from_str(text).unwrap();
         without_null_names(&mut written);
         assert_eq!(shown(&zom), written);
-        assert_eq!(Zom::parse(zom.to_text().to_bytes()).unwrap(), zom);
+        assert_eq!(Zom::parse(zom.to_text().to_bytes()).unwrap().to_text(), zom.to_text());
         assert!(Zom::differences(&parse(&written).unwrap(), &zom, 1).is_empty());
     }
 }
@@ -255,7 +255,7 @@ fn words_that_zarr_python_writes() {
     assert!(matches!(Zom::parse("{"), Err(ZomError::NotJson(_))));
 }
 
-/// What serde_json's values do not keep: words, long numbers, escapes, names that are there twice, layout.
+/// Words, long numbers, escapes and names that are there twice, none of which serde_json's values keep.
 #[test]
 fn attributes_stay_as_they_are_written() {
     let attributes =
@@ -264,11 +264,13 @@ fn attributes_stay_as_they_are_written() {
     let (array, group) = (with(&array_v3()), with(&group_v3(json!("MEMBERS"))));
     let text = group.replace("\"MEMBERS\"", &format!("{{\"a\":{array}}}")).replace("\"ATTRIBUTES\"", attributes);
     let zom = Zom::parse(text.clone()).unwrap();
-    assert_eq!(zom.to_text().as_str(), text);
-    assert_eq!(Zom::parse(zom.to_text().to_bytes()).unwrap(), zom);
+    assert_eq!(zom.root.document().get("attributes").unwrap().as_str(), attributes);
+    // Answers are on one line.
+    let one_line = |text: &str| Json::parse(text.to_owned()).unwrap().compacted();
+    assert_eq!(zom.to_text(), one_line(&text));
     let flat = zom.to_flat_text();
     for path in ["", "/a"] {
-        assert_eq!(flat.get(path).unwrap().get("attributes").unwrap().as_str(), attributes);
+        assert_eq!(flat.get(path).unwrap().get("attributes").unwrap(), one_line(attributes));
     }
     assert!(Zom::differences(&zom, &zom, 1).is_empty());
 }
@@ -301,7 +303,7 @@ fn written_as_shown() {
         zom.write_flat(&mut flat).unwrap();
         assert_eq!((&written[..], &flat[..]), (zom.to_text().as_bytes(), zom.to_flat_text().as_bytes()));
         assert_eq!(zom.root.to_text(), zom.to_text());
-        assert_eq!(Zom::parse(written).unwrap(), zom);
+        assert_eq!(Zom::parse(written).unwrap().to_text(), zom.to_text());
     }
     let own = json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "_members": {"must_understand": false}, "members": {}});
     let zom = parse(&own).unwrap();
