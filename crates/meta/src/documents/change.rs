@@ -77,6 +77,9 @@ impl Changes {
             if !attributes.is_object() {
                 return Err(refuse("/attributes", "is not an object"));
             }
+            if !attributes.has_readable_names() {
+                return Err(refuse("/attributes", "has a name with a lone surrogate"));
+            }
             changes.attributes = Some(attributes);
         }
         for name in known {

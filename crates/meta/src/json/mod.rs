@@ -110,6 +110,15 @@ impl Json {
         scan::depth(&self.0)
     }
 
+    /// Whether all names in it can be read, which those with an escape of a lone surrogate cannot.
+    pub(crate) fn has_readable_names(&self) -> bool {
+        match self.kind() {
+            Kind::Object => self.members().all(|member| member.name().is_some() && member.value.has_readable_names()),
+            Kind::Array => self.items().all(|item| item.has_readable_names()),
+            _ => true,
+        }
+    }
+
     /// The text as UTF-8.
     pub fn as_str(&self) -> &str {
         // It was checked, and is cut between values only.
@@ -282,16 +291,20 @@ impl From<Map<String, Value>> for Json {
     }
 }
 
-/// As the [`Value`] that it is, which is not made.
+/// As the [`Value`] that it is, which is not made. What is none, such as a number beyond all floats, is a string of its text.
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.kind() {
             Kind::Array => serializer.collect_seq(self.items()),
             Kind::Object => {
-                let name = |member: Member| (member.name().unwrap_or_default(), member.value);
-                serializer.collect_map(self.members().map(name))
+                let written = |member: &Member| member.quoted_name().as_str().to_owned();
+                let named = |member: Member| (member.name().unwrap_or_else(|| written(&member)), member.value);
+                serializer.collect_map(self.members().map(named))
             }
-            _ => self.to_value().map_err(serde::ser::Error::custom)?.serialize(serializer),
+            _ => match self.to_value() {
+                Ok(value) => value.serialize(serializer),
+                Err(_) => serializer.serialize_str(self.as_str()),
+            },
         }
     }
 }

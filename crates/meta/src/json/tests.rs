@@ -118,6 +118,13 @@ fn elements_go_with_their_commas() {
 }
 
 #[test]
+fn what_is_no_value_is_serialised_as_its_text() {
+    let json = parsed(r#"{"a": [1e999, "\ud800", NaN, 1.50], "\udc00": 1, "b": {"c": "\u0041"}}"#);
+    let serialised = serde_json::to_value(&json).unwrap();
+    assert_eq!(serialised, json!({"a": ["1e999", "\"\\ud800\"", "NaN", 1.5], "\"\\udc00\"": 1, "b": {"c": "A"}}));
+}
+
+#[test]
 fn differences_are_of_values() {
     let differences = |one: &str, other: &str| {
         let mut found = Vec::new();

@@ -274,3 +274,13 @@ proptest! {
         }
     }
 }
+
+/// A merge patch could not say what becomes of such a member.
+#[test]
+fn names_that_cannot_be_read_are_refused() {
+    for patch in [r#"{"attributes": {"\ud800": 1}}"#, r#"{"attributes": {"a": [{"\ud800": 1}]}}"#] {
+        assert_eq!(Changes::parse(patch).unwrap_err().pointer, "/attributes");
+    }
+    let kept = Changes::parse(r#"{"attributes": {"a": "\ud800"}}"#).unwrap();
+    assert_eq!(kept.attributes.unwrap().as_str(), r#"{"a": "\ud800"}"#);
+}
