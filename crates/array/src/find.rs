@@ -16,7 +16,6 @@ use meta::{
 };
 use quick_cache::{Weighter, sync::Cache};
 use store::{Change, Key, Outcome, Precondition, Prefix, Snapshot, StoreError, TransactionalStore, Version};
-use tokio::task::spawn_blocking;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::{ArrayError, array::Array, share::Permit, shared::Shared};
@@ -286,7 +285,7 @@ impl Search<'_> {
             let document = object(document)?;
             if draft::has_uri(&document) { Ok(None) } else { v3::read(document).map(Some) }
         };
-        match parsed(key, document, parse).await? {
+        match parsed(self.shared, key, document, parse).await? {
             Some(v3::Node::Array(model)) => self.array(*model, own, vec![key.clone()]),
             Some(v3::Node::Group(model)) => Ok(Answer::Group(Some(Box::new(model)), vec![key.clone()])),
             None => Ok(Answer::Nothing),
@@ -305,13 +304,13 @@ impl Search<'_> {
         if let Some(document) = self.document(snapshot, array).await? {
             let zattrs = self.document(snapshot, attributes).await?;
             let parse = move |document| v2::array(document, zattrs);
-            let model = parsed(array, document, parse).await?;
+            let model = parsed(self.shared, array, document, parse).await?;
             return self.array(model, own, vec![array.clone(), attributes.clone()]);
         }
         let Some(document) = self.document(snapshot, group).await? else { return Ok(Answer::Nothing) };
         let zattrs = self.document(snapshot, attributes).await?;
         let parse = move |document| v2::group(document, zattrs);
-        let model = parsed(group, document, parse).await?;
+        let model = parsed(self.shared, group, document, parse).await?;
         Ok(Answer::Group(Some(Box::new(model)), vec![group.clone(), attributes.clone()]))
     }
 
@@ -324,7 +323,7 @@ impl Search<'_> {
                 true => draft::entry_point(document).map(Some),
                 false => Ok(None),
             };
-            let Some(entry) = parsed(&key, document, parse).await? else { continue };
+            let Some(entry) = parsed(self.shared, &key, document, parse).await? else { continue };
             let root = Arc::new(DraftRoot { path: root.clone(), prefix: hierarchy, entry });
             self.root = Some(root.clone());
             return self.draft_node(&root, self.path.below(&root.path).unwrap_or_default()).await;
@@ -341,10 +340,10 @@ impl Search<'_> {
         if let Some(document) = self.document(&*snapshot, &array).await? {
             let below = below.to_owned();
             let parse = move |document: Bytes| draft::array(document, &below);
-            return self.array(parsed(&array, document, parse).await?, hierarchy, vec![array]);
+            return self.array(parsed(self.shared, &array, document, parse).await?, hierarchy, vec![array]);
         }
         if let Some(document) = self.document(&*snapshot, &group).await? {
-            let model = parsed(&group, document, |document: Bytes| draft::group(document)).await?;
+            let model = parsed(self.shared, &group, document, |document: Bytes| draft::group(document)).await?;
             return Ok(Answer::Group(Some(Box::new(model)), vec![group]));
         }
         let implied = Prefix::parse(&format!("{}{}", hierarchy.as_str(), draft::children_prefix(below)));
@@ -385,13 +384,14 @@ impl Search<'_> {
 
 /// What is in a document; a long one is parsed where it keeps no request waiting.
 async fn parsed<T: Send + 'static>(
+    shared: &Shared,
     key: &Key,
     document: Bytes,
     parse: impl FnOnce(Bytes) -> Result<T, DocumentError> + Send + 'static,
 ) -> Result<T, ArrayError> {
     let parsed = match document.len() as u64 {
         ..=LIGHT => parse(document),
-        _ => spawn_blocking(move || parse(document)).await.map_err(|_| ArrayError::Stopped)?,
+        len => shared.on_documents(len, move || parse(document)).await?,
     };
     parsed.map_err(|source| wrong(key, source))
 }

@@ -64,6 +64,15 @@ impl Arrays {
         self.0.memory()
     }
 
+    /// Runs work on so many bytes of documents on a thread of its own, on behalf of the request: as many pieces of work at a time as there are threads for decoding, callers in turn.
+    pub async fn on_documents<T: Send + 'static>(
+        &self,
+        bytes: u64,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ArrayError> {
+        self.0.on_documents(bytes, work).await
+    }
+
     /// How many threads there are that decode and encode, how many of them are taken, and how many pieces of work wait for one.
     pub fn threads(&self) -> Usage {
         self.0.threads()

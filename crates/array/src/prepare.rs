@@ -11,7 +11,6 @@ use meta::{
     selection::{ReadRequest, Region, Resolved, Selection},
 };
 use store::{Key, Snapshot, StoreError};
-use tokio::task::spawn_blocking;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::{
@@ -87,7 +86,8 @@ impl Prepared {
         // All at once, so that nobody who has planned waits for others who have.
         memory.account.reserve(memory.least(options)).await?;
         let (array, selected) = (array.clone(), resolved.clone());
-        let keys = spawn_blocking(move || keys(&array, &selected)).await.map_err(|_| ArrayError::Stopped)?;
+        let steps = chunks.saturating_mul(PER_INNER);
+        let keys = shared.on_blocking_pool(steps, move || Ok::<_, ArrayError>(keys(&array, &selected))).await?;
         if keys.len() as u64 > options.chunks {
             return Err(ArrayError::TooManyChunks { chunks: keys.len() as u128, limit: options.chunks });
         }

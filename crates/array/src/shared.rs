@@ -18,6 +18,9 @@ use crate::{
 /// Up to how many steps a piece of work is small: a thread is kept for these.
 const LITTLE_WORK: u64 = 4 << 20;
 
+/// How many steps a byte of a document is: it is parsed, looked into, and written.
+const PER_DOCUMENT_BYTE: u64 = 16;
+
 /// How long work waits for a thread. What it is part of has its memory by then, so that there is only so much of it.
 const THREAD_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -127,6 +130,21 @@ impl Shared {
             work()
         };
         tokio::task::spawn_blocking(work).await.map_err(|_| ArrayError::Stopped)?
+    }
+
+    /// Runs work on so many bytes of documents where it keeps no request waiting, as [`on_blocking_pool`](Self::on_blocking_pool) does.
+    pub(crate) async fn on_documents<T: Send + 'static>(
+        &self,
+        bytes: u64,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ArrayError> {
+        self.on_blocking_pool(bytes.saturating_mul(PER_DOCUMENT_BYTE), || Ok::<_, ArrayError>(work())).await
+    }
+
+    /// The right to go on with work that is done where requests are, in turn: as many have it at a time as there are threads for work elsewhere. Were there no bound, whoever asks for something
+    /// small would wait for all who walk over large trees.
+    pub(crate) async fn turn(&self) -> Result<impl Sized + use<>, ArrayError> {
+        self.threads.take(self.caller(), 1, Class::Much, THREAD_PATIENCE).await.map_err(ArrayError::from)
     }
 
     /// An account for a piece of work.

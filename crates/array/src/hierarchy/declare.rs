@@ -8,7 +8,6 @@ use meta::{
     zom::{Difference, MAX_VIOLATIONS, Version, Zom},
 };
 use store::{Key, Outcome, StoreError};
-use tokio::task::spawn_blocking;
 
 use super::{
     Declaration, Effect, Existing, Losses, NodeError,
@@ -20,7 +19,10 @@ use super::{
     replace::Replacement,
     walk::{Branch, Form},
 };
-use crate::{ArrayError, shared::Shared};
+use crate::shared::Shared;
+
+/// How many bytes of documents the planning of a node is worth.
+const PER_NODE: u64 = 1 << 10;
 
 /// What an attempt did.
 pub(super) struct Attempt {
@@ -48,7 +50,8 @@ pub(super) async fn attempt(
     place.check_dialects(path)?;
     let dialect = place.site.dialect;
     let (zom, site, at) = (zom.clone(), place.site.clone(), path.clone());
-    let planned = spawn_blocking(move || {
+    let bytes = (zom.len() as u64).saturating_mul(PER_NODE);
+    let planned = shared.on_documents(bytes, move || {
         let plan = Plan::new(&at, &zom, &site)?;
         if site.dialect == Dialect::Draft {
             // It is told by the model of v3. What that cannot tell is not stored, or the answer would be a refusal of what was done.
@@ -56,7 +59,7 @@ pub(super) async fn attempt(
         }
         Ok::<_, NodeError>(plan)
     });
-    let plan = planned.await.map_err(|_| ArrayError::Stopped)??;
+    let plan = planned.await??;
     if declaration.losses == Losses::Refuse && !plan.losses.is_empty() {
         return Err(NodeError::Lossy { dialect, losses: plan.losses });
     }

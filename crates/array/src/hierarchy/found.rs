@@ -10,7 +10,6 @@ use meta::{
     json::Json,
     zom::{Group, Members, Node, Version, Zom, completed, without_copies},
 };
-use tokio::task::spawn_blocking;
 
 use super::{
     FoundNode, Linked, NodeError,
@@ -19,6 +18,7 @@ use super::{
 use crate::{
     ArrayError,
     find::{Sight, wrong},
+    share::Permit,
     shared::Shared,
 };
 
@@ -86,7 +86,7 @@ pub(super) async fn found(shared: &Shared, walk: Walk, mapped: Option<Dialect>) 
     };
     let (zom, losses) = match few {
         true => tell()?,
-        false => spawn_blocking(tell).await.map_err(|_| ArrayError::Stopped)??,
+        false => shared.on_documents(memory.iter().map(Permit::bytes).fold(0, u64::saturating_add), tell).await??,
     };
     let memory = Arc::new(memory);
     Ok(FoundNode { path, dialect, implicit, version, zom, other, losses, links, memory })

@@ -33,8 +33,6 @@ use meta::{
 };
 use store::{ErasedKeys, Precondition, StoreError, Version};
 
-use tokio::task::spawn_blocking;
-
 pub(crate) use self::path_lock::{PathGuard, PathLocks, Scope};
 use self::{
     declare::Attempt,
@@ -215,7 +213,8 @@ impl Hierarchies {
             let found = Zom { version, root: told(top, version, &mut Vec::new())? };
             Ok(Zom::differences(&declared, &found, limit))
         };
-        let differences = spawn_blocking(compare).await.map_err(|_| ArrayError::Stopped)?;
+        let bytes = memory.iter().map(Permit::bytes).fold(0, u64::saturating_add);
+        let differences = self.0.on_documents(bytes, compare).await?;
         drop(memory);
         differences
     }

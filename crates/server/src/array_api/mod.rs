@@ -15,7 +15,6 @@ use wire::query::ElementsQuery;
 
 use self::answer::Asked;
 use crate::{
-    blocking::blocking,
     body::{Document, ReadDocument},
     engine::Engine,
     extract::{AtArray, Forms, PostElements, Query, TagConditions},
@@ -66,7 +65,7 @@ pub(crate) async fn post(
     let parsed = (bytes.len() as u64).saturating_mul(PARSED);
     let request = match bytes.len() {
         ..=QUICK => ReadRequest::from_json(&bytes)?,
-        _ => blocking(move || ReadRequest::from_json(&bytes)).await??,
+        len => engine.arrays.on_documents(len as u64, move || ReadRequest::from_json(&bytes)).await??,
     };
     if let Some(memory) = &mut memory {
         memory.shrink_to(parsed);

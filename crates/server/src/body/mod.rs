@@ -8,7 +8,7 @@ mod tracked;
 mod upload;
 
 pub(crate) use arrival::Arrival;
-pub(crate) use cost::{Cost, OF_NODE};
+pub(crate) use cost::OF_NODE;
 pub(crate) use document::{Document, NodeDocument, PatchDocument, ReadDocument};
 pub(crate) use download::{sized_body, value_body};
 pub(crate) use tracked::Tracked;

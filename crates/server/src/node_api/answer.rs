@@ -1,6 +1,6 @@
 //! Nodes as JSON.
 
-use ::array::{Claim, FoundNode, Linked, Permit};
+use ::array::{FoundNode, Linked, Permit};
 use ::store::Version;
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
@@ -18,9 +18,8 @@ use wire::{
 };
 
 use crate::{
-    blocking::blocking,
-    body::Cost,
     coding,
+    engine::Engine,
     extract::{Coding, Condition, Forms, TagConditions},
     headers::REVALIDATE,
     refusal::Refusal,
@@ -30,6 +29,8 @@ use crate::{
 const QUICK: usize = 64 << 10;
 /// Answers up to this size are sent without asking whether there is memory.
 const SMALL: u64 = 64 << 10;
+/// What a member takes beside its name and its own members: quotes, colon, comma, and what is around those.
+const NAMED: usize = 32;
 const VARIES: HeaderValue = HeaderValue::from_static("accept-encoding");
 
 /// How a node is told.
@@ -55,7 +56,7 @@ impl Telling {
     /// The node, or that the client has it.
     pub(super) async fn answer(
         self,
-        claim: &Claim,
+        engine: &Engine,
         node: FoundNode,
         conditions: &TagConditions,
     ) -> Result<Response, Refusal> {
@@ -72,11 +73,11 @@ impl Telling {
             }
             Condition::NotModified | Condition::Holds => {
                 // The node holds memory already, so nothing is waited for. A slow client must not be sent what nobody accounts for.
-                let memory = match self.needs(&node)? {
+                let memory = match self.needs(&node) {
                     ..=SMALL => None,
-                    needs => Some(claim.try_take(needs)?),
+                    needs => Some(engine.claim.try_take(needs)?),
                 };
-                let (node, headers, body) = self.made(node).await?;
+                let (node, headers, body) = self.made(engine, node).await?;
                 let body = match memory {
                     Some(memory) => memory.hold(body),
                     None => body,
@@ -88,8 +89,13 @@ impl Telling {
     }
 
     /// The node after a change, which is told however much others are being told. The request's memory is held until the answer has left.
-    pub(super) async fn tell(self, node: FoundNode, memory: Option<Permit>) -> Result<Response, Refusal> {
-        let (_, headers, body) = self.made(node).await?;
+    pub(super) async fn tell(
+        self,
+        engine: &Engine,
+        node: FoundNode,
+        memory: Option<Permit>,
+    ) -> Result<Response, Refusal> {
+        let (_, headers, body) = self.made(engine, node).await?;
         let body = match memory {
             Some(mut memory) => {
                 memory.shrink_to(body.len() as u64);
@@ -101,7 +107,7 @@ impl Telling {
     }
 
     /// The headers and the body. The node comes back, for it holds the memory of what was made of it.
-    async fn made(self, node: FoundNode) -> Result<(FoundNode, HeaderMap, Bytes), Refusal> {
+    async fn made(self, engine: &Engine, node: FoundNode) -> Result<(FoundNode, HeaderMap, Bytes), Refusal> {
         let mut headers = HeaderMap::new();
         validators(node.version, &mut headers);
         headers.insert(CONTENT_TYPE, JSON);
@@ -109,9 +115,12 @@ impl Telling {
         if !node.losses.is_empty() {
             headers.insert(LOSSES, HeaderValue::from(node.losses.len()));
         }
-        let quick = is_small(&node.zom.root, &mut { QUICK });
+        let len = len_of(&node.zom.root, self.form, 0);
         let written = move || self.written(&node).map(|(body, coding)| (node, body, coding));
-        let (node, body, coding) = if quick { written()? } else { blocking(written).await?? };
+        let (node, body, coding) = match len {
+            ..=QUICK => written()?,
+            len => engine.arrays.on_documents(len as u64, written).await??,
+        };
         headers.extend(coding.header().map(|coding| (CONTENT_ENCODING, coding)));
         Ok((node, headers, body))
     }
@@ -123,14 +132,13 @@ impl Telling {
     }
 
     /// The memory that the answer takes while it is made.
-    fn needs(self, found: &FoundNode) -> Result<u64, Refusal> {
-        let mut cost = Cost::default();
-        found.zom.write(&mut cost).map_err(|error| Refusal::because(ProblemType::Internal, error))?;
-        Ok(match (self.form, self.with) {
-            (_, With::Nothing) => cost.len(),
+    fn needs(self, found: &FoundNode) -> u64 {
+        let len = len_of(&found.zom.root, self.form, 0) as u64;
+        match self.with {
+            With::Nothing => len,
             // The text is copied once.
-            (_, With::Origin) => cost.len().saturating_mul(2),
-        })
+            With::Origin => len.saturating_mul(2),
+        }
     }
 
     fn written(self, found: &FoundNode) -> Result<(Bytes, Coding), Refusal> {
@@ -182,12 +190,20 @@ fn response(headers: HeaderMap, body: Bytes) -> Response {
     response
 }
 
-/// Whether the documents below a node have no more bytes than are left, off which they are taken.
-fn is_small(node: &Node, left: &mut usize) -> bool {
-    let Some(rest) = left.checked_sub(node.document().len()) else { return false };
-    *left = rest;
-    let Node::Group(group) = node else { return true };
-    group.members.iter().flatten().all(|(_, member)| is_small(member, left))
+/// About how many bytes a node has as JSON with all below it, rather too many than too few. In the flat form names are paths, of which `above` bytes are of the nodes above.
+fn len_of(node: &Node, form: Form, above: usize) -> usize {
+    let below = match node {
+        Node::Array(_) => None,
+        Node::Group(group) => group.members.as_ref(),
+    };
+    let len = |(name, member): (&String, &Node)| {
+        let path = match form {
+            Form::Tree => name.len(),
+            Form::Flat => name.len().saturating_add(above),
+        };
+        path.saturating_add(NAMED).saturating_add(len_of(member, form, path))
+    };
+    below.into_iter().flatten().map(len).fold(node.document().len(), usize::saturating_add)
 }
 
 /// What is said also where the client has the node already.

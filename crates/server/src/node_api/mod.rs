@@ -25,7 +25,6 @@ use wire::{
 
 use self::answer::{Telling, lost};
 use crate::{
-    blocking::blocking,
     body::{Document, NodeDocument, OF_NODE, PatchDocument},
     engine::Engine,
     extract::{AtNode, AtSchema, ConvertNode, Forms, Query, TagConditions, ValidateNode, WriteConditions},
@@ -51,7 +50,7 @@ pub(crate) async fn get(
         query::Depth::All => Depth::All,
     };
     let node = engine.hierarchies().node(&path, query.dialect, depth, query.mapped.map(Version::dialect)).await?;
-    Telling::new(&query, &forms).answer(&engine.claim, node, &conditions).await
+    Telling::new(&query, &forms).answer(&engine, node, &conditions).await
 }
 
 /// `PUT`: declares a tree.
@@ -63,7 +62,7 @@ pub(crate) async fn put(
     conditions: WriteConditions,
     NodeDocument(document): NodeDocument,
 ) -> Result<Response, Refusal> {
-    let (zom, mut memory) = parsed(document).await?;
+    let (zom, mut memory) = parsed(&engine, document).await?;
     // Nodes take memory beside their documents. Few of them, for which there is no permit, take little.
     if let Some(memory) = &mut memory {
         memory.grow_to(memory.bytes().saturating_add(OF_NODE.saturating_mul(zom.len() as u64)))?;
@@ -74,7 +73,7 @@ pub(crate) async fn put(
         Effect::Created => StatusCode::CREATED,
         Effect::Equal | Effect::Replaced => StatusCode::OK,
     };
-    let mut response = Telling::whole(&forms).tell(declared.node, memory).await?;
+    let mut response = Telling::whole(&forms).tell(&engine, declared.node, memory).await?;
     *response.status_mut() = status;
     Ok(response)
 }
@@ -90,10 +89,10 @@ pub(crate) async fn patch(
 ) -> Result<Response, Refusal> {
     let changes = match bytes.len() {
         ..=QUICK => Changes::parse(bytes)?,
-        _ => blocking(move || Changes::parse(bytes)).await??,
+        len => engine.arrays.on_documents(len as u64, move || Changes::parse(bytes)).await??,
     };
     let node = engine.hierarchies().patch(&path, query.dialect, &changes, &conditions.precondition).await?;
-    Telling::whole(&forms).tell(node, memory).await
+    Telling::whole(&forms).tell(&engine, node, memory).await
 }
 
 /// `DELETE`: erases a node and all below it.
@@ -117,7 +116,7 @@ pub(crate) async fn validate(
     Query(query): Query<ValidateNode>,
     NodeDocument(document): NodeDocument,
 ) -> Result<Json<ValidateReport>, Refusal> {
-    let (zom, _memory) = parsed(document).await?;
+    let (zom, _memory) = parsed(&engine, document).await?;
     // One more than are told shows whether there are more.
     let mut found = engine.hierarchies().compare(&path, query.dialect, &zom, MAX_VIOLATIONS + 1).await?;
     let truncated = found.len() > MAX_VIOLATIONS;
@@ -144,10 +143,10 @@ pub(crate) async fn schema(AtSchema(version): AtSchema) -> Response {
 }
 
 /// The ZOM that a body is, and the memory that it is allowed to take.
-async fn parsed(Document { bytes, memory }: Document) -> Result<(Zom, Option<Permit>), Refusal> {
+async fn parsed(engine: &Engine, Document { bytes, memory }: Document) -> Result<(Zom, Option<Permit>), Refusal> {
     let zom = match bytes.len() {
         ..=QUICK => Zom::parse(bytes)?,
-        _ => blocking(move || Zom::parse(bytes)).await??,
+        len => engine.arrays.on_documents(len as u64, move || Zom::parse(bytes)).await??,
     };
     Ok((zom, memory))
 }

@@ -32,7 +32,7 @@ pub(super) async fn get(
     let wanted = MemberPage { limit: page.limit, cursor: page.cursor.clone() };
     let mapped = query.mapped.map(Version::dialect);
     let Members { node, next } = engine.hierarchies().members(path, query.dialect, &wanted, mapped).await?;
-    let mut response = Telling::new(query, forms).answer(&engine.claim, node, conditions).await?;
+    let mut response = Telling::new(query, forms).answer(engine, node, conditions).await?;
     if let Some(cursor) = next.filter(|_| response.status() == StatusCode::OK) {
         let page = Some(MembersPage { limit: page.limit, cursor: Some(cursor) });
         say_next(path, NodeQuery { page, ..query.clone() }, response.headers_mut());

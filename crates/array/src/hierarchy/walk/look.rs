@@ -11,7 +11,6 @@ use meta::{
     zom::MAX_NODES,
 };
 use store::{Key, Page, Prefix, Snapshot, Version, Watermark};
-use tokio::task::spawn_blocking;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{
@@ -30,6 +29,9 @@ use crate::{
 
 /// How many entries of listings are gone through for one answer.
 const MAX_LISTED: usize = 20 * MAX_NODES;
+
+/// So many documents are read out of turn.
+const FEW: usize = 256;
 
 /// How many times as much memory as its text a document takes, with what is made of it for an answer.
 const PARSED: u64 = 2;
@@ -124,7 +126,7 @@ impl<'a> Look<'a> {
         };
         match weight as u64 {
             ..=LIGHT => interpret(),
-            _ => spawn_blocking(interpret).await.map_err(|_| ArrayError::Stopped)?,
+            weight => self.shared.on_documents(weight, interpret).await?,
         }
     }
 
@@ -151,6 +153,10 @@ impl<'a> Look<'a> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
+        let _turn = match keys.len() {
+            ..=FEW => None,
+            _ => Some(self.shared.turn().await?),
+        };
         let snapshot = self.shared.store.snapshot(keys).await?;
         let mut values = Vec::with_capacity(keys.len());
         let mut pending = 0_u64;

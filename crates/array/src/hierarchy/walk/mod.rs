@@ -40,6 +40,9 @@ use crate::{
     shared::Shared,
 };
 
+/// So many nodes are put together where the request is.
+const FEW: u64 = 1024;
+
 /// How many children are looked at with one snapshot.
 const BATCH: usize = 4096;
 
@@ -83,7 +86,7 @@ pub(super) async fn walk(
             continue;
         }
         if walker.look.is_true_still().await? {
-            return walker.finish(path);
+            return walker.finish(path).await;
         }
         attempts += 1;
     }
@@ -445,20 +448,30 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    fn finish(mut self, path: &NodePath) -> Result<Walk, NodeError> {
-        // Every node is after the one that holds it.
-        while self.items.len() > 1 {
-            let Some(item) = self.items.pop() else { break };
-            let holder = item.parent.and_then(|parent| self.items.get_mut(parent));
-            let branch = item.finish();
-            if let (Some(holder), Some(name)) = (holder, branch.path.name().map(str::to_owned)) {
-                holder.members.push((name, branch));
-            }
-        }
-        let top = self.items.pop().ok_or_else(|| ArrayError::NoSuchNode { path: path.clone() })?.finish();
-        self.other.sort_unstable();
-        Ok(Walk { top, other: self.other, memory: self.look.memory })
+    async fn finish(self, path: &NodePath) -> Result<Walk, NodeError> {
+        let Self { shared, look: Look { memory, .. }, items, mut other, .. } = self;
+        let nodes = items.len() as u64;
+        let top = match nodes {
+            ..=FEW => assemble(items),
+            // What is not a byte of a document is about as much work.
+            _ => shared.on_documents(nodes.saturating_mul(64), || assemble(items)).await?,
+        };
+        other.sort_unstable();
+        Ok(Walk { top: top.ok_or_else(|| ArrayError::NoSuchNode { path: path.clone() })?, other, memory })
     }
+}
+
+/// Puts all nodes below those that hold them. Every node is after the one that holds it.
+fn assemble(mut items: Vec<Item>) -> Option<Branch> {
+    while items.len() > 1 {
+        let Some(item) = items.pop() else { break };
+        let holder = item.parent.and_then(|parent| items.get_mut(parent));
+        let branch = item.finish();
+        if let (Some(holder), Some(name)) = (holder, branch.path.name().map(str::to_owned)) {
+            holder.members.push((name, branch));
+        }
+    }
+    items.pop().map(Item::finish)
 }
 
 impl Item {

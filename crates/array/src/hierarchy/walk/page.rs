@@ -58,7 +58,7 @@ pub(in crate::hierarchy) async fn walk_page(
         if walker.look.is_true_still().await? {
             let cursor = walker.window.take().and_then(|window| window.cursor);
             let next = Window { cursor, ..window.clone() };
-            return Ok((walker.finish(path)?, next));
+            return Ok((walker.finish(path).await?, next));
         }
     }
     Err(ArrayError::Unsettled { path: path.clone() }.into())

@@ -24,6 +24,9 @@ const PER_LISTING: u64 = 8;
 /// The smallest page.
 const SMALLEST: u64 = 16;
 
+/// The keys of a scan that is made out of turn.
+const OUT_OF_TURN: usize = 512;
+
 /// The most memory that the findings of scans take in one walk.
 const MAX_MEMORY: u64 = 64 << 20;
 
@@ -148,7 +151,12 @@ impl Scans {
         let mut part = Part { prefix: prefix.clone(), last: None, keys: 0, hash: 0 };
         let mut hash = Xxh3::new();
         let mut page = Page::first(self.page());
+        let mut turn = None;
         loop {
+            // A short scan is made out of turn.
+            if part.keys > OUT_OF_TURN && turn.is_none() {
+                turn = Some(shared.turn().await?);
+            }
             let found = shared.store.list_prefix(prefix, page).await?;
             let mut nodes = false;
             for entry in &found.keys {
