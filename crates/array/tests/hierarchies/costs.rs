@@ -96,7 +96,8 @@ async fn trees_that_do_not_fit_together_are_told_one_after_the_other() {
     let member = json!({"zarr_format": 3, "node_type": "group", "attributes": {"text": "x".repeat(2000)}});
     let members: serde_json::Map<_, _> = (0..5000).map(|number| (format!("g{number}"), member.clone())).collect();
     lab.declare("/tree", &v3_group(&json!(members))).await.unwrap();
-    let options = array::Options { memory: 44 << 20, ..array::Options::default() };
+    let patience = std::time::Duration::from_secs(120);
+    let options = array::Options { memory: 44 << 20, patience, ..array::Options::default() };
     let nodes = array::Arrays::new(lab.store.clone(), options).hierarchies();
     let told: Vec<_> = (0..6)
         .map(|_| {
