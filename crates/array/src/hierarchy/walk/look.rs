@@ -153,10 +153,7 @@ impl<'a> Look<'a> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let _turn = match keys.len() {
-            ..=FEW => None,
-            _ => Some(self.shared.turn().await?),
-        };
+        let turn = self.turn(keys).await?;
         let snapshot = self.shared.store.snapshot(keys).await?;
         let mut values = Vec::with_capacity(keys.len());
         let mut pending = 0_u64;
@@ -170,7 +167,10 @@ impl<'a> Look<'a> {
                 return Err(wrong(key, DocumentError::TooLarge { size }).into());
             }
         }
+        // Whoever has a turn does not wait for memory.
+        drop(turn);
         self.reserve(pending).await?;
+        let _turn = self.turn(keys).await?;
         for key in keys {
             let value = match snapshot.head(key)? {
                 None => None,
@@ -179,6 +179,14 @@ impl<'a> Look<'a> {
             values.push(value);
         }
         Ok(values)
+    }
+
+    /// The right to look at these keys, if they are many.
+    async fn turn(&self, keys: &[Key]) -> Result<Option<impl Sized + use<>>, ArrayError> {
+        match keys.len() {
+            ..=FEW => Ok(None),
+            _ => self.shared.turn().await.map(Some),
+        }
     }
 
     /// Reserves memory for documents that take so much.
