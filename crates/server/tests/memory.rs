@@ -114,30 +114,20 @@ async fn a_request_that_holds_memory_does_not_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn callers_of_nodes_take_turns() {
+async fn memory_of_nodes_is_that_of_their_callers() {
     let (site, served) = scarce(PATIENCE);
     let text = "x".repeat(300 << 10);
     let group = json!({"zarr_format": 3, "node_type": "group", "attributes": {"text": text}});
     put(&site, "g/zarr.json", group.to_string().into_bytes()).await;
-    let claim = |caller| served.arrays().memory().claim(Caller::new(caller));
-    let half = claim(1).take(8 * MIB).await.unwrap();
-    let others = claim(3).take(5 * MIB).await.unwrap();
-    let answered = parking_lot::Mutex::new(Vec::new());
-    let ask = async |caller| {
-        let answer = read(site.send(of_caller(caller, request(Method::GET, "/node/g", ""))).await).await;
-        assert_eq!(answer.status, StatusCode::OK, "{caller}: {:.200}", answer.text());
-        answered.lock().push(caller);
-    };
-    let second = async {
-        sleep(Duration::from_secs(1)).await;
-        ask(2).await;
-    };
-    tokio::join!(ask(1), second, async {
-        sleep(Duration::from_secs(2)).await;
-        drop(others);
-    });
-    assert_eq!(*answered.lock(), [2, 1], "the first to ask has half already");
-    drop(half);
+    let held = served.arrays().memory().claim(Caller::new(1)).take(15 * MIB).await.unwrap();
+    let ask = async |caller| read(site.send(of_caller(caller, request(Method::GET, "/node/g", ""))).await).await;
+    let (first, second) = tokio::join!(ask(1), ask(2));
+    first.problem(ProblemType::TooManyRequests);
+    second.problem(ProblemType::Busy);
+    drop(held);
+    for caller in [1, 2] {
+        assert_eq!(ask(caller).await.status, StatusCode::OK);
+    }
     nothing_is_taken(&site).await;
 }
 
