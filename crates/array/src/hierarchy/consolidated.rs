@@ -6,7 +6,7 @@ use meta::{
     Dialect, NodePath,
     documents::{
         object,
-        write::{NodeCopy, StoredNode, consolidated},
+        write::{CONSOLIDATED, NodeCopy, StoredNode, consolidated},
     },
 };
 use store::Key;
@@ -19,9 +19,6 @@ use crate::{
     find::{key_below, prefix, wrong},
     shared::Shared,
 };
-
-/// The member of a group of v3 that has consolidated metadata.
-pub(super) const V3_MEMBER: &str = "consolidated_metadata";
 
 /// What became of a node in v2 or v3.
 #[derive(Debug)]
@@ -67,7 +64,7 @@ pub(super) async fn keep_true(
             }
         };
         let document = object(stored).map_err(|source| wrong(&key, source))?;
-        if dialect == Dialect::V3 && !document.get(V3_MEMBER).is_some_and(|copies| copies.is_object()) {
+        if dialect == Dialect::V3 && !document.get(CONSOLIDATED).is_some_and(|copies| copies.is_object()) {
             continue;
         }
         let copies = told.iter().filter(|told| told.dialect == dialect).filter_map(|told| {

@@ -11,9 +11,9 @@ use meta::{
     convert::{Chunks, Converted, Loss},
     documents::{
         draft,
-        write::{NodeCopy, StoredNode, consolidated},
+        write::{CONSOLIDATED, NodeCopy, StoredNode, consolidated, with_empty_copies},
     },
-    json::{self, Json, ObjectEdit},
+    json::Json,
     zom::{MAX_NODES, Version, Zom},
 };
 use serde_json::json;
@@ -21,7 +21,7 @@ use store::{Change, Content, IntentId, Key, Precondition, Prefix};
 
 use super::{
     Conversion, ConversionReport, Depth, NodeError, Scope,
-    consolidated::{Told, V3_MEMBER, keep_true},
+    consolidated::{Told, keep_true},
     declare::commit,
     edits::Edits,
     found::{Model, model_of, told},
@@ -148,7 +148,7 @@ async fn carry_over(
                 keys.iter().map(|key| Ok(snapshot.head(key)?.is_some())).collect::<Result<_, NodeError>>()?
             }
             Dialect::V2 | Dialect::Draft => {
-                keys.iter().map(|(group, _)| group.stored.document.get(V3_MEMBER).is_some()).collect()
+                keys.iter().map(|(group, _)| group.stored.document.get(CONSOLIDATED).is_some()).collect()
             }
         };
         let with_copies = keys.into_iter().zip(there).filter(|(_, there)| *there);
@@ -164,11 +164,8 @@ async fn carry_over(
                 edits.set(key, consolidated(Dialect::V2, &empty, copies).to_bytes());
             }
             Dialect::V3 => {
-                let mut edit = ObjectEdit::default();
-                let empty = json!({"kind": "inline", "must_understand": false, "metadata": {}});
-                edit.change(V3_MEMBER, json::Change::Set(empty));
                 let Some((_, stored)) = documents.get(&group) else { continue };
-                let document = consolidated(Dialect::V3, &stored.document.edited(&edit), copies);
+                let document = consolidated(Dialect::V3, &with_empty_copies(&stored.document), copies);
                 if let Some((_, stored)) = documents.get_mut(&group) {
                     stored.document = document;
                 }

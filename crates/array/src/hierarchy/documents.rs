@@ -5,7 +5,6 @@ use std::sync::Arc;
 use meta::{
     ArrayModel, Dialect, NodePath,
     documents::{Changes, write::StoredNode},
-    json::Json,
 };
 use store::{Change, Key, Outcome, Version};
 
@@ -103,13 +102,7 @@ fn edit_array(
 
 /// The documents of an array.
 pub(super) fn stored_array(model: &ArrayModel) -> StoredNode {
-    stored(model.dialect, &model.document, &model.attributes)
-}
-
-/// The documents of a node, of which `attributes` are the `.zattrs` in v2.
-pub(super) fn stored(dialect: Dialect, document: &Json, attributes: &Json) -> StoredNode {
-    let attributes = (dialect == Dialect::V2 && attributes.members().next().is_some()).then(|| attributes.clone());
-    StoredNode { document: document.clone(), attributes }
+    StoredNode::new(model.dialect, &model.document, &model.attributes)
 }
 
 /// The same array over the same chunks in the other of v2 and v3.

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use meta::{
     ArrayModel, Dialect, NodePath,
     convert::{self, Chunks, Converted, Loss},
-    documents::{DocumentError, GroupModel, draft, v2, v3, write::StoredNode},
+    documents::{
+        DocumentError, GroupModel, draft, v2, v3,
+        write::{StoredNode, without_copies},
+    },
     extensions::Link,
     json::Json,
-    zom::{Group, Members, Node, Version, Zom, completed, without_copies},
+    zom::{Group, Members, Node, Version, Zom, completed},
 };
 
 use super::{

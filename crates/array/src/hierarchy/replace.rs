@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use meta::{
     Dialect, NodePath,
-    documents::write::StoredNode,
-    json::{Change, ObjectEdit},
-    zom::{Version, Zom, without_copies},
+    documents::write::{CONSOLIDATED, StoredNode, without_copies},
+    json::Change,
+    zom::{Version, Zom},
 };
 use store::{Key, Page, Version as StoreVersion};
 
 use super::{
     NodeError,
-    consolidated::{Told, V3_MEMBER},
+    consolidated::Told,
     edits::Edits,
     found::told,
     keys,
@@ -78,12 +78,10 @@ impl Replacement {
             return Ok(());
         }
         let mut stored = planned.stored.clone();
-        if let Some(copies) = current.stored.document.get(V3_MEMBER).filter(|_| current.dialect == Dialect::V3) {
-            let mut edit = ObjectEdit::default();
-            edit.change(V3_MEMBER, Change::SetFormatted(copies));
-            stored.document = stored.document.edited(&edit);
+        if let Some(copies) = current.stored.document.get(CONSOLIDATED).filter(|_| current.dialect == Dialect::V3) {
+            stored.document = stored.document.with(CONSOLIDATED, Change::SetFormatted(copies));
         }
-        if current.is_implicit() || stored != current.stored {
+        if current.is_implicit() || !stored.says_the_same(&current.stored) {
             self.put(current.own.clone(), &Branch { stored, ..planned.clone() });
         }
         let (Some(members), Some(planned)) = (&current.members, &planned.members) else { return Ok(()) };

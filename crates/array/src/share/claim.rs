@@ -6,7 +6,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{Caller, Class, Classes, Rank, Refused, Usage, pool::Portion};
+use super::{Caller, Class, Classes, MemoryError, Rank, Refused, Usage, pool::Portion};
 
 /// In what memory is counted.
 const UNIT: u64 = 1 << 10;
@@ -88,43 +88,6 @@ struct Wait<'a> {
     claim: &'a Claim,
     most: Duration,
     begun: Instant,
-}
-
-/// There is no memory for a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MemoryError {
-    /// There is never as much, whoever waits how long.
-    #[error(
-        "the request needs {needed} bytes of memory, and one request can have {limit} (fifteen sixteenths of `--max-memory`)"
-    )]
-    TooMuch {
-        /// How many bytes are needed, with those that the request has.
-        needed: u64,
-        /// How many there are for one request.
-        limit: u64,
-    },
-    /// Others have it.
-    #[error("the request needs {needed} bytes of memory more, and {free} of {total} are free (`--max-memory`)")]
-    Busy {
-        /// How many bytes are needed.
-        needed: u64,
-        /// How many are free, some of them for those who need little or wait already.
-        free: u64,
-        /// How many there are.
-        total: u64,
-    },
-    /// The caller has as much as one may have while others wait.
-    #[error(
-        "the request needs {needed} bytes of memory more, and its caller has {held} of {total} (`--max-memory`), of which one has at most half while others wait"
-    )]
-    TooManyRequests {
-        /// How many bytes are needed.
-        needed: u64,
-        /// How many the caller has.
-        held: u64,
-        /// How many there are.
-        total: u64,
-    },
 }
 
 impl MemoryBudget {

@@ -12,11 +12,13 @@
 
 mod account;
 mod claim;
+mod error;
 mod pool;
 
 pub(crate) use account::Account;
 pub(crate) use claim::NoWaiting;
-pub use claim::{Claim, MemoryBudget, MemoryError, Permit};
+pub use claim::{Claim, MemoryBudget, Permit};
+pub use error::MemoryError;
 pub(crate) use pool::{Class, Classes, Rank, Refused};
 
 /// On whose behalf something is done: the same number is the same caller. What is behind it, an address or a name, is the business of those above.

@@ -16,7 +16,7 @@ use crate::{
         draft::{CODECS, FILTERS, SHARDING},
         members,
     },
-    json::{Change, Json, ObjectEdit},
+    json::{Change, Json},
     limits::MAX_SHARD_DEPTH,
 };
 
@@ -129,9 +129,7 @@ fn put_filters(attributes: &mut Json, filters: &[CodecSpec]) -> Result<(), Refus
         return Err(Refusal::new("/attributes/filters", "is where the draft has the filters of the array"));
     }
     if !filters.is_empty() {
-        let mut edit = ObjectEdit::default();
-        edit.change(FILTERS, Change::Set(filters.iter().map(v2::codec).collect()));
-        *attributes = attributes.edited(&edit);
+        *attributes = attributes.with(FILTERS, Change::Set(filters.iter().map(v2::codec).collect()));
     }
     Ok(())
 }

@@ -9,7 +9,6 @@ use super::{
 use crate::{
     Dialect,
     documents::{GroupModel, members, v3, write},
-    json::{Change, ObjectEdit},
     text::pointer_to,
 };
 
@@ -18,7 +17,7 @@ pub fn group(model: &GroupModel, to: Dialect) -> Converted {
     if model.dialect == to {
         let document = match to {
             Dialect::V2 => write::join_v2(&model.document, &model.attributes),
-            Dialect::V3 => model.document.edited(&without_copies()),
+            Dialect::V3 => write::without_copies(&model.document),
             Dialect::Draft => model.document.clone(),
         };
         return Converted { document, losses: Vec::new() };
@@ -45,10 +44,4 @@ pub fn group(model: &GroupModel, to: Dialect) -> Converted {
         described.insert("extensions".to_owned(), Value::Array(kept));
     }
     Converted { document: document(described, model.attributes.clone()), losses }
-}
-
-fn without_copies() -> ObjectEdit {
-    let mut edit = ObjectEdit::default();
-    edit.change(v3::CONSOLIDATED, Change::Remove);
-    edit
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::{
     ArrayModel, Dialect,
     documents::write::join_v2,
-    json::{Change, Json, ObjectEdit},
+    json::{Change, Json},
 };
 
 mod chain;
@@ -102,7 +102,5 @@ pub fn array(model: &ArrayModel, to: Dialect, chunks: Chunks) -> Result<Converte
 
 /// A document of members, of which `attributes` are these, in their own words.
 fn document(members: Map<String, Value>, attributes: Json) -> Json {
-    let mut edit = ObjectEdit::default();
-    edit.change("attributes", Change::SetText(attributes));
-    Json::from(members).edited(&edit)
+    Json::from(members).with("attributes", Change::SetText(attributes))
 }

@@ -9,7 +9,7 @@ use crate::{
     data_type::StoredOrder,
     documents::{XARRAY_NAMES, draft, v2, v3},
     extensions::{Extension, Meaning},
-    json::{Change, Json, Kind, Member, ObjectEdit},
+    json::{Change, Json, Kind, Member},
     text::{pointer_to, shown},
 };
 
@@ -149,9 +149,7 @@ impl<'a> Source<'a> {
                         "an attribute whose name means dimension_names there",
                     );
                 }
-                let mut edit = ObjectEdit::default();
-                edit.change(XARRAY_NAMES, Change::Set(names));
-                attributes.edited(&edit)
+                attributes.with(XARRAY_NAMES, Change::Set(names))
             }
             _ => {
                 if named {
@@ -169,7 +167,7 @@ impl<'a> Source<'a> {
     pub(super) fn attributes_and_names(&self) -> (Json, Option<Value>) {
         let attributes = self.own_attributes();
         match self.xarray_names() {
-            Some((names, _)) => (without(&attributes, XARRAY_NAMES), Some(json!(names))),
+            Some((names, _)) => (attributes.without(XARRAY_NAMES), Some(json!(names))),
             None => (attributes, None),
         }
     }
@@ -189,16 +187,10 @@ impl<'a> Source<'a> {
     fn own_attributes(&self) -> Json {
         let attributes = &self.model.attributes;
         match self.model.dialect == Dialect::Draft && draft::filters_of(attributes).is_some() {
-            true => without(attributes, draft::FILTERS),
+            true => attributes.without(draft::FILTERS),
             false => attributes.clone(),
         }
     }
-}
-
-fn without(attributes: &Json, name: &str) -> Json {
-    let mut edit = ObjectEdit::default();
-    edit.change(name, Change::Remove);
-    attributes.edited(&edit)
 }
 
 impl CodecPlaces {

@@ -98,13 +98,13 @@ impl Changes {
     ///
     /// What the extension `example.array-statistics` says goes where elements change, which they do with the shape.
     pub fn of_array(&self, model: &ArrayModel) -> Result<StoredNode, ChangeError> {
-        let mut node = stored(model.dialect, &model.document, &model.attributes);
+        let mut node = StoredNode::new(model.dialect, &model.document, &model.attributes);
         let mut elements = self.elements;
         if let Some(shape) = &self.shape {
             let stored = stored_shape(model, shape)?;
             if stored != model.shape {
                 elements = ElementsChange::Some;
-                node.document = node.document.edited(&set("shape", json!(stored)));
+                node.document = node.document.with("shape", Change::Set(json!(stored)));
             }
             if let Some(edit) = no_empty_chunks(&node.document, model) {
                 node.document = node.document.edited(&edit);
@@ -113,7 +113,11 @@ impl Changes {
         self.patch_attributes(model.dialect, &mut node);
         if model.dialect == Dialect::Draft {
             let patched = node.document.get(ATTRIBUTES).and_then(|attributes| draft::filters_of(&attributes));
-            if !are_equal(draft::filters_of(&model.attributes), patched) {
+            let stays = match (draft::filters_of(&model.attributes), patched) {
+                (Some(before), Some(after)) => before.says_the_same(&after),
+                (before, after) => before.is_none() && after.is_none(),
+            };
+            if !stays {
                 return Err(refuse("/attributes/filters", "would change how the chunks are read"));
             }
         }
@@ -135,7 +139,7 @@ impl Changes {
         if self.dimension_names.is_some() {
             return Err(refuse("/dimension_names", "is not a group's to have"));
         }
-        let mut node = stored(model.dialect, &model.document, &model.attributes);
+        let mut node = StoredNode::new(model.dialect, &model.document, &model.attributes);
         self.patch_attributes(model.dialect, &mut node);
         self.check_size(&node)?;
         Ok(node)
@@ -198,44 +202,14 @@ fn dimension_names(place: &Place<'_>) -> Result<Option<Vec<Option<String>>>, Cha
     Ok(Some(names))
 }
 
-fn stored(dialect: Dialect, document: &Json, attributes: &Json) -> StoredNode {
-    let attributes = (dialect == Dialect::V2 && attributes.members().next().is_some()).then(|| attributes.clone());
-    StoredNode { document: document.clone(), attributes }
-}
-
-fn set(name: &str, value: Value) -> ObjectEdit {
-    let mut edit = ObjectEdit::default();
-    edit.change(name, Change::Set(value));
-    edit
-}
-
-fn within(name: &str, inner: ObjectEdit) -> ObjectEdit {
-    let mut edit = ObjectEdit::default();
-    edit.change(name, Change::edit(inner));
-    edit
-}
-
 /// Changes the attributes of a node, wherever its dialect has them. In v2 those that come to be empty are not stored.
 fn edit_attributes(dialect: Dialect, node: &mut StoredNode, edit: ObjectEdit) {
     match dialect {
         Dialect::V2 => {
-            let attributes = node.attributes.take().unwrap_or_else(new_attributes).edited(&edit);
+            let attributes = node.attributes.take().unwrap_or_else(Json::indented_empty_object).edited(&edit);
             node.attributes = attributes.members().next().is_some().then_some(attributes);
         }
-        Dialect::V3 | Dialect::Draft => node.document = node.document.edited(&within(ATTRIBUTES, edit)),
-    }
-}
-
-/// Attributes that are not there yet, in the layout of new documents.
-fn new_attributes() -> Json {
-    Json::indented_empty_object()
-}
-
-fn are_equal(one: Option<Json>, other: Option<Json>) -> bool {
-    match (one, other) {
-        (None, None) => true,
-        (Some(one), Some(other)) => one.differences(&other, &mut Vec::new(), &mut |_| false),
-        _ => false,
+        Dialect::V3 | Dialect::Draft => node.document = node.document.with(ATTRIBUTES, Change::edit(edit)),
     }
 }
 
@@ -278,7 +252,8 @@ fn no_empty_chunks(document: &Json, model: &ArrayModel) -> Option<ObjectEdit> {
     };
     let lengths: Vec<u64> = lengths.into_iter().zip(model.grid.dimensions()).map(length).collect();
     let (last, above) = path.split_last()?;
-    Some(above.iter().rfold(set(last, json!(lengths)), |edit, name| within(name, edit)))
+    let lengths = ObjectEdit::of(*last, Change::Set(json!(lengths)));
+    Some(above.iter().rfold(lengths, |edit, name| ObjectEdit::of(*name, Change::edit(edit))))
 }
 
 fn name_dimensions(
@@ -293,18 +268,15 @@ fn name_dimensions(
         return Err(refuse("/dimension_names", format!("has {} entries for {rank} dimensions", names.len())));
     }
     let change = names.map_or(Change::Remove, |names| Change::Set(json!(names)));
-    let mut edit = ObjectEdit::default();
     if model.dialect == Dialect::V3 {
-        edit.change("dimension_names", change);
-        node.document = node.document.edited(&edit);
+        node.document = node.document.with("dimension_names", change);
         return Ok(());
     }
     if let Some(unnamed) = names.and_then(|names| names.iter().position(Option::is_none)) {
         let reason = format!("is null, and {} has names for all dimensions or none", model.dialect);
         return Err(refuse(&format!("/dimension_names/{unnamed}"), reason));
     }
-    edit.change(parts::XARRAY_NAMES, change);
-    edit_attributes(model.dialect, node, edit);
+    edit_attributes(model.dialect, node, ObjectEdit::of(parts::XARRAY_NAMES, change));
     Ok(())
 }
 
@@ -317,10 +289,9 @@ fn forget_statistics(document: &mut Json, dialect: Dialect) {
         return;
     }
     let others = extensions.retaining(is_other);
-    let mut edit = ObjectEdit::default();
-    match others.items().next() {
-        None if dialect == Dialect::V3 => edit.change("extensions", Change::Remove),
-        _ => edit.change("extensions", Change::SetText(others)),
-    }
-    *document = document.edited(&edit);
+    let change = match others.items().next() {
+        None if dialect == Dialect::V3 => Change::Remove,
+        _ => Change::SetText(others),
+    };
+    *document = document.with("extensions", change);
 }

@@ -288,7 +288,7 @@ fn dimension_names(place: Option<Place<'_>>, rank: usize) -> Result<Vec<Option<S
 }
 
 /// The member of a group's document with the documents of the nodes below.
-pub(crate) const CONSOLIDATED: &str = "consolidated_metadata";
+pub const CONSOLIDATED: &str = "consolidated_metadata";
 
 /// Reads `{"kind": "inline", "must_understand": false, "metadata": {path: document, …}}`. Another kind need not be understood.
 fn consolidated(document: &Json) -> Result<Option<Consolidated>, DocumentError> {

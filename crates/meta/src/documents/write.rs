@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{json::ATTRIBUTES, parts::object, v3::CONSOLIDATED};
+pub use super::v3::CONSOLIDATED;
+use super::{json::ATTRIBUTES, parts::object};
 use crate::{
     Dialect,
     json::{Change, Json, ObjectEdit},
@@ -20,6 +21,12 @@ pub struct StoredNode {
 }
 
 impl StoredNode {
+    /// The documents of a node, of which `attributes` are the `.zattrs` in v2; those without members are not stored.
+    pub fn new(dialect: Dialect, document: &Json, attributes: &Json) -> Self {
+        let is_stored = dialect == Dialect::V2 && attributes.members().next().is_some();
+        Self { document: document.clone(), attributes: is_stored.then(|| attributes.clone()) }
+    }
+
     /// The one document that a node of v3 or the draft has.
     pub fn whole(document: Json) -> Self {
         Self { document, attributes: None }
@@ -30,10 +37,7 @@ impl StoredNode {
         if dialect != Dialect::V2 {
             return Self::whole(document.clone());
         }
-        let attributes = document.get(ATTRIBUTES).filter(|attributes| attributes.members().next().is_some());
-        let mut edit = ObjectEdit::default();
-        edit.change(ATTRIBUTES, Change::Remove);
-        Self { document: document.edited(&edit), attributes }
+        Self::new(dialect, &document.without(ATTRIBUTES), &document.get(ATTRIBUTES).unwrap_or_default())
     }
 
     /// The node document: in v2 the `.zarray` or `.zgroup` with the `.zattrs` as its `attributes`.
@@ -50,19 +54,17 @@ impl StoredNode {
         Self { document: self.document.formatted(), attributes: self.attributes.as_ref().map(Json::formatted) }
     }
 
-    /// The bytes of the texts.
-    #[allow(clippy::len_without_is_empty, reason = "a document is never empty")]
-    pub fn len(&self) -> usize {
-        self.document.len().saturating_add(self.attributes.as_ref().map_or(0, Json::len))
+    /// Whether two nodes are stored as the same values, however they are written. Attributes without members are as good as none.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let [one, two] = [self, other].map(|node| node.attributes.clone().unwrap_or_default());
+        self.document.says_the_same(&other.document) && one.says_the_same(&two)
     }
 }
 
 /// The node document of an array or a group of v2: its own with the `attributes` of the `.zattrs`.
 pub fn join_v2(document: &Json, attributes: &Json) -> Json {
-    let mut edit = ObjectEdit::default();
     // Were there such a member in the `.zarray`, it would not be the user's attributes.
-    edit.change(ATTRIBUTES, Change::SetText(attributes.clone()));
-    document.edited(&edit)
+    document.with(ATTRIBUTES, Change::SetText(attributes.clone()))
 }
 
 /// The entry point of a new hierarchy of the draft, as zarr-python 2 writes it.
@@ -74,6 +76,17 @@ pub fn draft_entry_point() -> Json {
         ("zarr_format", json!("https://purl.org/zarr/spec/protocol/core/3.0")),
     ]);
     Json::pretty(&Value::Object(document))
+}
+
+/// The document of a group of v3 without consolidated metadata.
+pub fn without_copies(document: &Json) -> Json {
+    document.without(CONSOLIDATED)
+}
+
+/// The document of a group of v3 with consolidated metadata that has nothing yet.
+pub fn with_empty_copies(document: &Json) -> Json {
+    let empty = json!({"kind": "inline", "must_understand": false, "metadata": {}});
+    document.with(CONSOLIDATED, Change::Set(empty))
 }
 
 /// A change of one node in consolidated metadata.
@@ -110,14 +123,12 @@ pub fn consolidated<'a>(dialect: Dialect, document: &Json, copies: impl Iterator
         }
     }
     replaced.into_iter().for_each(|below| metadata.remove_below(below));
-    let mut edit = ObjectEdit::default();
-    edit.change("metadata", Change::edit(metadata));
-    if dialect == Dialect::V2 {
-        return document.edited(&edit);
+    match dialect {
+        Dialect::V2 => document.with("metadata", Change::edit(metadata)),
+        Dialect::V3 | Dialect::Draft => {
+            document.with(CONSOLIDATED, Change::edit(ObjectEdit::of("metadata", Change::edit(metadata))))
+        }
     }
-    let mut outer = ObjectEdit::default();
-    outer.change(CONSOLIDATED, Change::edit(edit));
-    document.edited(&outer)
 }
 
 fn copy_v2(metadata: &mut ObjectEdit, below: &str, node: &StoredNode) {
@@ -138,8 +149,5 @@ fn v3_copy(node: &StoredNode) -> Json {
     if node.document.get("node_type").and_then(|kind| kind.to_text()).as_deref() != Some("group") {
         return node.document.clone();
     }
-    let empty = json!({"kind": "inline", "must_understand": false, "metadata": {}});
-    let mut edit = ObjectEdit::default();
-    edit.change(CONSOLIDATED, Change::Set(empty));
-    node.document.edited(&edit)
+    with_empty_copies(&node.document)
 }

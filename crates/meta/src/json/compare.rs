@@ -7,6 +7,11 @@ use serde_json::{Number, Value};
 use super::{Json, Kind};
 
 impl Json {
+    /// Whether two texts are of one value, however they are written.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        self.differences(other, &mut Vec::new(), &mut |_| false)
+    }
+
     /// Reports the places where two values differ, as paths, until `report` has enough and says so by `false`; the answer is whether it has not. The order of names, layout, and
     /// how strings and numbers are written make no difference. Arrays of different lengths differ as a whole.
     pub(crate) fn differences(

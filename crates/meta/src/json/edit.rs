@@ -45,6 +45,11 @@ impl Change {
 }
 
 impl ObjectEdit {
+    /// A change of one member.
+    pub fn of(name: impl Into<String>, change: Change) -> Self {
+        Self { members: vec![(name.into(), change)], gone: HashSet::new() }
+    }
+
     /// Changes a member. Of two changes of one member the last one counts.
     pub fn change(&mut self, name: impl Into<String>, change: Change) {
         self.members.push((name.into(), change));
@@ -103,6 +108,21 @@ impl Json {
         let mut text = Vec::with_capacity(self.len());
         object(self, edit, &Layout::of_document(self), &mut text);
         Self(text.into())
+    }
+
+    /// The object with one changed member.
+    #[must_use]
+    pub fn with(&self, name: &str, change: Change) -> Self {
+        self.edited(&ObjectEdit::of(name, change))
+    }
+
+    /// The object without a member; the same text where it has none of the name.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        match self.get(name) {
+            Some(_) => self.with(name, Change::Remove),
+            None => self.clone(),
+        }
     }
 
     /// The array without the elements for which this does not hold; every other byte stays as it is.

@@ -68,44 +68,37 @@ fn string_len(text: &[u8]) -> usize {
 
 /// The length of the array or object that a text begins with.
 fn container_len(text: &[u8]) -> usize {
+    levels(text).find(|(_, depth)| *depth == 0).map_or(text.len(), |(at, _)| at + 1)
+}
+
+/// The brackets of a text, each with its place and how many are open behind it.
+fn levels(text: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     let (mut at, mut depth) = (0_usize, 0_usize);
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'"' => {
-                at += string_len(text.get(at..).unwrap_or_default());
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 {
-                    return at + 1;
+    std::iter::from_fn(move || {
+        while let Some(byte) = text.get(at) {
+            let here = at;
+            match byte {
+                b'"' => {
+                    at += string_len(text.get(at..).unwrap_or_default());
+                    continue;
+                }
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                _ => {
+                    at += 1;
+                    continue;
                 }
             }
-            _ => {}
+            at += 1;
+            return Some((here, depth));
         }
-        at += 1;
-    }
-    text.len()
+        None
+    })
 }
 
 /// How many levels of arrays and objects a text has that was checked.
 pub(super) fn depth(text: &[u8]) -> usize {
-    let (mut at, mut depth, mut deepest) = (0_usize, 0_usize, 0_usize);
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'"' => {
-                at += string_len(text.get(at..).unwrap_or_default());
-                continue;
-            }
-            b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-        at += 1;
-    }
-    deepest
+    levels(text).map(|(_, depth)| depth).max().unwrap_or(0)
 }
 
 /// Reads a text from its beginning on, by the grammar of RFC 8259.

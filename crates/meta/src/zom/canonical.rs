@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Version, completed, without_copies};
+use super::{Version, completed};
 use crate::{
     Dialect,
     codecs::CodecSpec,
@@ -13,6 +13,7 @@ use crate::{
     documents::{
         json::{description, into_object, with_description},
         v2, v3,
+        write::without_copies,
     },
     json::Json,
 };

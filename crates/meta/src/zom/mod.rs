@@ -14,8 +14,11 @@ use serde_json::json;
 
 use crate::{
     ArrayModel, Dialect,
-    documents::{GroupModel, write::join_v2},
-    json::{Change, Json, ObjectEdit, SyntaxError},
+    documents::{
+        GroupModel,
+        write::{join_v2, without_copies},
+    },
+    json::{Change, Json, SyntaxError},
 };
 
 mod aliases;
@@ -269,9 +272,6 @@ fn written(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Json {
     Json::trusted(text)
 }
 
-/// The member of a v3 group's document with the documents of the nodes below.
-const CONSOLIDATED: &str = "consolidated_metadata";
-
 /// The node document of a node that is stored.
 fn node_document(dialect: Dialect, document: &Json, attributes: &Json) -> Json {
     match dialect {
@@ -285,16 +285,7 @@ pub fn completed(document: &Json) -> Json {
     if document.get("attributes").is_some_and(|attributes| !attributes.is_null()) {
         return document.clone();
     }
-    let mut edit = ObjectEdit::default();
-    edit.change("attributes", Change::Set(json!({})));
-    document.edited(&edit)
-}
-
-/// The document of a group of v3 without consolidated metadata.
-pub fn without_copies(document: &Json) -> Json {
-    let mut edit = ObjectEdit::default();
-    edit.change(CONSOLIDATED, Change::Remove);
-    document.edited(&edit)
+    document.with("attributes", Change::Set(json!({})))
 }
 
 fn first(violations: &[Violation]) -> String {

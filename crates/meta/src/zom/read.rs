@@ -5,7 +5,6 @@ use serde_json::json;
 
 use super::{
     Group, MAX_NODES, MAX_VIOLATIONS, Members, Node, Version, Violation, Zom, ZomError, aliases, completed, members,
-    without_copies,
 };
 use crate::{
     Dialect,
@@ -13,7 +12,7 @@ use crate::{
         DocumentError,
         json::{description, into_object, with_description},
         v2, v3,
-        write::{StoredNode, join_v2},
+        write::{StoredNode, join_v2, without_copies},
     },
     json::{Json, Member},
     limits::MAX_DOCUMENT,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use meta::{Dialect, NodePath, documents::write::StoredNode, json::Json, zom::Members};
 use serde_json::json;
 
-use super::super::documents::{stored, stored_array};
+use super::super::documents::stored_array;
 use crate::find::{DraftRoot, GroupSighting, Own, Sighting};
 
 /// A node with those below it.
@@ -75,7 +75,7 @@ pub(in crate::hierarchy) fn group_branch(path: &NodePath, sighting: GroupSightin
     match model {
         None => implicit(path.clone(), dialect, root),
         Some(model) => {
-            let stored = stored(dialect, &model.document, &model.attributes);
+            let stored = StoredNode::new(dialect, &model.document, &model.attributes);
             Branch { root, ..leaf(path.clone(), dialect, Form::Group, stored, own) }
         }
     }

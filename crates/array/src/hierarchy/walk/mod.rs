@@ -15,6 +15,7 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
 use meta::{
     Dialect, NodePath,
     documents::{draft, write::StoredNode},
@@ -76,21 +77,7 @@ pub(super) async fn walk(
     depth: Depth,
     mode: Mode,
 ) -> Result<Walk, NodeError> {
-    let (mut attempts, mut expected) = (0, 0);
-    while attempts < ATTEMPTS {
-        let mut walker = Walker::begin(shared, depth, mode).await?;
-        walker.look.expected = expected;
-        if let Err(error) = walker.run(path, dialect).await {
-            // It gives back what it has, and waits for more than that at once. As it doubles each time, that comes to its end.
-            expected = walker.look.better_expectation(&error).ok_or(error)?;
-            continue;
-        }
-        if walker.look.is_true_still().await? {
-            return walker.finish(path).await;
-        }
-        attempts += 1;
-    }
-    Err(ArrayError::Unsettled { path: path.clone() }.into())
+    Walker::settled(shared, path, dialect, (depth, mode), None).await?.finish(path).await
 }
 
 /// What a path and the groups above it have of documents, the path first, the root last.
@@ -132,6 +119,32 @@ struct Item {
 const RESERVED: &[&str] = &["meta", "data"];
 
 impl<'a> Walker<'a> {
+    /// Walks over the node at a path until all of it was as of one commit; with a window, over the topmost group's members that are in it.
+    async fn settled(
+        shared: &'a Shared,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        (depth, mode): (Depth, Mode),
+        window: Option<&Window>,
+    ) -> Result<Self, NodeError> {
+        let (mut attempts, mut expected) = (0, 0);
+        while attempts < ATTEMPTS {
+            let mut walker = Self::begin(shared, depth, mode).await?;
+            walker.window = window.cloned();
+            walker.look.expected = expected;
+            if let Err(error) = walker.run(path, dialect).await {
+                // It gives back what it has, and waits for more than that at once. As it doubles each time, that comes to its end.
+                expected = walker.look.better_expectation(&error).ok_or(error)?;
+                continue;
+            }
+            if walker.look.is_true_still().await? {
+                return Ok(walker);
+            }
+            attempts += 1;
+        }
+        Err(ArrayError::Unsettled { path: path.clone() }.into())
+    }
+
     async fn begin(shared: &'a Shared, depth: Depth, mode: Mode) -> Result<Self, NodeError> {
         let look = Look::begin(shared).await?;
         Ok(Self {
@@ -250,9 +263,7 @@ impl<'a> Walker<'a> {
         let mut open = vec![(prefix.clone(), reserved.to_vec())];
         while let Some((prefix, reserved)) = open.pop() {
             let names = self.look.list(&prefix, std::mem::replace(&mut purpose, Purpose::FirstNode)).await?.prefixes;
-            let names = names.iter().filter(|name| !reserved.contains(&name.as_str()));
-            let paths: Vec<NodePath> =
-                names.filter_map(|name| NodePath::parse(&format!("{}{name}", prefix.as_str())).ok()).collect();
+            let paths = paths(prefix.as_str(), &names, &reserved);
             let mut deeper = Vec::new();
             for batch in paths.chunks(BATCH) {
                 let mut best = None;
@@ -304,18 +315,26 @@ impl<'a> Walker<'a> {
             Some(root) => self.open_draft(index, &path, &root, level).await,
             None => {
                 let names = self.look.list(&prefix(&path)?, self.purpose_at(at)).await?.prefixes;
-                let names = names.iter().filter(|name| !reserved.contains(&name.as_str()));
-                let paths: Vec<NodePath> =
-                    names.filter_map(|name| NodePath::parse(&format!("{}{name}", path.key_prefix())).ok()).collect();
-                for batch in paths.chunks(BATCH) {
-                    let found = self.look.documents(batch).await?;
-                    for (path, documents) in batch.iter().zip(found) {
-                        self.child(index, path, dialect, level, documents).await?;
-                    }
-                }
-                Ok(())
+                self.children(index, &paths(&path.key_prefix(), &names, reserved), dialect, level).await
             }
         }
+    }
+
+    /// Looks at paths directly below a group of v2 or v3.
+    async fn children(
+        &mut self,
+        parent: usize,
+        paths: &[NodePath],
+        wanted: Dialect,
+        level: u32,
+    ) -> Result<(), NodeError> {
+        for batch in paths.chunks(BATCH) {
+            let found = self.look.documents(batch).await?;
+            for (path, documents) in batch.iter().zip(found) {
+                self.child(parent, path, wanted, level, documents).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Looks at a path directly below a group of v2 or v3.
@@ -408,16 +427,7 @@ impl<'a> Walker<'a> {
                 // What went since it was listed is noticed when all is compared.
                 Some((form, key)) => match read.remove(&key).flatten() {
                     None => continue,
-                    Some((version, document)) => Branch {
-                        root: Some(root.clone()),
-                        ..leaf(
-                            path,
-                            Dialect::Draft,
-                            form,
-                            StoredNode::whole(parsed(&key, document)?),
-                            Own(vec![(key, Some(version))]),
-                        )
-                    },
+                    Some((version, document)) => draft_branch(path, root, form, (key, version, document))?,
                 },
             };
             self.push(branch, index, level, &[])?;
@@ -459,6 +469,24 @@ impl<'a> Walker<'a> {
         other.sort_unstable();
         Ok(Walk { top: top.ok_or_else(|| ArrayError::NoSuchNode { path: path.clone() })?, other, memory })
     }
+}
+
+/// The paths of the children with these names below a prefix, but for those that are no nodes.
+fn paths(prefix: &str, names: &[String], reserved: &[&str]) -> Vec<NodePath> {
+    let names = names.iter().filter(|name| !reserved.contains(&name.as_str()));
+    names.filter_map(|name| NodePath::parse(&format!("{prefix}{name}")).ok()).collect()
+}
+
+/// A node of a draft hierarchy, of which this is the document.
+fn draft_branch(
+    path: NodePath,
+    root: &Arc<DraftRoot>,
+    form: Form,
+    (key, version, document): (Key, Version, Bytes),
+) -> Result<Branch, NodeError> {
+    let stored = StoredNode::whole(parsed(&key, document)?);
+    let own = Own(vec![(key, Some(version))]);
+    Ok(Branch { root: Some(root.clone()), ..leaf(path, Dialect::Draft, form, stored, own) })
 }
 
 /// Puts all nodes below those that hold them. Every node is after the one that holds it.

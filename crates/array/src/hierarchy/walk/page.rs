@@ -2,21 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use meta::{
-    Dialect, NodePath,
-    documents::{draft, write::StoredNode},
-    zom::Members,
-};
+use meta::{Dialect, NodePath, documents::draft, zom::Members};
 use store::{Cursor, Key, Page, Prefix, StoreError};
 
-use super::{
-    BATCH, Branch, Depth, Documents, Form, Listed, Mode, Walk, Walker,
-    branch::{implicit, leaf},
-    look::parsed,
-};
+use super::{BATCH, Depth, Documents, Form, Listed, Mode, Walk, Walker, branch::implicit, draft_branch, paths};
 use crate::{
-    ATTEMPTS, ArrayError,
-    find::{DraftRoot, Own, key_below, prefix},
+    ArrayError,
+    find::{DraftRoot, key_below, prefix},
     hierarchy::NodeError,
     shared::Shared,
 };
@@ -48,20 +40,13 @@ pub(in crate::hierarchy) async fn walk_page(
     mode: Mode,
     window: &Window,
 ) -> Result<(Walk, Window), NodeError> {
-    for _ in 0..ATTEMPTS {
-        let mut walker = Walker::begin(shared, Depth::Levels(1), mode).await?;
-        walker.window = Some(window.clone());
-        walker.run(path, dialect).await?;
-        if walker.items.first().is_some_and(|top| top.branch.form == Form::Array) && window.cursor.is_some() {
-            return Err(StoreError::InvalidCursor.into());
-        }
-        if walker.look.is_true_still().await? {
-            let cursor = walker.window.take().and_then(|window| window.cursor);
-            let next = Window { cursor, ..window.clone() };
-            return Ok((walker.finish(path).await?, next));
-        }
+    let mut walker = Walker::settled(shared, path, dialect, (Depth::Levels(1), mode), Some(window)).await?;
+    if walker.items.first().is_some_and(|top| top.branch.form == Form::Array) && window.cursor.is_some() {
+        return Err(StoreError::InvalidCursor.into());
     }
-    Err(ArrayError::Unsettled { path: path.clone() }.into())
+    let cursor = walker.window.take().and_then(|window| window.cursor);
+    let next = Window { cursor, ..window.clone() };
+    Ok((walker.finish(path).await?, next))
 }
 
 impl Seen {
@@ -132,12 +117,7 @@ impl Walker<'_> {
             match &root {
                 None => {
                     let paths = paths(below.as_str(), &listed.prefixes, reserved);
-                    for batch in paths.chunks(BATCH) {
-                        let found = self.look.documents(batch).await?;
-                        for (path, documents) in batch.iter().zip(found) {
-                            self.child(0, path, dialect, 1, documents).await?;
-                        }
-                    }
+                    self.children(0, &paths, dialect, 1).await?;
                 }
                 Some(root) => self.draft_members(&path, root, &below, listed).await?,
             }
@@ -192,16 +172,9 @@ impl Walker<'_> {
                     None if *place == Place::Prefix => implicit(path, Dialect::Draft, Some(root.clone())),
                     // It went since it was listed, which is noticed when all is compared.
                     None => continue,
-                    Some((form, ((version, document), key))) => Branch {
-                        root: Some(root.clone()),
-                        ..leaf(
-                            path,
-                            Dialect::Draft,
-                            form,
-                            StoredNode::whole(parsed(&key, document)?),
-                            Own(vec![(key, Some(version))]),
-                        )
-                    },
+                    Some((form, ((version, document), key))) => {
+                        draft_branch(path, root, form, (key, version, document))?
+                    }
                 };
                 self.push(branch, 0, 1, &[])?;
             }
@@ -216,9 +189,4 @@ enum Place {
     Array,
     Group,
     Prefix,
-}
-
-fn paths(prefix: &str, names: &[String], reserved: &[&str]) -> Vec<NodePath> {
-    let names = names.iter().filter(|name| !reserved.contains(&name.as_str()));
-    names.filter_map(|name| NodePath::parse(&format!("{prefix}{name}")).ok()).collect()
 }
