@@ -67,6 +67,11 @@ impl ChunkCache {
         self.capacity
     }
 
+    /// The bytes of its entries.
+    pub(crate) fn used(&self) -> u64 {
+        self.entries.weight()
+    }
+
     /// What is kept.
     pub(crate) fn get(&self, key: &CacheKey) -> Option<Cached> {
         self.entries.get(key)

@@ -78,6 +78,16 @@ impl Arrays {
         self.0.threads()
     }
 
+    /// The bytes of decoded chunks that are cached.
+    pub fn cached_bytes(&self) -> u64 {
+        self.0.cache.used()
+    }
+
+    /// The capacity of the cache of decoded chunks, in bytes.
+    pub fn cache_capacity(&self) -> u64 {
+        self.0.cache.capacity()
+    }
+
     /// The hierarchies that the arrays are in, on behalf of the same request.
     pub fn hierarchies(&self) -> Hierarchies {
         Hierarchies(self.0.clone())

@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use meta::{Dialect, NodePath};
 use store::TransactionalStore;
-use tokio::time::timeout;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    time::timeout,
+};
 
 use crate::{
     ArrayError, Options,
@@ -20,6 +23,9 @@ const LITTLE_WORK: u64 = 4 << 20;
 
 /// How many steps a byte of a document is: it is parsed, looked into, and written.
 const PER_DOCUMENT_BYTE: u64 = 16;
+
+/// Up to so many keys are looked up out of turn.
+const FEW_KEYS: usize = 256;
 
 /// How long work waits for a thread. What it is part of has its memory by then, so that there is only so much of it.
 const THREAD_PATIENCE: Duration = Duration::from_secs(60);
@@ -141,10 +147,14 @@ impl Shared {
         self.on_blocking_pool(bytes.saturating_mul(PER_DOCUMENT_BYTE), || Ok::<_, ArrayError>(work())).await
     }
 
-    /// The right to go on with work that is done where requests are, in turn: as many have it at a time as there are threads for work elsewhere. Were there no bound, whoever asks for something
-    /// small would wait for all who walk over large trees.
-    pub(crate) async fn turn(&self) -> Result<impl Sized + use<>, ArrayError> {
-        self.threads.take(self.caller(), 1, Class::Much, THREAD_PATIENCE).await.map_err(ArrayError::from)
+    /// Looks up so many keys: few of them at once, many in turn, with as many requests at a time as there are threads for work elsewhere, and off the runtime's workers. Otherwise a small
+    /// request would wait for every walk over a large tree. `lookups` must not wait for memory.
+    pub(crate) async fn in_turn<T>(&self, keys: usize, lookups: impl Future<Output = T>) -> Result<T, ArrayError> {
+        if keys <= FEW_KEYS {
+            return Ok(lookups.await);
+        }
+        let _turn = self.threads.take(self.caller(), 1, Class::Much, THREAD_PATIENCE).await?;
+        Ok(off_worker(lookups).await)
     }
 
     /// An account for a piece of work.
@@ -171,6 +181,15 @@ impl Shared {
 
     fn caller(&self) -> Caller {
         self.claim.as_ref().map_or(Caller::UNKNOWN, Claim::caller)
+    }
+}
+
+/// Polls a future that is busy for long without waiting: the tasks behind it on the same worker of the runtime move to another thread. A runtime of one thread has nowhere to move them.
+pub(crate) async fn off_worker<T>(busy: impl Future<Output = T>) -> T {
+    let runtime = Handle::current();
+    match runtime.runtime_flavor() {
+        RuntimeFlavor::MultiThread => tokio::task::block_in_place(|| runtime.block_on(busy)),
+        _ => busy.await,
     }
 }
 

@@ -46,6 +46,8 @@ struct Counts {
     threads: Shared,
     decoded: Counter<u64, AtomicU64>,
     cached: Counter<u64, AtomicU64>,
+    cache_capacity: Gauge<i64, AtomicI64>,
+    cache_used: Gauge<i64, AtomicI64>,
 }
 
 /// What requests share, and who waits for it.
@@ -84,6 +86,8 @@ impl Metrics {
             threads: Shared::default(),
             decoded: Counter::default(),
             cached: Counter::default(),
+            cache_capacity: Gauge::default(),
+            cache_used: Gauge::default(),
         };
         let mut registry = Registry::with_prefix("zarrd");
         registry.register("http_requests", "Requests that were answered", counts.requests.clone());
@@ -148,6 +152,8 @@ impl Metrics {
 
     /// The metrics in the text format.
     pub(crate) fn render(&self, arrays: &Arrays) -> Result<String, std::fmt::Error> {
+        set(&self.counts.cache_capacity, arrays.cache_capacity());
+        set(&self.counts.cache_used, arrays.cached_bytes());
         self.counts.memory.set(arrays.memory().usage());
         self.counts.threads.set(arrays.threads());
         let mut text = String::new();
@@ -166,12 +172,14 @@ impl Counts {
         registry.register("decoding_threads", "Chunks that are decoded or encoded at a time, at the most", total);
         registry.register("decoding_threads_taken", "Pieces of work that decode or encode", taken);
         registry.register("decoding_threads_waiting", "Pieces of work that wait to", waiting);
+        let (capacity, used) = (self.cache_capacity.clone(), self.cache_used.clone());
+        registry.register_with_unit("chunk_cache", "Capacity of the cache of decoded chunks", Unit::Bytes, capacity);
+        registry.register_with_unit("chunk_cache_used", "Decoded chunks that are cached", Unit::Bytes, used);
     }
 }
 
 impl Shared {
     fn set(&self, usage: Usage) {
-        let set = |gauge: &Gauge<i64, AtomicI64>, amount| gauge.set(i64::try_from(amount).unwrap_or(i64::MAX));
         set(&self.total, usage.total);
         set(&self.taken, usage.taken);
         set(&self.waiting, usage.waiting);
@@ -202,6 +210,10 @@ impl Drop for Connected {
     fn drop(&mut self) {
         self.0.connections.dec();
     }
+}
+
+fn set(gauge: &Gauge<i64, AtomicI64>, amount: u64) {
+    gauge.set(i64::try_from(amount).unwrap_or(i64::MAX));
 }
 
 /// 100 µs to about 26 s.

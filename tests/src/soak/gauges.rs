@@ -8,6 +8,8 @@ use crate::server::Server;
 
 /// The gauges that are 0 when nothing is done.
 const ENDINGS: [&str; 3] = ["_taken", "_taken_bytes", "_waiting"];
+/// The gauge of the cache of decoded chunks, which grows until it is full.
+const CACHED: &str = "zarrd_chunk_cache_used_bytes";
 /// The gauge of requests, of which the one that asks is one.
 const RUNNING: &str = "zarrd_http_requests_running";
 
@@ -22,6 +24,16 @@ pub async fn taken_after(server: &Server, most: Duration) -> Vec<String> {
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
+}
+
+/// The bytes of decoded chunks that the server has cached.
+pub(super) async fn cached(server: &Server) -> u64 {
+    let answer = server.request(Method::GET, "/metrics").send().await.expect("the metrics are always there");
+    value(&answer.text().await.expect("text"), CACHED).expect("the gauge of the cache")
+}
+
+fn value(metrics: &str, name: &str) -> Option<u64> {
+    metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
 }
 
 fn taken(metrics: &str) -> Vec<String> {
@@ -46,6 +58,7 @@ mod tests {
         let expected = ["zarrd_threads_taken 2", "zarrd_threads_taken{of=\"decoding\"} 3", "zarrd_waiting 4"];
         assert_eq!(taken(metrics), expected);
         assert_eq!(taken("zarrd_http_requests_running 2").len(), 1, "another one");
+        assert_eq!(value("# TYPE a gauge\na_b 1\na 22\n", "a"), Some(22));
         assert!(taken("zarrd_memory_taken_bytes 1").len() == 1 && taken("# EOF").is_empty());
     }
 }

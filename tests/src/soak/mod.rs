@@ -57,7 +57,7 @@ pub struct Report {
     pub wrong: Vec<String>,
     /// The most memory.
     pub peak: u64,
-    /// The median over the second fifth of the load, and over the last one.
+    /// The medians of the memory without the chunk cache, over the second fifth of the load and over the last one.
     pub medians: [u64; 2],
     /// What was left after the idle time.
     pub left: u64,
@@ -116,7 +116,7 @@ pub async fn run(plan: Plan, dir: &Path) -> Report {
 async fn sample(field: &Field) -> Vec<u64> {
     let mut samples = Vec::new();
     while field.goes_on() {
-        samples.push(field.server.memory());
+        samples.push(field.server.memory().saturating_sub(gauges::cached(&field.server).await));
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     samples
@@ -220,7 +220,10 @@ impl fmt::Display for Report {
             f,
             "{answered} requests answered, {compared} compared, {busy} told to come again, {hostile} hostile clients"
         )?;
-        writeln!(f, "memory: {before} MiB early, {after} late, {peak} at the peak, {left} left")?;
+        writeln!(
+            f,
+            "memory: {before} MiB early and {after} late beside the chunk cache; with it {peak} at the peak, {left} left"
+        )?;
         self.wrong.iter().try_for_each(|wrong| writeln!(f, "wrong: {wrong}"))?;
         self.taken.iter().try_for_each(|line| writeln!(f, "not back: {line}"))
     }

@@ -2,12 +2,14 @@
 
 use std::iter::once;
 
+use bytes::Bytes;
 use meta::{
     Dialect, NodePath,
     documents::{
         object,
         write::{CONSOLIDATED, NodeCopy, StoredNode, consolidated},
     },
+    json::Json,
 };
 use store::Key;
 
@@ -17,8 +19,11 @@ use super::{
 };
 use crate::{
     find::{key_below, prefix, wrong},
-    shared::Shared,
+    shared::{Shared, off_worker},
 };
+
+/// Up to so many bytes of consolidated metadata are changed where the request is.
+const LIGHT: usize = 64 << 10;
 
 /// What became of a node in v2 or v3.
 #[derive(Debug)]
@@ -63,19 +68,35 @@ pub(super) async fn keep_true(
                 value.bytes().await?
             }
         };
-        let document = object(stored).map_err(|source| wrong(&key, source))?;
-        if dialect == Dialect::V3 && !document.get(CONSOLIDATED).is_some_and(|copies| copies.is_object()) {
-            continue;
-        }
-        let copies = told.iter().filter(|told| told.dialect == dialect).filter_map(|told| {
-            let below = told.path.below(&group)?;
-            Some(NodeCopy { below, node: told.node.as_ref() })
-        });
-        let updated = consolidated(dialect, &document, copies);
-        if updated != document {
+        let update = || updated(&group, dialect, &key, stored.clone(), told);
+        let updated = match stored.len() {
+            ..=LIGHT => update()?,
+            _ => off_worker(async { update() }).await?,
+        };
+        if let Some(updated) = updated {
             edits.saw(&key, snapshot.head(&key)?.map(|info| info.version));
             edits.set(key, updated.to_bytes());
         }
     }
     Ok(())
+}
+
+/// The consolidated metadata of a group with changed nodes; `None` where it has none, or stays the same.
+fn updated(
+    group: &NodePath,
+    dialect: Dialect,
+    key: &Key,
+    stored: Bytes,
+    told: &[Told],
+) -> Result<Option<Json>, NodeError> {
+    let document = object(stored).map_err(|source| wrong(key, source))?;
+    if dialect == Dialect::V3 && !document.get(CONSOLIDATED).is_some_and(|copies| copies.is_object()) {
+        return Ok(None);
+    }
+    let copies = told.iter().filter(|told| told.dialect == dialect).filter_map(|told| {
+        let below = told.path.below(group)?;
+        Some(NodeCopy { below, node: told.node.as_ref() })
+    });
+    let updated = consolidated(dialect, &document, copies);
+    Ok((updated != document).then_some(updated))
 }

@@ -63,10 +63,24 @@ pub(super) async fn in_place(
     if from == Dialect::Draft || to == Dialect::Draft {
         return Err(NodeError::NotInPlace { from, to });
     }
+    let edits = shared.in_turn(walk.top.all().len(), in_place_edits(shared, &walk.top, to, &mut report)).await??;
+    if !edits.changes_anything() {
+        return Ok(Some(report));
+    }
+    Ok(commit(shared, edits).await?.map(|_| report))
+}
+
+/// The changes that put documents of another dialect beside those of a tree.
+async fn in_place_edits(
+    shared: &Shared,
+    top: &Branch,
+    to: Dialect,
+    report: &mut ConversionReport,
+) -> Result<Edits, NodeError> {
     let mut edits = Edits::default();
     let mut documents = BTreeMap::new();
-    let there = there(shared, &walk.top, to).await?;
-    for node in walk.top.all() {
+    let there = there(shared, top, to).await?;
+    for node in top.all() {
         for (key, version) in &node.own.0 {
             edits.saw(key, *version);
         }
@@ -74,7 +88,7 @@ pub(super) async fn in_place(
         report.losses.extend(losses.into_iter().map(|loss| (node.path.clone(), loss)));
         documents.insert(node.path.clone(), (node.form, StoredNode::of_node_document(to, &document).formatted()));
     }
-    carry_over(shared, &walk.top, to, &mut documents, &mut edits).await?;
+    carry_over(shared, top, to, &mut documents, &mut edits).await?;
     let mut told = Vec::new();
     for (path, (form, stored)) in documents {
         // What has such a document already was converted before.
@@ -90,11 +104,8 @@ pub(super) async fn in_place(
         edits.rewrite(&own, None, &stored);
         told.push(Told { path, dialect: to, node: Some(stored) });
     }
-    keep_true(shared, &mut edits, path, &[], &told).await?;
-    if !edits.changes_anything() {
-        return Ok(Some(report));
-    }
-    Ok(commit(shared, edits).await?.map(|_| report))
+    keep_true(shared, &mut edits, &top.path, &[], &told).await?;
+    Ok(edits)
 }
 
 /// Fails where there are groups that are too deep to have been looked into.
@@ -222,8 +233,8 @@ impl Copy {
         let place = Place::find(shared, target, Some(to), Version::of(to)).await?;
         place.check_dialects(target)?;
         place.check_name(target)?;
-        let moved = moved(&source, to, &mut losses)?;
-        let plan = Plan::new(target, &moved, &place.site)?;
+        let plan = async { Plan::new(target, &moved(&source, to, &mut losses)?, &place.site) };
+        let plan = shared.in_turn(source.all().len(), plan).await??;
         let extent = keys::extent(target, to, place.site.root.as_ref())?.prefixes;
         for prefix in &extent {
             if !shared.store.list_prefix(prefix, store::Page::first(1)).await?.keys.is_empty() {
@@ -253,6 +264,15 @@ impl Copy {
             }
         }
         let _lock = shared.lock_path(target, Scope::Subtree).await?;
+        let edits = shared.in_turn(targets.len(), self.edits(shared, target, intent)).await??;
+        match commit(shared, edits).await? {
+            Some(_) => Ok(ConversionReport { nodes: targets.len() as u64, chunks, losses: self.losses.clone() }),
+            None => Err(ArrayError::Unsettled { path: self.source.path.clone() }.into()),
+        }
+    }
+
+    /// The last commit of the copy: its documents, and that nothing is left to be done.
+    async fn edits(&self, shared: &Shared, target: &NodePath, intent: IntentId) -> Result<Edits, NodeError> {
         let mut edits = Edits::default();
         edits.settle(intent);
         for node in self.source.all() {
@@ -266,10 +286,7 @@ impl Copy {
         self.place.parents(target, &mut edits, &mut change.told)?;
         self.place.saw(&mut edits);
         keep_true(shared, &mut edits, target, &[], &change.told).await?;
-        match commit(shared, edits).await? {
-            Some(_) => Ok(ConversionReport { nodes: targets.len() as u64, chunks, losses: self.losses.clone() }),
-            None => Err(ArrayError::Unsettled { path: self.source.path.clone() }.into()),
-        }
+        Ok(edits)
     }
 }
 

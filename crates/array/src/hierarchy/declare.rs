@@ -63,44 +63,12 @@ pub(super) async fn attempt(
     if declaration.losses == Losses::Refuse && !plan.losses.is_empty() {
         return Err(NodeError::Lossy { dialect, losses: plan.losses });
     }
-    let mut edits = Edits::default();
-    let mut change = Replacement::default();
-    let effect = match &current {
-        None => {
-            place.check_name(path)?;
-            change.create(&plan.top);
-            Effect::Created
-        }
-        Some(current) => {
-            let differences = differences(&plan, current)?;
-            if differences.is_empty() {
-                change.fill(current, &plan.top);
-                match (change.is_empty(), current.is_implicit()) {
-                    (true, _) => Effect::Equal,
-                    (false, true) => Effect::Created,
-                    (false, false) => Effect::Replaced,
-                }
-            } else if declaration.existing == Existing::Replace {
-                change.replace(current, &plan.top)?;
-                Effect::Replaced
-            } else {
-                return Err(NodeError::Differs { path: path.clone(), differences });
-            }
-        }
-    };
+    let nodes = plan.top.all().len().saturating_add(current.as_ref().map_or(0, |current| current.all().len()));
+    let change = change(shared, path, &place, &plan, current.as_ref(), declaration.existing);
+    let (effect, edits) = shared.in_turn(nodes, change).await??;
     if effect == Effect::Equal {
         return Ok(Some(Attempt { effect, dialect, losses: plan.losses, known: current }));
     }
-    change.apply(shared, &mut edits).await?;
-    place.parents(path, &mut edits, &mut change.told)?;
-    place.saw(&mut edits);
-    let groups: Vec<NodePath> = match (&current, effect) {
-        (Some(current), Effect::Replaced) => {
-            current.all().into_iter().filter(|node| node.form == Form::Group).map(|node| node.path.clone()).collect()
-        }
-        _ => Vec::new(),
-    };
-    keep_true(shared, &mut edits, path, &groups, &change.told).await?;
     let keys: Vec<Key> = edits.keys().cloned().collect();
     let Some(outcomes) = commit(shared, edits).await? else { return Ok(None) };
     let Plan { mut top, losses } = plan;
@@ -113,6 +81,56 @@ pub(super) async fn attempt(
     Ok(Some(Attempt { effect, dialect, losses, known }))
 }
 
+/// The changes that make of what there is what is planned.
+async fn change(
+    shared: &Shared,
+    path: &NodePath,
+    place: &Place,
+    plan: &Plan,
+    current: Option<&Branch>,
+    existing: Existing,
+) -> Result<(Effect, Edits), NodeError> {
+    let mut edits = Edits::default();
+    let mut change = Replacement::default();
+    let effect = match current {
+        None => {
+            place.check_name(path)?;
+            change.create(&plan.top);
+            Effect::Created
+        }
+        Some(current) => {
+            let differences = differences(plan, current)?;
+            if differences.is_empty() {
+                change.fill(current, &plan.top);
+                match (change.is_empty(), current.is_implicit()) {
+                    (true, _) => Effect::Equal,
+                    (false, true) => Effect::Created,
+                    (false, false) => Effect::Replaced,
+                }
+            } else if existing == Existing::Replace {
+                change.replace(current, &plan.top)?;
+                Effect::Replaced
+            } else {
+                return Err(NodeError::Differs { path: path.clone(), differences });
+            }
+        }
+    };
+    if effect == Effect::Equal {
+        return Ok((effect, edits));
+    }
+    change.apply(shared, &mut edits).await?;
+    place.parents(path, &mut edits, &mut change.told)?;
+    place.saw(&mut edits);
+    let groups: Vec<NodePath> = match (current, effect) {
+        (Some(current), Effect::Replaced) => {
+            current.all().into_iter().filter(|node| node.form == Form::Group).map(|node| node.path.clone()).collect()
+        }
+        _ => Vec::new(),
+    };
+    keep_true(shared, &mut edits, path, &groups, &change.told).await?;
+    Ok((effect, edits))
+}
+
 /// Says of groups of which nothing was said that they have no members.
 fn nothing_else(branch: &mut Branch) {
     if branch.form == Form::Group {
@@ -122,7 +140,7 @@ fn nothing_else(branch: &mut Branch) {
 
 /// Makes a commit. `None` where something that it depends on is no longer so.
 pub(super) async fn commit(shared: &Shared, edits: Edits) -> Result<Option<Vec<Outcome>>, NodeError> {
-    let changes = edits.stage(&*shared.store).await?;
+    let changes = shared.in_turn(edits.len(), edits.stage(&*shared.store)).await??;
     match shared.store.commit(changes).await {
         Ok(outcomes) => Ok(Some(outcomes)),
         Err(StoreError::PreconditionFailed { .. }) => Ok(None),

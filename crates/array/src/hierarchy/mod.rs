@@ -203,11 +203,10 @@ impl Hierarchies {
         &self,
         path: &NodePath,
         dialect: Option<Dialect>,
-        zom: &Zom,
+        declared: Zom,
         limit: usize,
     ) -> Result<Vec<Difference>, NodeError> {
         let Walk { top, memory, .. } = walk(&self.0, path, dialect, Depth::All, Mode::Same).await?;
-        let declared = zom.clone();
         let compare = move || {
             let version = declared.version;
             let found = Zom { version, root: told(top, version, &mut Vec::new())? };

@@ -54,13 +54,19 @@ impl Document {
             }
             bytes.extend_from_slice(&piece);
         }
-        let cost = cost(&Cost::of(&bytes));
+        let bytes = bytes.freeze();
+        let counted = bytes.clone();
+        let cost = move || cost(&Cost::of(&counted));
+        let cost = match bytes.len() {
+            ..=SMALL => cost(),
+            len => app.arrays().on_behalf_of(claim.clone()).on_documents(len as u64, cost).await?,
+        };
         match &mut memory {
             Some(memory) => memory.grow_to(cost)?,
             None if cost > CHEAP => memory = Some(claim.take(cost).await?),
             None => {}
         }
-        Ok(Self { bytes: bytes.freeze(), memory })
+        Ok(Self { bytes, memory })
     }
 }
 

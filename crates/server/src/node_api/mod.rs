@@ -118,7 +118,7 @@ pub(crate) async fn validate(
 ) -> Result<Json<ValidateReport>, Refusal> {
     let (zom, _memory) = parsed(&engine, document).await?;
     // One more than are told shows whether there are more.
-    let mut found = engine.hierarchies().compare(&path, query.dialect, &zom, MAX_VIOLATIONS + 1).await?;
+    let mut found = engine.hierarchies().compare(&path, query.dialect, zom, MAX_VIOLATIONS + 1).await?;
     let truncated = found.len() > MAX_VIOLATIONS;
     found.truncate(MAX_VIOLATIONS);
     let differences: Vec<_> = found.iter().map(Into::into).collect();

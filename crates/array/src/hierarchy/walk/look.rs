@@ -30,9 +30,6 @@ use crate::{
 /// How many entries of listings are gone through for one answer.
 const MAX_LISTED: usize = 20 * MAX_NODES;
 
-/// So many documents are read out of turn.
-const FEW: usize = 256;
-
 /// How many times as much memory as its text a document takes, with what is made of it for an answer.
 const PARSED: u64 = 2;
 
@@ -153,9 +150,25 @@ impl<'a> Look<'a> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let turn = self.turn(keys).await?;
+        let (snapshot, pending) = self.shared.in_turn(keys.len(), self.snapshot(keys)).await??;
+        // Whoever has a turn does not wait for memory.
+        self.reserve(pending).await?;
+        let read = async {
+            let mut values = Vec::with_capacity(keys.len());
+            for key in keys {
+                values.push(match snapshot.head(key)? {
+                    None => None,
+                    Some(info) => read_one(&*snapshot, key).await?.map(|document| (info.version, document)),
+                });
+            }
+            Ok::<_, NodeError>(values)
+        };
+        self.shared.in_turn(keys.len(), read).await?
+    }
+
+    /// A snapshot of documents, and how much memory they take.
+    async fn snapshot(&mut self, keys: &[Key]) -> Result<(Box<dyn Snapshot>, u64), NodeError> {
         let snapshot = self.shared.store.snapshot(keys).await?;
-        let mut values = Vec::with_capacity(keys.len());
         let mut pending = 0_u64;
         for key in keys {
             let info = snapshot.head(key)?;
@@ -167,26 +180,7 @@ impl<'a> Look<'a> {
                 return Err(wrong(key, DocumentError::TooLarge { size }).into());
             }
         }
-        // Whoever has a turn does not wait for memory.
-        drop(turn);
-        self.reserve(pending).await?;
-        let _turn = self.turn(keys).await?;
-        for key in keys {
-            let value = match snapshot.head(key)? {
-                None => None,
-                Some(info) => read_one(&*snapshot, key).await?.map(|document| (info.version, document)),
-            };
-            values.push(value);
-        }
-        Ok(values)
-    }
-
-    /// The right to look at these keys, if they are many.
-    async fn turn(&self, keys: &[Key]) -> Result<Option<impl Sized + use<>>, ArrayError> {
-        match keys.len() {
-            ..=FEW => Ok(None),
-            _ => self.shared.turn().await.map(Some),
-        }
+        Ok((snapshot, pending))
     }
 
     /// Reserves memory for documents that take so much.
@@ -252,6 +246,11 @@ impl<'a> Look<'a> {
         if !self.scans.are_true_still(self.shared).await? {
             return Ok(false);
         }
+        let lookups = self.seen.len().saturating_add(self.entries);
+        self.shared.in_turn(lookups, self.has_same_versions()).await?
+    }
+
+    async fn has_same_versions(&mut self) -> Result<bool, NodeError> {
         for page in &self.pages {
             if !page.is_true_still(self.shared).await? {
                 return Ok(false);

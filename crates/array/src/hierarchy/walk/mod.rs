@@ -45,7 +45,10 @@ use crate::{
 const FEW: u64 = 1024;
 
 /// How many children are looked at with one snapshot.
-const BATCH: usize = 4096;
+const BATCH: usize = 1024;
+
+/// How many groups are opened before other requests have a turn on this worker: scans may have shown all that is in them, so that nothing is waited for.
+const GROUPS_AT_ONCE: usize = 64;
 
 /// How many levels are told at a time. JSON nests twice as deep, which is as much as its readers take, and what nests takes of the stack.
 pub(super) const MAX_LEVELS: u32 = 64;
@@ -168,6 +171,9 @@ impl<'a> Walker<'a> {
                     && item.branch.form == Form::Group
                     && self.depth.reaches(item.level)
                 {
+                    if index % GROUPS_AT_ONCE == 0 {
+                        tokio::task::yield_now().await;
+                    }
                     self.open(index).await?;
                 }
             }

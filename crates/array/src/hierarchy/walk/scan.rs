@@ -94,6 +94,16 @@ struct Place {
     open: Vec<(usize, usize)>,
 }
 
+/// A scan that goes on.
+struct Scan {
+    purpose: Purpose,
+    place: Place,
+    part: Part,
+    hash: Xxh3,
+    /// The next page; `None` once it is done.
+    page: Option<Page>,
+}
+
 impl Default for Scans {
     fn default() -> Self {
         Self {
@@ -142,36 +152,23 @@ impl Scans {
         self.parts.is_empty()
     }
 
-    /// Scans the keys below a prefix, as far as there is credit for it.
+    /// Scans the keys below a prefix, as far as there is credit for it: its beginning out of turn, and the rest in turn.
     pub(super) async fn scan(&mut self, shared: &Shared, prefix: &Prefix, purpose: Purpose) -> Result<(), ArrayError> {
         if self.credit < SMALLEST || self.memory >= MAX_MEMORY {
             return Ok(());
         }
-        let mut place = self.begin(prefix);
-        let mut part = Part { prefix: prefix.clone(), last: None, keys: 0, hash: 0 };
-        let mut hash = Xxh3::new();
-        let mut page = Page::first(self.page());
-        let mut turn = None;
-        loop {
-            // A short scan is made out of turn.
-            if part.keys > OUT_OF_TURN && turn.is_none() {
-                turn = Some(shared.turn().await?);
-            }
-            let found = shared.store.list_prefix(prefix, page).await?;
-            let mut nodes = false;
-            for entry in &found.keys {
-                note(&mut hash, &entry.key);
-                nodes |= self.take(&mut place, &entry.key, purpose);
-            }
-            part.keys = part.keys.saturating_add(found.keys.len());
-            part.last = found.keys.last().map(|entry| entry.key.clone()).filter(|_| found.cursor.is_some());
-            let enough = nodes && matches!(purpose, Purpose::FirstNode);
-            let goes_on = self.credit >= SMALLEST && !enough && self.reserve(shared);
-            match found.cursor.filter(|_| goes_on) {
-                Some(cursor) => page = Page::after(self.page(), cursor),
-                None => break,
-            }
+        let mut scan = Scan {
+            purpose,
+            place: self.begin(prefix),
+            part: Part { prefix: prefix.clone(), last: None, keys: 0, hash: 0 },
+            hash: Xxh3::new(),
+            page: Some(Page::first(self.page())),
+        };
+        self.go_on(shared, &mut scan, OUT_OF_TURN).await?;
+        if scan.page.is_some() {
+            shared.in_turn(usize::MAX, self.go_on(shared, &mut scan, usize::MAX)).await??;
         }
+        let Scan { mut part, mut place, hash, .. } = scan;
         if part.last.is_none() {
             self.close(&mut place, 0);
         }
@@ -180,10 +177,30 @@ impl Scans {
         Ok(())
     }
 
+    /// Goes on with a scan until it is done, or there were so many keys.
+    async fn go_on(&mut self, shared: &Shared, scan: &mut Scan, keys: usize) -> Result<(), ArrayError> {
+        while scan.part.keys <= keys
+            && let Some(page) = scan.page.take()
+        {
+            let found = shared.store.list_prefix(&scan.part.prefix, page).await?;
+            let mut nodes = false;
+            for entry in &found.keys {
+                note(&mut scan.hash, &entry.key);
+                nodes |= self.take(&mut scan.place, &entry.key, scan.purpose);
+            }
+            scan.part.keys = scan.part.keys.saturating_add(found.keys.len());
+            scan.part.last = found.keys.last().map(|entry| entry.key.clone()).filter(|_| found.cursor.is_some());
+            let enough = nodes && matches!(scan.purpose, Purpose::FirstNode);
+            let goes_on = self.credit >= SMALLEST && !enough && self.reserve(shared);
+            scan.page = found.cursor.filter(|_| goes_on).map(|cursor| Page::after(self.page(), cursor));
+        }
+        Ok(())
+    }
+
     /// True where all that was scanned has the same keys now.
     pub(super) async fn are_true_still(&self, shared: &Shared) -> Result<bool, ArrayError> {
         for part in &self.parts {
-            if !part.is_true_still(shared).await? {
+            if !shared.in_turn(part.keys, part.is_true_still(shared)).await?? {
                 return Ok(false);
             }
         }
