@@ -13,7 +13,7 @@ use crate::{
     ArrayError, Options,
     cache::ChunkCache,
     find::{Found, Sight, Sighting},
-    hierarchy::{PathGuard, PathLocks, Scope},
+    hierarchy::{PathGuard, PathLocks, ReservedPaths, Scope},
     share::{Account, Caller, Claim, Class, Classes, MemoryBudget, NoWaiting, Permit, Refused, Usage},
     write::Locks,
 };
@@ -41,10 +41,14 @@ pub(crate) struct Shared {
     /// Held while a change of structure is planned and committed.
     paths: Arc<PathLocks>,
     /// The places to which hierarchies are being copied, where nobody else creates nodes.
-    pub(crate) copied_to: Arc<parking_lot::Mutex<Vec<NodePath>>>,
+    pub(crate) copied_to: Arc<ReservedPaths>,
+    /// The arrays whose chunks outside of a smaller shape are being erased, which do not grow meanwhile.
+    pub(crate) shrinking: Arc<ReservedPaths>,
     /// Locks on chunks, for writers who lost against others too often; and on the documents of arrays that are appended to.
     pub(crate) locks: Arc<Locks>,
     pub(crate) appends: Arc<Locks>,
+    /// Locks on the paths of arrays, which commits of elements share.
+    pub(crate) fences: Arc<Locks>,
     memory: MemoryBudget,
     /// Threads that decode and encode.
     threads: Arc<Classes>,
@@ -62,8 +66,10 @@ impl Shared {
             found: Arc::default(),
             paths: Arc::default(),
             copied_to: Arc::default(),
+            shrinking: Arc::default(),
             locks: Arc::default(),
             appends: Arc::default(),
+            fences: Arc::default(),
             memory: MemoryBudget::new(options.memory, options.patience),
             // Two for each core, so that none is idle while a permit goes from one to the next.
             threads: Arc::new(Classes::new(cores.saturating_mul(2), 1)),
@@ -116,6 +122,14 @@ impl Shared {
             claim.never_wait();
         }
         Ok(lock)
+    }
+
+    /// Waits until the chunks outside of an array are erased, if it was made smaller: before that it must not grow.
+    pub(crate) async fn wait_until_shrunk(&self, path: &NodePath) -> Result<(), ArrayError> {
+        match self.shrinking.wait_until_free(path, self.options.patience).await {
+            true => Ok(()),
+            false => Err(ArrayError::Unsettled { path: path.clone() }),
+        }
     }
 
     /// Has memory not be waited for as long as a lock is held that others wait for who may have some.

@@ -1,46 +1,33 @@
-//! Converting hierarchies: documents of another dialect over the same chunks, or a copy at another place.
+//! Converting hierarchies in place: documents of another dialect over the same chunks.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use futures::TryStreamExt;
 use meta::{
     Dialect, NodePath,
-    convert::{Chunks, Converted, Loss},
+    convert::{Chunks, Converted},
     documents::{
         draft,
         write::{CONSOLIDATED, NodeCopy, StoredNode, consolidated, with_empty_copies},
     },
     json::Json,
-    zom::{MAX_NODES, Version, Zom},
+    zom::MAX_NODES,
 };
 use serde_json::json;
-use store::{Change, Content, IntentId, Key, Precondition, Prefix};
+use store::Key;
 
 use super::{
-    Conversion, ConversionReport, Depth, NodeError, Scope,
+    Conversion, ConversionReport, Depth, NodeError,
     consolidated::{Told, keep_true},
     declare::commit,
     edits::Edits,
-    found::{Model, model_of, told},
-    intents::{CopyIntent, Reservation, Unfinished},
+    found::model_of,
     keys,
-    patch::chunk_prefix,
-    place::Place,
-    plan::Plan,
-    replace::Replacement,
     walk::{Branch, Form, Mode, walk},
 };
 use crate::{
-    ArrayError,
     find::{Own, key_below, prefix},
     shared::Shared,
 };
-
-/// How many chunks are copied in one commit.
-const BATCH: usize = 256;
 
 /// How many keys are looked up at a time.
 const LOOKED_UP: usize = 4096;
@@ -109,7 +96,7 @@ async fn in_place_edits(
 }
 
 /// Fails where there are groups that are too deep to have been looked into.
-fn check_whole(top: &Branch) -> Result<(), NodeError> {
+pub(super) fn check_whole(top: &Branch) -> Result<(), NodeError> {
     let unseen = |node: &&Branch| node.form == Form::Group && node.members.is_none();
     match top.all().iter().any(unseen) {
         true => Err(NodeError::TooManyNodes { limit: MAX_NODES }),
@@ -182,168 +169,6 @@ async fn carry_over(
                 }
             }
         }
-    }
-    Ok(())
-}
-
-/// Copies a hierarchy to another place, as another dialect has it. The chunks come first, in many commits, and the documents last, in one: until then nothing is seen there. What is left of one that
-/// is interrupted is erased, at the next start if need be.
-pub(super) async fn copy(
-    shared: &Arc<Shared>,
-    path: &NodePath,
-    dialect: Option<Dialect>,
-    target: &NodePath,
-    conversion: &Conversion,
-) -> Result<ConversionReport, NodeError> {
-    let (copy, unfinished) = {
-        let _lock = shared.lock_path(target, Scope::Subtree).await?;
-        let copy = Copy::plan(shared, path, dialect, target, conversion).await?;
-        let intent = CopyIntent { target: target.clone(), dialect: conversion.to, extent: copy.extent.clone() };
-        (copy, Unfinished::begin(Reservation::new(shared, target), intent).await?)
-    };
-    let copied = copy.run(shared, target, unfinished.id()).await;
-    match &copied {
-        Ok(_) => unfinished.settled(),
-        Err(_) => unfinished.undo().await,
-    }
-    copied
-}
-
-struct Copy {
-    source: Branch,
-    place: Place,
-    plan: Plan,
-    losses: Vec<(NodePath, Loss)>,
-    /// Where the copy will be.
-    extent: Vec<Prefix>,
-}
-
-impl Copy {
-    async fn plan(
-        shared: &Shared,
-        path: &NodePath,
-        dialect: Option<Dialect>,
-        target: &NodePath,
-        conversion: &Conversion,
-    ) -> Result<Self, NodeError> {
-        let to = conversion.to;
-        let source = walk(shared, path, dialect, Depth::All, Mode::Same).await?.top;
-        check_whole(&source)?;
-        let mut losses = Vec::new();
-        let place = Place::find(shared, target, Some(to), Version::of(to)).await?;
-        place.check_dialects(target)?;
-        place.check_name(target)?;
-        let plan = async { Plan::new(target, &moved(&source, to, &mut losses)?, &place.site) };
-        let plan = shared.in_turn(source.all().len(), plan).await??;
-        let extent = keys::extent(target, to, place.site.root.as_ref())?.prefixes;
-        for prefix in &extent {
-            if !shared.store.list_prefix(prefix, store::Page::first(1)).await?.keys.is_empty() {
-                return Err(NodeError::Differs { path: target.clone(), differences: Vec::new() });
-            }
-        }
-        if place.current(shared, target).await?.is_some() {
-            return Err(NodeError::Differs { path: target.clone(), differences: Vec::new() });
-        }
-        Ok(Self { source, place, plan, losses, extent })
-    }
-
-    /// Copies the chunks, and commits the documents and that nothing is left to be done.
-    async fn run(&self, shared: &Shared, target: &NodePath, intent: IntentId) -> Result<ConversionReport, NodeError> {
-        let mut chunks = 0_u64;
-        let targets: BTreeMap<String, &Branch> = self
-            .plan
-            .top
-            .all()
-            .into_iter()
-            .filter_map(|node| Some((node.path.below(target)?.to_owned(), node)))
-            .collect();
-        for source in self.source.all() {
-            let below = source.path.below(&self.source.path).unwrap_or_default();
-            if let Some(target) = targets.get(below) {
-                chunks = chunks.saturating_add(copy_chunks(shared, source, target).await?);
-            }
-        }
-        let _lock = shared.lock_path(target, Scope::Subtree).await?;
-        let edits = shared.in_turn(targets.len(), self.edits(shared, target, intent)).await??;
-        match commit(shared, edits).await? {
-            Some(_) => Ok(ConversionReport { nodes: targets.len() as u64, chunks, losses: self.losses.clone() }),
-            None => Err(ArrayError::Unsettled { path: self.source.path.clone() }.into()),
-        }
-    }
-
-    /// The last commit of the copy: its documents, and that nothing is left to be done.
-    async fn edits(&self, shared: &Shared, target: &NodePath, intent: IntentId) -> Result<Edits, NodeError> {
-        let mut edits = Edits::default();
-        edits.settle(intent);
-        for node in self.source.all() {
-            for (key, version) in &node.own.0 {
-                edits.saw(key, *version);
-            }
-        }
-        let mut change = Replacement::default();
-        change.create(&self.plan.top);
-        change.apply(shared, &mut edits).await?;
-        self.place.parents(target, &mut edits, &mut change.told)?;
-        self.place.saw(&mut edits);
-        keep_true(shared, &mut edits, target, &[], &change.told).await?;
-        Ok(edits)
-    }
-}
-
-/// A tree in the documents of another dialect, for copies of its chunks.
-fn moved(source: &Branch, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> Result<Zom, NodeError> {
-    let version = Version::of(source.dialect);
-    let root = told(source.clone(), version, losses)?;
-    let zom = Zom { version, root };
-    if source.dialect == to || version.dialect() == to {
-        return Ok(zom);
-    }
-    for node in source.all() {
-        let lost = model_of(node)?.convert(&node.path, to, Chunks::Moved)?.losses;
-        losses.extend(lost.into_iter().map(|loss| (node.path.clone(), loss)));
-    }
-    Ok(zom)
-}
-
-/// Copies the chunks of an array; how many.
-async fn copy_chunks(shared: &Shared, source: &Branch, target: &Branch) -> Result<u64, NodeError> {
-    let (Model::Array(from), Model::Array(to)) = (model_of(source)?, model_of(target)?) else { return Ok(0) };
-    let prefix_of =
-        |branch: &Branch, model| chunk_prefix(&branch.path, model, branch.root.as_ref().map(|root| &root.prefix));
-    let (from_prefix, to_prefix) = (prefix_of(source, &from)?, prefix_of(target, &to)?);
-    let rank = from.shape.len();
-    let mut copied = 0_u64;
-    let mut batch = BTreeMap::new();
-    let mut entries = std::pin::pin!(store::walk(&*shared.store, &from_prefix));
-    while let Some(entry) = entries.try_next().await? {
-        let name = from_prefix.strip(&entry.key).unwrap_or_default();
-        let Some(position) = from.chunk_keys.parse(name, rank) else { continue };
-        let key = to_prefix.join(&to.chunk_keys.written_key(&position));
-        let key = key.map_err(|_| keys::too_long(target.dialect, &target.path))?;
-        let Some(value) = shared.store.get(&entry.key, None).await? else { continue };
-        let content = Content { size: Some(value.info.size), stream: value.stream };
-        // Of two keys of one chunk the first that is looked at counts.
-        if batch.contains_key(&key) && Some(name) == from.chunk_keys.fallback_key(&position) {
-            continue;
-        }
-        let staged = shared.store.stage(&key, content).await?;
-        batch.insert(key, staged);
-        copied += 1;
-        if batch.len() >= BATCH {
-            flush(shared, &mut batch).await?;
-        }
-    }
-    flush(shared, &mut batch).await?;
-    Ok(copied)
-}
-
-async fn flush(shared: &Shared, batch: &mut BTreeMap<Key, store::Staged>) -> Result<(), NodeError> {
-    let changes: Vec<Change> = std::mem::take(batch)
-        .into_values()
-        .map(|staged| Change::Set { staged, precondition: Precondition::none() })
-        .collect();
-    if !changes.is_empty() {
-        shared.store.commit(changes).await?;
     }
     Ok(())
 }

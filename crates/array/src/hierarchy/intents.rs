@@ -1,8 +1,8 @@
-//! Operations of several commits, and undoing those that were interrupted.
+//! Operations of several commits, and settling those that were interrupted.
 //!
 //! One begins with a commit of an intent, which says what it is about to do, and its last commit settles the intent. One that
-//! fails, or whose caller goes away, is undone at once; one whose process ends is undone at the next start. Undoing is one
-//! commit that settles the intent too, so it is done once, whoever does it.
+//! fails, or whose caller goes away, is settled at once; one whose process ends is settled at the next start. A copy is undone, in one
+//! commit that settles the intent too; a shrink is carried on. So it is done once, whoever does it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,14 @@ use meta::{Dialect, NodePath};
 use serde::{Deserialize, Serialize};
 use store::{Change, Intent, IntentError, IntentId, Key, Prefix, StoreError};
 
-use super::{NodeError, Scope, edits::Edits, unsettled, walk::NAMES};
+use super::{
+    NodeError, Scope,
+    edits::Edits,
+    reserved::Reservation,
+    shrink::{self, Finished, ShrinkIntent},
+    unsettled,
+    walk::NAMES,
+};
 use crate::{
     ATTEMPTS, ArrayError,
     find::{key_below, prefix},
@@ -25,6 +32,8 @@ const VERSION: u32 = 1;
 pub struct SettledIntents {
     /// Those of which everything was erased.
     pub undone: u64,
+    /// Those that were carried on to their end.
+    pub finished: u64,
     /// Those of which everything stays, since somebody has made a node at their place.
     pub left: u64,
     /// Those that are unfinished still, as the log says.
@@ -44,6 +53,8 @@ struct Record {
 enum Operation {
     /// A copy of a hierarchy to `target`, whose chunks are set below `extent` before its documents are.
     Copy { target: String, dialect: String, extent: Vec<String> },
+    /// A smaller shape of the array at `path`, whose chunks outside are erased after its documents are changed.
+    Shrink { path: String, dialect: String },
 }
 
 /// A record that cannot be understood.
@@ -57,10 +68,11 @@ enum RecordError {
     Content,
 }
 
-/// An operation that may have to be undone.
+/// An operation that may have to be settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Undoable {
+pub(super) enum Unsettled {
     Copy(CopyIntent),
+    Shrink(ShrinkIntent),
 }
 
 /// A copy of a hierarchy.
@@ -72,24 +84,20 @@ pub(super) struct CopyIntent {
     pub(super) extent: Vec<Prefix>,
 }
 
-/// What undoing did.
+/// The result of settling an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Undone {
-    /// What the operation had set was erased.
+enum Settled {
+    /// All that it had set was erased.
     Erased,
     /// There is a node now, so nothing was erased.
     Left,
-    /// Somebody else had settled the intent.
-    Settled,
+    /// It was carried on to its end.
+    Finished,
+    /// Somebody else had settled its intent.
+    Before,
 }
 
-/// Keeps others from creating nodes where a hierarchy is being copied to.
-pub(super) struct Reservation {
-    shared: Arc<Shared>,
-    target: NodePath,
-}
-
-/// An operation that has begun. Unless it is settled it is undone, by its owner or when it is dropped.
+/// An operation that has begun. Unless it comes to its end it is settled, by its owner or when it is dropped.
 pub(super) struct Unfinished {
     id: IntentId,
     /// `None` once it is settled.
@@ -98,50 +106,40 @@ pub(super) struct Unfinished {
 
 struct Begun {
     id: IntentId,
-    copy: CopyIntent,
+    shared: Arc<Shared>,
+    operation: Unsettled,
+    /// Of the path, until it is settled.
     reservation: Reservation,
 }
 
-impl Reservation {
-    pub(super) fn new(shared: &Arc<Shared>, target: &NodePath) -> Self {
-        shared.copied_to.lock().push(target.clone());
-        Self { shared: Arc::clone(shared), target: target.clone() }
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        let mut reserved = self.shared.copied_to.lock();
-        if let Some(at) = reserved.iter().position(|target| *target == self.target) {
-            reserved.swap_remove(at);
-        }
-    }
-}
-
 impl Unfinished {
-    /// Begins a copy: its intent is durable when this returns.
-    pub(super) async fn begin(reservation: Reservation, copy: CopyIntent) -> Result<Self, NodeError> {
-        let shared = Arc::clone(&reservation.shared);
-        let (id, record) = (IntentId::random(), Record::of_copy(&copy)?);
-        // If this is dropped while the commit is made, the intent is settled all the same.
-        let begun = Self { id, begun: Some(Begun { id, copy, reservation }) };
-        shared.store.commit(vec![Change::Intend { id, record: record.into() }]).await?;
-        Ok(begun)
+    /// An operation, and the change that adds its intent, which is to be committed next. If this is dropped while that commit is made, the intent is settled all the same, since
+    /// commits are made in the order in which they are asked for.
+    pub(super) fn begin(shared: &Arc<Shared>, operation: Unsettled) -> Result<(Self, Change), NodeError> {
+        // Nothing of it can fail to be JSON.
+        let record = Record::of(&operation).map_err(|_| unsettled(operation.path()))?;
+        let reservation = match &operation {
+            Unsettled::Copy(copy) => shared.copied_to.reserve(&copy.target),
+            Unsettled::Shrink(shrink) => shared.shrinking.reserve(&shrink.path),
+        };
+        let id = IntentId::random();
+        let begun = Begun { id, shared: Arc::clone(shared), operation, reservation };
+        Ok((Self { id, begun: Some(begun) }, Change::Intend { id, record: record.into() }))
     }
 
     pub(super) fn id(&self) -> IntentId {
         self.id
     }
 
-    /// The operation is done, and its last commit settled the intent.
+    /// The operation came to its end, and its last commit settled the intent; or its intent was never added.
     pub(super) fn settled(mut self) {
         self.begun = None;
     }
 
-    /// Undoes the operation.
-    pub(super) async fn undo(mut self) {
+    /// Settles the operation.
+    pub(super) async fn settle(mut self) {
         if let Some(begun) = self.begun.take() {
-            begun.undo().await;
+            begun.settle().await;
         }
     }
 }
@@ -150,56 +148,86 @@ impl Drop for Unfinished {
     fn drop(&mut self) {
         // Without a runtime the process is about to end, and the next start does it.
         if let (Some(begun), Ok(runtime)) = (self.begun.take(), tokio::runtime::Handle::try_current()) {
-            runtime.spawn(begun.undo());
+            runtime.spawn(begun.settle());
         }
     }
 }
 
 impl Begun {
-    async fn undo(self) {
-        let Self { id, copy, reservation } = self;
-        let target = &copy.target;
-        match undo_copy(&reservation.shared, id, &copy).await {
-            Ok(Undone::Erased | Undone::Settled) => {}
-            Ok(Undone::Left) => {
-                tracing::warn!(%target, "chunks of a conversion that failed are left behind, since there is another node now");
+    async fn settle(self) {
+        let Self { id, shared, operation, reservation } = self;
+        let path = operation.path();
+        match operation.settle(&shared, id).await {
+            Ok(Settled::Erased | Settled::Finished | Settled::Before) => {}
+            Ok(Settled::Left) => {
+                tracing::warn!(%path, "chunks of a conversion that failed are left behind, since there is another node now");
             }
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(%target, error, "chunks of a conversion that failed are left behind until the next start");
+                tracing::warn!(%path, error, "chunks of an operation that failed are left behind until the next start");
+                if let Unsettled::Shrink(_) = &operation {
+                    // Until then the array must not grow.
+                    std::mem::forget(reservation);
+                }
             }
         }
     }
 }
 
-impl Record {
-    fn of_copy(copy: &CopyIntent) -> Result<Vec<u8>, NodeError> {
-        let operation = Operation::Copy {
-            target: copy.target.to_string(),
-            dialect: copy.dialect.to_string(),
-            extent: copy.extent.iter().map(ToString::to_string).collect(),
-        };
-        // Nothing of it can fail to be JSON.
-        serde_json::to_vec(&Self { version: VERSION, operation }).map_err(|_| unsettled(&copy.target))
+impl Unsettled {
+    fn path(&self) -> &NodePath {
+        match self {
+            Self::Copy(copy) => &copy.target,
+            Self::Shrink(shrink) => &shrink.path,
+        }
     }
 
-    fn parse(record: &[u8]) -> Result<Undoable, RecordError> {
+    /// Undoes it, or carries it on.
+    async fn settle(&self, shared: &Shared, id: IntentId) -> Result<Settled, NodeError> {
+        match self {
+            Self::Copy(copy) => undo_copy(shared, id, copy).await,
+            Self::Shrink(shrink) => Ok(match shrink::finish(shared, id, shrink).await? {
+                Finished::Now => Settled::Finished,
+                Finished::Before => Settled::Before,
+            }),
+        }
+    }
+}
+
+impl Record {
+    fn of(operation: &Unsettled) -> Result<Vec<u8>, serde_json::Error> {
+        let operation = match operation {
+            Unsettled::Copy(copy) => Operation::Copy {
+                target: copy.target.to_string(),
+                dialect: copy.dialect.to_string(),
+                extent: copy.extent.iter().map(ToString::to_string).collect(),
+            },
+            Unsettled::Shrink(shrink) => {
+                Operation::Shrink { path: shrink.path.to_string(), dialect: shrink.dialect.to_string() }
+            }
+        };
+        serde_json::to_vec(&Self { version: VERSION, operation })
+    }
+
+    fn parse(record: &[u8]) -> Result<Unsettled, RecordError> {
         let json: serde_json::Value = serde_json::from_slice(record)?;
         match json.get("version").and_then(serde_json::Value::as_u64) {
             Some(version) if version != u64::from(VERSION) => return Err(RecordError::Version(version)),
             _ => {}
         }
+        let path = |text: &str| NodePath::parse(text).map_err(|_| RecordError::Content);
+        let dialect = |text: &str| text.parse::<Dialect>().map_err(|_| RecordError::Content);
         let Self { operation, .. } = serde_json::from_value(json)?;
-        match operation {
-            Operation::Copy { target, dialect, extent } => {
+        Ok(match operation {
+            Operation::Copy { target, dialect: of, extent } => {
                 let extent = extent.iter().map(|prefix| Prefix::parse(prefix).map_err(|_| RecordError::Content));
-                Ok(Undoable::Copy(CopyIntent {
-                    target: NodePath::parse(&target).map_err(|_| RecordError::Content)?,
-                    dialect: dialect.parse().map_err(|_| RecordError::Content)?,
-                    extent: extent.collect::<Result<_, _>>()?,
-                }))
+                let extent = extent.collect::<Result<_, _>>()?;
+                Unsettled::Copy(CopyIntent { target: path(&target)?, dialect: dialect(&of)?, extent })
             }
-        }
+            Operation::Shrink { path: at, dialect: of } => {
+                Unsettled::Shrink(ShrinkIntent { path: path(&at)?, dialect: dialect(&of)? })
+            }
+        })
     }
 }
 
@@ -207,8 +235,8 @@ impl Record {
 pub(super) async fn settle_all(shared: &Shared) -> Result<SettledIntents, StoreError> {
     let mut settled = SettledIntents::default();
     for Intent { id, record } in shared.store.intents().await? {
-        let undoable = match Record::parse(&record) {
-            Ok(undoable) => undoable,
+        let operation = match Record::parse(&record) {
+            Ok(operation) => operation,
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::error!(%id, error, "the record of an unfinished operation cannot be understood; it stays");
@@ -216,22 +244,29 @@ pub(super) async fn settle_all(shared: &Shared) -> Result<SettledIntents, StoreE
                 continue;
             }
         };
-        let Undoable::Copy(copy) = undoable;
-        let target = &copy.target;
-        match undo_copy(shared, id, &copy).await {
-            Ok(Undone::Settled) => {}
-            Ok(Undone::Erased) => {
-                tracing::info!(%target, "undid a conversion that was interrupted");
+        let path = operation.path();
+        match operation.settle(shared, id).await {
+            Ok(Settled::Before) => {}
+            Ok(Settled::Erased) => {
+                tracing::info!(%path, "undid a conversion that was interrupted");
                 settled.undone += 1;
             }
-            Ok(Undone::Left) => {
-                tracing::warn!(%target, "a conversion was interrupted, and there is a node at its target now: nothing is erased");
+            Ok(Settled::Finished) => {
+                tracing::info!(%path, "erased the chunks outside of an array whose shrinking was interrupted");
+                settled.finished += 1;
+            }
+            Ok(Settled::Left) => {
+                tracing::warn!(%path, "a conversion was interrupted, and there is a node at its target now: nothing is erased");
                 settled.left += 1;
             }
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::error!(%target, error, "a conversion that was interrupted cannot be undone; the next start tries again");
+                tracing::error!(%path, error, "an operation that was interrupted cannot be settled; the next start tries again");
                 settled.unsettled += 1;
+                if let Unsettled::Shrink(_) = &operation {
+                    // Until then the array must not grow.
+                    std::mem::forget(shared.shrinking.reserve(path));
+                }
             }
         }
     }
@@ -239,21 +274,21 @@ pub(super) async fn settle_all(shared: &Shared) -> Result<SettledIntents, StoreE
 }
 
 /// Erases what a copy has set, unless there is a node by now, and settles its intent.
-async fn undo_copy(shared: &Shared, id: IntentId, copy: &CopyIntent) -> Result<Undone, NodeError> {
+async fn undo_copy(shared: &Shared, id: IntentId, copy: &CopyIntent) -> Result<Settled, NodeError> {
     let _lock = shared.lock_path(&copy.target, Scope::Subtree).await?;
     for _ in 0..ATTEMPTS {
         let mut edits = Edits::default();
         edits.settle(id);
         let absent = absent_documents(shared, copy).await?;
-        let undone = if absent.is_some() { Undone::Erased } else { Undone::Left };
+        let settled = if absent.is_some() { Settled::Erased } else { Settled::Left };
         if let Some(documents) = absent {
             documents.iter().for_each(|key| edits.saw(key, None));
             copy.extent.iter().for_each(|prefix| edits.erase_prefix(prefix.clone()));
         }
         match shared.store.commit(edits.stage(&*shared.store).await?).await {
-            Ok(_) => return Ok(undone),
+            Ok(_) => return Ok(settled),
             Err(StoreError::PreconditionFailed { .. }) => {}
-            Err(StoreError::Intent(IntentError::Missing { .. })) => return Ok(Undone::Settled),
+            Err(StoreError::Intent(IntentError::Missing { .. })) => return Ok(Settled::Before),
             Err(error) => return Err(error.into()),
         }
     }

@@ -2,6 +2,7 @@
 
 mod consolidated;
 mod convert;
+mod copy;
 mod declare;
 pub(crate) mod documents;
 mod edits;
@@ -16,6 +17,8 @@ mod path_lock;
 mod place;
 mod plan;
 mod replace;
+mod reserved;
+mod shrink;
 mod walk;
 
 pub use error::NodeError;
@@ -33,11 +36,14 @@ use meta::{
 };
 use store::{ErasedKeys, Precondition, StoreError, Version};
 
-pub(crate) use self::path_lock::{PathGuard, PathLocks, Scope};
 use self::{
     declare::Attempt,
     found::{found, told},
     walk::{Mode, Walk, walk},
+};
+pub(crate) use self::{
+    path_lock::{PathGuard, PathLocks, Scope},
+    reserved::ReservedPaths,
 };
 use crate::{ATTEMPTS, ArrayError, share::Permit, shared::Shared};
 
@@ -218,8 +224,8 @@ impl Hierarchies {
         differences
     }
 
-    /// Changes what is said of a node: attributes, and of an array its shape and the names of its dimensions. Chunks that a smaller shape leaves outside are erased in the same commit;
-    /// a chunk at the edge keeps what it has beyond the new shape, as with other writers of Zarr.
+    /// Changes what is said of a node: attributes, and of an array its shape and the names of its dimensions. Chunks that a smaller shape leaves outside are erased before this returns, and
+    /// before the array can grow again; a chunk at the edge keeps what it has beyond the new shape, as with other writers of Zarr.
     pub async fn patch(
         &self,
         path: &NodePath,
@@ -228,6 +234,9 @@ impl Hierarchies {
         condition: &Precondition,
     ) -> Result<FoundNode, NodeError> {
         let _lock = self.0.lock_path(path, Scope::Node).await?;
+        if changes.shape.is_some() {
+            self.0.wait_until_shrunk(path).await?;
+        }
         for _ in 0..ATTEMPTS {
             if let Some(dialect) = patch::attempt(&self.0, path, dialect, changes, condition).await? {
                 return self.node(path, Some(dialect), Depth::Levels(0), None).await;
@@ -260,7 +269,7 @@ impl Hierarchies {
         conversion: &Conversion,
     ) -> Result<ConversionReport, NodeError> {
         if let Some(target) = &conversion.target {
-            return convert::copy(&self.0, path, dialect, target, conversion).await;
+            return copy::copy(&self.0, path, dialect, target, conversion).await;
         }
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..ATTEMPTS {

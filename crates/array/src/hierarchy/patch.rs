@@ -1,8 +1,9 @@
 //! Changing what is said of a node.
 
-use futures::TryStreamExt;
-use meta::{ArrayModel, Dialect, NodePath, documents::Changes};
-use store::{MAX_COMMIT_CHANGES, Precondition, Prefix};
+use std::sync::Arc;
+
+use meta::{Dialect, NodePath, documents::Changes};
+use store::{Precondition, StoreError};
 
 use super::{
     Depth, NodeError,
@@ -11,18 +12,20 @@ use super::{
     documents::edits_of_array,
     edits::Edits,
     found::{Model, model_of},
+    intents::{Unfinished, Unsettled},
     keys,
+    shrink::{ShrinkIntent, finish, shrinks},
     walk::{Branch, Form, Mode, group_branch, walk},
 };
 use crate::{
     ArrayError,
-    find::{Own, Sight, Sighting},
+    find::{Own, Sight},
     shared::Shared,
 };
 
 /// One attempt to change a node, and the dialect that it has; `None` where somebody else changed it.
 pub(super) async fn attempt(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     path: &NodePath,
     dialect: Option<Dialect>,
     changes: &Changes,
@@ -35,9 +38,12 @@ pub(super) async fn attempt(
     let (edits, dialect) = match shared.see(path, dialect).await? {
         Some(Sight::Array(sighting)) => {
             judge(Some(sighting.version()))?;
-            let mut edits = edits_of_array(shared, path, &sighting, changes).await?;
-            erase_outside(shared, path, &sighting, changes, &mut edits).await?;
-            (edits, sighting.array.model().dialect)
+            let edits = edits_of_array(shared, path, &sighting, changes).await?;
+            let dialect = sighting.array.model().dialect;
+            if shrinks(path, &sighting, changes)? {
+                return shrink(shared, path, dialect, edits).await;
+            }
+            (edits, dialect)
         }
         _ => {
             let top = walk(shared, path, dialect, Depth::Levels(0), Mode::Same).await?.top;
@@ -49,6 +55,30 @@ pub(super) async fn attempt(
         return Ok(Some(dialect));
     }
     Ok(commit(shared, edits).await?.map(|_| dialect))
+}
+
+/// Makes an array smaller; `None` if somebody else changed it.
+async fn shrink(
+    shared: &Arc<Shared>,
+    path: &NodePath,
+    dialect: Dialect,
+    edits: Edits,
+) -> Result<Option<Dialect>, NodeError> {
+    let intent = ShrinkIntent { path: path.clone(), dialect };
+    let (unfinished, intend) = Unfinished::begin(shared, Unsettled::Shrink(intent.clone()))?;
+    let mut all = edits.stage(&*shared.store).await?;
+    all.push(intend);
+    match shared.store.commit(all).await {
+        Ok(_) => {}
+        Err(StoreError::PreconditionFailed { .. }) => {
+            unfinished.settled();
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    }
+    finish(shared, unfinished.id(), &intent).await?;
+    unfinished.settled();
+    Ok(Some(dialect))
 }
 
 async fn edits_of_group(shared: &Shared, top: &Branch, changes: &Changes) -> Result<Edits, NodeError> {
@@ -95,69 +125,4 @@ fn edit_group(edits: &mut Edits, told: &mut Vec<Told>, group: &Branch, changes: 
         told.push(Told { path: group.path.clone(), dialect: group.dialect, node: Some(after) });
     }
     Ok(())
-}
-
-/// Erases the chunks that a smaller shape leaves outside. They are found among the keys that there are, since a grid may have any number of chunks.
-async fn erase_outside(
-    shared: &Shared,
-    path: &NodePath,
-    sighting: &Sighting,
-    changes: &Changes,
-    edits: &mut Edits,
-) -> Result<(), NodeError> {
-    let before = sighting.array.model();
-    if changes.shape.is_none() {
-        return Ok(());
-    }
-    let Model::Array(after) = changed(path, sighting, changes)? else { return Ok(()) };
-    if after.shape.iter().zip(&before.shape).all(|(after, before)| after >= before) {
-        return Ok(());
-    }
-    let pieces: Vec<u64> =
-        after.grid.dimensions().iter().zip(&after.shape).map(|(grid, extent)| grid.pieces(*extent)).collect();
-    let prefix = chunk_prefix(path, before, sighting.root.as_ref().map(|root| &root.prefix))?;
-    let mut outside = 0_usize;
-    let mut entries = std::pin::pin!(store::walk(&*shared.store, &prefix));
-    while let Some(entry) = entries.try_next().await? {
-        let name = prefix.strip(&entry.key).unwrap_or_default();
-        let Some(position) = before.chunk_keys.parse(name, before.shape.len()) else { continue };
-        if position.iter().zip(&pieces).any(|(index, pieces)| index >= pieces) {
-            outside += 1;
-            if edits.len() <= MAX_COMMIT_CHANGES {
-                edits.erase(entry.key);
-            }
-        }
-    }
-    match edits.len() > MAX_COMMIT_CHANGES {
-        true => Err(NodeError::TooManyChanges { changes: outside as u64, limit: MAX_COMMIT_CHANGES }),
-        false => Ok(()),
-    }
-}
-
-/// The model that the array has afterwards.
-fn changed(path: &NodePath, sighting: &Sighting, changes: &Changes) -> Result<Model, NodeError> {
-    let model = sighting.array.model();
-    let stored = changes.of_array(model)?;
-    model_of(&Branch {
-        path: path.clone(),
-        dialect: model.dialect,
-        form: Form::Array,
-        stored,
-        own: sighting.own.clone(),
-        root: sighting.root.clone().filter(|_| model.dialect == Dialect::Draft),
-        members: None,
-    })
-}
-
-/// What the keys of the chunks of an array begin with; `hierarchy` is the prefix of its hierarchy of the draft.
-pub(super) fn chunk_prefix(
-    path: &NodePath,
-    model: &ArrayModel,
-    hierarchy: Option<&Prefix>,
-) -> Result<Prefix, NodeError> {
-    let text = match (model.dialect, hierarchy) {
-        (Dialect::Draft, Some(hierarchy)) => format!("{}{}", hierarchy.as_str(), model.chunk_prefix),
-        _ => format!("{}{}", path.key_prefix(), model.chunk_prefix),
-    };
-    Prefix::parse(&text).map_err(|_| keys::too_long(model.dialect, path))
 }

@@ -42,8 +42,7 @@ impl Place {
         dialect: Option<Dialect>,
         version: Version,
     ) -> Result<Self, NodeError> {
-        let overlaps = |copied: &NodePath| copied.below(path).is_some() || path.below(copied).is_some();
-        if shared.copied_to.lock().iter().any(overlaps) {
+        if shared.copied_to.overlaps(path) {
             return Err(ArrayError::Unsettled { path: path.clone() }.into());
         }
         let (around, seen) = around(shared, path).await?;

@@ -90,11 +90,13 @@ impl Append {
         let document = self.spool_key()?;
         for attempt in 0..ATTEMPTS {
             let alone = match attempt >= OPTIMISTIC {
-                true => self.shared.appends.hold_alone([&document], []).await,
+                true => self.shared.appends.hold_alone([document.as_bytes()], []).await,
                 false => Vec::new(),
             };
             let _no_waiting = if alone.is_empty() { None } else { self.shared.no_waiting() };
             let sighting = self.place.find(&self.shared).await?;
+            // The documents are those of the shrink by now, or the commit will find others.
+            self.shared.wait_until_shrunk(&self.place.path).await?;
             let done = self.attempt(&sighting, count, &gathered, alone.is_empty().then_some(&document)).await;
             match done {
                 // The array is another one than what this was planned for.
@@ -149,7 +151,7 @@ impl Append {
         let target = Arc::new(Target::new(self.shared.clone(), array, layout)?);
         let received = receive(&target, self.shared.account(), gathered.incoming(&self.shared)).await?;
         let together = match lock {
-            Some(document) => self.shared.appends.share([document]).await,
+            Some(document) => self.shared.appends.share([document.as_bytes()]).await,
             None => Vec::new(),
         };
         let committed = commit::commit(&target, &self.place, sighting.clone(), &ground, received).await;

@@ -114,8 +114,9 @@ pub(super) async fn commit(
         let documents = documents(shared, place, &sighting, ground).await?;
         let all = || made.iter().chain(&merged.made);
         let changes = documents.changes.iter().cloned().chain(all().flat_map(Made::changes)).collect();
+        let fence = shared.fences.share([place.path.relative().as_bytes()]).await;
         let committed = shared.store.commit(changes).await;
-        drop((alone, together));
+        drop((alone, together, fence));
         match committed {
             Ok(outcomes) => return Ok(documents.report(&sighting, ground, &outcomes).of(all(), repeated)),
             Err(StoreError::PreconditionFailed { .. }) => {}
@@ -146,8 +147,8 @@ pub(super) fn nothing(sighting: &Sighting) -> WriteReport {
     WriteReport { version: Some(sighting.version()), shape, stored: 0, erased: 0, repeated: 0 }
 }
 
-fn keys(made: &[Made]) -> impl Iterator<Item = &Key> {
-    made.iter().flat_map(Made::keys)
+fn keys(made: &[Made]) -> impl Iterator<Item = &[u8]> {
+    made.iter().flat_map(Made::keys).map(Key::as_bytes)
 }
 
 /// What is changed or checked beside chunks.

@@ -1,18 +1,19 @@
-//! Locks on the keys that are written: for those who lost against others too often.
+//! Striped locks on names.
 //!
-//! Writers read what they change, and commit it if it is still so. That fails for a writer who is always slower than others, so after a few tries it locks what it
-//! changes. Everybody else holds the same locks, together, while they commit.
+//! On the keys that are written, for writers that lost against others too often: they read what they change, and commit it if it is still so. That fails for a writer that is always slower
+//! than others, so after a few tries it locks what it changes. All others hold the same locks, together, while they commit.
+//!
+//! On the paths of arrays, as fences: whoever writes elements holds that of the array, together with others, while it commits. Who has it alone sees no commit of elements meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use store::Key;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How many locks there are. Keys share them.
+/// How many locks there are. Names share them.
 const LOCKS: u64 = 1024;
 
-/// Locks for all keys.
+/// Locks for all names.
 #[derive(Debug)]
 pub(crate) struct Locks(Vec<RwLock<()>>);
 
@@ -28,7 +29,7 @@ enum Hold {
 /// Locks that are held.
 #[derive(Debug)]
 #[allow(dead_code, reason = "they are held, not looked at")]
-pub(super) enum Held<'a> {
+pub(crate) enum Held<'a> {
     Shared(RwLockReadGuard<'a, ()>),
     Alone(RwLockWriteGuard<'a, ()>),
 }
@@ -40,19 +41,19 @@ impl Default for Locks {
 }
 
 impl Locks {
-    /// The locks of these keys, held together with others.
-    pub(super) async fn share<'k>(&self, keys: impl IntoIterator<Item = &'k Key>) -> Vec<Held<'_>> {
-        self.hold(keys.into_iter().map(|key| (lock_of(key), Hold::Shared)).collect()).await
+    /// The locks of these names, held together with others.
+    pub(crate) async fn share<'n>(&self, names: impl IntoIterator<Item = &'n [u8]>) -> Vec<Held<'_>> {
+        self.hold(names.into_iter().map(|name| (lock_of(name), Hold::Shared)).collect()).await
     }
 
     /// The locks of `alone`, held by nobody else, and those of `shared`.
-    pub(super) async fn hold_alone<'k>(
+    pub(crate) async fn hold_alone<'n>(
         &self,
-        alone: impl IntoIterator<Item = &'k Key>,
-        shared: impl IntoIterator<Item = &'k Key>,
+        alone: impl IntoIterator<Item = &'n [u8]>,
+        shared: impl IntoIterator<Item = &'n [u8]>,
     ) -> Vec<Held<'_>> {
-        let shared = shared.into_iter().map(|key| (lock_of(key), Hold::Shared));
-        self.hold(shared.chain(alone.into_iter().map(|key| (lock_of(key), Hold::Alone))).collect()).await
+        let shared = shared.into_iter().map(|name| (lock_of(name), Hold::Shared));
+        self.hold(shared.chain(alone.into_iter().map(|name| (lock_of(name), Hold::Alone))).collect()).await
     }
 
     async fn hold(&self, wanted: BTreeSet<(u64, Hold)>) -> Vec<Held<'_>> {
@@ -70,6 +71,6 @@ impl Locks {
     }
 }
 
-fn lock_of(key: &Key) -> u64 {
-    xxh3_64(key.as_bytes()) % LOCKS
+fn lock_of(name: &[u8]) -> u64 {
+    xxh3_64(name) % LOCKS
 }

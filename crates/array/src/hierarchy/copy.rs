@@ -1,0 +1,341 @@
+//! Copying hierarchies to another place, as another dialect has them.
+//!
+//! A copy is of one commit: its documents and the values of all its chunks are those of one snapshot, of all chunks that there are in that commit. The chunks come first, in many commits, and
+//! the documents last, in one: until then nothing is seen at the target. What is left of a copy that is interrupted is erased, at the next start if need be.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
+
+use meta::{
+    Dialect, NodePath,
+    convert::{Chunks, Loss},
+    zom::{Version, Zom},
+};
+use store::{Change, Content, IntentId, Key, Page, Precondition, Prefix, Snapshot, StoreError, Watermark};
+
+use super::{
+    Conversion, ConversionReport, Depth, NodeError, Scope,
+    consolidated::keep_true,
+    convert::check_whole,
+    declare::commit,
+    edits::Edits,
+    found::{Model, model_of, told},
+    intents::{CopyIntent, Unfinished, Unsettled},
+    keys,
+    place::Place,
+    plan::Plan,
+    replace::Replacement,
+    shrink::StoredChunks,
+    walk::{Branch, Form, Mode, walk},
+};
+use crate::{ArrayError, share::Permit, shared::Shared};
+
+/// The chunks that are copied in one commit.
+const BATCH: usize = 256;
+
+/// The memory that a chunk takes while it is to be copied, beside its two keys.
+const PER_CHUNK: u64 = 320;
+
+/// The memory that is reserved at a time.
+const RESERVED_AT_ONCE: u64 = 1 << 20;
+
+/// How much is done to keep writers away, by attempt: they are let through as long as the copy may succeed without.
+const ATTEMPTS: [Fence; 4] = [Fence::Open, Fence::WhileListing, Fence::WhileListing, Fence::WhileCopying];
+
+/// How long writers of elements are kept away from the arrays that are copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fence {
+    /// Not at all: nothing must be committed while the chunks are listed.
+    Open,
+    /// While the chunks are listed.
+    WhileListing,
+    /// Until all chunks are copied.
+    WhileCopying,
+}
+
+/// Copies a hierarchy.
+pub(super) async fn copy(
+    shared: &Arc<Shared>,
+    path: &NodePath,
+    dialect: Option<Dialect>,
+    target: &NodePath,
+    conversion: &Conversion,
+) -> Result<ConversionReport, NodeError> {
+    // Nothing is begun for a node that does not exist.
+    walk(shared, path, dialect, Depth::Levels(0), Mode::Same).await?;
+    for fence in ATTEMPTS {
+        let (destination, unfinished) = {
+            let _lock = shared.lock_path(target, Scope::Subtree).await?;
+            let destination = Destination::find(shared, target, conversion.to).await?;
+            let (extent, dialect) = (destination.extent.clone(), conversion.to);
+            let intent = CopyIntent { target: target.clone(), dialect, extent };
+            let (unfinished, intend) = Unfinished::begin(shared, Unsettled::Copy(intent))?;
+            shared.store.commit(vec![intend]).await?;
+            (destination, unfinished)
+        };
+        match attempt(shared, (path, dialect), &destination, unfinished.id(), fence).await {
+            Ok(Some(report)) => {
+                unfinished.settled();
+                return Ok(report);
+            }
+            // What was replaced meanwhile cannot be read any more.
+            Ok(None) | Err(NodeError::Store(StoreError::SnapshotExpired)) => unfinished.settle().await,
+            Err(error) => {
+                unfinished.settle().await;
+                return Err(error);
+            }
+        }
+    }
+    Err(super::unsettled(path))
+}
+
+/// One attempt; `None` if somebody else changed what is copied, or what is around the target.
+async fn attempt(
+    shared: &Shared,
+    (path, dialect): (&NodePath, Option<Dialect>),
+    destination: &Destination,
+    intent: IntentId,
+    fence: Fence,
+) -> Result<Option<ConversionReport>, NodeError> {
+    let (copied, copy) = {
+        let mut structure = None;
+        if fence != Fence::Open {
+            structure = Some(shared.lock_path(path, Scope::Subtree).await?);
+        }
+        let before = shared.store.watermark().await?;
+        let copy = Copy::plan(shared, path, dialect, destination).await?;
+        let mut writers = None;
+        if fence != Fence::Open {
+            let arrays = copy.source.all().into_iter().filter(|node| node.form == Form::Array);
+            let locks = shared.fences.hold_alone(arrays.map(|array| array.path.relative().as_bytes()), []).await;
+            // Writers wait for the fence that may hold memory.
+            writers = Some((locks, shared.no_waiting()));
+        }
+        let Some(chunks) = copy.chunks(shared, &destination.path, fence, before).await? else { return Ok(None) };
+        if fence != Fence::WhileCopying {
+            (structure, writers) = (None, None);
+        }
+        let copied = chunks.copy(shared).await?;
+        drop((structure, writers));
+        (copied, copy)
+    };
+    let _lock = shared.lock_path(&destination.path, Scope::Subtree).await?;
+    let nodes = copy.plan.top.all().len();
+    let edits = shared.in_turn(nodes, copy.edits(shared, destination, intent)).await??;
+    let report = ConversionReport { nodes: nodes as u64, chunks: copied, losses: copy.losses };
+    Ok(commit(shared, edits).await?.map(|_| report))
+}
+
+/// An empty place for a copy.
+struct Destination {
+    path: NodePath,
+    dialect: Dialect,
+    place: Place,
+    /// The prefixes below which its keys will be.
+    extent: Vec<Prefix>,
+}
+
+impl Destination {
+    async fn find(shared: &Shared, path: &NodePath, dialect: Dialect) -> Result<Self, NodeError> {
+        let place = Place::find(shared, path, Some(dialect), Version::of(dialect)).await?;
+        place.check_dialects(path)?;
+        place.check_name(path)?;
+        let extent = keys::extent(path, dialect, place.site.root.as_ref())?.prefixes;
+        for prefix in &extent {
+            if !shared.store.list_prefix(prefix, Page::first(1)).await?.keys.is_empty() {
+                return Err(NodeError::Differs { path: path.clone(), differences: Vec::new() });
+            }
+        }
+        if place.current(shared, path).await?.is_some() {
+            return Err(NodeError::Differs { path: path.clone(), differences: Vec::new() });
+        }
+        Ok(Self { path: path.clone(), dialect, place, extent })
+    }
+}
+
+struct Copy {
+    source: Branch,
+    /// For the documents of the source.
+    memory: Vec<Permit>,
+    plan: Plan,
+    losses: Vec<(NodePath, Loss)>,
+}
+
+/// The chunks of a hierarchy as of one commit.
+struct CopiedChunks {
+    /// Their keys, and those of their copies.
+    keys: Vec<(Key, Key)>,
+    snapshot: Box<dyn Snapshot>,
+    _memory: Option<Permit>,
+}
+
+impl Copy {
+    async fn plan(
+        shared: &Shared,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        destination: &Destination,
+    ) -> Result<Self, NodeError> {
+        let walk = walk(shared, path, dialect, Depth::All, Mode::Same).await?;
+        let (source, memory) = (walk.top, walk.memory);
+        check_whole(&source)?;
+        let mut losses = Vec::new();
+        let Destination { path: target, dialect: to, place, .. } = destination;
+        let plan = async { Plan::new(target, &moved(&source, *to, &mut losses)?, &place.site) };
+        let plan = shared.in_turn(source.all().len(), plan).await??;
+        Ok(Self { source, memory, plan, losses })
+    }
+
+    /// The chunks, and a snapshot of them; `None` if what is copied changed meanwhile.
+    async fn chunks(
+        &self,
+        shared: &Shared,
+        target: &NodePath,
+        fence: Fence,
+        before: Watermark,
+    ) -> Result<Option<CopiedChunks>, NodeError> {
+        let (keys, memory) = self.list(shared, target).await?;
+        let documents = || self.source.all().into_iter().flat_map(|node| &node.own.0);
+        let all: Vec<Key> = documents().map(|(key, _)| key).chain(keys.iter().map(|(key, _)| key)).cloned().collect();
+        let snapshot = shared.in_turn(all.len(), shared.store.snapshot(&all)).await??;
+        for (key, version) in documents() {
+            if snapshot.head(key)?.map(|info| info.version) != *version {
+                return Ok(None);
+            }
+        }
+        if shared.store.watermark().await? == before {
+            return Ok(Some(CopiedChunks { keys, snapshot, _memory: memory }));
+        }
+        // Behind the fence only those can have changed the chunks that write single keys.
+        let is_same = fence != Fence::Open && self.list(shared, target).await?.0 == keys;
+        Ok(is_same.then_some(CopiedChunks { keys, snapshot, _memory: memory }))
+    }
+
+    /// The keys of all chunks with elements, each with that of its copy.
+    async fn list(&self, shared: &Shared, target: &NodePath) -> Result<(Vec<(Key, Key)>, Option<Permit>), NodeError> {
+        let copies: BTreeMap<&str, &Branch> =
+            self.plan.top.all().into_iter().filter_map(|node| Some((node.path.below(target)?, node))).collect();
+        let mut listing = Listing { shared, held: &self.memory, keys: Vec::new(), needed: 0, memory: None };
+        for source in self.source.all() {
+            let below = source.path.below(&self.source.path).unwrap_or_default();
+            if let Some(copy) = copies.get(below) {
+                listing.add(source, copy).await?;
+            }
+        }
+        Ok((listing.keys, listing.memory))
+    }
+
+    /// The last commit of the copy: its documents, and that nothing is left to be done.
+    async fn edits(&self, shared: &Shared, destination: &Destination, intent: IntentId) -> Result<Edits, NodeError> {
+        let Destination { path: target, place, .. } = destination;
+        let mut edits = Edits::default();
+        edits.settle(intent);
+        let mut change = Replacement::default();
+        change.create(&self.plan.top);
+        change.apply(shared, &mut edits).await?;
+        place.parents(target, &mut edits, &mut change.told)?;
+        place.saw(&mut edits);
+        keep_true(shared, &mut edits, target, &[], &change.told).await?;
+        Ok(edits)
+    }
+}
+
+/// A listing of the chunks of arrays.
+struct Listing<'a> {
+    shared: &'a Shared,
+    /// The memory that the request has already.
+    held: &'a [Permit],
+    keys: Vec<(Key, Key)>,
+    needed: u64,
+    memory: Option<Permit>,
+}
+
+impl Listing<'_> {
+    /// Adds the chunks of an array.
+    async fn add(&mut self, source: &Branch, copy: &Branch) -> Result<(), NodeError> {
+        let (Model::Array(from), Model::Array(to)) = (model_of(source)?, model_of(copy)?) else { return Ok(()) };
+        let chunks = |branch: &Branch, model| {
+            StoredChunks::new(&branch.path, model, branch.root.as_ref().map(|root| &root.prefix))
+        };
+        let (chunks, copies) = (chunks(source, &from)?, chunks(copy, &to)?);
+        let first = self.keys.len();
+        let mut fallbacks = Vec::new();
+        let mut page = Page::first(store::MAX_PAGE);
+        loop {
+            let found = self.shared.store.list_prefix(&chunks.prefix, page).await?;
+            for key in found.keys.into_iter().map(|entry| entry.key) {
+                let Some(position) = chunks.position(&key).filter(|position| chunks.contains(position)) else {
+                    continue;
+                };
+                let written = copies.prefix.join(&to.chunk_keys.written_key(&position));
+                let written = written.map_err(|_| keys::too_long(copy.dialect, &copy.path))?;
+                self.needed =
+                    self.needed.saturating_add((key.as_str().len() + written.as_str().len()) as u64 + PER_CHUNK);
+                let is_fallback = chunks.prefix.strip(&key) == from.chunk_keys.fallback_key(&position);
+                let pair = (key, written);
+                if is_fallback { fallbacks.push(pair) } else { self.keys.push(pair) }
+            }
+            self.reserve().await?;
+            match found.cursor {
+                Some(cursor) => page = Page::after(store::MAX_PAGE, cursor),
+                None => break,
+            }
+        }
+        // Of two keys of one chunk a reader takes the first.
+        let preferred: HashSet<&Key> = match fallbacks.is_empty() {
+            true => HashSet::new(),
+            false => self.keys.iter().skip(first).map(|(_, written)| written).collect(),
+        };
+        fallbacks.retain(|(_, written)| !preferred.contains(written));
+        self.keys.extend(fallbacks);
+        Ok(())
+    }
+
+    async fn reserve(&mut self) -> Result<(), NodeError> {
+        let wanted = self.needed.next_multiple_of(RESERVED_AT_ONCE);
+        match &mut self.memory {
+            _ if self.needed == 0 => {}
+            Some(memory) => memory.grow_to(wanted).map_err(ArrayError::from)?,
+            None => self.memory = Some(self.shared.admit(self.held, wanted).await?),
+        }
+        Ok(())
+    }
+}
+
+impl CopiedChunks {
+    /// Copies them; how many.
+    async fn copy(&self, shared: &Shared) -> Result<u64, NodeError> {
+        let (mut copied, mut batch) = (0_u64, Vec::with_capacity(BATCH));
+        for (key, copy) in &self.keys {
+            let Some(value) = self.snapshot.get(key, None).await? else { continue };
+            let content = Content { size: Some(value.info.size), stream: value.stream };
+            let staged = shared.store.stage(copy, content).await?;
+            batch.push(Change::Set { staged, precondition: Precondition::none() });
+            copied = copied.saturating_add(1);
+            if batch.len() >= BATCH {
+                shared.store.commit(std::mem::take(&mut batch)).await?;
+            }
+        }
+        if !batch.is_empty() {
+            shared.store.commit(batch).await?;
+        }
+        Ok(copied)
+    }
+}
+
+/// A tree in the documents of another dialect, for copies of its chunks.
+fn moved(source: &Branch, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> Result<Zom, NodeError> {
+    let version = Version::of(source.dialect);
+    let root = told(source.clone(), version, losses)?;
+    let zom = Zom { version, root };
+    if source.dialect == to || version.dialect() == to {
+        return Ok(zom);
+    }
+    for node in source.all() {
+        let lost = model_of(node)?.convert(&node.path, to, Chunks::Moved)?.losses;
+        losses.extend(lost.into_iter().map(|loss| (node.path.clone(), loss)));
+    }
+    Ok(zom)
+}
