@@ -253,10 +253,10 @@ async fn nodes_that_cannot_be_there() {
         assert!(found.members.current.is_some(), "{found:?}");
     }
     for (method, path, body) in [
-        (Method::PUT, "/node/lab/bytes?replace", other.to_string()),
+        (Method::PUT, "/node/lab/bytes?overwrite", other.to_string()),
         (Method::PATCH, "/node/lab/bytes", "{\"attributes\": {\"a\": 1}}".to_owned()),
         (Method::DELETE, "/node/lab/bytes", String::new()),
-        (Method::PUT, "/node/not/there?replace", other.to_string()),
+        (Method::PUT, "/node/not/there?overwrite", other.to_string()),
     ] {
         let request = refusing.request(method, path, JSON, body).header(header::IF_MATCH, "\"other\"");
         refusing.send(request, ProblemType::PreconditionFailed).await;

@@ -99,6 +99,7 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         | ProblemType::UnfitBody
         | ProblemType::InvalidElement
         | ProblemType::NodeDiffers
+        | ProblemType::StrayKeys
         | ProblemType::BelowArray
         | ProblemType::OtherDialect
         | ProblemType::ShapeChanged

@@ -83,7 +83,7 @@ async fn on_a_connection() {
     let (first, second) = zom.split_at(7);
     raw.send(&format!("7\r\n{first}\r\n{:x}\r\n{second}\r\n0\r\n\r\n", second.len())).await;
     assert!(raw.until("\r\n\r\n").await.starts_with("HTTP/1.1 201 Created"));
-    for path in ["/node//a", "/node/a?x", "/node/a?replace=1"] {
+    for path in ["/node//a", "/node/a?x", "/node/a?overwrite=1"] {
         let mut raw = running.connect().await;
         let length = zom.len();
         raw.send(&format!("PUT {path} HTTP/1.1\r\n{head}expect: 100-continue\r\ncontent-length: {length}\r\n\r\n"))
@@ -128,9 +128,9 @@ async fn what_differs() {
     assert_eq!(problem.members.differences.len(), 2);
     assert_eq!(site.all().await, before);
 
-    let replaced = declare(&site, "/node/a?replace", &other).await;
+    let replaced = declare(&site, "/node/a?overwrite", &other).await;
     assert_eq!((replaced.status, replaced.json()), (StatusCode::OK, other));
-    assert_eq!(declare(&site, "/node/a?replace", &fewer).await.status, StatusCode::OK);
+    assert_eq!(declare(&site, "/node/a?overwrite", &fewer).await.status, StatusCode::OK);
     assert_eq!(site.keys().await, ["a/zarr.json"]);
 }
 
@@ -154,7 +154,7 @@ async fn under_conditions() {
     let before = site.all().await;
     for (method, path, body) in [
         (Method::PATCH, "/node/a", &patch),
-        (Method::PUT, "/node/a?replace", &v3_array("uint8", &[3], &[3])),
+        (Method::PUT, "/node/a?overwrite", &v3_array("uint8", &[3], &[3])),
         (Method::DELETE, "/node/a", &json!({})),
     ] {
         let problem = ask(method, path, ("if-match", &tag), body).await.problem(ProblemType::PreconditionFailed);

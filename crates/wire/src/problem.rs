@@ -116,6 +116,8 @@ problem_types! {
     NotAnArray = "not-an-array", CONFLICT, "The node is not an array";
     /// The node at the `path` is there and differs from what is declared; `differences` says where.
     NodeDiffers = "node-differs", CONFLICT, "The node is there and differs";
+    /// There are keys at the `path`, where a new array would have its own; `key` is one of them.
+    StrayKeys = "stray-keys", CONFLICT, "Keys at the place of a new array";
     /// The node at the `path` would be below an array, the one at `array`.
     BelowArray = "below-array", CONFLICT, "An array has no nodes below it";
     /// Where a node at the `path` would have its documents, a hierarchy of another `dialect` has its own.

@@ -263,7 +263,7 @@ fn scratch(number: u64) -> String {
 
 fn declared(genome: &Genome, number: u64) -> Trial {
     let document = documents::tree(genome);
-    let replace = if genome.has(Gene::Flags, 0) { "&replace" } else { "" };
+    let replace = if genome.has(Gene::Flags, 0) { "&overwrite" } else { "" };
     let lossy = if genome.has(Gene::Flags, 1) { "&lossy" } else { "" };
     let dialect = genome.pick(Gene::Dialect, &["", "dialect=v3", "dialect=v2", "dialect=draft"]);
     let before = match genome.pick(Gene::Conditions, &[0, 0, 1, 2]) {

@@ -133,7 +133,7 @@ impl Kind {
                 with_body("PUT", "/node/tree", "*/*", &["[", &"{\"\":0},".repeat(60_000), "0]"].concat())
             }
             Self::Structures => {
-                with_body("PUT", &format!("/node/structures/{}?replace", number % 8), "*/*", &groups(2000))
+                with_body("PUT", &format!("/node/structures/{}?overwrite", number % 8), "*/*", &groups(2000))
             }
             Self::Validations => with_body("POST", "/node/crowd/trees?validate", "*/*", &chains()),
             Self::Conversions => {

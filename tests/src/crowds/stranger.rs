@@ -48,7 +48,7 @@ impl Stranger {
         let elements = ask(end, 15, |_| client.get(server.url("/array/others/one?select=5&format=raw")));
         let group = |number| format!(r#"{{"zarr_format":3,"node_type":"group","attributes":{{"number":{number}}}}}"#);
         let nodes = ask(end, 15, |number| {
-            client.request(Method::PUT, server.url("/node/others/node?replace")).body(group(number))
+            client.request(Method::PUT, server.url("/node/others/node?overwrite")).body(group(number))
         });
         let (gets, elements, nodes) = tokio::join!(gets, elements, nodes);
         Self { gets, elements, nodes }

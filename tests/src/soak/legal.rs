@@ -169,7 +169,7 @@ async fn nodes(field: Arc<Field>, number: u32, mut random: StdRng) {
         let members: serde_json::Map<String, Value> =
             (0..random.random_range(1..40)).map(|name: u32| (name.to_string(), member.clone())).collect();
         let tree = json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "members": members});
-        let declared = field.ask(Method::PUT, &format!("{path}?replace"), JSON, tree.to_string()).await;
+        let declared = field.ask(Method::PUT, &format!("{path}?overwrite"), JSON, tree.to_string()).await;
         if declared.is_some_and(|declared| declared.status.is_success()) {
             tell(&field, &path, &members).await;
             let patch = json!({"attributes": {"round": round, "text": "x".repeat(1000)}}).to_string();

@@ -16,7 +16,7 @@ use meta::{
 use store::{Change, Content, IntentId, Key, Page, Precondition, Prefix, Snapshot, StoreError, Watermark};
 
 use super::{
-    Conversion, ConversionReport, Depth, NodeError, Scope,
+    Conversion, ConversionReport, Depth, Existing, NodeError, Scope,
     consolidated::keep_true,
     convert::check_whole,
     declare::commit,
@@ -234,7 +234,8 @@ impl Copy {
         edits.settle(intent);
         let mut change = Replacement::default();
         change.create(&self.plan.top);
-        change.apply(shared, &mut edits).await?;
+        // The chunks of the copy are there already.
+        change.apply(shared, &mut edits, Existing::Adopt).await?;
         place.parents(target, &mut edits, &mut change.told)?;
         place.saw(&mut edits);
         keep_true(shared, &mut edits, target, &[], &change.told).await?;

@@ -118,7 +118,7 @@ async fn change(
     if effect == Effect::Equal {
         return Ok((effect, edits));
     }
-    change.apply(shared, &mut edits).await?;
+    change.apply(shared, &mut edits, existing).await?;
     place.parents(path, &mut edits, &mut change.told)?;
     place.saw(&mut edits);
     let groups: Vec<NodePath> = match (current, effect) {
@@ -143,7 +143,7 @@ pub(super) async fn commit(shared: &Shared, edits: Edits) -> Result<Option<Vec<O
     let changes = shared.in_turn(edits.len(), edits.stage(&*shared.store)).await??;
     match shared.store.commit(changes).await {
         Ok(outcomes) => Ok(Some(outcomes)),
-        Err(StoreError::PreconditionFailed { .. }) => Ok(None),
+        Err(StoreError::PreconditionFailed { .. } | StoreError::NotEmpty { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

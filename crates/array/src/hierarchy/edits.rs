@@ -15,6 +15,8 @@ pub(super) struct Edits {
     keys: BTreeMap<Key, Edit>,
     /// Prefixes below which everything is erased before the keys are changed.
     erased: BTreeSet<Prefix>,
+    /// Prefixes below which there must be no key before.
+    empty: BTreeSet<Prefix>,
     /// The intent that it settles.
     settled: Option<IntentId>,
 }
@@ -79,6 +81,11 @@ impl Edits {
         self.erased.insert(prefix);
     }
 
+    /// The commit depends on there being no key below a prefix.
+    pub(super) fn check_empty(&mut self, prefix: Prefix) {
+        self.empty.insert(prefix);
+    }
+
     /// Settles an intent.
     pub(super) fn settle(&mut self, id: IntentId) {
         self.settled = Some(id);
@@ -124,7 +131,8 @@ impl Edits {
 
     /// How many changes it becomes.
     pub(super) fn len(&self) -> usize {
-        self.keys.len().saturating_add(self.erased.len()).saturating_add(usize::from(self.settled.is_some()))
+        let prefixes = self.erased.len().saturating_add(self.empty.len());
+        self.keys.len().saturating_add(prefixes).saturating_add(usize::from(self.settled.is_some()))
     }
 
     /// Whether it changes anything.
@@ -147,6 +155,7 @@ impl Edits {
             });
         }
         changes.extend(self.erased.into_iter().map(|prefix| Change::ErasePrefix { prefix }));
+        changes.extend(self.empty.into_iter().map(|prefix| Change::CheckEmpty { prefix }));
         changes.extend(self.settled.map(|id| Change::Settle { id }));
         Ok(changes)
     }

@@ -7,7 +7,7 @@ use meta::{
     names::NameError,
     zom::Difference,
 };
-use store::{StoreError, Version};
+use store::{Key, StoreError, Version};
 
 use crate::ArrayError;
 
@@ -30,6 +30,14 @@ pub enum NodeError {
         path: NodePath,
         /// How, at most [`MAX_VIOLATIONS`](meta::zom::MAX_VIOLATIONS) places.
         differences: Vec<Difference>,
+    },
+    /// There are keys at the place of a new array.
+    #[error("there are keys where the array {path} would be, such as {key}")]
+    StrayKeys {
+        /// The path of the array.
+        path: NodePath,
+        /// One of the keys.
+        key: Key,
     },
     /// A precondition does not hold of the node.
     #[error("the precondition does not hold of {path}")]

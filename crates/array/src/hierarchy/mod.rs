@@ -19,6 +19,7 @@ mod plan;
 mod replace;
 mod reserved;
 mod shrink;
+mod strays;
 mod walk;
 
 pub use error::NodeError;
@@ -108,14 +109,17 @@ pub struct Declaration {
     pub losses: Losses,
 }
 
-/// What becomes of a node that is there and differs from what is declared.
+/// What becomes of a node that is there and differs, and of keys where there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays, and the declaration fails with the differences.
+    /// A node that differs stays, and the declaration fails with the differences. It fails as well if there are keys at the place of a new array.
     #[default]
     Keep,
-    /// It is replaced, with everything below it. Chunks of arrays stay where the array at the same path is declared with the same document but for attributes and names of dimensions.
+    /// A node that differs is replaced, with everything below it. Chunks of arrays stay where the array at the same path is declared with the same document but for attributes and names of
+    /// dimensions. Keys at the place of a new array are erased.
     Replace,
+    /// As [`Keep`](Self::Keep), but keys at the place of a new array stay, and those that are named as its chunks are its chunks.
+    Adopt,
 }
 
 /// What happens where something would be lost.

@@ -11,11 +11,11 @@ use meta::{
 use store::{Key, Page, Version as StoreVersion};
 
 use super::{
-    NodeError,
+    Existing, NodeError,
     consolidated::Told,
     edits::Edits,
     found::told,
-    keys,
+    keys, strays,
     walk::{Branch, Form, NAMES},
 };
 use crate::{
@@ -100,7 +100,12 @@ impl Replacement {
     }
 
     /// Adds all of it to a commit.
-    pub(super) async fn apply(&mut self, shared: &Shared, edits: &mut Edits) -> Result<(), NodeError> {
+    pub(super) async fn apply(
+        &mut self,
+        shared: &Shared,
+        edits: &mut Edits,
+        existing: Existing,
+    ) -> Result<(), NodeError> {
         for node in &self.gone {
             let extent = keys::extent(&node.path, node.dialect, node.root.as_ref())?;
             for (key, version) in &node.own.0 {
@@ -114,6 +119,7 @@ impl Replacement {
             tell(&mut self.told, &node.path, node.dialect, None);
         }
         let gone: BTreeSet<NodePath> = self.gone.iter().map(|node| node.path.clone()).collect();
+        strays::settle(shared, edits, &self.set, &gone, existing).await?;
         let beside = beside(shared, &self.set).await?;
         for (before, node) in std::mem::take(&mut self.set) {
             if let Some(found) = in_the_way(&node, &before, &beside)
@@ -156,7 +162,7 @@ impl Replacement {
 }
 
 /// Whether a node, or one that holds it, is among those that go.
-fn is_at_or_below(gone: &BTreeSet<NodePath>, path: &NodePath) -> bool {
+pub(super) fn is_at_or_below(gone: &BTreeSet<NodePath>, path: &NodePath) -> bool {
     gone.contains(path) || path.ancestors().any(|above| gone.contains(&above))
 }
 

@@ -14,6 +14,7 @@ use store::{Key, MemoryStore, Precondition, Prefix, TransactionalStore};
 pub(crate) struct Lab {
     pub(crate) store: Arc<dyn TransactionalStore>,
     pub(crate) nodes: Hierarchies,
+    pub(crate) arrays: Arrays,
 }
 
 pub(crate) fn path(text: &str) -> NodePath {
@@ -30,7 +31,8 @@ impl Lab {
     }
 
     pub(crate) fn over(store: Arc<dyn TransactionalStore>) -> Self {
-        Self { nodes: Arrays::new(store.clone(), Options::default()).hierarchies(), store }
+        let arrays = Arrays::new(store.clone(), Options::default());
+        Self { nodes: arrays.hierarchies(), arrays, store }
     }
 
     pub(crate) async fn set(&self, key: &str, value: impl Into<Vec<u8>>) {

@@ -9,6 +9,7 @@ mod costs;
 mod declaring;
 mod erasing;
 mod interrupted;
+mod isolation;
 mod lab;
 mod paging;
 mod racing;

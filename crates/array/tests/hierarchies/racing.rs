@@ -45,7 +45,7 @@ impl Intruded {
         (Lab::over(store.clone()), store)
     }
 
-    fn intrude(&self, key: &str, document: Value) {
+    pub(crate) fn intrude(&self, key: &str, document: Value) {
         self.writes.lock().unwrap().push_back((key.to_owned(), document));
     }
 

@@ -138,6 +138,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             | ProblemType::InvalidZom
             | ProblemType::InvalidNodeName
             | ProblemType::NodeDiffers
+            | ProblemType::StrayKeys
             | ProblemType::BelowArray
             | ProblemType::OtherDialect
             | ProblemType::TooManyNodes

@@ -64,6 +64,14 @@ pub enum NodeError {
         /// Where it differs, as far as the server tells.
         differences: Vec<Difference>,
     },
+    /// There are keys at the place of a new array.
+    #[error("there are keys where the array {path} would be")]
+    StrayKeys {
+        /// The path of the array.
+        path: NodePath,
+        /// One of the keys.
+        key: Option<String>,
+    },
     /// The condition does not hold of the node.
     #[error("the precondition does not hold of {path}")]
     PreconditionFailed {

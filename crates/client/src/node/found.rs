@@ -194,7 +194,7 @@ impl FoundNode {
 impl Declaration {
     pub(super) fn repeat(&self) -> Repeat {
         match self.existing {
-            Existing::Keep => write::repeat(&self.condition),
+            Existing::Keep | Existing::Adopt => write::repeat(&self.condition),
             // Somebody may have replaced it again meanwhile.
             Existing::Replace => Repeat::IfNotDone,
         }

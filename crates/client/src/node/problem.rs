@@ -37,6 +37,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
             let differences = members.differences.into_iter().map(Into::into).collect();
             NodeError::Differs { path, differences }
         }
+        (ProblemType::StrayKeys, _) => NodeError::StrayKeys { path, key: members.key },
         (ProblemType::PreconditionFailed, _) => {
             NodeError::PreconditionFailed { path, current: members.current.as_deref().and_then(etag::parse) }
         }
@@ -216,6 +217,7 @@ mod tests {
         ProblemType::InvalidNodeName,
         ProblemType::InvalidPatch,
         ProblemType::NodeDiffers,
+        ProblemType::StrayKeys,
         ProblemType::PreconditionFailed,
         ProblemType::BelowArray,
         ProblemType::OtherDialect,

@@ -74,7 +74,7 @@ async fn what_is_asked() {
         [
             "PUT /mount/array/a%20b/c?select=0%3A2%2C-1&dialect=v2",
             "POST /mount/array/a%20b/c?append=-1&dialect=v2",
-            "PUT /mount/node/a%20b/c?replace&lossy",
+            "PUT /mount/node/a%20b/c?overwrite&lossy",
             "PATCH /mount/node/a%20b/c",
             "POST /mount/node/a%20b/c?validate&dialect=v3",
             "DELETE /mount/node/?confirm=all",

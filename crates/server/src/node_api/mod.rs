@@ -155,6 +155,7 @@ fn declaration(query: NodePutQuery, condition: Precondition) -> Declaration {
     let existing = match query.existing {
         query::Existing::Keep => Existing::Keep,
         query::Existing::Replace => Existing::Replace,
+        query::Existing::Adopt => Existing::Adopt,
     };
     Declaration { dialect: query.dialect, existing, condition, losses: accepted(query.losses) }
 }

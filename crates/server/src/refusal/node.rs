@@ -27,6 +27,9 @@ impl From<NodeError> for Refusal {
                 let differences = differences.iter().map(Into::into).collect();
                 (ProblemType::NodeDiffers, Members { differences, ..at(&path) })
             }
+            NodeError::StrayKeys { path, key } => {
+                (ProblemType::StrayKeys, Members { key: Some(key.to_string()), ..at(&path) })
+            }
             NodeError::PreconditionFailed { path, current } => {
                 (ProblemType::PreconditionFailed, Members { current: current.map(etag::text), ..at(&path) })
             }

@@ -94,7 +94,7 @@ fn operations() -> Vec<Operation> {
         Operation("GET node as v2", Method::GET, "/node/a?as=v2&with=origin", Nothing),
         Operation("HEAD node", Method::HEAD, "/node/a", Nothing),
         Operation("PUT node", Method::PUT, "/node/b", Document),
-        Operation("replace node", Method::PUT, "/node/a?replace", Document),
+        Operation("replace node", Method::PUT, "/node/a?overwrite", Document),
         Operation("PATCH node", Method::PATCH, "/node/a", Patch),
         Operation("validate", Method::POST, "/node/a?validate", Document),
         Operation("convert", Method::POST, "/node/a?convert=v2", Nothing),

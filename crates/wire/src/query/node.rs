@@ -19,7 +19,11 @@ pub const FLAT: &str = "flat";
 /// What is told besides: `origin`.
 pub const WITH: &str = "with";
 /// Says that what is there is replaced.
+pub const OVERWRITE: &str = "overwrite";
+/// The former name of [`OVERWRITE`].
 pub const REPLACE: &str = "replace";
+/// Says that keys at the place of a new array become its own.
+pub const ADOPT: &str = "adopt";
 /// Says that it is accepted if something is lost.
 pub const LOSSY: &str = "lossy";
 /// Says that a `POST` compares the node with the ZOM in its body.
@@ -32,7 +36,7 @@ pub const TO: &str = "to";
 /// What the reading of a node knows.
 pub const OF_NODE: &[&str] = &[DEPTH, LIMIT, CURSOR, AS, FLAT, WITH, DIALECT];
 /// What the declaring of a node knows.
-pub const OF_NODE_PUT: &[&str] = &[DIALECT, REPLACE, LOSSY];
+pub const OF_NODE_PUT: &[&str] = &[DIALECT, OVERWRITE, REPLACE, ADOPT, LOSSY];
 /// What the patching of a node knows.
 pub const OF_NODE_PATCH: &[&str] = &[DIALECT];
 /// What the erasing of a node knows.
@@ -109,14 +113,16 @@ pub struct NodePutQuery {
     pub losses: Losses,
 }
 
-/// What becomes of a node that is there and differs from what is declared.
+/// What becomes of a node that is there and differs from what is declared, and of keys where there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays, and the declaration is refused.
+    /// It stays, and the declaration is refused, as it is if there are keys at the place of a new array.
     #[default]
     Keep,
-    /// It is replaced.
+    /// It is replaced, and keys at the place of a new array are erased.
     Replace,
+    /// It stays, and the declaration is refused; keys at the place of a new array become its own.
+    Adopt,
 }
 
 /// What happens where something would be lost.
@@ -217,15 +223,29 @@ impl NodeQuery {
 impl NodePutQuery {
     /// Parses the query of a `PUT`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [dialect, replace, lossy] = parse(query, OF_NODE_PUT, [DIALECT, REPLACE, LOSSY], Unknown::Refuse)?;
-        let existing = if flag(REPLACE, replace)? { Existing::Replace } else { Existing::Keep };
+        let names = [DIALECT, OVERWRITE, REPLACE, ADOPT, LOSSY];
+        let [dialect, overwrite, replace, adopt, lossy] = parse(query, OF_NODE_PUT, names, Unknown::Refuse)?;
+        let overwrite = flag(OVERWRITE, overwrite)? | flag(REPLACE, replace)?;
+        let existing = match (overwrite, flag(ADOPT, adopt)?) {
+            (false, false) => Existing::Keep,
+            (true, false) => Existing::Replace,
+            (false, true) => Existing::Adopt,
+            (true, true) => {
+                let expected = "stands without \"overwrite\": keys are kept or erased";
+                return Err(QueryError::Invalid { name: ADOPT, expected });
+            }
+        };
         Ok(Self { dialect: dialect_of(dialect)?, existing, losses: Losses::parse(lossy)? })
     }
 
     /// The query's text, without `?`.
     pub fn render(&self) -> String {
-        let replace = (self.existing == Existing::Replace).then(|| REPLACE.to_owned());
-        joined([rendered(self.dialect), replace, self.losses.rendered()])
+        let existing = match self.existing {
+            Existing::Keep => None,
+            Existing::Replace => Some(OVERWRITE.to_owned()),
+            Existing::Adopt => Some(ADOPT.to_owned()),
+        };
+        joined([rendered(self.dialect), existing, self.losses.rendered()])
     }
 }
 
@@ -375,8 +395,12 @@ mod tests {
     #[test]
     fn changing() {
         let put = NodePutQuery { dialect: Some(Dialect::V2), existing: Existing::Replace, losses: Losses::Accept };
-        assert_eq!(put.render(), "dialect=v2&replace&lossy");
+        assert_eq!(put.render(), "dialect=v2&overwrite&lossy");
         assert_eq!(NodePutQuery::parse(&put.render()), Ok(put));
+        assert_eq!(NodePutQuery::parse("dialect=v2&replace&lossy"), Ok(put), "its former name");
+        let adopt = NodePutQuery { existing: Existing::Adopt, ..NodePutQuery::default() };
+        assert_eq!(NodePutQuery::parse(&adopt.render()), Ok(adopt));
+        assert!(matches!(NodePutQuery::parse("adopt&overwrite"), Err(QueryError::Invalid { name: ADOPT, .. })));
         assert_eq!(NodePutQuery::parse(""), Ok(NodePutQuery::default()));
         assert!(matches!(NodePutQuery::parse("replace=no"), Err(QueryError::Invalid { name: REPLACE, .. })));
         assert!(matches!(NodePutQuery::parse("depth=1"), Err(QueryError::Unknown { known: OF_NODE_PUT, .. })));

@@ -1,0 +1,68 @@
+//! Keys where a new array would have its own.
+//!
+//! They would become elements of the array, or documents of nodes below it, without anybody having meant it. So the place of a new array has to be empty when it is created, unless the declaration
+//! says what becomes of the keys. Erased and replaced arrays leave nothing behind; such keys come from those who write single keys.
+
+use std::collections::BTreeSet;
+
+use meta::NodePath;
+use store::{Key, Page, Prefix};
+
+use super::{
+    Existing, NodeError,
+    edits::Edits,
+    keys,
+    replace::is_at_or_below,
+    walk::{Branch, Form},
+};
+use crate::{find::Own, shared::Shared};
+
+/// Adds to a commit what becomes of the keys at the places of new arrays: checks that there are none, or their erasure. `nodes` are the nodes that get documents, each with those it has;
+/// `gone` are erased with all below them.
+pub(super) async fn settle(
+    shared: &Shared,
+    edits: &mut Edits,
+    nodes: &[(Own, Branch)],
+    gone: &BTreeSet<NodePath>,
+    existing: Existing,
+) -> Result<(), NodeError> {
+    let is_new = |(own, node): &&(Own, Branch)| own.0.is_empty() && !is_at_or_below(gone, &node.path);
+    if existing == Existing::Adopt || !nodes.iter().filter(is_new).any(|(_, node)| node.form == Form::Array) {
+        return Ok(());
+    }
+    if let Some((_, top)) = nodes.first()
+        && nodes.iter().all(|(own, node)| own.0.is_empty() && node.path.below(&top.path).is_some())
+        && gone.is_empty()
+    {
+        let places = places(top)?;
+        if first_key(shared, &places).await?.is_none() {
+            places.into_iter().for_each(|place| edits.check_empty(place));
+            return Ok(());
+        }
+    }
+    for (_, array) in nodes.iter().filter(is_new).filter(|(_, node)| node.form == Form::Array) {
+        let places = places(array)?;
+        match (first_key(shared, &places).await?, existing) {
+            (None, _) => places.into_iter().for_each(|place| edits.check_empty(place)),
+            (Some(key), Existing::Keep) => return Err(NodeError::StrayKeys { path: array.path.clone(), key }),
+            (Some(_), Existing::Replace) => places.into_iter().for_each(|place| edits.erase_prefix(place)),
+            (Some(_), Existing::Adopt) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The prefixes of a node's keys and of those of nodes below it.
+fn places(node: &Branch) -> Result<Vec<Prefix>, NodeError> {
+    Ok(keys::extent(&node.path, node.dialect, node.root.as_ref())?.prefixes)
+}
+
+async fn first_key(shared: &Shared, places: &[Prefix]) -> Result<Option<Key>, NodeError> {
+    for place in places {
+        let found = shared.store.list_prefix(place, Page::first(1)).await?;
+        if let Some(entry) = found.keys.into_iter().next() {
+            return Ok(Some(entry.key));
+        }
+    }
+    Ok(None)
+}
