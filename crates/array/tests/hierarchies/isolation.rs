@@ -138,11 +138,33 @@ async fn an_array_is_not_appended_to_before_its_chunks_outside_are_erased() {
     write(&lab.arrays, "/a", "...", 1).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+#[tokio::test]
 async fn a_copy_is_of_one_commit() {
+    let mut intruded = 0;
+    for number in 0.. {
+        let (lab, store) = Intruded::lab();
+        lab.declare("/from", &v3_group(&json!({"a": v3_array(&[4]), "b": v3_array(&[4])}))).await.unwrap();
+        // Two chunks are written one after the other, so nobody ever sees the second without the first.
+        store.intrude_all_on_page(number, &[("from/a/c/0", json!(10)), ("from/b/c/0", json!(10))]);
+        let conversion = Conversion { to: Dialect::V2, target: Some(path("/to")) };
+        let report = lab.nodes.convert(&path("/from"), None, &conversion).await.unwrap();
+        if store.is_intruding() {
+            break;
+        }
+        intruded += 1;
+        let keys = lab.keys().await;
+        let [first, second] = ["to/a/0", "to/b/0"].map(|key| keys.iter().any(|found| found == key));
+        assert!(first || !second, "page {number}");
+        assert_eq!(report.chunks, u64::from(first) + u64::from(second), "page {number}");
+        assert_eq!(lab.store.intents().await.unwrap(), []);
+    }
+    assert!(intruded > 4, "only {intruded} pages");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_array_that_is_written_all_the_time_is_copied() {
     let lab = Lab::new();
-    lab.declare("/from", &v3_group(&json!({"a": v3_array(&[120])}))).await.unwrap();
-    write(&lab.arrays, "/from/a", "...", 1).await.unwrap();
+    lab.declare("/from", &v3_group(&json!({"a": v3_array(&[400])}))).await.unwrap();
     let (done, arrays) = (Arc::new(AtomicBool::new(false)), lab.arrays.clone());
     let ended = done.clone();
     let writer = tokio::spawn(async move {
@@ -226,6 +248,13 @@ async fn a_key_that_comes_while_an_array_is_declared_is_refused() {
     let refused = lab.declare("/a", &v3_array(&[2])).await;
     assert!(matches!(refused, Err(NodeError::StrayKeys { .. })), "{refused:?}");
     assert_eq!(lab.keys().await, ["a/c/0"]);
+    let (lab, store) = Intruded::lab();
+    lab.declare("/g", &v3_group(&json!({}))).await.unwrap();
+    store.intrude("g/a/c/0", json!(1));
+    let mut group = v3_group(&json!({"a": v3_array(&[2])}));
+    group["attributes"] = json!({"of": "the group"});
+    lab.replace("/g", &group).await.unwrap();
+    assert_eq!(read(&lab.arrays, "/g/a").await, [0; 2]);
 }
 
 #[tokio::test]

@@ -33,8 +33,8 @@ pub(crate) struct Intruded {
     pub(crate) busy: AtomicBool,
     /// The watermarks that were asked for.
     watermarks: AtomicUsize,
-    /// Makes a change of one of the pages, before it is read.
-    paged: Mutex<Option<(usize, String, Value)>>,
+    /// Sets keys, one after the other, before one of the pages is read.
+    paged: Mutex<Option<(usize, Vec<(String, Value)>)>>,
     /// The keys that snapshots were taken of.
     pub(crate) looked_up: AtomicUsize,
 }
@@ -51,8 +51,14 @@ impl Intruded {
 
     /// Sets a document before the page of this number is read, of those that come.
     pub(crate) fn intrude_on_page(&self, number: usize, key: &str, document: Value) {
+        self.intrude_all_on_page(number, &[(key, document)]);
+    }
+
+    /// The same with several keys.
+    pub(crate) fn intrude_all_on_page(&self, number: usize, documents: &[(&str, Value)]) {
         let number = self.pages.load(Ordering::Relaxed) + number;
-        *self.paged.lock().unwrap() = Some((number, key.to_owned(), document));
+        let documents = documents.iter().map(|(key, document)| ((*key).to_owned(), document.clone()));
+        *self.paged.lock().unwrap() = Some((number, documents.collect()));
     }
 
     /// Whether what was to be set before a page has not been set, and is not now.
@@ -63,7 +69,7 @@ impl Intruded {
     async fn read_page(&self) -> Result<(), StoreError> {
         let number = self.pages.fetch_add(1, Ordering::Relaxed);
         let intrusion = self.paged.lock().unwrap().take_if(|(at, ..)| *at == number);
-        if let Some((_, key, document)) = intrusion {
+        for (key, document) in intrusion.into_iter().flat_map(|(_, documents)| documents) {
             let content = document.to_string().into_bytes().into();
             self.store.set(&Key::parse(&key).unwrap(), content, Precondition::none()).await?;
         }
