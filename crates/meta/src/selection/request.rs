@@ -137,7 +137,11 @@ impl ReadRequest {
         match self {
             Self::Select(selection) => selection.resolve(shape).map(Resolved::Region),
             Self::Points(points) => Points::resolve(points, shape).map(Resolved::Points),
-            Self::Stack(selections) => resolve_stack(selections, shape).map(Resolved::Stack),
+            // Single elements, one on the other, are points; what is wrong with one is reported as of a stack.
+            Self::Stack(selections) => match stacked_points(selections, shape) {
+                Some(points) => Ok(Resolved::Points(points)),
+                None => resolve_stack(selections, shape).map(Resolved::Stack),
+            },
         }
     }
 }
@@ -191,6 +195,20 @@ impl fmt::Display for At<'_> {
             pointer => write!(f, " (at {pointer} of the body)"),
         }
     }
+}
+
+/// The elements of a stack of which each selection is an index for each dimension; `None` for any other.
+fn stacked_points(selections: &[Selection], shape: &[u64]) -> Option<Points> {
+    let index = |item: &Item| match item {
+        Item::Index(index) => Some(*index),
+        _ => None,
+    };
+    let point = |selection: &Selection| -> Option<Vec<i64>> {
+        let is_full = selection.items.len() == shape.len() && !shape.is_empty();
+        is_full.then(|| selection.items.iter().map(index).collect()).flatten()
+    };
+    let points: Vec<Vec<i64>> = selections.iter().map(point).collect::<Option<_>>()?;
+    (!points.is_empty()).then(|| Points::resolve(&points, shape).ok()).flatten()
 }
 
 fn resolve_stack(selections: &[Selection], shape: &[u64]) -> Result<Vec<Region>, SelectionError> {
