@@ -95,6 +95,11 @@ impl History {
         writes.count() as u64
     }
 
+    /// How many requests may have been done without an answer.
+    pub(crate) fn interrupted(&self) -> u64 {
+        self.events.iter().filter(|event| matches!(event.end, End::Lost(_))).count() as u64
+    }
+
     /// How many times all elements were seen.
     pub(crate) fn images(&self) -> u64 {
         self.events.iter().filter(|event| event.image().is_some()).count() as u64
@@ -109,28 +114,23 @@ impl History {
             Some(false) => {}
         }
         let mut wrong = Vec::new();
-        let is_observation = |event: &Event| event.image().is_some() || matches!(event.effect, Effect::Absent);
-        let mut add = |kind: Wrong, text: String| match wrong.iter().any(|(known, _)| *known == kind) {
-            true => {}
-            false => wrong.push((kind, text)),
-        };
-        for observed in all.iter().filter(|event| is_observation(event)) {
-            let only: Vec<&Event> = all
-                .iter()
-                .filter(|event| std::ptr::eq(**event, *observed) || !is_observation(event))
-                .copied()
-                .collect();
-            match explain(&only) {
-                Some(true) => {}
-                Some(false) => add(judge(&only, observed), format!("{:?}\n{}", observed.effect, self.tell())),
-                None => add(Wrong::Undecided, self.tell()),
+        let is_observation = |event: &&&Event| event.image().is_some() || matches!(event.effect, Effect::Absent);
+        let (mut observed, mut right): (Vec<&Event>, Vec<&Event>) = all.iter().partition(is_observation);
+        observed.sort_by_key(|event| event.over());
+        for event in observed {
+            right.push(event);
+            let kind = match explain(&right) {
+                Some(true) => continue,
+                Some(false) => judge(&right, event),
+                None => Wrong::Undecided,
+            };
+            right.pop();
+            if !wrong.iter().any(|(known, _)| *known == kind) {
+                wrong.push((kind, format!("{:?}\n{}", event.effect, self.tell())));
             }
         }
         if wrong.is_empty() {
-            wrong.push((
-                Wrong::Mixed,
-                format!("each answer can be explained alone, and not all together\n{}", self.tell()),
-            ));
+            wrong.push((Wrong::Mixed, format!("the answers contradict each other\n{}", self.tell())));
         }
         wrong
     }

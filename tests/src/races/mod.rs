@@ -107,13 +107,15 @@ pub struct Report {
     pub rounds: u64,
     /// Writes and appends that were acknowledged.
     pub acknowledged: u64,
+    /// Requests that may have been done, but were not answered.
+    pub interrupted: u64,
     /// Readings and copies that were compared with what they can be.
     pub images: u64,
     /// Copies whose clients were told that they were made.
     pub copied: u64,
     /// Copies whose clients left, or were not told since the server was killed.
     pub left: u64,
-    /// What is wrong. Of a kind there is one for a round from comparing.
+    /// What is wrong, one of a kind for a round.
     pub findings: Vec<Finding>,
 }
 
@@ -203,7 +205,7 @@ async fn kill(server: Server, launch: &Launch, asking: &mut JoinSet<()>) -> Serv
 impl Report {
     fn new(plan: &Plan) -> Self {
         let Plan { race, rounds, .. } = *plan;
-        Self { race, rounds, acknowledged: 0, images: 0, copied: 0, left: 0, findings: Vec::new() }
+        Self { race, rounds, acknowledged: 0, interrupted: 0, images: 0, copied: 0, left: 0, findings: Vec::new() }
     }
 
     /// Whether nothing is wrong.
@@ -219,6 +221,7 @@ impl Report {
     fn add(&mut self, round: &Round) {
         let history = round.history();
         self.acknowledged += history.acknowledged();
+        self.interrupted += history.interrupted();
         self.images += history.images();
         let (copied, left) = round.count_copies();
         self.copied += copied;
@@ -244,10 +247,13 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { race, rounds, acknowledged, images, copied, left: alone, findings } = self;
+        let Self { race, rounds, acknowledged, interrupted, images, copied, left: alone, findings } = self;
         let [resurrected, undecodable, mixed, left, other, undecided] = Kind::ALL.map(|kind| self.count(kind));
         let name = race.name();
-        writeln!(f, "{name}: {rounds} rounds, {acknowledged} writes acknowledged, {images} readings compared")?;
+        writeln!(
+            f,
+            "{name}: {rounds} rounds, {acknowledged} writes acknowledged, {interrupted} requests interrupted, {images} readings compared"
+        )?;
         if copied + alone > 0 {
             writeln!(f, "{name}: {copied} copies made, {alone} whose clients were not told")?;
         }

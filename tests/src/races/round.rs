@@ -96,6 +96,7 @@ impl Round {
         }
         self.history().lose_open();
         self.settle_copies(site).await;
+        self.look_for_strays(site).await;
         for step in &self.script.closing {
             self.insist(site, step).await;
         }
@@ -252,10 +253,14 @@ impl Round {
         }
     }
 
+    /// Notes something wrong: the first of its kind.
     pub(super) fn find(&self, kind: Kind, text: String) {
         let Self { race, number, seed, .. } = *self;
         let found = Finding { kind, race, round: number, seed, text };
-        self.findings.lock().expect("nobody panics with it").push(found);
+        let mut findings = self.findings.lock().expect("nobody panics with it");
+        if !findings.iter().any(|known| known.kind == kind) {
+            findings.push(found);
+        }
     }
 
     pub(super) fn history(&self) -> std::sync::MutexGuard<'_, History> {
