@@ -387,6 +387,6 @@ mod tests {
         history.one(Effect::Read(image(Element::U16, &[1, 1])));
         history.one(Effect::Read(image(Element::U16, &[0, 0])));
         history.done(during, None);
-        assert_eq!(history.check()[0].0, Wrong::Mixed);
+        assert_eq!(history.check()[0].0, Wrong::Resurrected, "a write that was seen is gone again");
     }
 }

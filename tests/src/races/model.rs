@@ -257,8 +257,12 @@ mod tests {
         Effect::Read(Image { element, shape: shape.to_vec(), values: values.iter().copied().map(Some).collect() })
     }
 
-    fn write(select: &[Range<u64>], value: u16) -> Effect {
-        Effect::Write { select: select.to_vec(), body: Body::Scalar(value) }
+    fn write(select: impl Into<Vec<Range<u64>>>, value: u16) -> Effect {
+        Effect::Write { select: select.into(), body: Body::Scalar(value) }
+    }
+
+    fn whole(extent: u64) -> Vec<Range<u64>> {
+        std::iter::once(0..extent).collect()
     }
 
     fn after(layout: &Arc<Layout>, effects: &[Effect]) -> State {
@@ -269,7 +273,7 @@ mod tests {
     #[test]
     fn chunks_outside_of_a_smaller_shape_are_gone_and_those_at_its_edge_may_stay() {
         let layout = layout(Element::U16, &[8], &[2]);
-        let state = after(&layout, &[write(&[0..8], 7), Effect::Resize(vec![3]), Effect::Resize(vec![8])]);
+        let state = after(&layout, &[write(whole(8), 7), Effect::Resize(vec![3]), Effect::Resize(vec![8])]);
         for (values, can_be) in [
             ([7, 7, 7, 0, 0, 0, 0, 0], true),
             ([7, 7, 7, 7, 0, 0, 0, 0], true),
@@ -284,14 +288,13 @@ mod tests {
     #[test]
     fn writes_are_clamped_and_have_to_fit() {
         let layout = layout(Element::U8, &[2, 3], &[1, 1]);
-        let state = after(&layout, &[write(&[1..9, 1..2], 5)]);
+        let state = after(&layout, &[write([1..9, 1..2], 5)]);
         assert!(image(Element::U8, &[2, 3], &[0, 0, 0, 0, 5, 0]).apply(&state).is_some());
         assert!(image(Element::U16, &[2, 3], &[0, 0, 0, 0, 5, 0]).apply(&state).is_none());
         assert!(image(Element::U8, &[3, 2], &[0, 0, 0, 0, 5, 0]).apply(&state).is_none());
-        assert!(write(&[0..1, 0..1], 256).apply(&state).is_none(), "there is no such uint8");
-        assert!(write(&[0..1, 0..1, 0..1], 1).apply(&state).is_none(), "there are two dimensions");
-        let raw =
-            |bytes: &[u8]| Effect::Write { select: std::iter::once(0..1).collect(), body: Body::Raw(bytes.into()) };
+        assert!(write([0..1, 0..1], 256).apply(&state).is_none(), "there is no such uint8");
+        assert!(write([0..1, 0..1, 0..1], 1).apply(&state).is_none(), "there are two dimensions");
+        let raw = |bytes: &[u8]| Effect::Write { select: whole(1), body: Body::Raw(bytes.into()) };
         assert!(raw(&[1, 2]).apply(&state).is_none());
         assert!(raw(&[1, 2, 3]).apply(&state).is_some());
         assert!(raw(&[1, 2, 3]).apply(&None).is_none());
@@ -309,7 +312,7 @@ mod tests {
     #[test]
     fn another_array_has_nothing_of_the_one_before() {
         let (old, new) = (layout(Element::U16, &[4], &[2]), layout(Element::U8, &[4], &[2]));
-        let written = after(&old, &[write(&[0..4], 7)]);
+        let written = after(&old, &[write(whole(4), 7)]);
         assert!(Effect::Declare(new.clone()).apply(&written).is_none());
         assert!(Effect::Declare(old.clone()).apply(&written).is_some());
         let erased = Effect::Erase.apply(&written).unwrap();
