@@ -41,6 +41,8 @@ async fn compete(plan: Plan) {
     say(format_args!("{plan:?}"));
     let report = run(&plan, dir.path()).await;
     say(&report);
-    assert!(report.acknowledged >= plan.rounds && report.images >= plan.rounds, "too little was done:\n{report}");
+    let written = report.acknowledged + report.interrupted;
+    assert!(written >= plan.rounds && report.images >= plan.rounds, "too little was done:\n{report}");
+    assert_eq!(report.interrupted > 0, plan.end != Ending::Alive, "{report}");
     assert!(report.is_right(), "{report}");
 }

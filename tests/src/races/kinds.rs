@@ -205,7 +205,7 @@ impl Maker {
     fn copy(&mut self) -> (Vec<Vec<Timed>>, Vec<Step>) {
         let mut racing = Vec::new();
         for _ in 0..2 {
-            let steps = (0..self.random.random_range(3..=6)).map(|_| self.write_all()).collect();
+            let steps = (0..self.random.random_range(2..=4)).map(|_| self.write_all()).collect();
             racing.push(self.timed(steps));
         }
         for _ in 0..self.random.random_range(1..=2) {

@@ -106,11 +106,12 @@ impl Layout {
         Self { dialect, element, shape, chunk, storage, fill: *one(random, &[0, 255]) }
     }
 
-    /// One with many chunks.
+    /// One with many chunks, some more than a copy sets in one commit.
     pub(crate) fn choose_long(random: &mut StdRng, dialect: Dialect) -> Self {
         let element = *one(random, &[Element::U8, Element::U16]);
-        let shape = vec![*one(random, &[32, 48, 64, 300])];
-        Self { shape, chunk: vec![2], ..Self::choose(random, dialect, element) }
+        let layout = Self::choose(random, dialect, element);
+        let chunk = if layout.storage == Storage::Sharded { 2 } else { 1 };
+        Self { shape: vec![*one(random, &[48, 64, 96, 300])], chunk: vec![chunk], ..layout }
     }
 
     pub(crate) fn rank(&self) -> usize {

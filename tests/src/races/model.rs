@@ -16,7 +16,7 @@ pub(crate) struct Array {
     layout: Arc<Layout>,
     shape: Vec<u64>,
     /// The elements that are not the fill value.
-    cells: BTreeMap<Position, Cell>,
+    cells: Arc<BTreeMap<Position, Cell>>,
 }
 
 /// An element.
@@ -116,7 +116,7 @@ impl Effect {
 
 impl Array {
     pub(crate) fn new(layout: &Arc<Layout>) -> Self {
-        Self { layout: layout.clone(), shape: layout.shape.clone(), cells: BTreeMap::new() }
+        Self { layout: layout.clone(), shape: layout.shape.clone(), cells: Arc::default() }
     }
 
     pub(crate) fn shape(&self) -> &[u64] {
@@ -135,11 +135,12 @@ impl Array {
         let chunks: Vec<u64> =
             shape.iter().zip(&self.layout.chunk).map(|(extent, chunk)| extent.div_ceil(*chunk)).collect();
         let mut resized = Self { shape: shape.to_vec(), ..self.clone() };
-        resized.cells.retain(|at, _| {
+        let cells = Arc::make_mut(&mut resized.cells);
+        cells.retain(|at, _| {
             let mut axes = at.iter().zip(&self.layout.chunk).zip(&chunks);
             axes.all(|((index, chunk), chunks)| index / chunk < *chunks)
         });
-        for (at, cell) in &mut resized.cells {
+        for (at, cell) in cells {
             if at.iter().zip(shape).any(|(index, extent)| index >= extent) {
                 *cell = Cell::May(cell.value());
             }
@@ -184,11 +185,12 @@ impl Array {
             Body::Raw(bytes) => self.layout.element.read(bytes).filter(|values| values.len() as u64 == count)?,
         };
         let mut written = self.clone();
+        let cells = Arc::make_mut(&mut written.cells);
         let positions = rows.clone().flat_map(|row| columns.clone().map(move |column| [row, column]));
         for (at, value) in positions.zip(values) {
             match value == self.layout.fill {
-                true => written.cells.remove(&at),
-                false => written.cells.insert(at, Cell::Is(value)),
+                true => cells.remove(&at),
+                false => cells.insert(at, Cell::Is(value)),
             };
         }
         Some(written)

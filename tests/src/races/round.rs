@@ -110,6 +110,11 @@ impl Round {
             };
             self.find(kind, text);
         }
+        let all = self.history().tell();
+        for finding in self.findings.lock().expect("nobody panics with it").iter_mut() {
+            finding.text.push('\n');
+            finding.text.push_str(&all);
+        }
         self.clean(site, &self.directory(self.script.dialect)).await;
         self.clean_copies(site).await;
     }
