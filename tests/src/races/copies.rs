@@ -14,7 +14,7 @@ use super::{
     site::{Reply, Site},
 };
 
-/// How long a copy whose client has gone may be there in part.
+/// The longest that a copy whose client has gone may be there in part.
 const SETTLING: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -30,7 +30,7 @@ pub(super) struct Copy {
     end: End,
 }
 
-/// What its client was told.
+/// The answer that its client had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Done,
@@ -74,7 +74,7 @@ impl Round {
         site.ask_bare(Method::POST, &format!("/node/{}?convert={}&to=/{target}", self.path(), to.name())).await
     }
 
-    /// Notes what all copies have.
+    /// Notes the elements of all copies.
     pub(super) async fn settle_copies(&self, site: &Site) {
         let copies = self.copies.lock().expect("nobody panics with it").clone();
         for copy in &copies {
@@ -97,7 +97,7 @@ impl Round {
         }
     }
 
-    /// How many copies there were whose clients were told, and how many whose clients were not.
+    /// The number of copies whose clients were told, and of those whose clients were not.
     pub(super) fn count_copies(&self) -> (u64, u64) {
         let copies = self.copies.lock().expect("nobody panics with it");
         let count = |wanted: End| copies.iter().filter(|copy| copy.end == wanted).count() as u64;
@@ -145,7 +145,7 @@ impl Round {
         self.find(Kind::LeftBehind, format!("of a copy whose client had left, after {SETTLING:?}: {keys:?}"));
     }
 
-    /// Notes what a copy has; whether there is one.
+    /// Notes the elements of a copy; false where there is none.
     async fn see_if_there(&self, site: &Site, event: Number, target: &str) -> bool {
         match site.ask_bare(Method::GET, &format!("/array/{target}?format=raw")).await {
             Reply::Done(answer) => {

@@ -1,10 +1,10 @@
-//! The requests of one path, and whether there is an order of them that explains everything that was seen.
+//! The requests of one path, and a search for an order of them that explains everything that was seen.
 
 use std::collections::HashSet;
 
 use super::model::{Effect, State};
 
-/// How many steps of a search are made before it is given up.
+/// The most steps of a search before it is given up.
 const MOST_STEPS: usize = 100_000;
 
 /// About how many elements are looked at alone to tell what is wrong.
@@ -41,7 +41,7 @@ enum End {
     Refused,
 }
 
-/// What cannot be explained.
+/// A way in which an answer cannot be explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wrong {
     /// An element has a value that must be gone, or lacks one that must be there.
@@ -90,7 +90,7 @@ impl History {
         }
     }
 
-    /// How many requests that change elements were acknowledged.
+    /// The number of requests that change elements and were acknowledged.
     pub(crate) fn acknowledged(&self) -> u64 {
         let writes = self.events.iter().filter(|event| {
             matches!(event.end, End::Done(_)) && matches!(event.effect, Effect::Write { .. } | Effect::Append(_))
@@ -98,12 +98,12 @@ impl History {
         writes.count() as u64
     }
 
-    /// How many requests may have been done without an answer.
+    /// The number of requests that may have been done without an answer.
     pub(crate) fn interrupted(&self) -> u64 {
         self.events.iter().filter(|event| matches!(event.end, End::Lost(_))).count() as u64
     }
 
-    /// How many times all elements were seen.
+    /// The number of times that all elements were seen.
     pub(crate) fn images(&self) -> u64 {
         self.events.iter().filter(|event| event.image().is_some()).count() as u64
     }
@@ -159,7 +159,7 @@ impl Event {
         self.effect.image().filter(|_| self.end != End::Refused)
     }
 
-    /// When it was over.
+    /// The time at which it was over.
     fn over(&self) -> u64 {
         match self.end {
             End::Done(end) | End::Lost(end) => end,
@@ -172,7 +172,7 @@ impl Event {
     }
 }
 
-/// What is wrong with an observation that cannot be explained.
+/// The way in which an observation cannot be explained.
 fn judge(events: &[&Event], observed: &Event) -> Wrong {
     let Some(image) = observed.image() else { return Wrong::Resurrected };
     let can_be = |wanted: &dyn Fn(usize) -> bool| {
@@ -195,7 +195,7 @@ fn judge(events: &[&Event], observed: &Event) -> Wrong {
     }
 }
 
-/// Whether there is an order of the requests in which each one that was done can have been answered as it was; `None` where that takes too long to find out.
+/// True where there is an order of the requests in which each one that was done can have been answered as it was; `None` where that takes too long to find out.
 fn explain(events: &[&Event]) -> Option<bool> {
     assert!(events.len() <= 128, "a round has few requests");
     let mut search = Search { events, seen: HashSet::new(), steps: 0 };
@@ -214,7 +214,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Whether the requests of a set can follow on a state.
+    /// True where the requests of a set can follow on a state.
     fn go(&mut self, left: u128, state: &State) -> bool {
         let events = self.events;
         let members = || events.iter().enumerate().filter(|(number, _)| left & 1 << number != 0);

@@ -1,11 +1,11 @@
-//! The races: what is requested before, at the same time, and afterwards.
+//! The races: the requests before, at the same time, and afterwards.
 
 use std::{ops::Range, sync::Arc, time::Duration};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use super::{
-    layout::{Dialect, Layout, Storage, one},
+    layout::{Dialect, Element, Layout, Storage, one},
     model::Body,
 };
 
@@ -49,7 +49,7 @@ pub(crate) enum Step {
     },
 }
 
-/// A request, and how long its client waits before it.
+/// A request, and the time that its client waits before it.
 pub(crate) type Timed = (Duration, Step);
 
 /// All requests of a round.
@@ -61,7 +61,7 @@ pub(crate) struct Script {
     /// The group that a tree is declared at.
     pub(crate) top: &'static str,
     pub(crate) setup: Vec<Step>,
-    /// What each client does at the same time as the others.
+    /// The requests of each client at the same time as the others.
     pub(crate) racing: Vec<Vec<Timed>>,
     pub(crate) closing: Vec<Step>,
 }
@@ -91,38 +91,33 @@ impl Race {
     pub(crate) fn script(self, seed: u64) -> Script {
         let mut random = StdRng::seed_from_u64(seed ^ (self as u64) << 56);
         let dialect = *one(&mut random, &Dialect::ALL);
-        let element = *one(&mut random, &[super::layout::Element::U16, super::layout::Element::U8]);
+        let element = *one(&mut random, &[Element::U16, Element::U8]);
         let old = match self {
             Self::Copy => Layout::choose_long(&mut random, dialect),
             _ => Layout::choose(&mut random, dialect, element),
         };
         let new = Layout::choose(&mut random, dialect, old.element.other());
         let tree = self == Self::DeleteAbove || dialect == Dialect::Draft && random.random_bool(0.5);
-        let mut writer = Maker { random, stamp: 0, old: Arc::new(old), new: Arc::new(new), tree };
-        let script = |parts: [Vec<Step>; 2], racing| {
-            let [setup, closing] = parts;
-            let (node, top) = match self {
-                Self::DeleteAbove => ("g/a/x", "g"),
-                _ => ("g/x", "g"),
-            };
-            Script { dialect, node, top, setup, racing, closing }
+        let mut maker = Maker { random, stamp: 0, old: Arc::new(old), new: Arc::new(new), tree };
+        let setup = if self == Self::Copy { maker.full() } else { maker.setup() };
+        let (racing, closing) = match self {
+            Self::Copy => maker.copy(),
+            Self::Delete | Self::Replace | Self::DeleteAbove => maker.other_array(self),
+            Self::Shrink => maker.shrink(),
+            Self::Resize => maker.resize(),
         };
-        let (setup, (racing, closing)) = match self {
-            Self::Copy => (writer.full(), writer.copy()),
-            Self::Delete | Self::Replace | Self::DeleteAbove => (writer.setup(), writer.other_array(self)),
-            Self::Shrink => (writer.setup(), writer.shrink()),
-            Self::Resize => (writer.setup(), writer.resize()),
-        };
-        script([setup, closing], racing)
+        let node = if self == Self::DeleteAbove { "g/a/x" } else { "g/x" };
+        Script { dialect, node, top: "g", setup, racing, closing }
     }
 }
 
+/// The requests of a round, as they are chosen.
 struct Maker {
     random: StdRng,
     stamp: u16,
     old: Arc<Layout>,
     new: Arc<Layout>,
-    /// Whether the array is declared with a group above it.
+    /// True where the array is declared with a group above it.
     tree: bool,
 }
 
@@ -223,7 +218,7 @@ impl Maker {
         (racing, vec![Step::Read])
     }
 
-    /// What some clients write at the same time, most of it for the first array; and what one reads.
+    /// Writers at the same time, of which most write the first array; and a reader.
     fn writers(&mut self, most: usize, for_both: bool) -> Vec<Vec<Timed>> {
         let mut writers = Vec::new();
         for _ in 0..self.random.random_range(2..=most) {
@@ -290,7 +285,7 @@ impl Maker {
         assert!(self.stamp < 240, "a round has few writes");
         match layout.element {
             // As bytes it can be told from every other one too.
-            super::layout::Element::U16 if self.random.random_bool(0.5) => self.stamp * 0x101,
+            Element::U16 if self.random.random_bool(0.5) => self.stamp * 0x101,
             _ => self.stamp,
         }
     }

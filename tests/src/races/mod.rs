@@ -18,7 +18,7 @@ use std::{fmt, path::Path, sync::Arc, time::Duration};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::task::JoinSet;
 
-use crate::server::{Launch, Server, zarrd_with};
+use crate::server::{Launch, zarrd_with};
 pub use kinds::Race;
 use round::Round;
 use site::Site;
@@ -26,29 +26,29 @@ use site::Site;
 /// The parameter with which a declaration takes the place of another node.
 const REPLACE: &str = "replace";
 
-/// How many findings of a kind are told with all that led to them.
+/// The most findings of a kind that are told with all that led to them.
 const MOST_EXAMPLES: usize = 3;
 
-/// What is done.
+/// The rounds of a race that are run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The race.
     pub race: Race,
     /// The kind of index, `sled` or `redb`.
     pub index: String,
-    /// How many rounds there are.
+    /// The number of rounds.
     pub rounds: u64,
-    /// How many of them are run at the same time.
+    /// The number of rounds that are run at the same time.
     pub abreast: u64,
-    /// Whether the server is killed in their middle.
+    /// The server's fate in their middle.
     pub end: Ending,
-    /// What the requests of the first round are made from.
+    /// The seed of the requests of the first round.
     pub seed: u64,
-    /// Which requests the other rounds have.
+    /// The requests of the other rounds.
     pub others: Others,
 }
 
-/// What becomes of the server while requests race.
+/// The fate of the server while requests race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// It goes on.
@@ -57,7 +57,7 @@ pub enum Ending {
     Killed(Duration),
 }
 
-/// Which requests the rounds after the first have.
+/// The requests of the rounds after the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Others {
     /// Those of the seeds that follow.
@@ -88,22 +88,22 @@ pub enum Kind {
 pub struct Finding {
     /// The kind.
     pub kind: Kind,
-    /// Where.
+    /// The race.
     pub race: Race,
-    /// In which round.
+    /// The number of the round.
     pub round: u64,
-    /// What the requests of the round were made from.
+    /// The seed of the requests of the round.
     pub seed: u64,
-    /// What was found.
+    /// The finding in words, with all requests of the round.
     pub text: String,
 }
 
-/// What came of a race.
+/// The outcome of a race.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The race.
     pub race: Race,
-    /// How many rounds there were.
+    /// The number of rounds.
     pub rounds: u64,
     /// Writes and appends that were acknowledged.
     pub acknowledged: u64,
@@ -115,7 +115,7 @@ pub struct Report {
     pub copied: u64,
     /// Copies whose clients left, or were not told since the server was killed.
     pub left: u64,
-    /// What is wrong, one of a kind for a round.
+    /// All that is wrong, one of a kind for a round.
     pub findings: Vec<Finding>,
 }
 
@@ -124,6 +124,14 @@ impl Plan {
     pub fn of(race: Race) -> Self {
         let (seed, others) = (u64::from(rand::random::<u32>()), Others::OfTheirOwn);
         Self { race, index: "sled".into(), rounds: 200, abreast: 16, end: Ending::Alive, seed, others }
+    }
+
+    fn round(&self, number: u64) -> Round {
+        let seed = match self.others {
+            Others::OfTheirOwn => self.seed.wrapping_add(number),
+            Others::TheSame => self.seed,
+        };
+        Round::new(self.race, number, seed)
     }
 }
 
@@ -140,36 +148,20 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
     let mut random = StdRng::seed_from_u64(plan.seed);
     let numbers: Vec<u64> = (0..plan.rounds).collect();
     for numbers in numbers.chunks(usize::try_from(plan.abreast.max(1)).expect("few at a time")) {
-        let rounds = numbers.iter().map(|number| {
-            let seed = match plan.others {
-                Others::OfTheirOwn => plan.seed.wrapping_add(*number),
-                Others::TheSame => plan.seed,
-            };
-            Arc::new(Round::new(plan.race, *number, seed))
-        });
-        let rounds: Vec<Arc<Round>> = rounds.collect();
+        let rounds: Vec<_> = numbers.iter().map(|number| Arc::new(plan.round(*number))).collect();
         let site = Site::of(&server);
-        let set_up = each(&rounds, |round| {
-            let site = site.clone();
-            async move { round.set_up(&site).await }
-        });
-        finish(set_up).await;
-        let mut racing = each(&rounds, |round| {
-            let site = site.clone();
-            async move { round.race(&site).await }
-        });
+        finish(&mut each(&rounds, |round, site| async move { round.set_up(&site).await }, &site)).await;
+        let mut racing = each(&rounds, |round, site| async move { round.race(&site).await }, &site);
         if let Ending::Killed(longest) = plan.end {
             tokio::time::sleep(longest.mul_f64(random.random_range(0.0..1.0))).await;
-            server = kill(server, &launch, &mut racing).await;
+            server.kill();
+            finish(&mut racing).await;
+            server = launch.start();
             rounds.iter().for_each(|round| round.killed());
         }
-        finish(racing).await;
+        finish(&mut racing).await;
         let site = Site::of(&server);
-        finish(each(&rounds, |round| {
-            let site = site.clone();
-            async move { round.close(&site).await }
-        }))
-        .await;
+        finish(&mut each(&rounds, |round, site| async move { round.close(&site).await }, &site)).await;
         rounds.iter().for_each(|round| report.add(round));
     }
     report.add_left(&Site::of(&server)).await;
@@ -182,24 +174,16 @@ pub async fn run(plan: &Plan, dir: &Path) -> Report {
 /// Begins something of all rounds.
 fn each<F: Future<Output = ()> + Send + 'static>(
     rounds: &[Arc<Round>],
-    begin: impl Fn(Arc<Round>) -> F,
+    begin: impl Fn(Arc<Round>, Site) -> F,
+    site: &Site,
 ) -> JoinSet<()> {
-    rounds.iter().map(|round| begin(round.clone())).collect()
+    rounds.iter().map(|round| begin(round.clone(), site.clone())).collect()
 }
 
-async fn finish(mut running: JoinSet<()>) {
+async fn finish(running: &mut JoinSet<()>) {
     while let Some(done) = running.join_next().await {
         done.expect("a round does not panic");
     }
-}
-
-/// Kills the server, waits for those who asked it something, and starts it again.
-async fn kill(server: Server, launch: &Launch, asking: &mut JoinSet<()>) -> Server {
-    server.kill();
-    while let Some(done) = asking.join_next().await {
-        done.expect("a round does not panic");
-    }
-    launch.start()
 }
 
 impl Report {
@@ -208,12 +192,12 @@ impl Report {
         Self { race, rounds, acknowledged: 0, interrupted: 0, images: 0, copied: 0, left: 0, findings: Vec::new() }
     }
 
-    /// Whether nothing is wrong.
+    /// True where nothing is wrong.
     pub fn is_right(&self) -> bool {
         self.findings.is_empty()
     }
 
-    /// How many findings of a kind there are.
+    /// The number of findings of a kind.
     pub fn count(&self, kind: Kind) -> usize {
         self.findings.iter().filter(|finding| finding.kind == kind).count()
     }
@@ -229,7 +213,7 @@ impl Report {
         self.findings.append(&mut round.findings.lock().expect("nobody panics with it"));
     }
 
-    /// Looks whether anything came back after all was erased.
+    /// Looks for what came back after all was erased.
     async fn add_left(&mut self, site: &Site) {
         let is_ours = |key: &String| key.split('/').count() > 2;
         let found = match site.keys("").await {

@@ -1,4 +1,4 @@
-//! An array as it is after some changes, and whether it can be what was seen.
+//! An array as it is after some changes, compared with what was seen.
 
 use std::{collections::BTreeMap, fmt, ops::Range, sync::Arc};
 
@@ -7,7 +7,7 @@ use super::layout::{Element, Layout};
 /// The indices of an element; the second is 0 where there is one dimension.
 pub(crate) type Position = [u64; 2];
 
-/// What is at the path: nothing, or an array.
+/// The node at the path: none, or an array.
 pub(crate) type State = Option<Array>;
 
 /// An array with its elements.
@@ -27,7 +27,7 @@ enum Cell {
     May(u16),
 }
 
-/// What a request does, or shows.
+/// The effect of a request, or an observation.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
     /// An array is created; nothing is done where there is the same.
@@ -72,7 +72,7 @@ pub(crate) struct Image {
 }
 
 impl Effect {
-    /// What there is after it was applied; `None` where it cannot have been answered as it was.
+    /// The state after it was applied; `None` where it cannot have been answered as it was.
     pub(crate) fn apply(&self, state: &State) -> Option<State> {
         match (self, state) {
             (Self::Declare(layout), None) => Some(Some(Array::new(layout))),

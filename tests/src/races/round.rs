@@ -1,4 +1,4 @@
-//! One round of a race: its requests are made, and what is there afterwards is compared with what can be.
+//! One round of a race: requests are made, and afterwards everything is compared with the model.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -12,13 +12,13 @@ use super::{
     copies::Copies,
     history::{History, Wrong},
     kinds::{Race, Script, Step},
-    layout::{Dialect, Layout, group},
+    layout::{Dialect, Element, Layout, group},
     model::Effect,
     site::{Reply, Site},
     strays::strays,
 };
 
-/// For how long what has to be done is tried again.
+/// The time for which a request that has to be done is tried again.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -62,14 +62,14 @@ impl Round {
         format!("{}/{}", self.directory(self.script.dialect), self.script.top)
     }
 
-    /// What comes before the race.
+    /// Makes the requests before the race.
     pub(super) async fn set_up(&self, site: &Site) {
         for step in &self.script.setup {
             self.insist(site, step).await;
         }
     }
 
-    /// All that is requested at the same time.
+    /// Makes the requests that race.
     pub(super) async fn race(&self, site: &Site) {
         join_all(self.script.racing.iter().map(async |steps| {
             for (wait, step) in steps {
@@ -89,7 +89,7 @@ impl Round {
         self.history().lose_open();
     }
 
-    /// What comes after the race, and the comparison.
+    /// Makes the requests after the race, and compares.
     pub(super) async fn close(&self, site: &Site) {
         for why in std::mem::take(&mut *self.lost.lock().expect("nobody panics with it")) {
             self.find(Kind::Other, why);
@@ -227,8 +227,8 @@ impl Round {
         }
     }
 
-    /// How many chunks an array of this shape and data type has in each dimension.
-    fn grid(&self, shape: &[u64], element: super::layout::Element) -> Option<Vec<u64>> {
+    /// The number of chunks in each dimension of an array of this shape and data type.
+    fn grid(&self, shape: &[u64], element: Element) -> Option<Vec<u64>> {
         let declared = |step: &Step| match step {
             Step::Declare(layout) | Step::DeclareTree(layout) | Step::Replace(layout) => Some(layout.clone()),
             _ => None,
@@ -241,7 +241,7 @@ impl Round {
         Some(shape.iter().zip(&layout.chunk).map(|(extent, chunk)| extent.div_ceil(*chunk)).collect())
     }
 
-    /// Erases everything, and looks whether it is gone.
+    /// Erases everything, and looks for what is left.
     pub(super) async fn clean(&self, site: &Site, directory: &str) {
         let begun = Instant::now();
         loop {
@@ -273,7 +273,7 @@ impl Round {
     }
 }
 
-/// What a request does if it is done; of one that reads, what it shows if there is nothing.
+/// The effect of a request that is done; of one that reads, that nothing is there.
 fn effect(step: &Step) -> Effect {
     match step {
         Step::Declare(layout) | Step::DeclareTree(layout) => Effect::Declare(layout.clone()),

@@ -1,4 +1,4 @@
-//! Requests to the server, and what their answers mean.
+//! Requests to the server, and the meaning of their answers.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::server::Server;
 
-/// How long an answer may take.
+/// The longest that an answer may take.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The server as it is now, with connections that are used again.
@@ -23,7 +23,7 @@ pub(crate) struct Site {
     http: Client,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     /// It was done.
@@ -38,7 +38,7 @@ pub(crate) enum Reply {
     Lost(String),
 }
 
-/// What was answered to a request that was done.
+/// The answer to a request that was done.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     headers: HeaderMap,
