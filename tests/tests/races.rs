@@ -31,8 +31,8 @@ async fn a_copy_is_of_one_commit_and_there_is_nothing_of_one_that_was_not_made()
 #[tokio::test(flavor = "multi_thread")]
 async fn all_of_that_holds_when_the_server_is_killed() {
     for (race, index) in Race::ALL.into_iter().zip(["sled", "redb"].into_iter().cycle()) {
-        let end = Ending::Killed(Duration::from_millis(150));
-        compete(Plan { rounds: 24, abreast: 12, end, index: index.to_owned(), ..Plan::of(race) }).await;
+        let end = Ending::Killed(Duration::from_millis(300));
+        compete(Plan { rounds: 12, abreast: 12, end, index: index.to_owned(), ..Plan::of(race) }).await;
     }
 }
 
