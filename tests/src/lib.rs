@@ -8,6 +8,7 @@
 //!   its own.
 //! - [`cost_search`] looks for the requests that cost most.
 //! - [`disk`] mounts small file systems; [`shim`] makes libraries that change what system calls do, and [`failing_calls`] lets each call fail.
+//! - [`races`] has writes race with what changes or copies their array.
 //! - [`readme`] runs what the README says.
 //! - [`shim`] makes libraries that have the system fail or wait.
 //! - [`soak`] has legal and hostile clients for a long time.
@@ -42,6 +43,7 @@ pub mod memory;
 pub mod mirror;
 pub mod node;
 pub mod python;
+pub mod races;
 pub mod readme;
 pub mod server;
 pub mod shim;

@@ -1,0 +1,319 @@
+//! The races: the requests before, at the same time, and afterwards.
+
+use std::{ops::Range, sync::Arc, time::Duration};
+
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+use super::{
+    layout::{Dialect, Element, Layout, Storage, one},
+    model::Body,
+};
+
+/// A race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Race {
+    /// Writes and appends, against erasing the array and declaring another one there.
+    Delete,
+    /// The same, against declaring another one in its place.
+    Replace,
+    /// The same, against making the array smaller and larger again.
+    Shrink,
+    /// The same, against erasing a group above and declaring the tree anew.
+    DeleteAbove,
+    /// Writes of all elements, against copies of the array, some of whose clients leave.
+    Copy,
+    /// Writes, against two who change the shape.
+    Resize,
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Declare(Arc<Layout>),
+    /// With the groups between.
+    DeclareTree(Arc<Layout>),
+    Replace(Arc<Layout>),
+    Erase,
+    EraseTree,
+    Resize(Vec<u64>),
+    Write {
+        select: Vec<Range<u64>>,
+        body: Body,
+    },
+    Append(Body),
+    Read,
+    /// The client leaves after this time, if there is one.
+    Copy {
+        to: Dialect,
+        patience: Option<Duration>,
+    },
+}
+
+/// A request, and the time that its client waits before it.
+pub(crate) type Timed = (Duration, Step);
+
+/// All requests of a round.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    pub(crate) dialect: Dialect,
+    /// The names of the node below the directory of the round: groups, and the array.
+    pub(crate) node: &'static str,
+    /// The group that a tree is declared at.
+    pub(crate) top: &'static str,
+    pub(crate) setup: Vec<Step>,
+    /// The requests of each client at the same time as the others.
+    pub(crate) racing: Vec<Vec<Timed>>,
+    pub(crate) closing: Vec<Step>,
+}
+
+impl Race {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Delete, Self::Replace, Self::Shrink, Self::DeleteAbove, Self::Copy, Self::Resize];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delete => "delete",
+            Self::Replace => "replace",
+            Self::Shrink => "shrink",
+            Self::DeleteAbove => "delete-above",
+            Self::Copy => "copy",
+            Self::Resize => "resize",
+        }
+    }
+
+    /// The one of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|race| race.name() == name)
+    }
+
+    /// The requests that a seed determines.
+    pub(crate) fn script(self, seed: u64) -> Script {
+        let mut random = StdRng::seed_from_u64(seed ^ (self as u64) << 56);
+        let dialect = *one(&mut random, &Dialect::ALL);
+        let element = *one(&mut random, &[Element::U16, Element::U8]);
+        let old = match self {
+            Self::Copy => Layout::choose_long(&mut random, dialect),
+            _ => Layout::choose(&mut random, dialect, element),
+        };
+        let new = Layout::choose(&mut random, dialect, old.element.other());
+        let tree = self == Self::DeleteAbove || dialect == Dialect::Draft && random.random_bool(0.5);
+        let mut maker = Maker { random, stamp: 0, old: Arc::new(old), new: Arc::new(new), tree };
+        let setup = if self == Self::Copy { maker.full() } else { maker.setup() };
+        let (racing, closing) = match self {
+            Self::Copy => maker.copy(),
+            Self::Delete | Self::Replace | Self::DeleteAbove => maker.other_array(self),
+            Self::Shrink => maker.shrink(),
+            Self::Resize => maker.resize(),
+        };
+        let node = if self == Self::DeleteAbove { "g/a/x" } else { "g/x" };
+        Script { dialect, node, top: "g", setup, racing, closing }
+    }
+}
+
+/// The requests of a round, as they are chosen.
+struct Maker {
+    random: StdRng,
+    stamp: u16,
+    old: Arc<Layout>,
+    new: Arc<Layout>,
+    /// True where the array is declared with a group above it.
+    tree: bool,
+}
+
+impl Maker {
+    fn declare(&self, layout: &Arc<Layout>) -> Step {
+        match self.tree {
+            true => Step::DeclareTree(layout.clone()),
+            false => Step::Declare(layout.clone()),
+        }
+    }
+
+    fn setup(&mut self) -> Vec<Step> {
+        let mut steps = vec![self.declare(&self.old)];
+        // Where there is nothing yet, writes create chunks that nobody has listed.
+        for _ in 0..self.random.random_range(0..3) {
+            let old = self.old.clone();
+            steps.push(self.write(&old));
+        }
+        steps
+    }
+
+    fn full(&mut self) -> Vec<Step> {
+        vec![self.declare(&self.old), self.write_all()]
+    }
+
+    fn other_array(&mut self, race: Race) -> (Vec<Vec<Timed>>, Vec<Step>) {
+        let (old, new) = (self.old.clone(), self.new.clone());
+        let change = match race {
+            Race::Replace => vec![Step::Replace(new.clone())],
+            Race::DeleteAbove => vec![Step::EraseTree, Step::DeclareTree(new.clone())],
+            _ => vec![Step::Erase, Step::Declare(new.clone())],
+        };
+        let mut racing = self.writers(3, true);
+        racing.push(self.timed(change.clone()));
+        let large = larger(&old, &new);
+        // What was not done in the race is done now.
+        let mut closing = vec![Step::Read];
+        closing.extend(change.into_iter().filter(|step| matches!(step, Step::Declare(_) | Step::DeclareTree(_))));
+        closing.extend([Step::Read, Step::Resize(large.clone()), Step::Read]);
+        if self.random.random_bool(0.25) {
+            let again = match race {
+                Race::Replace => vec![Step::Replace(old)],
+                Race::DeleteAbove => vec![Step::EraseTree, Step::DeclareTree(old)],
+                _ => vec![Step::Erase, Step::Declare(old)],
+            };
+            closing.extend(again.into_iter().chain([Step::Resize(large), Step::Read]));
+        }
+        (racing, closing)
+    }
+
+    fn shrink(&mut self) -> (Vec<Vec<Timed>>, Vec<Step>) {
+        let (old, full) = (self.old.clone(), self.old.shape.clone());
+        let mut change = vec![Step::Resize(self.smaller())];
+        match self.random.random_range(0..3) {
+            0 => change.push(Step::Resize(full.clone())),
+            1 => change.push(Step::Append(self.body(&old, old.chunk[0] * 2, &full))),
+            _ => {}
+        }
+        let mut racing = self.writers(3, false);
+        racing.push(self.timed(change));
+        (racing, vec![Step::Read, Step::Resize(full), Step::Read])
+    }
+
+    fn resize(&mut self) -> (Vec<Vec<Timed>>, Vec<Step>) {
+        let full = self.old.shape.clone();
+        let mut racing = self.writers(2, false);
+        for _ in 0..2 {
+            let mut change = vec![Step::Resize(self.smaller())];
+            if self.random.random_bool(0.5) {
+                change.push(Step::Resize(full.clone()));
+            }
+            if self.random.random_bool(0.3) {
+                change.push(Step::Resize(self.smaller()));
+            }
+            racing.push(self.timed(change));
+        }
+        (racing, vec![Step::Read, Step::Resize(full), Step::Read])
+    }
+
+    fn copy(&mut self) -> (Vec<Vec<Timed>>, Vec<Step>) {
+        let mut racing = Vec::new();
+        for _ in 0..2 {
+            let steps = (0..self.random.random_range(2..=4)).map(|_| self.write_all()).collect();
+            racing.push(self.timed(steps));
+        }
+        for _ in 0..self.random.random_range(1..=2) {
+            let to = match self.old.storage {
+                // The others have no shards.
+                Storage::Sharded => Dialect::V3,
+                // What compresses in the draft is gzip.
+                Storage::Zstd => *one(&mut self.random, &[Dialect::V2, Dialect::V3]),
+                Storage::Raw | Storage::Gzip => *one(&mut self.random, &Dialect::ALL),
+            };
+            let leaves = self.random.random_bool(0.4);
+            let patience = leaves.then(|| Duration::from_micros(self.random.random_range(500..20_000)));
+            racing.push(self.timed(vec![Step::Copy { to, patience }]));
+        }
+        (racing, vec![Step::Read])
+    }
+
+    /// Writers at the same time, of which most write the first array; and a reader.
+    fn writers(&mut self, most: usize, for_both: bool) -> Vec<Vec<Timed>> {
+        let mut writers = Vec::new();
+        for _ in 0..self.random.random_range(2..=most) {
+            let mut steps = Vec::new();
+            for _ in 0..self.random.random_range(2..=4) {
+                let layout = match for_both && self.random.random_bool(0.25) {
+                    true => self.new.clone(),
+                    false => self.old.clone(),
+                };
+                steps.push(match self.random.random_bool(0.3) {
+                    true => {
+                        let rows = self.random.random_range(1..=layout.chunk[0] * 2);
+                        Step::Append(self.body(&layout, rows, &layout.shape))
+                    }
+                    false => self.write(&layout),
+                });
+            }
+            writers.push(self.timed(steps));
+        }
+        if self.random.random_bool(0.5) {
+            writers.push(self.timed(vec![Step::Read, Step::Read]));
+        }
+        writers
+    }
+
+    /// A write of a region.
+    fn write(&mut self, layout: &Layout) -> Step {
+        let select: Vec<Range<u64>> = layout.shape.iter().map(|extent| self.part(*extent)).collect();
+        let sides: Vec<u64> = select.iter().map(|range| range.end - range.start).collect();
+        let body = self.body(layout, sides[0], &sides);
+        Step::Write { select, body }
+    }
+
+    fn write_all(&mut self) -> Step {
+        let value = self.value(&self.old.clone());
+        Step::Write { select: Vec::new(), body: Body::Scalar(value) }
+    }
+
+    /// A part of a dimension, mostly a large one near its end.
+    fn part(&mut self, extent: u64) -> Range<u64> {
+        match self.random.random_range(0..4) {
+            0 => 0..extent,
+            1 => extent / 2..extent,
+            _ => {
+                let start = self.random.random_range(0..extent);
+                start..self.random.random_range(start..extent) + 1
+            }
+        }
+    }
+
+    /// So many rows of one new value, or one that stands for all.
+    fn body(&mut self, layout: &Layout, rows: u64, shape: &[u64]) -> Body {
+        let value = self.value(layout);
+        if self.random.random_bool(0.5) {
+            return Body::Scalar(value);
+        }
+        let elements = shape.iter().skip(1).fold(rows, |product, extent| product * extent);
+        Body::Raw(layout.element.bytes(value).repeat(usize::try_from(elements).expect("arrays are small")))
+    }
+
+    /// A value that nobody has written before, and that is no fill value.
+    fn value(&mut self, layout: &Layout) -> u16 {
+        self.stamp += 1;
+        assert!(self.stamp < 240, "a round has few writes");
+        match layout.element {
+            // As bytes it can be told from every other one too.
+            Element::U16 if self.random.random_bool(0.5) => self.stamp * 0x101,
+            _ => self.stamp,
+        }
+    }
+
+    fn smaller(&mut self) -> Vec<u64> {
+        let old = self.old.clone();
+        let mut shape = old.shape.clone();
+        let dimension = self.random.random_range(0..old.rank());
+        let chunks = self.random.random_range(0..old.shape[dimension].div_ceil(old.chunk[dimension]));
+        // In half of the cases no chunk is at the edge.
+        let more = if self.random.random_bool(0.5) { 0 } else { self.random.random_range(0..old.chunk[dimension]) };
+        shape[dimension] = (chunks * old.chunk[dimension] + more).min(old.shape[dimension]);
+        shape
+    }
+
+    fn timed(&mut self, steps: Vec<Step>) -> Vec<Timed> {
+        let wait = |random: &mut StdRng| match random.random_bool(0.5) {
+            true => Duration::ZERO,
+            false => Duration::from_micros(random.random_range(0..6000)),
+        };
+        steps.into_iter().map(|step| (wait(&mut self.random), step)).collect()
+    }
+}
+
+/// A shape that holds those of both, and of what may have been appended; that of the second where they have not as many dimensions.
+fn larger(one: &Layout, other: &Layout) -> Vec<u64> {
+    match one.rank() == other.rank() {
+        true => one.shape.iter().zip(&other.shape).map(|(one, other)| one.max(other) + 40).collect(),
+        false => other.shape.iter().map(|extent| extent + 40).collect(),
+    }
+}

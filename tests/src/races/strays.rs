@@ -1,0 +1,76 @@
+//! Keys that no node has.
+
+use super::layout::Dialect;
+
+/// The documents of nodes, by their last name.
+const DOCUMENTS: [&str; 5] = ["zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"];
+
+/// The keys below a directory that are neither documents nor chunks of the array, which is `node` below it and has so many chunks in each dimension; none where there is no array.
+pub(super) fn strays(dialect: Dialect, directory: &str, node: &str, grid: &[u64], keys: &[String]) -> Vec<String> {
+    let is_document = |key: &str| {
+        let name = key.rsplit('/').next().unwrap_or_default();
+        DOCUMENTS.contains(&name) && !(grid.is_empty() && key.starts_with(&format!("{node}/")))
+            || dialect == Dialect::Draft && key.contains("/meta/") && !grid.is_empty()
+            || dialect == Dialect::Draft && (name == "zarr.json" || name.ends_with(".group.json"))
+    };
+    let is_right = |key: &&String| {
+        let Some(below) = key.strip_prefix(directory) else { return false };
+        is_document(below) || indices(dialect, node, below).is_some_and(|indices| is_in(&indices, grid))
+    };
+    keys.iter().filter(|key| !is_right(key)).cloned().collect()
+}
+
+fn is_in(indices: &[u64], grid: &[u64]) -> bool {
+    indices.len() == grid.len() && indices.iter().zip(grid).all(|(index, pieces)| index < pieces)
+}
+
+/// The indices of the chunk that a key is for.
+fn indices(dialect: Dialect, node: &str, key: &str) -> Option<Vec<u64>> {
+    let text = match dialect {
+        Dialect::V3 => key.strip_prefix(node)?.strip_prefix("/c/")?,
+        Dialect::V2 => key.strip_prefix(node)?.strip_prefix('/')?,
+        Dialect::Draft => {
+            // The root of the hierarchy is the array itself, or one of the groups above it.
+            let (root, below) = key.split_once("/data/root/")?;
+            let own = match node.strip_prefix(root)?.strip_prefix('/') {
+                Some(own) => below.strip_prefix(own)?.strip_prefix('/')?,
+                None => below,
+            };
+            own.strip_prefix('c')?
+        }
+    };
+    text.split(['/', '.']).map(|index| index.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_beyond_the_array_are_found() {
+        for (dialect, right, wrong) in [
+            (
+                Dialect::V3,
+                &["d/g/zarr.json", "d/g/x/zarr.json", "d/g/x/c/1/2"][..],
+                &["d/g/x/c/2/0", "d/g/x/c/0/3", "d/g/x/c/0", "d/g/x/c/0/0/0", "d/g/y/c/0/0", "e/g/x/c/0/0"][..],
+            ),
+            (Dialect::V2, &["d/g/.zgroup", "d/g/x/.zarray", "d/g/x/1.2"], &["d/g/x/2.0", "d/g/x/1", "d/g/x/a"]),
+            (
+                Dialect::Draft,
+                &["d/g/zarr.json", "d/g/meta/root/x.array.json", "d/g/data/root/x/c1/2", "d/g/x/data/root/c0/0"],
+                &["d/g/data/root/x/c2/0", "d/g/x/data/root/c0", "d/g/data/root/y/c0/0"],
+            ),
+        ] {
+            let all: Vec<String> = right.iter().chain(wrong).map(|key| (*key).to_owned()).collect();
+            assert_eq!(strays(dialect, "d/", "g/x", &[2, 3], &all), wrong);
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_of_an_array_that_is_not_there() {
+        let keys = ["d/g/zarr.json", "d/g/x/zarr.json", "d/g/x/c/0"].map(str::to_owned);
+        assert_eq!(strays(Dialect::V3, "d/", "g/x", &[], &keys), ["d/g/x/zarr.json", "d/g/x/c/0"]);
+        let keys = ["d/g/zarr.json", "d/g/meta/root.group.json", "d/g/meta/root/x.array.json", "d/g/data/root/x/c0"];
+        assert_eq!(strays(Dialect::Draft, "d/", "g/x", &[], &keys.map(str::to_owned)), [keys[2], keys[3]]);
+    }
+}

@@ -1,0 +1,48 @@
+//! Writes that race with what changes or copies their array: the short form of the command `races`.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::time::Duration;
+
+use zarrd_tests::{
+    races::{Ending, Plan, Race, run},
+    skip::say,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_an_erased_or_replaced_array_comes_back() {
+    for race in [Race::Delete, Race::Replace, Race::DeleteAbove] {
+        compete(Plan { rounds: 24, ..Plan::of(race) }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_smaller_shape_cuts_off_stays_away() {
+    for race in [Race::Shrink, Race::Resize] {
+        compete(Plan { rounds: 48, ..Plan::of(race) }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_is_of_one_commit_and_there_is_nothing_of_one_that_was_not_made() {
+    compete(Plan { rounds: 32, ..Plan::of(Race::Copy) }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_of_that_holds_when_the_server_is_killed() {
+    for (race, index) in Race::ALL.into_iter().zip(["sled", "redb"].into_iter().cycle()) {
+        let end = Ending::Killed(Duration::from_millis(300));
+        compete(Plan { rounds: 12, abreast: 12, end, index: index.to_owned(), ..Plan::of(race) }).await;
+    }
+}
+
+async fn compete(plan: Plan) {
+    let dir = tempfile::tempdir().unwrap();
+    say(format_args!("{plan:?}"));
+    let report = run(&plan, dir.path()).await;
+    say(&report);
+    let written = report.acknowledged + report.interrupted;
+    assert!(written >= plan.rounds && report.images >= plan.rounds, "too little was done:\n{report}");
+    assert_eq!(report.interrupted > 0, plan.end != Ending::Alive, "{report}");
+    assert!(report.is_right(), "{report}");
+}
