@@ -177,3 +177,17 @@ async fn a_document_that_says_more_meanwhile_is_no_hindrance() {
     assert_eq!((report.shape, report.repeated), (vec![11], 5));
     assert_eq!(read(&arrays).await, [1, 1, 9, 9, 9, 9, 1, 1, 8, 8, 8]);
 }
+
+#[tokio::test]
+async fn a_chunk_of_the_array_that_came_instead_is_no_damage() {
+    let (store, arrays) = meddled("a/c/1", Bytes::new(), 0).await;
+    let path = NodePath::parse("/a").unwrap();
+    let selection = Selection::parse("2:6").unwrap();
+    let region = arrays.write(&path, None, &selection, Precondition::none()).await.unwrap();
+    let other = String::from_utf8(document("").to_vec()).unwrap().replace("uint8", "uint16");
+    for (key, value) in [("a/zarr.json", Bytes::from(other)), ("a/c/1", vec![1; 8].into())] {
+        store.store.set(&Key::parse(key).unwrap(), value.into(), Precondition::none()).await.unwrap();
+    }
+    let error = region.run(Incoming::Scalar(vec![9])).await.unwrap_err();
+    assert!(matches!(error, WriteError::ShapeChanged { .. }), "{error:?}");
+}

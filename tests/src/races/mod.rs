@@ -24,7 +24,7 @@ use round::Round;
 use site::Site;
 
 /// The parameter with which a declaration takes the place of another node.
-const REPLACE: &str = "replace";
+const REPLACE: &str = "overwrite";
 
 /// The most findings of a kind that are told with all that led to them.
 const MOST_EXAMPLES: usize = 3;

@@ -93,9 +93,12 @@ pub(super) async fn commit(
     received: Received,
 ) -> Result<WriteReport, WriteError> {
     let Received { made, kept, purse } = received;
-    let mut merged = merge::all(target, &kept, purse).await?;
-    let mut repeated = 0;
     let shared = &target.shared;
+    let mut merged = match merge::all(target, &kept, purse).await {
+        Ok(merged) => merged,
+        Err(error) => return Err(unless_changed(shared, place, &sighting, error).await),
+    };
+    let mut repeated = 0;
     // From here on locks are held.
     let _no_waiting = shared.no_waiting();
     for attempt in 0..ATTEMPTS {
@@ -105,7 +108,10 @@ pub(super) async fn commit(
         };
         if attempt > 0 {
             sighting = again(target, place, sighting, ground).await?;
-            repeated += merge::again(target, &kept, &mut merged).await?;
+            repeated += match merge::again(target, &kept, &mut merged).await {
+                Ok(repeated) => repeated,
+                Err(error) => return Err(unless_changed(shared, place, &sighting, error).await),
+            };
         }
         let together = match alone {
             Some(_) => None,
@@ -124,6 +130,18 @@ pub(super) async fn commit(
         }
     }
     Err(ArrayError::Unsettled { path: place.path.clone() }.into())
+}
+
+/// The error of a chunk that cannot be decoded; or that the array changed, if it did: then the chunk is another array's.
+async fn unless_changed(shared: &Shared, place: &Place, sighting: &Sighting, error: WriteError) -> WriteError {
+    if !matches!(error, WriteError::Array(ArrayError::Chunk { .. })) {
+        return error;
+    }
+    match is_current(shared, sighting).await {
+        Ok(false) => WriteError::ShapeChanged { path: place.path.clone() },
+        Ok(true) => error,
+        Err(failed) => failed.into(),
+    }
 }
 
 /// Commits a change of documents alone.
