@@ -74,7 +74,7 @@ pub(super) async fn keep_true(
         let updated = consolidated(dialect, &document, copies);
         if updated != document {
             edits.saw(&key, snapshot.head(&key)?.map(|info| info.version));
-            edits.set(key, updated.to_bytes());
+            edits.set(key, updated.to_whole());
         }
     }
     Ok(())

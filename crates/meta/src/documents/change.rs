@@ -17,7 +17,7 @@ use crate::{
     text::pointer_to,
 };
 
-/// How deep the values of a patch are nested, at the most. A document is read down to 128 levels, also where it stands in another one.
+/// How deep the values of a patch are nested, at the most.
 const MAX_DEPTH: usize = 100;
 
 /// The extension that says what elements there are.
@@ -110,7 +110,7 @@ impl Changes {
                 node.document = node.document.edited(&edit);
             }
         }
-        self.patch_attributes(model.dialect, &mut node);
+        self.patch_attributes(model.dialect, &mut node, &model.attributes);
         if model.dialect == Dialect::Draft {
             let patched = node.document.get(ATTRIBUTES).and_then(|attributes| draft::filters_of(&attributes));
             let stays = match (draft::filters_of(&model.attributes), patched) {
@@ -140,14 +140,14 @@ impl Changes {
             return Err(refuse("/dimension_names", "is not a group's to have"));
         }
         let mut node = StoredNode::new(model.dialect, &model.document, &model.attributes);
-        self.patch_attributes(model.dialect, &mut node);
+        self.patch_attributes(model.dialect, &mut node, &model.attributes);
         self.check_size(&node)?;
         Ok(node)
     }
 
-    fn patch_attributes(&self, dialect: Dialect, node: &mut StoredNode) {
+    fn patch_attributes(&self, dialect: Dialect, node: &mut StoredNode, before: &Json) {
         if let Some(patch) = &self.attributes {
-            edit_attributes(dialect, node, ObjectEdit::merge_patch(patch));
+            edit_attributes(dialect, node, before, ObjectEdit::merge_patch(patch));
         }
     }
 
@@ -158,7 +158,7 @@ impl Changes {
         }
         let refused = |error| refuse("/attributes", format!("makes a document that cannot be read: {error}"));
         for document in std::iter::once(&node.document).chain(&node.attributes) {
-            read::read(document.to_bytes()).map_err(refused)?;
+            read::read(document.to_whole()).map_err(refused)?;
         }
         Ok(())
     }
@@ -202,11 +202,12 @@ fn dimension_names(place: &Place<'_>) -> Result<Option<Vec<Option<String>>>, Cha
     Ok(Some(names))
 }
 
-/// Changes the attributes of a node, wherever its dialect has them. In v2 those that come to be empty are not stored.
-fn edit_attributes(dialect: Dialect, node: &mut StoredNode, edit: ObjectEdit) {
+/// Changes the attributes of a node, wherever its dialect has them. In v2 those that come to be empty are not stored; what stood around those that were keeps standing there.
+fn edit_attributes(dialect: Dialect, node: &mut StoredNode, before: &Json, edit: ObjectEdit) {
     match dialect {
         Dialect::V2 => {
-            let attributes = node.attributes.take().unwrap_or_else(Json::indented_empty_object).edited(&edit);
+            let none = || Json::indented_empty_object().where_is(before);
+            let attributes = node.attributes.take().unwrap_or_else(none).edited(&edit);
             node.attributes = attributes.members().next().is_some().then_some(attributes);
         }
         Dialect::V3 | Dialect::Draft => node.document = node.document.with(ATTRIBUTES, Change::edit(edit)),
@@ -276,7 +277,7 @@ fn name_dimensions(
         let reason = format!("is null, and {} has names for all dimensions or none", model.dialect);
         return Err(refuse(&format!("/dimension_names/{unnamed}"), reason));
     }
-    edit_attributes(model.dialect, node, ObjectEdit::of(parts::XARRAY_NAMES, change));
+    edit_attributes(model.dialect, node, &model.attributes, ObjectEdit::of(parts::XARRAY_NAMES, change));
     Ok(())
 }
 

@@ -117,7 +117,7 @@ pub fn consolidated<'a>(dialect: Dialect, document: &Json, copies: impl Iterator
         match (dialect, node) {
             (Dialect::V2, Some(node)) => copy_v2(&mut metadata, below, node),
             (_, Some(_)) if below.is_empty() => {}
-            (_, Some(node)) => metadata.change(below, Change::SetFormatted(v3_copy(node))),
+            (_, Some(node)) => metadata.change(below, Change::Match(v3_copy(node))),
             (Dialect::V3 | Dialect::Draft, None) if below.is_empty() => {}
             (_, None) => drop(replaced.insert(below)),
         }
@@ -134,9 +134,10 @@ pub fn consolidated<'a>(dialect: Dialect, document: &Json, copies: impl Iterator
 fn copy_v2(metadata: &mut ObjectEdit, below: &str, node: &StoredNode) {
     let key = |name: &str| if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
     let (present, absent) = if is_array_v2(&node.document) { (".zarray", ".zgroup") } else { (".zgroup", ".zarray") };
-    metadata.change(key(present), Change::SetFormatted(node.document.clone()));
+    metadata.change(key(present), Change::Match(node.document.clone()));
     metadata.change(key(absent), Change::Remove);
-    let attributes = node.attributes.clone().map_or(Change::Remove, Change::SetFormatted);
+    // A `.zattrs` without members may be stored, and is as good as none.
+    let attributes = node.attributes.clone().map_or(Change::Clear, Change::Match);
     metadata.change(key(".zattrs"), attributes);
 }
 
