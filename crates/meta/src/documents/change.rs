@@ -110,7 +110,7 @@ impl Changes {
                 node.document = node.document.edited(&edit);
             }
         }
-        self.patch_attributes(model.dialect, &mut node, &model.attributes);
+        self.patch_attributes(model.dialect, &mut node);
         if model.dialect == Dialect::Draft {
             let patched = node.document.get(ATTRIBUTES).and_then(|attributes| draft::filters_of(&attributes));
             let stays = match (draft::filters_of(&model.attributes), patched) {
@@ -140,14 +140,14 @@ impl Changes {
             return Err(refuse("/dimension_names", "is not a group's to have"));
         }
         let mut node = StoredNode::new(model.dialect, &model.document, &model.attributes);
-        self.patch_attributes(model.dialect, &mut node, &model.attributes);
+        self.patch_attributes(model.dialect, &mut node);
         self.check_size(&node)?;
         Ok(node)
     }
 
-    fn patch_attributes(&self, dialect: Dialect, node: &mut StoredNode, before: &Json) {
+    fn patch_attributes(&self, dialect: Dialect, node: &mut StoredNode) {
         if let Some(patch) = &self.attributes {
-            edit_attributes(dialect, node, before, ObjectEdit::merge_patch(patch));
+            edit_attributes(dialect, node, ObjectEdit::merge_patch(patch));
         }
     }
 
@@ -202,12 +202,11 @@ fn dimension_names(place: &Place<'_>) -> Result<Option<Vec<Option<String>>>, Cha
     Ok(Some(names))
 }
 
-/// Changes the attributes of a node, wherever its dialect has them. In v2 those that come to be empty are not stored; what stood around those that were keeps standing there.
-fn edit_attributes(dialect: Dialect, node: &mut StoredNode, before: &Json, edit: ObjectEdit) {
+/// Changes the attributes of a node, wherever its dialect has them. In v2 those that come to be empty are not stored.
+fn edit_attributes(dialect: Dialect, node: &mut StoredNode, edit: ObjectEdit) {
     match dialect {
         Dialect::V2 => {
-            let none = || Json::indented_empty_object().where_is(before);
-            let attributes = node.attributes.take().unwrap_or_else(none).edited(&edit);
+            let attributes = node.attributes.take().unwrap_or_else(Json::indented_empty_object).edited(&edit);
             node.attributes = attributes.members().next().is_some().then_some(attributes);
         }
         Dialect::V3 | Dialect::Draft => node.document = node.document.with(ATTRIBUTES, Change::edit(edit)),
@@ -277,7 +276,7 @@ fn name_dimensions(
         let reason = format!("is null, and {} has names for all dimensions or none", model.dialect);
         return Err(refuse(&format!("/dimension_names/{unnamed}"), reason));
     }
-    edit_attributes(model.dialect, node, &model.attributes, ObjectEdit::of(parts::XARRAY_NAMES, change));
+    edit_attributes(model.dialect, node, ObjectEdit::of(parts::XARRAY_NAMES, change));
     Ok(())
 }
 

@@ -114,7 +114,7 @@ impl Json {
 
     /// The value with what stands around another one.
     #[must_use]
-    pub(crate) fn where_is(self, other: &Self) -> Self {
+    fn where_is(self, other: &Self) -> Self {
         Self { around: other.around.clone(), ..self }
     }
 
