@@ -205,7 +205,20 @@ async fn only_chunks_are_counted() {
     set("draft/zarr.json", entry).await;
     let draft = json!({"shape": [20, 15], "data_type": "|u1", "fill_value": 0, "attributes": {}, "chunk_memory_layout": "C", "extensions": [],
         "chunk_grid": {"type": "regular", "chunk_shape": [10, 10], "separator": "."}});
-    let stray = ["note.txt", "c/0", "c/0/0/0", "c/00/1", "c/0/0.tmp", "below/c/0/0", "0.0.0", "c.0", "c/2/0", "c/0/2", "0.2", "1/2"];
+    let stray = [
+        "note.txt",
+        "c/0",
+        "c/0/0/0",
+        "c/00/1",
+        "c/0/0.tmp",
+        "below/c/0/0",
+        "0.0.0",
+        "c.0",
+        "c/2/0",
+        "c/0/2",
+        "0.2",
+        "1/2",
+    ];
     // Of an array of 20 by 15 elements there are two by two chunks; a scalar has one.
     for (at, document, prefix, chunks) in [
         ("nested", ("zarr.json", v3("default", "/", &[20, 15])), "nested/", &["c/0/0", "c/1/1"][..]),
@@ -225,7 +238,11 @@ async fn only_chunks_are_counted() {
         }
         let told = zarrd_with(["info", "--json", "--url", &server.url(""), at]);
         let told: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|_| panic!("{told:?}"));
-        assert_eq!((&told["stored"]["chunks"], &told["stored"]["bytes"]), (&json!(chunks.len()), &json!(7 * chunks.len())), "{at}");
+        assert_eq!(
+            (&told["stored"]["chunks"], &told["stored"]["bytes"]),
+            (&json!(chunks.len()), &json!(7 * chunks.len())),
+            "{at}"
+        );
     }
 }
 

@@ -22,10 +22,7 @@ use super::{
     filter::{self, Kernel, Side},
     numbers::Dtype,
 };
-use crate::{
-    ChainError, CodecError, Input, Plugin, Resolved,
-    registry::configuration,
-};
+use crate::{ChainError, CodecError, Input, Plugin, Resolved, registry::configuration};
 
 pub(crate) static PLUGINS: &[Plugin] = &[
     Plugin { namespace: Namespace::Numcodecs, name: BitRound::NAME, resolve },

@@ -316,7 +316,8 @@ fn bitround_decodes_what_it_does_not_encode() {
         }
     }
     // In v2 it may be given bytes that are no elements.
-    let zlib = json!([little, {"name": "numcodecs.zlib"}, {"name": "numcodecs.bitround", "configuration": {"keepbits": 3}}]);
+    let zlib =
+        json!([little, {"name": "numcodecs.zlib"}, {"name": "numcodecs.bitround", "configuration": {"keepbits": 3}}]);
     let chain = v3_chain(&json!("int16"), &[2], &zlib).unwrap();
     let zeros = hex("789c63606060000000040001");
     assert_eq!(chain.decode(zeros.into(), BUDGET).unwrap(), Elements::Fixed(vec![0; 4].into()));

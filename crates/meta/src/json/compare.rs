@@ -80,9 +80,10 @@ fn alike(one: &Json, other: &Json, levels: usize) -> bool {
         (Kind::Object, Kind::Object) => {
             let (one, other) = (by_name(one), by_name(other));
             one.len() == other.len()
-                && one.iter().zip(&other).all(|((name, one), (other_name, other))| {
-                    name == other_name && alike(one, other, levels)
-                })
+                && one
+                    .iter()
+                    .zip(&other)
+                    .all(|((name, one), (other_name, other))| name == other_name && alike(one, other, levels))
         }
         (Kind::Array, Kind::Array) => {
             let (mut items, mut others) = (one.items(), other.items());

@@ -18,8 +18,7 @@ pub(super) struct Nesting {
 pub(super) const TEXT: Nesting = Nesting { levels: MAX_DEPTH, exceeded: "nested deeper than 127 levels" };
 
 /// Of a stored document.
-pub(super) const DOCUMENT: Nesting =
-    Nesting { levels: MAX_DOCUMENT_DEPTH, exceeded: "nested deeper than 1000 levels" };
+pub(super) const DOCUMENT: Nesting = Nesting { levels: MAX_DOCUMENT_DEPTH, exceeded: "nested deeper than 1000 levels" };
 
 /// Where the value of a text is that is one JSON value with whitespace around it, and a byte order mark before all.
 pub(super) fn document(text: &[u8], nesting: &Nesting) -> Result<Range<usize>, SyntaxError> {

@@ -69,7 +69,10 @@ fn documents_are_nested_deeper_than_other_texts() {
 fn what_stands_around_a_value_is_kept_and_is_no_part_of_it() {
     let text = "\u{feff} {\"a\": 1, \"b\": [2]}\r\n";
     let json = parsed(text);
-    assert_eq!((json.as_str(), json.to_whole().as_ref()), (text.trim_start_matches('\u{feff}').trim(), text.as_bytes()));
+    assert_eq!(
+        (json.as_str(), json.to_whole().as_ref()),
+        (text.trim_start_matches('\u{feff}').trim(), text.as_bytes())
+    );
     assert_eq!(json.with("a", Change::Set(json!(3))).to_whole(), text.replace('1', "3").as_bytes());
     assert_eq!(json.without("a").to_whole(), text.replace("\"a\": 1, ", "").as_bytes());
     assert_eq!(json.get("b").unwrap().to_whole().as_ref(), b"[2]");
@@ -82,7 +85,8 @@ fn what_stands_around_a_value_is_kept_and_is_no_part_of_it() {
 
 #[test]
 fn what_is_set_to_what_it_says_stays() {
-    let text = r#"{"a": "\u00e9", "b":[1,  2.50], "c": {"x" :-0.0, "y": 30}, "n": 123456789012345678901234567890, "w": NaN}"#;
+    let text =
+        r#"{"a": "\u00e9", "b":[1,  2.50], "c": {"x" :-0.0, "y": 30}, "n": 123456789012345678901234567890, "w": NaN}"#;
     let json = parsed(text);
     let edited = |name: &str, value: &str| json.with(name, Change::SetFormatted(parsed(value))).as_str().to_owned();
     for (name, value) in [
@@ -104,7 +108,11 @@ fn what_is_set_to_what_it_says_stays() {
         ("n", "123456789012345678901234567891"),
         ("w", "\"NaN\""),
     ] {
-        assert!(edited(name, value).contains(&format!("\"{name}\": {value}")) || edited(name, value).contains(&format!("\"{name}\":{value}")), "{name} {value}");
+        assert!(
+            edited(name, value).contains(&format!("\"{name}\": {value}"))
+                || edited(name, value).contains(&format!("\"{name}\":{value}")),
+            "{name} {value}"
+        );
     }
     assert_eq!(json.with("b", Change::Set(json!([1, 2.5]))).as_str(), text);
     assert!(!parsed("[123456789012345678901234567890]").says_the_same(&parsed("[123456789012345678901234567891]")));

@@ -209,20 +209,28 @@ fn documents_may_begin_with_a_byte_order_mark() {
     let attributes = Some(marked(&json!({"a": 1})));
     let array = super::v2::array(marked(&v2::base()), attributes.clone()).unwrap();
     assert_eq!((array.attributes.as_str(), array.document.to_whole()), (r#"{"a":1}"#, marked(&v2::base())));
-    assert_eq!(super::v2::group(marked(&json!({"zarr_format": 2})), attributes).unwrap().attributes.as_str(), r#"{"a":1}"#);
+    assert_eq!(
+        super::v2::group(marked(&json!({"zarr_format": 2})), attributes).unwrap().attributes.as_str(),
+        r#"{"a":1}"#
+    );
     super::v2::consolidated(marked(&json!({"zarr_consolidated_format": 1, "metadata": {}}))).unwrap();
     super::v3::node(marked(&v3::base())).unwrap();
     super::draft::array(marked(&draft::base()), "a").unwrap();
     let changes = Changes::parse(r#"{"attributes": {"a": 2}, "shape": [6, 7]}"#).unwrap();
     let changed = changes.of_array(&array).unwrap();
     assert_eq!(changed.attributes.unwrap().to_whole(), marked(&json!({"a": 2})));
-    assert_eq!(changed.document.to_whole(), String::from_utf8(marked(&v2::base()).into()).unwrap().replace("[5,7]", "[6,7]").as_bytes());
+    assert_eq!(
+        changed.document.to_whole(),
+        String::from_utf8(marked(&v2::base()).into()).unwrap().replace("[5,7]", "[6,7]").as_bytes()
+    );
 }
 
 #[test]
 fn attributes_are_nested_as_deep_as_a_document_may_be() {
     let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-    let document = |member: &str, levels| v3::base().to_string().replacen('{', &format!("{{\"{member}\": {{\"deep\": {}}},", nested(levels)), 1);
+    let document = |member: &str, levels| {
+        v3::base().to_string().replacen('{', &format!("{{\"{member}\": {{\"deep\": {}}},", nested(levels)), 1)
+    };
     let read = |text: String| super::v3::node(text.replace(r#""attributes":{},"#, "").into_bytes());
     let super::v3::Node::Array(array) = read(document("attributes", MAX_DOCUMENT_DEPTH - 2)).unwrap() else { panic!() };
     assert_eq!(array.attributes.depth(), MAX_DOCUMENT_DEPTH - 1);

@@ -168,6 +168,7 @@ fn copies_that_are_true_stay() {
     let group = StoredNode { document: Json::parse("{\"zarr_format\": 2}").unwrap(), attributes: None };
     assert_eq!(changed(Dialect::V2, &all, "", Some(&group)).as_str(), text);
     // As zarr-python 3 writes it.
-    let text = text.replace("\"zarr_format\"  : 2", "\"zarr_format\": 2, \"consolidated_metadata\": {\"metadata\": {}}");
+    let text =
+        text.replace("\"zarr_format\"  : 2", "\"zarr_format\": 2, \"consolidated_metadata\": {\"metadata\": {}}");
     assert_eq!(changed(Dialect::V2, &Json::parse(text.clone()).unwrap(), "", Some(&group)).as_str(), text);
 }
