@@ -182,6 +182,70 @@ async fn all_is_told_of_a_node() {
     assert_eq!((&old["dialect"], &old["arrays"], &old["consolidated"]), (&json!("v2"), &json!(1), &json!(false)));
 }
 
+/// As zarr-python's `nchunks_initialized`, which asks for the keys of the grid.
+#[tokio::test]
+async fn only_chunks_are_counted() {
+    let server = Launch::of("memory:").start();
+    let store = server.store();
+    let set = async |key: &str, value: Value| {
+        let content = value.to_string().into_bytes().into();
+        store.set(&Key::parse(key).unwrap(), content, Precondition::none()).await.unwrap();
+    };
+    let v3 = |name: &str, separator: &str, shape: &[u64]| {
+        let mut document = array(shape, &vec![10; shape.len()]);
+        document["chunk_key_encoding"] = json!({"name": name, "configuration": {"separator": separator}});
+        document
+    };
+    let v2 = |separator: &str, shape: &[u64]| {
+        json!({"zarr_format": 2, "shape": shape, "chunks": vec![10; shape.len()], "dtype": "|u1", "compressor": null, "fill_value": 0,
+            "filters": null, "order": "C", "dimension_separator": separator})
+    };
+    let entry = json!({"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "extensions": [], "metadata_key_suffix": ".json",
+        "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0"});
+    set("draft/zarr.json", entry).await;
+    let draft = json!({"shape": [20, 15], "data_type": "|u1", "fill_value": 0, "attributes": {}, "chunk_memory_layout": "C", "extensions": [],
+        "chunk_grid": {"type": "regular", "chunk_shape": [10, 10], "separator": "."}});
+    let stray = [
+        "note.txt",
+        "c/0",
+        "c/0/0/0",
+        "c/00/1",
+        "c/0/0.tmp",
+        "below/c/0/0",
+        "0.0.0",
+        "c.0",
+        "c/2/0",
+        "c/0/2",
+        "0.2",
+        "1/2",
+    ];
+    // Of an array of 20 by 15 elements there are two by two chunks; a scalar has one.
+    for (at, document, prefix, chunks) in [
+        ("nested", ("zarr.json", v3("default", "/", &[20, 15])), "nested/", &["c/0/0", "c/1/1"][..]),
+        ("flat", ("zarr.json", v3("default", ".", &[20, 15])), "flat/", &["c.0.0"]),
+        ("old-flat", (".zarray", v2(".", &[20, 15])), "old-flat/", &["0.0", "0.1", "1.1"]),
+        ("old-nested", (".zarray", v2("/", &[20, 15])), "old-nested/", &["0/1"]),
+        ("scalar", ("zarr.json", v3("default", "/", &[])), "scalar/", &["c"]),
+        ("old-scalar", (".zarray", v2(".", &[])), "old-scalar/", &["0"]),
+        ("draft/d", ("../meta/root/d.array.json", draft), "draft/data/root/d/", &["c0.0", "c1.1"]),
+    ] {
+        let (name, document) = document;
+        let key = name.strip_prefix("../").map_or_else(|| format!("{at}/{name}"), |key| format!("draft/{key}"));
+        set(&key, document).await;
+        set(&format!("{prefix}below/zarr.json"), array(&[20, 15], &[10, 10])).await;
+        for name in stray.iter().chain(chunks) {
+            set(&format!("{prefix}{name}"), json!("value")).await;
+        }
+        let told = zarrd_with(["info", "--json", "--url", &server.url(""), at]);
+        let told: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|_| panic!("{told:?}"));
+        assert_eq!(
+            (&told["stored"]["chunks"], &told["stored"]["bytes"]),
+            (&json!(chunks.len()), &json!(7 * chunks.len())),
+            "{at}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn consolidated_metadata_and_twins_are_told() {
     let server = Launch::of("memory:").start();

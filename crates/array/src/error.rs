@@ -65,7 +65,9 @@ pub enum ArrayError {
         limit: u64,
     },
     /// A chunk is too large to be decoded here.
-    #[error("to decode a chunk of {path} takes {size} bytes of memory, and there are {limit} (half of `--max-memory`)")]
+    #[error(
+        "to decode or encode a chunk of {path} takes {size} bytes of memory, and there are {limit} (half of `--max-memory`): it takes a `--max-memory` of {} bytes, or smaller chunks", size.saturating_mul(2)
+    )]
     ChunkTooLarge {
         /// The array's path.
         path: NodePath,

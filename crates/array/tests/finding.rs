@@ -259,7 +259,12 @@ async fn chunks_that_are_not_what_they_should_be() {
     lab.json("h/zarr.json", &huge).await;
     assert_eq!(lab.all("/h").await, [0; 4], "a chunk that is not there is never decoded");
     lab.set("h/c/0", [0; 100]).await;
-    assert!(matches!(lab.refused("/h").await, ArrayError::ChunkTooLarge { limit: 524_288, .. }));
+    let refused = lab.refused("/h").await;
+    assert!(matches!(refused, ArrayError::ChunkTooLarge { limit: 524_288, .. }), "{refused}");
+    let ArrayError::ChunkTooLarge { size, .. } = refused else { panic!() };
+    assert!(
+        refused.to_string().ends_with(&format!("it takes a `--max-memory` of {} bytes, or smaller chunks", 2 * size))
+    );
     huge["codecs"] = json!([{"name": "bytes"}, {"name": "nonsense"}]);
     lab.json("h/zarr.json", &huge).await;
     let ArrayError::Chain { source, .. } = lab.refused("/h").await else { panic!("it was read") };

@@ -114,6 +114,14 @@ pub enum CodecError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The codec decodes chunks of the array, and encodes none.
+    #[error("{codec} {reason}")]
+    DecodesOnly {
+        /// The codec that failed.
+        codec: &'static str,
+        /// Why, as it continues the codec's name.
+        reason: String,
+    },
     /// An element cannot be encoded.
     #[error("{codec} cannot encode the element {index}: {reason}")]
     Element {
@@ -136,6 +144,7 @@ impl CodecError {
             | Self::Checksum { codec }
             | Self::Malformed { codec, .. }
             | Self::Library { codec, .. }
+            | Self::DecodesOnly { codec, .. }
             | Self::Element { codec, .. } => codec,
         }
     }

@@ -75,7 +75,7 @@ pub(super) async fn keep_true(
         };
         if let Some(updated) = updated {
             edits.saw(&key, snapshot.head(&key)?.map(|info| info.version));
-            edits.set(key, updated.to_bytes());
+            edits.set(key, updated.to_whole());
         }
     }
     Ok(())

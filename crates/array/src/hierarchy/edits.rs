@@ -100,13 +100,13 @@ impl Edits {
         if let Some((key, _)) = own.first()
             && before.is_none_or(|before| before.document != after.document)
         {
-            self.set(key.clone(), after.document.to_bytes());
+            self.set(key.clone(), after.document.to_whole());
         }
         if let Some((key, version)) = own.get(1)
             && before.is_none_or(|before| before.attributes != after.attributes)
         {
             match &after.attributes {
-                Some(attributes) => self.set(key.clone(), attributes.to_bytes()),
+                Some(attributes) => self.set(key.clone(), attributes.to_whole()),
                 None if version.is_some() => self.erase(key.clone()),
                 None => {}
             }

@@ -198,7 +198,7 @@ async fn changed(answer: Answer) -> Tried<Changed> {
 /// The text of an answer about nodes.
 async fn told(answer: Answer) -> Result<Json, Fault> {
     let text = answer.bytes(MAX_ANSWER).await?;
-    Json::parse(text).map_err(|error| Fault::protocol(format!("an answer came that is not JSON: {error}")))
+    Json::parse_document(text).map_err(|error| Fault::protocol(format!("an answer came that is not JSON: {error}")))
 }
 
 fn version(answer: &Answer) -> Option<Version> {

@@ -12,6 +12,9 @@ use crate::failure::Fault;
 
 const MEMBERS: &str = "members";
 
+/// How many groups lie in each other, at the most. The stack goes deeper.
+const MAX_GROUPS: usize = 256;
+
 /// The ZOM that a server told as JSON.
 pub(super) fn zom(told: &Json) -> Result<Zom, Fault> {
     let version = match told.get("zarr_format").as_ref().map(Json::as_str) {
@@ -19,11 +22,11 @@ pub(super) fn zom(told: &Json) -> Result<Zom, Fault> {
         Some("3") => Version::V3,
         _ => return Err(Fault::protocol("a structure came that is of neither v2 nor v3")),
     };
-    Ok(Zom { version, root: node(told)? })
+    Ok(Zom { version, root: node(told, MAX_GROUPS)? })
 }
 
-/// JSON is not parsed deeper than the stack goes.
-fn node(told: &Json) -> Result<Node, Fault> {
+/// A node, below which are so many groups in each other.
+fn node(told: &Json, groups: usize) -> Result<Node, Fault> {
     if !told.is_object() {
         return Err(Fault::protocol("a node came that is no object"));
     }
@@ -38,7 +41,9 @@ fn node(told: &Json) -> Result<Node, Fault> {
         None => None,
         Some(members) if members.is_null() => None,
         Some(members) if members.is_object() => {
-            let member = |member: Member| Ok((member.name().unwrap_or_default(), node(&member.value)?));
+            let too_deep = || Fault::protocol("a structure came with too many groups in each other");
+            let below = groups.checked_sub(1).ok_or_else(too_deep)?;
+            let member = |member: Member| Ok((member.name().unwrap_or_default(), node(&member.value, below)?));
             Some(members.members().map(member).collect::<Result<_, Fault>>()?)
         }
         Some(_) => return Err(Fault::protocol("the members of a group are no object")),

@@ -7,21 +7,22 @@
 //! {"keepbits": 10}
 //! ```
 //!
-//! What is lost in encoding is lost: decoding does nothing. Deviations: of the registered codec's types, integers, complex numbers and times are refused.
-//! Limits: nothing but the number of elements, which stays.
+//! What is lost in encoding is lost: decoding does nothing, whatever the elements are, and however many bits are said to be kept. So arrays of every data type of a fixed size are
+//! read. Encoded are floats that have the bits that are to be kept; all else is refused, as numcodecs does. Deviations: of the registered codec's types, integers, complex numbers
+//! and times are not encoded. Limits: nothing but the number of elements, which stays.
 
 use bytes::Bytes;
 use meta::{
     codecs::{CodecSpec, Namespace},
-    data_type::{Number, StoredOrder},
+    data_type::{DataType, Number, StoredOrder},
 };
 use serde::Deserialize;
 
-use super::filter::{self, Kernel, Side};
-use crate::{
-    ChainError, CodecError, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+use super::{
+    filter::{self, Kernel, Side},
+    numbers::Dtype,
 };
+use crate::{ChainError, CodecError, Input, Plugin, Resolved, registry::configuration};
 
 pub(crate) static PLUGINS: &[Plugin] = &[
     Plugin { namespace: Namespace::Numcodecs, name: BitRound::NAME, resolve },
@@ -30,10 +31,20 @@ pub(crate) static PLUGINS: &[Plugin] = &[
 
 #[derive(Debug)]
 struct BitRound {
+    rounding: Result<Rounding, NoRounding>,
+}
+
+/// What encoding does.
+#[derive(Clone, Copy, Debug)]
+struct Rounding {
     float: Number,
     /// How many bits of the mantissa are dropped.
     drop: u32,
 }
+
+/// Why nothing is encoded, as it continues the codec's name.
+#[derive(Clone, Debug)]
+struct NoRounding(String);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -47,22 +58,30 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
         Input::Array(array) => Some((array.data_type().clone(), StoredOrder::Little)),
         Input::Bytes(bytes) => bytes.items.clone(),
     };
-    let floats = items.and_then(|(data_type, order)| {
-        let number = data_type.number()?;
-        let mantissa = match number {
-            Number::Float16 => 10,
-            Number::Float32 => 23,
-            Number::Float64 => 52,
-            _ => return None,
-        };
-        Some((number, mantissa, data_type, order))
-    });
-    let (float, mantissa, data_type, order) =
-        floats.ok_or_else(|| refused(spec, "can only be used with floating-point numbers"))?;
-    let drop = u32::checked_sub(mantissa, keepbits)
-        .ok_or_else(|| refused(spec, format!("cannot keep {keepbits} bits of {data_type}, which has {mantissa}")))?;
-    let side = Side::new(spec, data_type, order)?;
-    filter::resolve(spec, input, BitRound { float, drop }, [side.clone(), side])
+    let rounding = items.as_ref().map_or_else(
+        || Err(NoRounding("cannot encode bytes, only floating-point numbers of 16 to 64 bits".to_owned())),
+        |(data_type, _)| rounding(data_type, keepbits),
+    );
+    let side = match items {
+        Some((data_type, order)) => Side::new(spec, data_type, order)?,
+        None => Side::of(spec, Dtype::little(Number::UInt8))?,
+    };
+    filter::resolve(spec, input, BitRound { rounding }, [side.clone(), side])
+}
+
+fn rounding(data_type: &DataType, keepbits: u32) -> Result<Rounding, NoRounding> {
+    let (float, mantissa) = match data_type.number() {
+        Some(float @ Number::Float16) => (float, 10),
+        Some(float @ Number::Float32) => (float, 23),
+        Some(float @ Number::Float64) => (float, 52),
+        _ => {
+            let reason = format!("cannot encode {data_type}, only floating-point numbers of 16 to 64 bits");
+            return Err(NoRounding(reason));
+        }
+    };
+    let too_many = || NoRounding(format!("cannot keep {keepbits} bits of {data_type}, which has {mantissa}"));
+    let drop = u32::checked_sub(mantissa, keepbits).ok_or_else(too_many)?;
+    Ok(Rounding { float, drop })
 }
 
 impl Kernel for BitRound {
@@ -73,14 +92,20 @@ impl Kernel for BitRound {
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        if self.drop == 0 {
+        let Rounding { float, drop } = match &self.rounding {
+            Ok(rounding) => *rounding,
+            Err(NoRounding(reason)) => {
+                return Err(CodecError::DecodesOnly { codec: Self::NAME, reason: reason.clone() });
+            }
+        };
+        if drop == 0 {
             return Ok(decoded);
         }
         let mut rounded = decoded.to_vec();
-        match self.float {
-            Number::Float16 => round::<2>(&mut rounded, self.drop),
-            Number::Float32 => round::<4>(&mut rounded, self.drop),
-            _ => round::<8>(&mut rounded, self.drop),
+        match float {
+            Number::Float16 => round::<2>(&mut rounded, drop),
+            Number::Float32 => round::<4>(&mut rounded, drop),
+            _ => round::<8>(&mut rounded, drop),
         }
         Ok(rounded.into())
     }

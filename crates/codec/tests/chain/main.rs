@@ -207,8 +207,7 @@ fn codecs_that_do_not_fit_their_place() {
         ("int16", json!([numcodecs("delta", json!({"dtype": "<i4"})), little])),
         ("int16", json!([numcodecs("delta", json!({"dtype": "|O"})), little])),
         ("int16", json!([numcodecs("packbits", json!({})), little])),
-        ("int16", json!([numcodecs("bitround", json!({"keepbits": 3})), little])),
-        ("float32", json!([numcodecs("bitround", json!({"keepbits": 24})), little])),
+        ("string", json!([numcodecs("bitround", json!({"keepbits": 3})), "vlen-utf8"])),
         ("float32", json!([numcodecs("bitround", json!({"keepbits": -1})), little])),
         ("int16", json!([numcodecs("quantize", json!({"digits": 3})), little])),
         ("complex64", json!([numcodecs("quantize", json!({"digits": 3})), little])),
@@ -295,6 +294,33 @@ fn scales_and_offsets_that_no_element_has() {
     assert!(refused(decode("007f", &chain), |error| matches!(error, CodecError::Malformed { .. })));
     let chain = v3_chain(&json!("int8"), &[2], &codecs(json!({"scale": 2}))).unwrap();
     assert!(refused(decode("0201", &chain), |error| matches!(error, CodecError::Malformed { .. })));
+}
+
+/// As numcodecs: it reads whatever somebody says that it has rounded, and rounds floats only.
+#[test]
+fn bitround_decodes_what_it_does_not_encode() {
+    let little = json!({"name": "bytes", "configuration": {"endian": "little"}});
+    for (data_type, keepbits, why) in [
+        ("int16", 3, "bitround cannot encode int16, only floating-point numbers of 16 to 64 bits"),
+        ("uint16", 0, "bitround cannot encode uint16, only floating-point numbers of 16 to 64 bits"),
+        ("bfloat16", 3, "bitround cannot encode bfloat16, only floating-point numbers of 16 to 64 bits"),
+        ("float16", 11, "bitround cannot keep 11 bits of float16, which has 10"),
+    ] {
+        for name in ["bitround", "numcodecs.bitround"] {
+            let codecs = json!([{"name": name, "configuration": {"keepbits": keepbits}}, little]);
+            let chain = v3_chain(&json!(data_type), &[2], &codecs).unwrap();
+            let Elements::Fixed(decoded) = chain.decode(hex("01020304").into(), BUDGET).unwrap() else { panic!() };
+            assert_eq!(decoded, hex("01020304"), "{data_type} {name}");
+            let error = chain.encode(Elements::Fixed(decoded)).unwrap_err();
+            assert_eq!(error.to_string(), why, "{name}");
+        }
+    }
+    // In v2 it may be given bytes that are no elements.
+    let zlib =
+        json!([little, {"name": "numcodecs.zlib"}, {"name": "numcodecs.bitround", "configuration": {"keepbits": 3}}]);
+    let chain = v3_chain(&json!("int16"), &[2], &zlib).unwrap();
+    let zeros = hex("789c63606060000000040001");
+    assert_eq!(chain.decode(zeros.into(), BUDGET).unwrap(), Elements::Fixed(vec![0; 4].into()));
 }
 
 /// The bits that the specification puts one after the other.

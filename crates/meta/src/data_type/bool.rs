@@ -43,10 +43,8 @@ impl ElementType for Bool {
         if is_null_fill(json, dialect) {
             return Ok(self.zero());
         }
-        // NumPy's booleans are numbers, and writers of v2 have put them down as such.
-        if dialect == Dialect::V2
-            && let Some(number @ (0.0 | 1.0)) = json.as_f64()
-        {
+        // NumPy's booleans are numbers, and writers have put them down as such.
+        if let Some(number @ (0.0 | 1.0)) = json.as_f64() {
             return Ok(vec![u8::from(number == 1.0)]);
         }
         if let Some(pattern @ ([0] | [1])) = draft_bit_pattern(json, dialect, 1).as_deref() {

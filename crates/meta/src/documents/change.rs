@@ -17,7 +17,7 @@ use crate::{
     text::pointer_to,
 };
 
-/// How deep the values of a patch are nested, at the most. A document is read down to 128 levels, also where it stands in another one.
+/// How deep the values of a patch are nested, at the most.
 const MAX_DEPTH: usize = 100;
 
 /// The extension that says what elements there are.
@@ -158,7 +158,7 @@ impl Changes {
         }
         let refused = |error| refuse("/attributes", format!("makes a document that cannot be read: {error}"));
         for document in std::iter::once(&node.document).chain(&node.attributes) {
-            read::read(document.to_bytes()).map_err(refused)?;
+            read::read(document.to_whole()).map_err(refused)?;
         }
         Ok(())
     }

@@ -5,20 +5,21 @@ use serde_json::{Map, Value};
 
 use super::DocumentError;
 use crate::{
-    json::{Change, Json, ObjectEdit},
+    json::{Change, Json, MAX_DEPTH, ObjectEdit},
     limits::{MAX_DESCRIPTION, MAX_DOCUMENT},
+    text::pointer_to,
 };
 
 /// The member of a node document that has the user's attributes.
 pub(crate) const ATTRIBUTES: &str = "attributes";
 
-/// Checks that bytes are a document: a JSON object of at most [`MAX_DOCUMENT`] bytes.
+/// Checks that bytes are a document: a JSON object of at most [`MAX_DOCUMENT`] bytes, nested in at most [`MAX_DOCUMENT_DEPTH`](crate::json::MAX_DOCUMENT_DEPTH) levels.
 pub(crate) fn read(bytes: impl Into<Bytes>) -> Result<Json, DocumentError> {
     let bytes = bytes.into();
     if bytes.len() > MAX_DOCUMENT {
         return Err(DocumentError::TooLarge { size: bytes.len() });
     }
-    let document = Json::parse(bytes).map_err(DocumentError::NotJson)?;
+    let document = Json::parse_document(bytes).map_err(DocumentError::NotJson)?;
     if document.is_object() { Ok(document) } else { Err(DocumentError::NotAnObject) }
 }
 
@@ -31,6 +32,10 @@ pub(crate) fn description(document: &Json, names: &[&str]) -> Result<Value, Docu
         memory = memory.saturating_add(member.value.estimated_memory());
         if memory > MAX_DESCRIPTION {
             return Err(DocumentError::TooManyValues);
+        }
+        if member.value.depth() > MAX_DEPTH {
+            let reason = format!("is nested deeper than {MAX_DEPTH} levels");
+            return Err(DocumentError::Invalid { pointer: pointer_to("", name), reason });
         }
         description.insert((*name).to_owned(), member.value.to_value().map_err(DocumentError::NoValue)?);
     }

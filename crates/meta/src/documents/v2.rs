@@ -20,8 +20,8 @@ pub(crate) const ARRAY_MEMBERS: &[&str] =
 
 /// Reads the `.zarray` of an array and the `.zattrs` beside it, if there is one.
 ///
-/// All members that the specification names have to be there, except for `filters` and `dimension_separator`: the first is what some writers
-/// leave out, and the second was added later. The names of the dimensions are those of xarray's attribute `_ARRAY_DIMENSIONS`.
+/// All members that the specification names have to be there, except for `compressor`, `filters` and `dimension_separator`: without the first two there is no compressor and
+/// there are no filters, as in zarr-python 3, and the last was added later. The names of the dimensions are those of xarray's attribute `_ARRAY_DIMENSIONS`.
 pub fn array(zarray: impl Into<Bytes>, zattrs: Option<Bytes>) -> Result<ArrayModel, DocumentError> {
     read_array(json::read(zarray)?, attributes(zattrs)?)
 }
@@ -49,7 +49,7 @@ pub fn read_array(document: Json, attributes: Json) -> Result<ArrayModel, Docume
     let separator = root.member_or_null("dimension_separator")?;
     let separator = separator.map_or(Ok(Separator::Dot), |place| parts::separator(&place))?;
     let stored = parts::Stored { data_type: &data_type, byte_order: &byte_order, memory_order, rank: shape.len() };
-    let codecs = parts::chain(&stored, with_compressor(filters, &root.required("compressor")?)?)
+    let codecs = parts::chain(&stored, with_compressor(filters, root.member_or_null("compressor")?)?)
         .ok_or_else(|| dtype.invalid("has elements of variable length and no filter that makes bytes of them"))?;
     Ok(ArrayModel {
         dialect: Dialect::V2,
@@ -95,9 +95,9 @@ fn check_format(root: &Place<'_>) -> Result<(), DocumentError> {
     Err(DocumentError::Format { expected: "2", found: shown(&format.value.to_string()) })
 }
 
-fn with_compressor(mut filters: Vec<CodecSpec>, place: &Place<'_>) -> Result<Vec<CodecSpec>, DocumentError> {
-    if !place.value.is_null() {
-        filters.push(parts::numcodecs(place)?);
+fn with_compressor(mut filters: Vec<CodecSpec>, place: Option<Place<'_>>) -> Result<Vec<CodecSpec>, DocumentError> {
+    if let Some(place) = place {
+        filters.push(parts::numcodecs(&place)?);
     }
     Ok(filters)
 }

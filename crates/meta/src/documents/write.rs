@@ -117,7 +117,7 @@ pub fn consolidated<'a>(dialect: Dialect, document: &Json, copies: impl Iterator
         match (dialect, node) {
             (Dialect::V2, Some(node)) => copy_v2(&mut metadata, below, node),
             (_, Some(_)) if below.is_empty() => {}
-            (_, Some(node)) => metadata.change(below, Change::SetFormatted(v3_copy(node))),
+            (_, Some(node)) => metadata.change(below, Change::Match(v3_copy(node))),
             (Dialect::V3 | Dialect::Draft, None) if below.is_empty() => {}
             (_, None) => drop(replaced.insert(below)),
         }
@@ -133,11 +133,25 @@ pub fn consolidated<'a>(dialect: Dialect, document: &Json, copies: impl Iterator
 
 fn copy_v2(metadata: &mut ObjectEdit, below: &str, node: &StoredNode) {
     let key = |name: &str| if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
-    let (present, absent) = if is_array_v2(&node.document) { (".zarray", ".zgroup") } else { (".zgroup", ".zarray") };
-    metadata.change(key(present), Change::SetFormatted(node.document.clone()));
+    let (present, absent, change) = match is_array_v2(&node.document) {
+        true => (".zarray", ".zgroup", Change::Match(node.document.clone())),
+        false => (".zgroup", ".zarray", Change::edit(saying(&node.document))),
+    };
+    metadata.change(key(present), change);
     metadata.change(key(absent), Change::Remove);
-    let attributes = node.attributes.clone().map_or(Change::Remove, Change::SetFormatted);
+    // A `.zattrs` without members may be stored, and is as good as none.
+    let attributes = node.attributes.clone().map_or(Change::Clear, Change::Match);
     metadata.change(key(".zattrs"), attributes);
+}
+
+/// Makes an object say what a document says, beside what else it says: zarr-python 3 puts consolidated metadata into the copies of groups of v2, whose documents have none.
+fn saying(document: &Json) -> ObjectEdit {
+    let mut edit = ObjectEdit::default();
+    for member in document.members() {
+        let Some(name) = member.name() else { continue };
+        edit.change(name, Change::Match(member.value));
+    }
+    edit
 }
 
 fn is_array_v2(document: &Json) -> bool {

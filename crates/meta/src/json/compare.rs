@@ -4,16 +4,25 @@ use std::collections::BTreeMap;
 
 use serde_json::{Number, Value};
 
-use super::{Json, Kind};
+use super::{Json, Kind, MAX_DEPTH};
+
+/// How many digits every integer of a [`Value`] has room for, with a sign.
+const MAX_DIGITS: usize = 18;
 
 impl Json {
+    /// Whether two texts read alike in every reader: they may differ in layout, in the order of names, in members that others of their name override, in the escapes of strings and in
+    /// the digits of floats, and in nothing else. An integer is no float, and -0.0 is not 0.0. Values below [`MAX_DEPTH`] levels are alike where they differ in layout only.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        alike(self, other, MAX_DEPTH)
+    }
+
     /// Whether two texts are of one value, however they are written.
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.differences(other, &mut Vec::new(), &mut |_| false)
     }
 
     /// Reports the places where two values differ, as paths, until `report` has enough and says so by `false`; the answer is whether it has not. The order of names, layout, and
-    /// how strings and numbers are written make no difference. Arrays of different lengths differ as a whole.
+    /// how strings and numbers are written make no difference, down to [`MAX_DEPTH`] levels; below only layout makes none. Arrays of different lengths differ as a whole.
     pub(crate) fn differences(
         &self,
         other: &Self,
@@ -22,6 +31,9 @@ impl Json {
     ) -> bool {
         if self == other {
             return true;
+        }
+        if path.len() >= MAX_DEPTH {
+            return self.compacted() == other.compacted() || report(path);
         }
         match (self.kind(), other.kind()) {
             (Kind::Object, Kind::Object) => objects(self, other, path, report),
@@ -59,8 +71,56 @@ fn by_name(object: &Json) -> BTreeMap<String, Json> {
     object.members().map(|member| (name(&member), member.value)).collect()
 }
 
+fn alike(one: &Json, other: &Json, levels: usize) -> bool {
+    if one == other {
+        return true;
+    }
+    let Some(levels) = levels.checked_sub(1) else { return one.compacted() == other.compacted() };
+    match (one.kind(), other.kind()) {
+        (Kind::Object, Kind::Object) => {
+            let (one, other) = (by_name(one), by_name(other));
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .zip(&other)
+                    .all(|((name, one), (other_name, other))| name == other_name && alike(one, other, levels))
+        }
+        (Kind::Array, Kind::Array) => {
+            let (mut items, mut others) = (one.items(), other.items());
+            loop {
+                match (items.next(), others.next()) {
+                    (None, None) => return true,
+                    (Some(one), Some(other)) if alike(&one, &other, levels) => {}
+                    _ => return false,
+                }
+            }
+        }
+        (Kind::String, Kind::String) => one.to_text().is_some_and(|text| other.to_text() == Some(text)),
+        (Kind::Number, Kind::Number) => one.float().zip(other.float()).is_some_and(|(one, other)| one == other),
+        _ => false,
+    }
+}
+
+impl Json {
+    /// The bits of a finite float that is written as one, with a point or an exponent.
+    fn float(&self) -> Option<u64> {
+        let is_float = self.as_bytes().iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
+        let float = is_float.then(|| self.as_str().parse::<f64>().ok())??;
+        float.is_finite().then(|| float.to_bits())
+    }
+
+    /// Whether it is a number without point and exponent.
+    fn is_integer(&self) -> bool {
+        self.as_bytes().iter().all(|byte| matches!(byte, b'0'..=b'9' | b'-'))
+    }
+}
+
 /// Whether two values that are no containers are the same.
 fn same_scalar(one: &Json, other: &Json) -> bool {
+    // As values, large integers are floats that are near them.
+    if one.is_integer() && other.is_integer() && one.len().max(other.len()) > MAX_DIGITS {
+        return one == other;
+    }
     match (one.to_value(), other.to_value()) {
         (Ok(Value::Number(one)), Ok(Value::Number(other))) => same_number(&one, &other),
         (Ok(one), Ok(other)) => one == other,

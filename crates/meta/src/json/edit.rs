@@ -22,8 +22,12 @@ pub enum Change {
     SetText(Json),
     /// It has this value, in the layout of the document around it.
     SetFormatted(Json),
+    /// It says what this says. Whatever says so already stays as it is; what is new has the layout of the document around it.
+    Match(Json),
     /// It is not there.
     Remove,
+    /// It is not there, or an object without members.
+    Clear,
     /// Its value is an object that is changed; an empty one first where it is none.
     Edit(Box<ObjectEdit>),
 }
@@ -107,7 +111,7 @@ impl Json {
         }
         let mut text = Vec::with_capacity(self.len());
         object(self, edit, &Layout::of_document(self), &mut text);
-        Self(text.into())
+        Self::bare(text).where_is(self)
     }
 
     /// The object with one changed member.
@@ -131,17 +135,17 @@ impl Json {
         let mut items = self.items();
         let mut spans = Vec::new();
         while let Some(span) = items.next_span() {
-            let kept = keep(&Self(self.0.slice(span.clone())));
+            let kept = keep(&Self::bare(self.text.slice(span.clone())));
             spans.push((span, kept));
         }
         let text = self.as_bytes();
-        Self(without(text, spans.iter().map(|(span, kept)| (span.clone(), *kept))).into())
+        Self::bare(without(text, spans.iter().map(|(span, kept)| (span.clone(), *kept)))).where_is(self)
     }
 
     /// The text as it is stored: indented by two, as zarr-python has it. What would be many times as long for that is on one line.
     #[must_use]
     pub fn pretty(value: &Value) -> Self {
-        Self(rendered(value, &Layout { before: Some(b"\n".to_vec()), unit: INDENT.to_vec() }).into())
+        Self::bare(rendered(value, &Layout { before: Some(b"\n".to_vec()), unit: INDENT.to_vec() }))
     }
 }
 
@@ -207,7 +211,7 @@ fn object(json: &Json, edit: &ObjectEdit, layout: &Layout, text: &mut Vec<u8>) {
         let value_at = member.span.end.saturating_sub(member.value.len());
         text.extend_from_slice(source.get(member.span.start..value_at).unwrap_or_default());
         match change {
-            Verdict::Changes(change) => value(&member.value, change, &layout.deeper(), text),
+            Verdict::Changes(change) => value(Some(&member.value), change, &layout.deeper(), text),
             Verdict::Stays | Verdict::Goes => text.extend_from_slice(member.value.as_bytes()),
         }
     }
@@ -254,6 +258,10 @@ impl<'a> Changes<'a> {
         let Some(name) = member.name() else { return Verdict::Stays };
         match self.by_name.get(name.as_str()) {
             Some((Change::Remove, _)) => Verdict::Goes,
+            Some((Change::Clear, _)) if member.value.is_object() && member.value.members().next().is_none() => {
+                Verdict::Stays
+            }
+            Some((Change::Clear, _)) => Verdict::Goes,
             Some((change, last)) if *last == Some(index) => Verdict::Changes(change),
             None if self.edit.is_gone(&name) => Verdict::Goes,
             Some(_) | None => Verdict::Stays,
@@ -264,7 +272,7 @@ impl<'a> Changes<'a> {
     fn new_ones(mut self) -> Vec<(&'a str, &'a Change)> {
         let names = self.edit.members.iter().map(|(name, _)| name.as_str());
         let new = |name: &'a str| match self.by_name.remove(name) {
-            None | Some((Change::Remove, _) | (_, Some(_))) => None,
+            None | Some((Change::Remove | Change::Clear, _) | (_, Some(_))) => None,
             Some((change, None)) => Some((name, change)),
         };
         names.filter_map(new).collect()
@@ -287,7 +295,7 @@ fn append(json: &Json, new: Vec<(&str, &Change)>, layout: &Layout, (text, mut be
         text.extend_from_slice(&before);
         text.extend_from_slice(Value::from(name).to_string().as_bytes());
         text.extend_from_slice(colon(json));
-        value(&Json::empty_object(), change, &inner, text);
+        value(None, change, &inner, text);
     }
     is_any
 }
@@ -310,17 +318,32 @@ fn colon(json: &Json) -> &[u8] {
     json.as_bytes().get(begin..end).unwrap_or(b": ")
 }
 
-/// Writes a changed value.
-fn value(before: &Json, change: &Change, layout: &Layout, text: &mut Vec<u8>) {
+/// Writes a changed value. One that is there and says what it is to say stays as it is.
+fn value(before: Option<&Json>, change: &Change, layout: &Layout, text: &mut Vec<u8>) {
+    let stays = |wanted: &Json| before.filter(|before| before.is_alike(wanted));
     match change {
-        Change::Set(value) => text.extend_from_slice(&rendered(value, layout)),
-        Change::SetText(json) => text.extend_from_slice(json.as_bytes()),
-        Change::SetFormatted(json) => match layout.before {
-            Some(_) => text.extend_from_slice(&json.formatted().reindented(layout.indent())),
-            None => text.extend_from_slice(&format::compact(json.as_bytes())),
+        Change::Set(value) => match stays(&Json::compact(value)) {
+            Some(before) => text.extend_from_slice(before.as_bytes()),
+            None => text.extend_from_slice(&rendered(value, layout)),
         },
-        Change::Edit(edit) => object(before, edit, layout, text),
-        Change::Remove => {}
+        Change::SetText(json) => text.extend_from_slice(json.as_bytes()),
+        Change::SetFormatted(json) => match stays(json) {
+            Some(before) => text.extend_from_slice(before.as_bytes()),
+            None => formatted(json, layout, text),
+        },
+        Change::Match(json) => match before.and_then(|before| Some((before, ObjectEdit::matching(before, json)?))) {
+            Some((before, edit)) => object(before, &edit, layout, text),
+            None => value(before, &Change::SetFormatted(json.clone()), layout, text),
+        },
+        Change::Edit(edit) => object(before.unwrap_or(&Json::empty_object()), edit, layout, text),
+        Change::Remove | Change::Clear => {}
+    }
+}
+
+fn formatted(json: &Json, layout: &Layout, text: &mut Vec<u8>) {
+    match layout.before {
+        Some(_) => text.extend_from_slice(&json.formatted().reindented(layout.indent())),
+        None => text.extend_from_slice(&format::compact(json.as_bytes())),
     }
 }
 
@@ -335,7 +358,7 @@ fn rendered(value: &Value, layout: &Layout) -> Vec<u8> {
     let mut pretty = Bounded { bytes: Vec::with_capacity(compact.len()), limit };
     let formatter = PrettyFormatter::with_indent(&layout.unit);
     match value.serialize(&mut serde_json::Serializer::with_formatter(&mut pretty, formatter)) {
-        Ok(()) => Json(pretty.bytes.into()).reindented(layout.indent()),
+        Ok(()) => Json::bare(pretty.bytes).reindented(layout.indent()),
         Err(_) => compact,
     }
 }

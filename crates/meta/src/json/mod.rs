@@ -6,8 +6,9 @@
 //!
 //! Beyond [RFC 8259](https://www.rfc-editor.org/rfc/rfc8259), the bare words `NaN`, `Infinity` and `-Infinity` are values, since zarr-python writes them in attributes; as a [`Value`]
 //! they are strings of the same text. Of a name that an object has twice the last one counts, as in Python. Escapes of lone surrogates are kept in the text and are no [`Value`].
+//! A byte order mark at the beginning is kept as the whitespace around the value is: it is no part of the value, and [`Json::to_whole`] has it.
 
-use std::{borrow::Cow, fmt, io};
+use std::{borrow::Cow, fmt, io, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 mod compare;
 mod edit;
 mod format;
+mod matching;
 mod parts;
 mod scan;
 #[cfg(test)]
@@ -27,12 +29,24 @@ pub use parts::{Items, Member, Members};
 /// How many levels of arrays and objects a text has at the most. serde_json reads as many.
 pub const MAX_DEPTH: usize = 127;
 
+/// How many levels of arrays and objects a stored document has at the most; about as many as Python reads. Those beyond [`MAX_DEPTH`] are kept as text, and become no [`Value`].
+pub const MAX_DOCUMENT_DEPTH: usize = 1000;
+
 /// The words for floats that JSON does not have.
 const WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
-/// The text of one JSON value, without whitespace around it. Clones and parts share the bytes.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Json(Bytes);
+/// The text of one JSON value. Clones and parts share the bytes. Two are equal where the values are written with the same bytes, whatever stands around them.
+#[derive(Clone)]
+pub struct Json {
+    text: Bytes,
+    around: Option<Arc<Around>>,
+}
+
+/// What stands around a value in the text that was checked: whitespace, and a byte order mark.
+struct Around {
+    before: Bytes,
+    after: Bytes,
+}
 
 /// The type of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,43 +85,80 @@ impl Json {
     /// [`SyntaxError`] where it is not UTF-8, not JSON, or nested deeper than [`MAX_DEPTH`].
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, SyntaxError> {
         let text = text.into();
-        let span = scan::document(&text)?;
-        Ok(Self(text.slice(span)))
+        let span = scan::document(&text, &scan::TEXT)?;
+        Ok(Self::within(&text, span))
+    }
+
+    /// Checks the text of a stored document, in one pass and without allocating for its values.
+    ///
+    /// # Errors
+    ///
+    /// [`SyntaxError`] where it is not UTF-8, not JSON, or nested deeper than [`MAX_DOCUMENT_DEPTH`].
+    pub fn parse_document(text: impl Into<Bytes>) -> Result<Self, SyntaxError> {
+        let text = text.into();
+        let span = scan::document(&text, &scan::DOCUMENT)?;
+        Ok(Self::within(&text, span))
+    }
+
+    /// The value at a place in a text, with what stands around it.
+    fn within(text: &Bytes, span: Range<usize>) -> Self {
+        let (before, after) = (text.slice(..span.start), text.slice(span.end..));
+        let is_bare = before.is_empty() && after.is_empty();
+        Self { text: text.slice(span), around: (!is_bare).then(|| Arc::new(Around { before, after })) }
+    }
+
+    /// A text with nothing around it.
+    fn bare(text: impl Into<Bytes>) -> Self {
+        Self { text: text.into(), around: None }
+    }
+
+    /// The value with what stands around another one.
+    #[must_use]
+    fn where_is(self, other: &Self) -> Self {
+        Self { around: other.around.clone(), ..self }
     }
 
     /// A text that is known to be JSON, since it was put together of such.
     pub(crate) fn trusted(text: Vec<u8>) -> Self {
-        Self(text.into())
+        Self::bare(text)
     }
 
     /// The object without members.
     pub const fn empty_object() -> Self {
-        Self(Bytes::from_static(b"{}"))
+        Self { text: Bytes::from_static(b"{}"), around: None }
     }
 
     /// The object without members, with room for some on lines of their own.
     pub const fn indented_empty_object() -> Self {
-        Self(Bytes::from_static(b"{\n}"))
+        Self { text: Bytes::from_static(b"{\n}"), around: None }
     }
 
     /// The text of a value on one line.
     pub fn compact(value: &Value) -> Self {
-        Self(value.to_string().into_bytes().into())
+        Self::bare(value.to_string().into_bytes())
     }
 
-    /// The text.
+    /// The value's text.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.text
     }
 
-    /// The text, sharing its bytes.
+    /// The value's text, sharing its bytes.
     pub fn to_bytes(&self) -> Bytes {
-        self.0.clone()
+        self.text.clone()
+    }
+
+    /// The whole text: the value with what stood around it when it was [parsed](Self::parse), which it keeps when it is [edited](Self::edited).
+    pub fn to_whole(&self) -> Bytes {
+        match &self.around {
+            None => self.text.clone(),
+            Some(around) => [&*around.before, &*self.text, &*around.after].concat().into(),
+        }
     }
 
     /// How many levels of arrays and objects it has.
     pub fn depth(&self) -> usize {
-        scan::depth(&self.0)
+        scan::depth(&self.text)
     }
 
     /// Whether all names in it can be read, which those with an escape of a lone surrogate cannot.
@@ -122,18 +173,18 @@ impl Json {
     /// The text as UTF-8.
     pub fn as_str(&self) -> &str {
         // It was checked, and is cut between values only.
-        std::str::from_utf8(&self.0).unwrap_or_default()
+        std::str::from_utf8(&self.text).unwrap_or_default()
     }
 
     /// The text's length in bytes.
     #[allow(clippy::len_without_is_empty, reason = "a value is never empty")]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.text.len()
     }
 
     /// The type of the value.
     pub fn kind(&self) -> Kind {
-        match self.0.first() {
+        match self.text.first() {
             Some(b'{') => Kind::Object,
             Some(b'[') => Kind::Array,
             Some(b'"') => Kind::String,
@@ -170,7 +221,7 @@ impl Json {
 
     /// The string that the value is.
     pub fn to_text(&self) -> Option<String> {
-        (self.kind() == Kind::String).then(|| serde_json::from_slice(&self.0).ok())?
+        (self.kind() == Kind::String).then(|| serde_json::from_slice(&self.text).ok())?
     }
 
     /// The value with all that it has. Takes some thirty times the memory of the text at the worst; see [`estimated_memory`](Self::estimated_memory).
@@ -179,7 +230,7 @@ impl Json {
     ///
     /// Numbers that are too large for a float, and lone surrogates.
     pub fn to_value(&self) -> Result<Value, serde_json::Error> {
-        serde_json::from_slice(&self.0).or_else(|error| match with_quoted_words(&self.0) {
+        serde_json::from_slice(&self.text).or_else(|error| match with_quoted_words(&self.text) {
             Cow::Borrowed(_) => Err(error),
             Cow::Owned(quoted) => serde_json::from_slice(&quoted),
         })
@@ -195,20 +246,20 @@ impl Json {
             b'{' => 20 * value,
             _ => 1,
         };
-        self.0.iter().map(cost).fold(0, usize::saturating_add)
+        self.text.iter().map(cost).fold(0, usize::saturating_add)
     }
 
     /// The text as documents are stored: indented by two, as zarr-python has it. Only whitespace is changed. A text that would be many times as long for that, or longer than a
     /// document may be, is on one line.
     #[must_use]
     pub fn formatted(&self) -> Self {
-        Self(format::indented(&self.0).unwrap_or_else(|| format::compact(&self.0)).into())
+        Self::bare(format::indented(&self.text).unwrap_or_else(|| format::compact(&self.text)))
     }
 
     /// The text on one line, without whitespace.
     #[must_use]
     pub fn compacted(&self) -> Self {
-        Self(format::compact(&self.0).into())
+        Self::bare(format::compact(&self.text))
     }
 
     /// An object of members, each with its name in quotes as it is written.
@@ -218,12 +269,12 @@ impl Json {
             if text.len() > 1 {
                 text.push(b',');
             }
-            text.extend_from_slice(&name.0);
+            text.extend_from_slice(&name.text);
             text.push(b':');
-            text.extend_from_slice(&value.0);
+            text.extend_from_slice(&value.text);
         }
         text.push(b'}');
-        Self(text.into())
+        Self::bare(text)
     }
 
     /// The string of a text.
@@ -243,8 +294,8 @@ impl Json {
     /// The text with indentation: `indent` stands behind each line break.
     fn reindented(&self, indent: &[u8]) -> Vec<u8> {
         // Strings have no line breaks of their own.
-        let mut text = Vec::with_capacity(self.0.len());
-        for byte in &self.0 {
+        let mut text = Vec::with_capacity(self.text.len());
+        for byte in &self.text {
             text.push(*byte);
             if *byte == b'\n' {
                 text.extend_from_slice(indent);
@@ -255,9 +306,17 @@ impl Json {
 
     /// Writes the text.
     pub fn write(&self, to: &mut impl io::Write) -> io::Result<()> {
-        to.write_all(&self.0)
+        to.write_all(&self.text)
     }
 }
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Json {}
 
 impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -281,7 +340,7 @@ impl PartialEq<Value> for Json {
 impl From<&Map<String, Value>> for Json {
     fn from(members: &Map<String, Value>) -> Self {
         // A vector takes every byte, and names are texts.
-        Self(serde_json::to_vec(members).unwrap_or_default().into())
+        Self::bare(serde_json::to_vec(members).unwrap_or_default())
     }
 }
 
@@ -291,19 +350,35 @@ impl From<Map<String, Value>> for Json {
     }
 }
 
-/// As the [`Value`] that it is, which is not made. What is none, such as a number beyond all floats, is a string of its text.
+/// As the [`Value`] that it is, which is not made. What is none, such as a number beyond all floats, is a string of its text, and so is what is nested deeper than 100 levels: it
+/// may come to stand in another value, which has to be read again.
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.kind() {
-            Kind::Array => serializer.collect_seq(self.items()),
+        Nested { json: self.clone(), levels: 100 }.serialize(serializer)
+    }
+}
+
+/// A value with so many levels that become values.
+struct Nested {
+    json: Json,
+    levels: usize,
+}
+
+impl Serialize for Nested {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { json, levels } = self;
+        let inner = |json| Self { json, levels: levels.saturating_sub(1) };
+        match json.kind() {
+            Kind::Array | Kind::Object if *levels == 0 => serializer.serialize_str(json.as_str()),
+            Kind::Array => serializer.collect_seq(json.items().map(inner)),
             Kind::Object => {
                 let written = |member: &Member| member.quoted_name().as_str().to_owned();
-                let named = |member: Member| (member.name().unwrap_or_else(|| written(&member)), member.value);
-                serializer.collect_map(self.members().map(named))
+                let named = |member: Member| (member.name().unwrap_or_else(|| written(&member)), inner(member.value));
+                serializer.collect_map(json.members().map(named))
             }
-            _ => match self.to_value() {
+            _ => match json.to_value() {
                 Ok(value) => value.serialize(serializer),
-                Err(_) => serializer.serialize_str(self.as_str()),
+                Err(_) => serializer.serialize_str(json.as_str()),
             },
         }
     }

@@ -128,6 +128,6 @@ impl Parts {
     }
 
     fn slice(&self, span: Range<usize>) -> Json {
-        Json(self.text.0.slice(span))
+        Json::bare(self.text.text.slice(span))
     }
 }

@@ -2,18 +2,35 @@
 
 use std::ops::Range;
 
-use super::{MAX_DEPTH, SyntaxError, WORDS};
+use super::{MAX_DEPTH, MAX_DOCUMENT_DEPTH, SyntaxError, WORDS};
 
-/// Where the value of a text is that is one JSON value with whitespace around it.
-pub(super) fn document(text: &[u8]) -> Result<Range<usize>, SyntaxError> {
+/// The byte order mark of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// How deep a text may be nested.
+pub(super) struct Nesting {
+    levels: usize,
+    /// The refusal of what is nested deeper.
+    exceeded: &'static str,
+}
+
+/// Of any text. The tests see that the refusals name the bounds.
+pub(super) const TEXT: Nesting = Nesting { levels: MAX_DEPTH, exceeded: "nested deeper than 127 levels" };
+
+/// Of a stored document.
+pub(super) const DOCUMENT: Nesting = Nesting { levels: MAX_DOCUMENT_DEPTH, exceeded: "nested deeper than 1000 levels" };
+
+/// Where the value of a text is that is one JSON value with whitespace around it, and a byte order mark before all.
+pub(super) fn document(text: &[u8], nesting: &Nesting) -> Result<Range<usize>, SyntaxError> {
     if let Err(error) = std::str::from_utf8(text) {
         return Err(error_at(text, error.valid_up_to(), "invalid UTF-8"));
     }
-    let mut scanner = Scanner { text, at: 0 };
+    let begin = if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+    let mut scanner = Scanner { text, at: begin };
     scanner.whitespace();
     let begin = scanner.at;
     scanner
-        .value()
+        .value(nesting)
         .and_then(|()| {
             let end = scanner.at;
             scanner.whitespace();
@@ -111,14 +128,14 @@ type Scanned = Result<(), &'static str>;
 
 impl Scanner<'_> {
     /// Reads a value with all that is in it. It needs no stack of the thread: what is open is a list of bits.
-    fn value(&mut self) -> Scanned {
+    fn value(&mut self, nesting: &Nesting) -> Scanned {
         // One entry for each array (false) or object (true) that is open.
         let mut open: Vec<bool> = Vec::new();
         loop {
             match self.peek() {
                 Some(byte @ (b'{' | b'[')) => {
-                    if open.len() >= MAX_DEPTH {
-                        return Err("recursion limit exceeded");
+                    if open.len() >= nesting.levels {
+                        return Err(nesting.exceeded);
                     }
                     self.at += 1;
                     self.whitespace();

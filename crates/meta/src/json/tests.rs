@@ -50,6 +50,75 @@ fn nesting_is_bounded() {
 }
 
 #[test]
+fn documents_are_nested_deeper_than_other_texts() {
+    let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let deep = Json::parse_document(nested(MAX_DOCUMENT_DEPTH)).unwrap();
+    assert!(deep.to_value().is_err());
+    assert_eq!(serde_json::to_value(&deep).unwrap().to_string().matches('"').count(), 2);
+    assert!(deep.says_the_same(&Json::parse_document(nested(MAX_DOCUMENT_DEPTH).replace('[', "[ ")).unwrap()));
+    assert!(!deep.says_the_same(&Json::parse_document(nested(MAX_DOCUMENT_DEPTH - 1)).unwrap()));
+    for (error, bound) in [
+        (Json::parse(nested(MAX_DEPTH + 1)), MAX_DEPTH),
+        (Json::parse_document(nested(MAX_DOCUMENT_DEPTH + 1)), MAX_DOCUMENT_DEPTH),
+    ] {
+        assert_eq!(error.unwrap_err().reason, format!("nested deeper than {bound} levels"));
+    }
+}
+
+#[test]
+fn what_stands_around_a_value_is_kept_and_is_no_part_of_it() {
+    let text = "\u{feff} {\"a\": 1, \"b\": [2]}\r\n";
+    let json = parsed(text);
+    assert_eq!(
+        (json.as_str(), json.to_whole().as_ref()),
+        (text.trim_start_matches('\u{feff}').trim(), text.as_bytes())
+    );
+    assert_eq!(json.with("a", Change::Set(json!(3))).to_whole(), text.replace('1', "3").as_bytes());
+    assert_eq!(json.without("a").to_whole(), text.replace("\"a\": 1, ", "").as_bytes());
+    assert_eq!(json.get("b").unwrap().to_whole().as_ref(), b"[2]");
+    assert_eq!(json, parsed(text.trim_start_matches('\u{feff}')));
+    assert_eq!(json.formatted().to_whole(), json.formatted().to_bytes());
+    for text in [" \u{feff}{}", "\u{feff}\u{feff}{}", "{}\u{feff}", "{\u{feff}}", "\u{feff}"] {
+        assert!(Json::parse(text.as_bytes().to_vec()).is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn what_is_set_to_what_it_says_stays() {
+    let text =
+        r#"{"a": "\u00e9", "b":[1,  2.50], "c": {"x" :-0.0, "y": 30}, "n": 123456789012345678901234567890, "w": NaN}"#;
+    let json = parsed(text);
+    let edited = |name: &str, value: &str| json.with(name, Change::SetFormatted(parsed(value))).as_str().to_owned();
+    for (name, value) in [
+        ("a", "\"é\""),
+        ("b", "[1, 25e-1]"),
+        ("c", r#"{"y":1,"y":30,"x":-0.00}"#),
+        ("n", "123456789012345678901234567890"),
+        ("w", "NaN"),
+    ] {
+        assert_eq!(edited(name, value), text, "{name}");
+    }
+    for (name, value) in [
+        ("a", "\"e\""),
+        ("b", "[1.0,2.5]"),
+        ("b", "[1,2.5,3]"),
+        ("b", "[1]"),
+        ("c", r#"{"x":0.0,"y":30}"#),
+        ("c", r#"{"x":-0.0}"#),
+        ("n", "123456789012345678901234567891"),
+        ("w", "\"NaN\""),
+    ] {
+        assert!(
+            edited(name, value).contains(&format!("\"{name}\": {value}"))
+                || edited(name, value).contains(&format!("\"{name}\":{value}")),
+            "{name} {value}"
+        );
+    }
+    assert_eq!(json.with("b", Change::Set(json!([1, 2.5]))).as_str(), text);
+    assert!(!parsed("[123456789012345678901234567890]").says_the_same(&parsed("[123456789012345678901234567891]")));
+}
+
+#[test]
 fn parts_are_found() {
     let json = parsed(" {\"a\" : [1, {\"b\":2} , \"}\\\"\"], \"\\u0061b\":NaN,\"a\":null,\"\\ud800\":1 } ");
     let names: Vec<_> = json.members().map(|member| member.name()).collect();
@@ -66,7 +135,7 @@ fn a_change_leaves_every_other_byte() {
     let text = "{\n    \"n\": 123456789012345678901234567890,\n    \"x\" :  1e5 ,\n    \"e\": \"\\u00e9\",\n    \"x\": [NaN,  -Infinity]\n}";
     let json = parsed(text);
     assert_eq!(json.edited(&set("x", json!(2))).as_str(), text.replace("[NaN,  -Infinity]", "2"));
-    assert_eq!(json.edited(&set("e", json!("é"))).as_str(), text.replace("\\u00e9", "é"));
+    assert_eq!(json.edited(&set("e", json!("è"))).as_str(), text.replace("\\u00e9", "è"));
     let appended = "[NaN,  -Infinity],\n    \"y\": {\n        \"z\": 1\n    }\n}";
     assert_eq!(json.edited(&set("y", json!({"z": 1}))).as_str(), text.replace("[NaN,  -Infinity]\n}", appended));
     let mut edit = ObjectEdit::default();

@@ -85,8 +85,8 @@ fn fill_values() {
     #[rustfmt::skip]
     let table: &[(&str, &[Dialect], Value, &[u8])] = &[
         ("bool", &[V2, V3, Draft], json!(true), &[1]),
-        ("bool", &[V2], json!(1), &[1]),
-        ("bool", &[V2], json!(0.0), &[0]),
+        ("bool", &[V2, V3, Draft], json!(1), &[1]),
+        ("bool", &[V2, V3, Draft], json!(0.0), &[0]),
         ("bool", &[V2, Draft], json!(null), &[0]),
         ("bool", &[Draft], json!("0b00000001"), &[1]),
         ("int8", &[V2, V3, Draft], json!(-7), &[0xf9]),

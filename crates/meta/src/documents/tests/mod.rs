@@ -4,7 +4,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{codecs::CodecSpec, limits::MAX_EXTENT};
+use crate::{
+    codecs::CodecSpec,
+    json::{MAX_DEPTH, MAX_DOCUMENT_DEPTH},
+    limits::MAX_EXTENT,
+};
 
 mod change;
 mod draft;
@@ -196,4 +200,44 @@ fn five_thousand_dimensions() {
         let expected = format!("{chunks} has 5000 dimensions, more than 64");
         assert!(errors.iter().flatten().any(|error| error.to_string() == expected), "{errors:?}");
     }
+}
+
+/// As zarr-python 3 reads them, and as Windows' editors write them.
+#[test]
+fn documents_may_begin_with_a_byte_order_mark() {
+    let marked = |document: &Value| Bytes::from(format!("\u{feff}{document}\n"));
+    let attributes = Some(marked(&json!({"a": 1})));
+    let array = super::v2::array(marked(&v2::base()), attributes.clone()).unwrap();
+    assert_eq!((array.attributes.as_str(), array.document.to_whole()), (r#"{"a":1}"#, marked(&v2::base())));
+    assert_eq!(
+        super::v2::group(marked(&json!({"zarr_format": 2})), attributes).unwrap().attributes.as_str(),
+        r#"{"a":1}"#
+    );
+    super::v2::consolidated(marked(&json!({"zarr_consolidated_format": 1, "metadata": {}}))).unwrap();
+    super::v3::node(marked(&v3::base())).unwrap();
+    super::draft::array(marked(&draft::base()), "a").unwrap();
+    let changes = Changes::parse(r#"{"attributes": {"a": 2}, "shape": [6, 7]}"#).unwrap();
+    let changed = changes.of_array(&array).unwrap();
+    assert_eq!(changed.attributes.unwrap().to_whole(), marked(&json!({"a": 2})));
+    assert_eq!(
+        changed.document.to_whole(),
+        String::from_utf8(marked(&v2::base()).into()).unwrap().replace("[5,7]", "[6,7]").as_bytes()
+    );
+}
+
+#[test]
+fn attributes_are_nested_as_deep_as_a_document_may_be() {
+    let nested = |levels| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let document = |member: &str, levels| {
+        v3::base().to_string().replacen('{', &format!("{{\"{member}\": {{\"deep\": {}}},", nested(levels)), 1)
+    };
+    let read = |text: String| super::v3::node(text.replace(r#""attributes":{},"#, "").into_bytes());
+    let super::v3::Node::Array(array) = read(document("attributes", MAX_DOCUMENT_DEPTH - 2)).unwrap() else { panic!() };
+    assert_eq!(array.attributes.depth(), MAX_DOCUMENT_DEPTH - 1);
+    let changed = Changes::parse(r#"{"attributes": {"a": 2}}"#).unwrap().of_array(&array).unwrap();
+    assert!(changed.document.says_the_same(&changed.document.formatted()));
+    let error = read(document("attributes", MAX_DOCUMENT_DEPTH - 1)).unwrap_err().to_string();
+    assert!(error.starts_with("the document is not JSON: nested deeper than 1000 levels at line 1 column "), "{error}");
+    let error = read(document("storage_transformers", MAX_DEPTH)).unwrap_err().to_string();
+    assert_eq!(error, "/storage_transformers is nested deeper than 127 levels");
 }

@@ -151,12 +151,14 @@ fn consolidated_metadata() {
 
 #[test]
 fn refusals() {
-    for name in ["zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order"] {
+    for name in ["zarr_format", "shape", "chunks", "dtype", "fill_value", "order"] {
         assert_eq!(refusal(without(&base(), name)), format!("/{name} is missing"));
     }
     for name in ["filters", "dimension_separator"] {
         super::super::v2::array(without(&base(), name), None).unwrap();
     }
+    let raw = super::super::v2::array(without(&base(), "compressor"), None).unwrap();
+    assert_eq!(chain(&raw.codecs), [r#"bytes {"endian":"big"}"#], "without a compressor there is none");
     for (value, why) in wrong_shapes() {
         assert_eq!(refusal(with(&base(), &["shape"], value.clone())), format!("/shape{why}"));
         assert_eq!(refusal(with(&base(), &["chunks"], value)), format!("/chunks{why}"));

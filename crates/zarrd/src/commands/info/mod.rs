@@ -63,7 +63,9 @@ struct ArrayReport {
     bytes: Option<u64>,
     /// How many chunks there can be: in a sharded array, shards.
     places: Option<u64>,
-    stored: Stored,
+    /// Nothing is told where nobody here knows which keys the chunks have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stored: Option<Stored>,
 }
 
 #[derive(Serialize)]
@@ -118,7 +120,7 @@ impl Report {
         let (document, of, extensions) = match zom.root {
             zom::Node::Array(document) => {
                 let model = array_model(zom.version, &document);
-                let stored = Stored::of(hierarchy, &path, dialect).await?;
+                let stored = Stored::of(hierarchy, &path, dialect, model.as_ref()).await?;
                 let extensions = extensions(model.as_ref(), &document);
                 (document.clone(), KindReport::Array(Box::new(ArrayReport::of(model, &document, stored))), extensions)
             }
@@ -156,7 +158,7 @@ impl Report {
 }
 
 impl ArrayReport {
-    fn of(model: Option<ArrayModel>, document: &Json, stored: Stored) -> Self {
+    fn of(model: Option<ArrayModel>, document: &Json, stored: Option<Stored>) -> Self {
         let fill_value = document.get("fill_value").and_then(|fill_value| fill_value.to_value().ok());
         let Some(model) = model else {
             return Self {

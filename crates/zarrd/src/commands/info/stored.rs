@@ -1,23 +1,22 @@
 //! What the store has of a node beside its document.
 
+use bytes::Bytes;
 use client::{Dialect, NodePath};
-use meta::{documents::draft, json::Json};
+use meta::{
+    ArrayModel,
+    chunk_keys::ChunkKeyEncoding,
+    documents::{draft, object},
+};
 use serde::Serialize;
 use store::{Key, MAX_PAGE, Page, Prefix};
 
-use crate::{
-    exit::Failure,
-    hierarchy::{Hierarchy, LookError},
-};
+use crate::{exit::Failure, hierarchy::Hierarchy};
 
-/// How many chunks are counted.
+/// How many keys are looked at.
 const COUNTED: u64 = 100_000;
 
 /// The longest document that is looked into. Longer ones are not read into memory for a yes or no.
 const LOOKED_INTO: u64 = 64 << 20;
-
-/// The documents that are no chunks.
-const DOCUMENTS: &[&str] = &["zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"];
 
 /// How much of an array is stored.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -30,23 +29,62 @@ pub(super) struct Stored {
     pub(super) complete: bool,
 }
 
+/// The keys of an array's chunks.
+#[derive(Debug)]
+struct ChunkKeys {
+    /// What they begin with.
+    prefix: Prefix,
+    encoding: ChunkKeyEncoding,
+    /// How many chunks there can be along each dimension.
+    pieces: Vec<u64>,
+}
+
+impl ChunkKeys {
+    /// Those of an array at a path of v2 or v3, or of the hierarchy of the draft at a path.
+    fn of(model: &ArrayModel, path: &NodePath) -> Option<Self> {
+        let dimensions = model.grid.dimensions().iter().zip(&model.shape);
+        Some(Self {
+            prefix: Prefix::parse(&format!("{}{}", path.key_prefix(), model.chunk_prefix)).ok()?,
+            encoding: model.chunk_keys,
+            pieces: dimensions.map(|(grid, &extent)| grid.pieces(extent)).collect(),
+        })
+    }
+
+    /// Whether this is the key of a chunk, and not of something else below the array, or of a chunk that a larger array had there.
+    fn has(&self, key: &Key) -> bool {
+        let name = self.prefix.strip(key);
+        let position = name.and_then(|name| self.encoding.parse(name, self.pieces.len()));
+        position.is_some_and(|position| position.iter().zip(&self.pieces).all(|(index, pieces)| index < pieces))
+    }
+}
+
 impl Stored {
-    /// Counts the chunks of an array. An array has no nodes below it, so whatever lies there and is no document is a chunk.
-    pub(super) async fn of(hierarchy: &Hierarchy, path: &NodePath, dialect: Dialect) -> Result<Self, Failure> {
+    /// Counts the chunks of an array, as zarr-python's `nchunks_initialized` does: values under the keys that chunks within its shape have. `None` where it is not known which
+    /// these are.
+    pub(super) async fn of(
+        hierarchy: &Hierarchy,
+        path: &NodePath,
+        dialect: Dialect,
+        model: Option<&ArrayModel>,
+    ) -> Result<Option<Self>, Failure> {
+        let keys = match dialect {
+            Dialect::Draft => keys_of_draft(hierarchy, path).await?,
+            Dialect::V2 | Dialect::V3 => model.and_then(|model| ChunkKeys::of(model, path)),
+        };
+        let Some(keys) = keys else { return Ok(None) };
         let mut stored = Self { chunks: 0, bytes: 0, complete: true };
-        let Some(prefix) = chunk_prefix(hierarchy, path, dialect).await? else { return Ok(stored) };
-        let mut page = Page::first(MAX_PAGE);
+        let (mut page, mut seen) = (Page::first(MAX_PAGE), 0_u64);
         loop {
-            let found = hierarchy.listable().list_prefix(&prefix, page).await?;
-            let is_chunk = |key: &Key| !prefix.strip(key).is_some_and(|name| DOCUMENTS.contains(&name));
-            for entry in found.keys.iter().filter(|entry| is_chunk(&entry.key)) {
+            let found = hierarchy.listable().list_prefix(&keys.prefix, page).await?;
+            seen = seen.saturating_add(found.keys.len() as u64);
+            for entry in found.keys.iter().filter(|entry| keys.has(&entry.key)) {
                 stored.chunks += 1;
                 stored.bytes = stored.bytes.saturating_add(entry.info.size);
             }
-            let Some(cursor) = found.cursor else { return Ok(stored) };
-            if stored.chunks >= COUNTED {
+            let Some(cursor) = found.cursor else { return Ok(Some(stored)) };
+            if seen >= COUNTED {
                 stored.complete = false;
-                return Ok(stored);
+                return Ok(Some(stored));
             }
             page = Page::after(MAX_PAGE, cursor);
         }
@@ -63,30 +101,33 @@ pub(super) async fn is_consolidated(hierarchy: &Hierarchy, path: &NodePath, dial
         },
         Dialect::V3 => {
             let Some(document) = zarr_json(hierarchy, path).await? else { return Ok(false) };
-            let consolidated = Json::parse(document).ok().and_then(|document| document.get("consolidated_metadata"));
+            let consolidated = object(document).ok().and_then(|document| document.get("consolidated_metadata"));
             Ok(consolidated.is_some_and(|consolidated| consolidated.is_object()))
         }
         Dialect::Draft => Ok(false),
     }
 }
 
-/// What the keys of an array's chunks begin with.
-async fn chunk_prefix(hierarchy: &Hierarchy, path: &NodePath, dialect: Dialect) -> Result<Option<Prefix>, Failure> {
-    if dialect != Dialect::Draft {
-        return Ok(Prefix::parse(&path.key_prefix()).ok());
-    }
-    // Those of the draft are elsewhere, below the root of the hierarchy.
+/// The keys of the chunks of an array of the draft. They are elsewhere, below the root of the hierarchy, and so is the document that says which they are.
+async fn keys_of_draft(hierarchy: &Hierarchy, path: &NodePath) -> Result<Option<ChunkKeys>, Failure> {
     for root in std::iter::once(path.clone()).chain(path.ancestors()) {
-        let is_root = zarr_json(hierarchy, &root).await?.is_some_and(|document| draft::is_entry_point(&document));
-        if let Some(below) = path.below(&root).filter(|_| is_root) {
-            return Ok(Prefix::parse(&format!("{}{}", root.key_prefix(), draft::chunk_prefix(below))).ok());
-        }
+        let entry = zarr_json(hierarchy, &root).await?.and_then(|document| draft::entry_point(document).ok());
+        let Some((entry, below)) = entry.zip(path.below(&root)) else { continue };
+        let document = document(hierarchy, &format!("{}{}", root.key_prefix(), entry.array_key(below))).await?;
+        let model = document.and_then(|document| draft::array(document, below).ok());
+        return Ok(model.and_then(|model| ChunkKeys::of(&model, &root)));
     }
-    Err(LookError::Missing { path: path.clone() }.into())
+    Ok(None)
 }
 
-async fn zarr_json(hierarchy: &Hierarchy, path: &NodePath) -> Result<Option<bytes::Bytes>, Failure> {
-    let Ok(key) = Key::parse(&format!("{}zarr.json", path.key_prefix())) else { return Ok(None) };
+async fn zarr_json(hierarchy: &Hierarchy, path: &NodePath) -> Result<Option<Bytes>, Failure> {
+    document(hierarchy, &format!("{}zarr.json", path.key_prefix())).await
+}
+
+/// The value of a key that is not longer than a document.
+async fn document(hierarchy: &Hierarchy, key: &str) -> Result<Option<Bytes>, Failure> {
+    // What cannot be a key is not there.
+    let Ok(key) = Key::parse(key) else { return Ok(None) };
     match hierarchy.readable().get(&key, None).await? {
         Some(value) if value.info.size <= LOOKED_INTO => Ok(Some(value.bytes().await?)),
         _ => Ok(None),

@@ -78,7 +78,9 @@ impl ArrayReport {
         lines.tell("fill value", self.fill_value.as_ref().map(Value::to_string).unwrap_or_default());
         lines.tell("size", self.bytes.map(|bytes| BinaryBytes(bytes).to_string()).unwrap_or_default());
         lines.tell("chunks", card.chunking());
-        lines.tell("stored", self.stored.told(self.places, if card.shards.is_some() { "shard" } else { "chunk" }));
+        let thing = if card.shards.is_some() { "shard" } else { "chunk" };
+        let stored = self.stored.as_ref().map(|stored| stored.told(self.places, thing));
+        lines.tell("stored", stored.unwrap_or_default());
         let mut codecs = Vec::new();
         self.pipeline.iter().for_each(|codec| chain(codec, 0, &mut codecs));
         lines.tell("codecs", codecs.join("\n"));
