@@ -35,6 +35,9 @@ pub(super) async fn attempt(
     let (edits, dialect) = match shared.see(path, dialect).await? {
         Some(Sight::Array(sighting)) => {
             judge(Some(sighting.version()))?;
+            if let Some(broken) = &sighting.unread {
+                return Err(ArrayError::Broken(broken.clone()).into());
+            }
             let mut edits = edits_of_array(shared, path, &sighting, changes).await?;
             erase_outside(shared, path, &sighting, changes, &mut edits).await?;
             (edits, sighting.array.model().dialect)
@@ -146,6 +149,7 @@ fn changed(path: &NodePath, sighting: &Sighting, changes: &Changes) -> Result<Mo
         own: sighting.own.clone(),
         root: sighting.root.clone().filter(|_| model.dialect == Dialect::Draft),
         members: None,
+        broken: None,
     })
 }
 

@@ -1,10 +1,11 @@
 //! Walking over a hierarchy: which nodes there are, with their documents.
 //!
 //! The children of a group are found by listing what is directly below it, level by level, and never below an array. A prefix without a document is a group where there is a node below it,
-//! of the dialect that is found first. The whole is as of one commit: where any was made meanwhile, everything that was looked at is compared with one snapshot and everything
+//! of the dialect that is found first. A node of which a document cannot be read is found as any other: it is marked as [broken](Branch::broken) and not looked into. The whole is as of one commit: where any was made meanwhile, everything that was looked at is compared with one snapshot and everything
 //! that was listed is listed again.
 
 mod branch;
+mod documents;
 mod look;
 mod page;
 mod scan;
@@ -15,28 +16,29 @@ use std::{
     sync::Arc,
 };
 
-use bytes::Bytes;
 use meta::{
     Dialect, NodePath,
-    documents::{draft, write::StoredNode},
+    documents::draft,
     zom::{MAX_NODES, Members},
 };
 use store::{Key, Prefix, Version};
 
 pub(super) use self::{
-    branch::{Branch, Form, bare_group, group_branch, unread},
-    look::{Documents, NAMES},
+    branch::{Branch, Form, bare_group, group_branch},
+    documents::Documents,
+    look::NAMES,
     page::{Window, walk_page},
 };
 use self::{
-    branch::{array_branch, implicit, leaf},
-    look::{Listed, Look, parsed},
+    branch::{array_branch, implicit},
+    look::{Listed, Look},
     scan::Purpose,
 };
-use super::{Depth, NodeError};
+use super::{Depth, NodeError, keys};
 use crate::{
     ATTEMPTS, ArrayError,
-    find::{DraftRoot, Own, Sight, prefix},
+    broken::Broken,
+    find::{DraftRoot, Sight, prefix},
     share::Permit,
     shared::Shared,
 };
@@ -59,6 +61,15 @@ pub(super) enum Mode {
     Each,
 }
 
+/// Which topmost nodes are walked over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Top {
+    /// Those that can be read; for others the walk fails.
+    Readable,
+    /// Broken ones, too.
+    Any,
+}
+
 /// What a walk found.
 #[derive(Debug)]
 pub(super) struct Walk {
@@ -77,7 +88,17 @@ pub(super) async fn walk(
     depth: Depth,
     mode: Mode,
 ) -> Result<Walk, NodeError> {
-    Walker::settled(shared, path, dialect, (depth, mode), None).await?.finish(path).await
+    Walker::settled(shared, path, dialect, (depth, mode, Top::Readable), None).await?.finish(path).await
+}
+
+/// Walks over the node at a path as [`walk`] does, also where that node is broken.
+pub(super) async fn walk_any(
+    shared: &Shared,
+    path: &NodePath,
+    dialect: Option<Dialect>,
+    depth: Depth,
+) -> Result<Walk, NodeError> {
+    Walker::settled(shared, path, dialect, (depth, Mode::Same, Top::Any), None).await?.finish(path).await
 }
 
 /// What a path and the groups above it have of documents, the path first, the root last.
@@ -96,6 +117,7 @@ struct Walker<'a> {
     look: Look<'a>,
     depth: Depth,
     mode: Mode,
+    top: Top,
     /// The part of the topmost group's members that is told, where not all are.
     window: Option<Window>,
     items: Vec<Item>,
@@ -124,12 +146,12 @@ impl<'a> Walker<'a> {
         shared: &'a Shared,
         path: &NodePath,
         dialect: Option<Dialect>,
-        (depth, mode): (Depth, Mode),
+        how: (Depth, Mode, Top),
         window: Option<&Window>,
     ) -> Result<Self, NodeError> {
         let (mut attempts, mut expected) = (0, 0);
         while attempts < ATTEMPTS {
-            let mut walker = Self::begin(shared, depth, mode).await?;
+            let mut walker = Self::begin(shared, how).await?;
             walker.window = window.cloned();
             walker.look.expected = expected;
             if let Err(error) = walker.run(path, dialect).await {
@@ -145,13 +167,14 @@ impl<'a> Walker<'a> {
         Err(ArrayError::Unsettled { path: path.clone() }.into())
     }
 
-    async fn begin(shared: &'a Shared, depth: Depth, mode: Mode) -> Result<Self, NodeError> {
+    async fn begin(shared: &'a Shared, (depth, mode, top): (Depth, Mode, Top)) -> Result<Self, NodeError> {
         let look = Look::begin(shared).await?;
         Ok(Self {
             shared,
             look,
             depth,
             mode,
+            top,
             window: None,
             items: Vec::new(),
             other: Vec::new(),
@@ -166,6 +189,7 @@ impl<'a> Walker<'a> {
             for index in level.clone() {
                 if let Some(item) = self.items.get(index)
                     && item.branch.form == Form::Group
+                    && item.branch.broken.is_none()
                     && self.depth.reaches(item.level)
                 {
                     self.open(index).await?;
@@ -180,10 +204,9 @@ impl<'a> Walker<'a> {
     async fn top(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
         let sight = match self.shared.see(path, dialect).await {
             // What an array is can be told without its codecs.
-            Err(error @ ArrayError::Chain { .. }) => {
-                let branch = self.unopened(path, dialect).await?.ok_or(error)?;
-                self.items.push(Item::new(branch, None, 0, &[]));
-                return Ok(());
+            Err(error @ ArrayError::Chain { .. }) => return self.unopened_top(path, dialect, error).await,
+            Err(error @ ArrayError::Document { .. }) if self.top == Top::Any => {
+                return self.unopened_top(path, dialect, error).await;
             }
             sight => sight?,
         };
@@ -201,22 +224,70 @@ impl<'a> Walker<'a> {
             true => RESERVED,
             false => &[],
         };
-        self.items.push(Item::new(branch, None, 0, reserved));
-        Ok(())
+        self.push_top(branch, reserved)
     }
 
-    /// The node of v2 or v3 at a path, of which only the documents are looked at.
-    async fn unopened(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<Option<Branch>, NodeError> {
+    /// The topmost node where it cannot be opened: for an array of v2 or v3 whose codecs are not known, and for a broken node.
+    async fn unopened_top(
+        &mut self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        error: ArrayError,
+    ) -> Result<(), NodeError> {
         let mut found = self.look.documents(std::slice::from_ref(path)).await?;
-        let Some(documents) = found.first_mut() else { return Ok(None) };
-        let has = documents.dialects();
-        let preferred = has.into_iter().find(|has| dialect.is_none_or(|dialect| dialect == *has));
-        Ok(preferred.and_then(|dialect| documents.branch(path, dialect)))
+        let there = found.first_mut();
+        let own = there.and_then(|documents| {
+            let preferred = documents.dialects().into_iter().find(|has| dialect.is_none_or(|dialect| dialect == *has));
+            preferred.and_then(|dialect| documents.branch(path, dialect))
+        });
+        let branch = match own {
+            Some(branch) => Some(branch),
+            None if self.top == Top::Any => self.draft_node(path).await?,
+            None => None,
+        };
+        match branch {
+            Some(branch) => self.push_top(marked(branch, &error), &[]),
+            None => Err(error.into()),
+        }
+    }
+
+    fn push_top(&mut self, branch: Branch, reserved: &'static [&'static str]) -> Result<(), NodeError> {
+        match (&branch.broken, self.top) {
+            (Some(broken), Top::Readable) => Err(ArrayError::Broken(broken.clone()).into()),
+            _ => {
+                self.items.push(Item::new(branch, None, 0, reserved));
+                Ok(())
+            }
+        }
+    }
+
+    /// The node of a hierarchy of the draft that has documents at a path, of which only these are looked at.
+    async fn draft_node(&mut self, path: &NodePath) -> Result<Option<Branch>, NodeError> {
+        let roots: Vec<NodePath> = once(path.clone()).chain(path.ancestors()).collect();
+        let found = self.look.documents(&roots).await?;
+        let Some((at, mut documents)) = roots.into_iter().zip(found).find(|(_, documents)| documents.has_entry())
+        else {
+            return Ok(None);
+        };
+        let Some(entry) = documents.entry_point() else {
+            return Ok(documents.branch(&at, Dialect::Draft).filter(|_| at == *path));
+        };
+        let root = Arc::new(DraftRoot { prefix: prefix(&at)?, path: at, entry });
+        for form in [Form::Array, Form::Group] {
+            let keys = keys::documents(path, Dialect::Draft, form, Some(&root))?;
+            let values = self.look.read(&keys).await?;
+            let found = keys.into_iter().zip(values).find_map(|(key, value)| value.map(|value| (key, value)));
+            if let Some((key, value)) = found {
+                let found = vec![(path.clone(), form, key, value)];
+                return Ok(self.look.draft_branches(&root, found).await?.pop());
+            }
+        }
+        Ok(None)
     }
 
     async fn entry_point_at(&mut self, path: &NodePath) -> Result<bool, NodeError> {
         let found = self.look.documents(std::slice::from_ref(path)).await?;
-        Ok(found.first().is_some_and(|documents| documents.entry))
+        Ok(found.first().is_some_and(Documents::has_entry))
     }
 
     /// The dialect of the group that a path without documents is because there are nodes below it.
@@ -225,7 +296,7 @@ impl<'a> Walker<'a> {
         let ancestors: Vec<NodePath> = path.ancestors().collect();
         for (ancestor, documents) in ancestors.iter().zip(self.look.documents(&ancestors).await?) {
             let first = path.below(ancestor).and_then(|below| below.split('/').next());
-            let reserved = documents.entry && first.is_some_and(|first| RESERVED.contains(&first));
+            let reserved = documents.has_entry() && first.is_some_and(|first| RESERVED.contains(&first));
             if documents.has_array() || reserved {
                 return Ok(None);
             }
@@ -248,7 +319,8 @@ impl<'a> Walker<'a> {
         })
     }
 
-    /// The dialect of the first node that is found below a prefix; of `wanted` if only that is meant. Of the nodes directly below a prefix that which is preferred counts.
+    /// The dialect of the first node that is found below a prefix; of `wanted` if only that is meant. Of the nodes directly below a prefix that which is preferred counts. Broken ones count
+    /// where there are no others.
     async fn probe(
         &mut self,
         prefix: &Prefix,
@@ -260,6 +332,8 @@ impl<'a> Walker<'a> {
         if let Some(known) = self.probed.get(top).filter(|_| wanted.is_none()) {
             return Ok(Some(*known));
         }
+        let is_wanted = |found: &Dialect| wanted.is_none_or(|wanted| wanted == *found);
+        let mut broken = None;
         let mut open = vec![(prefix.clone(), reserved.to_vec())];
         while let Some((prefix, reserved)) = open.pop() {
             let names = self.look.list(&prefix, std::mem::replace(&mut purpose, Purpose::FirstNode)).await?.prefixes;
@@ -268,13 +342,16 @@ impl<'a> Walker<'a> {
             for batch in paths.chunks(BATCH) {
                 let mut best = None;
                 for (path, documents) in batch.iter().zip(self.look.documents(batch).await?) {
-                    let dialects = documents.dialects();
-                    let found = dialects.iter().copied().filter(|found| wanted.is_none_or(|wanted| wanted == *found));
-                    best = best.into_iter().chain(found).min();
+                    best = best.into_iter().chain(documents.readable().filter(is_wanted)).min();
+                    if documents.broken(path).is_some() {
+                        let found = documents.dialects().into_iter().find(is_wanted);
+                        broken = broken.or(found.map(|found| (prefix.clone(), found)));
+                        continue;
+                    }
                     if !documents.has_array()
                         && let Ok(below) = Prefix::parse(&path.key_prefix())
                     {
-                        let reserved = if documents.entry { RESERVED.to_vec() } else { Vec::new() };
+                        let reserved = if documents.has_entry() { RESERVED.to_vec() } else { Vec::new() };
                         deeper.push((below, reserved));
                     }
                 }
@@ -285,7 +362,9 @@ impl<'a> Walker<'a> {
             }
             open.extend(deeper.into_iter().rev());
         }
-        Ok(None)
+        let Some((last, found)) = broken else { return Ok(None) };
+        self.came_through(top, &last, found, wanted);
+        Ok(Some(found))
     }
 
     /// Whoever probes a prefix between `top` and the one with the first node comes to the same node.
@@ -346,44 +425,57 @@ impl<'a> Walker<'a> {
         level: u32,
         mut documents: Documents,
     ) -> Result<(), NodeError> {
-        let reserved: &'static [&'static str] = if documents.entry { RESERVED } else { &[] };
+        let reserved: &'static [&'static str] = if documents.has_entry() { RESERVED } else { &[] };
         let has = documents.dialects();
-        let dialect = match (has.first().copied(), self.mode) {
-            (Some(_), Mode::Same) if has.contains(&wanted) => wanted,
-            (Some(dialect), _) => dialect,
-            (None, _) => match self.probe(&prefix(path)?, None, reserved, self.purpose_at(level)).await? {
-                Some(dialect) => {
-                    if self.mode == Mode::Same && dialect != wanted {
-                        self.other.push((path.clone(), dialect));
-                        return Ok(());
-                    }
-                    return self.push(implicit(path.clone(), dialect, None), parent, level, reserved);
-                }
-                None => return Ok(()),
-            },
+        let dialect = match self.mode {
+            Mode::Same if has.contains(&wanted) => Some(wanted),
+            Mode::Same | Mode::Each => documents.readable().next().or(has.first().copied()),
         };
-        if self.mode == Mode::Same && dialect != wanted {
-            self.other.push((path.clone(), dialect));
-            return Ok(());
+        let Some(dialect) = dialect else {
+            let implied = self.probe(&prefix(path)?, None, reserved, self.purpose_at(level)).await?;
+            return match implied {
+                Some(dialect) if self.is_other(dialect, wanted) => self.push_other(path, dialect),
+                Some(dialect) => self.push(implicit(path.clone(), dialect, None), parent, level, reserved),
+                None => Ok(()),
+            };
+        };
+        let stored = documents.branch(path, dialect);
+        // Of what a broken node says nothing is known for sure, its dialect included.
+        if self.is_other(dialect, wanted) && stored.as_ref().is_none_or(|stored| stored.broken.is_none()) {
+            return self.push_other(path, dialect);
         }
-        let branch = match dialect {
-            Dialect::V3 | Dialect::V2 => documents.branch(path, dialect),
-            Dialect::Draft => match self.shared.see(path, Some(Dialect::Draft)).await? {
-                Some(Sight::Array(sighting)) => {
-                    self.look.seen.extend(sighting.documents.versions().to_vec());
-                    Some(array_branch(path, &sighting))
-                }
-                Some(Sight::Group(sighting)) => {
-                    self.look.seen.extend(sighting.documents.versions().to_vec());
-                    Some(group_branch(path, *sighting))
-                }
-                None => None,
-            },
+        let branch = match (stored, dialect) {
+            (None, Dialect::Draft) => self.draft_root(path).await?,
+            (stored, _) => stored,
         };
         match branch {
             Some(branch) => self.push(branch, parent, level, reserved),
             None => Ok(()),
         }
+    }
+
+    /// The topmost node of a hierarchy of the draft.
+    async fn draft_root(&mut self, path: &NodePath) -> Result<Option<Branch>, NodeError> {
+        let (documents, branch) = match self.shared.see(path, Some(Dialect::Draft)).await {
+            Ok(Some(Sight::Array(sighting))) => (sighting.documents.clone(), array_branch(path, &sighting)),
+            Ok(Some(Sight::Group(sighting))) => (sighting.documents.clone(), group_branch(path, *sighting)),
+            Ok(None) => return Ok(None),
+            Err(error @ (ArrayError::Document { .. } | ArrayError::Chain { .. })) => {
+                return Ok(self.draft_node(path).await?.map(|branch| marked(branch, &error)));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.look.seen.extend(documents.versions().to_vec());
+        Ok(Some(branch))
+    }
+
+    fn is_other(&self, dialect: Dialect, wanted: Dialect) -> bool {
+        self.mode == Mode::Same && dialect != wanted
+    }
+
+    fn push_other(&mut self, path: &NodePath, dialect: Dialect) -> Result<(), NodeError> {
+        self.other.push((path.clone(), dialect));
+        Ok(())
     }
 
     /// Finds the members of a group of a draft hierarchy.
@@ -420,16 +512,18 @@ impl<'a> Walker<'a> {
             let values = self.look.read(batch).await?;
             read.extend(batch.iter().cloned().zip(values));
         }
+        let mut stored = Vec::new();
         for (name, document) in found {
             let Ok(path) = NodePath::parse(&format!("{}{name}", path.key_prefix())) else { continue };
-            let branch = match document {
-                None => implicit(path, Dialect::Draft, Some(root.clone())),
+            match document {
+                None => self.push(implicit(path, Dialect::Draft, Some(root.clone())), index, level, &[])?,
                 // What went since it was listed is noticed when all is compared.
-                Some((form, key)) => match read.remove(&key).flatten() {
-                    None => continue,
-                    Some((version, document)) => draft_branch(path, root, form, (key, version, document))?,
-                },
-            };
+                Some((form, key)) => {
+                    stored.extend(read.remove(&key).flatten().map(|value| (path, form, key, value)));
+                }
+            }
+        }
+        for branch in self.look.draft_branches(root, stored).await? {
             self.push(branch, index, level, &[])?;
         }
         Ok(())
@@ -477,16 +571,13 @@ fn paths(prefix: &str, names: &[String], reserved: &[&str]) -> Vec<NodePath> {
     names.filter_map(|name| NodePath::parse(&format!("{prefix}{name}")).ok()).collect()
 }
 
-/// A node of a draft hierarchy, of which this is the document.
-fn draft_branch(
-    path: NodePath,
-    root: &Arc<DraftRoot>,
-    form: Form,
-    (key, version, document): (Key, Version, Bytes),
-) -> Result<Branch, NodeError> {
-    let stored = StoredNode::whole(parsed(&key, document)?);
-    let own = Own(vec![(key, Some(version))]);
-    Ok(Branch { root: Some(root.clone()), ..leaf(path, Dialect::Draft, form, stored, own) })
+/// A node that could not be opened: a broken one, unless it was for its codecs only.
+fn marked(branch: Branch, error: &ArrayError) -> Branch {
+    let broken = match error {
+        ArrayError::Document { key, source } => branch.broken.or_else(|| Some(Broken::new(key, source))),
+        _ => branch.broken,
+    };
+    Branch { broken, ..branch }
 }
 
 /// Puts all nodes below those that hold them. Every node is after the one that holds it.
