@@ -20,6 +20,15 @@ use crate::{
     hierarchy::found::Model,
 };
 
+/// How closely documents are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Check {
+    /// They have to be JSON objects.
+    Syntax,
+    /// They have to be what their dialect wants.
+    Model,
+}
+
 /// The text of a document, or the reason why it cannot be one.
 pub(super) type Text = Result<Bytes, DocumentError>;
 
@@ -44,20 +53,24 @@ struct There {
 
 impl Documents {
     /// What there is of the documents of one path, given the keys in the order of [`NAMES`](super::NAMES).
-    pub(super) fn interpret(keys: &[Option<Key>; 4], [zarr_json, zarray, zgroup, zattrs]: [Option<Read>; 4]) -> Self {
+    pub(super) fn interpret(
+        keys: &[Option<Key>; 4],
+        [zarr_json, zarray, zgroup, zattrs]: [Option<Read>; 4],
+        check: Check,
+    ) -> Self {
         let mut documents = Self::default();
         if let Some(read) = zarr_json {
-            documents.take_zarr_json(read);
+            documents.take_zarr_json(read, check);
         }
         let main = zarray.map(|read| (Form::Array, read)).or_else(|| zgroup.map(|read| (Form::Group, read)));
         if let Some((form, main)) = main {
             let [.., attributes] = keys;
-            documents.v2 = Some(v2(form, main, attributes.as_ref(), zattrs));
+            documents.v2 = Some(v2(form, main, (attributes.as_ref(), zattrs), check));
         }
         documents
     }
 
-    fn take_zarr_json(&mut self, (key, version, text): Read) {
+    fn take_zarr_json(&mut self, (key, version, text): Read, check: Check) {
         let own = Own(vec![(key.clone(), Some(version))]);
         let document = text.and_then(object);
         let form = document.as_ref().map_or(Form::Group, form_of);
@@ -68,7 +81,8 @@ impl Documents {
                 self.draft = Some(There { form: Form::Group, own, stored });
             }
             document => {
-                let stored = document.and_then(|document| sound(Dialect::V3, form, StoredNode::whole(document), ""));
+                let stored =
+                    document.and_then(|document| check.stored(Dialect::V3, form, StoredNode::whole(document), ""));
                 self.v3 = Some(There { form, own, stored: stored.map_err(|error| Broken::new(&key, &error)) });
             }
         }
@@ -135,7 +149,7 @@ pub(super) fn draft_branch(path: NodePath, root: &Arc<DraftRoot>, form: Form, (k
     let own = Own(vec![(key.clone(), Some(version))]);
     let below = path.below(&root.path).unwrap_or_default();
     let stored = text.and_then(object).map(StoredNode::whole);
-    let branch = match stored.and_then(|stored| sound(Dialect::Draft, form, stored, below)) {
+    let branch = match stored.and_then(|stored| Check::Model.stored(Dialect::Draft, form, stored, below)) {
         Ok(stored) => leaf(path, Dialect::Draft, form, stored, own),
         Err(error) => broken_branch(path, Dialect::Draft, form, own, Broken::new(&key, &error)),
     };
@@ -143,7 +157,12 @@ pub(super) fn draft_branch(path: NodePath, root: &Arc<DraftRoot>, form: Form, (k
 }
 
 /// A node of v2, whose attributes have a document of their own.
-fn v2(form: Form, (key, version, text): Read, attributes_key: Option<&Key>, zattrs: Option<Read>) -> There {
+fn v2(
+    form: Form,
+    (key, version, text): Read,
+    (attributes_key, zattrs): (Option<&Key>, Option<Read>),
+    check: Check,
+) -> There {
     let attributes = attributes_key.map(|key| (key.clone(), zattrs.as_ref().map(|(_, version, _)| *version)));
     let own = Own(once((key.clone(), Some(version))).chain(attributes).collect());
     let document = text.and_then(object).map_err(|error| Broken::new(&key, &error));
@@ -153,16 +172,27 @@ fn v2(form: Form, (key, version, text): Read, attributes_key: Option<&Key>, zatt
             None => None,
         };
         let stored = StoredNode { document, attributes };
-        sound(Dialect::V2, form, stored, "").map_err(|error| Broken::new(&key, &error))
+        check.stored(Dialect::V2, form, stored, "").map_err(|error| Broken::new(&key, &error))
     });
     There { form, own, stored }
 }
 
-/// The documents of a node, unless they are not what the dialect wants. What they ask for may be nothing that is supported.
-fn sound(dialect: Dialect, form: Form, stored: StoredNode, below: &str) -> Result<StoredNode, DocumentError> {
-    match Model::read(dialect, form, &stored, below) {
-        Err(error) if !is_unsupported(&error) => Err(error),
-        Ok(_) | Err(_) => Ok(stored),
+impl Check {
+    /// The documents of a node, unless they do not pass. What they ask for may be nothing that is supported.
+    fn stored(
+        self,
+        dialect: Dialect,
+        form: Form,
+        stored: StoredNode,
+        below: &str,
+    ) -> Result<StoredNode, DocumentError> {
+        if self == Self::Syntax {
+            return Ok(stored);
+        }
+        match Model::read(dialect, form, &stored, below) {
+            Err(error) if !is_unsupported(&error) => Err(error),
+            Ok(_) | Err(_) => Ok(stored),
+        }
     }
 }
 

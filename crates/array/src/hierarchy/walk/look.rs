@@ -3,13 +3,18 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use meta::{NodePath, documents::DocumentError, limits::MAX_DOCUMENT, zom::MAX_NODES};
+use meta::{
+    NodePath,
+    documents::DocumentError,
+    limits::{MAX_DESCRIPTION, MAX_DOCUMENT},
+    zom::MAX_NODES,
+};
 use store::{Info, Key, Page, Prefix, Snapshot, Version, Watermark};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{
     Branch, Documents, Form,
-    documents::{Text, draft_branch},
+    documents::{Check, Text, draft_branch},
     page::Seen,
     scan::{Purpose, Scans},
 };
@@ -29,6 +34,9 @@ const FEW: usize = 256;
 
 /// How many times as much memory as its text a document takes, with what is made of it for an answer.
 const PARSED: u64 = 2;
+
+/// How many times as much memory as its text the values take by which a document describes its node, at the most and while it is looked at.
+const MODEL: u64 = 8;
 
 /// How much memory a document takes beside its text, with its part of what a node takes.
 const PER_DOCUMENT: u64 = 768;
@@ -61,6 +69,8 @@ pub(super) struct Look<'a> {
     needed: u64,
     reserved: u64,
     pub(super) expected: u64,
+    /// How much of that is for the model of one document at a time.
+    for_model: u64,
     /// For the documents.
     pub(super) memory: Vec<Permit>,
 }
@@ -85,6 +95,7 @@ impl<'a> Look<'a> {
             needed: 0,
             reserved: 0,
             expected: 0,
+            for_model: 0,
             memory: Vec::new(),
         }
     }
@@ -96,7 +107,7 @@ impl<'a> Look<'a> {
     }
 
     /// What each of some paths has of documents.
-    pub(super) async fn documents(&mut self, paths: &[NodePath]) -> Result<Vec<Documents>, NodeError> {
+    pub(super) async fn documents(&mut self, paths: &[NodePath], check: Check) -> Result<Vec<Documents>, NodeError> {
         let named: Vec<[Option<Key>; 4]> = paths.iter().map(|path| self.keys_of(path)).collect();
         let keys: Vec<Key> = named.iter().flatten().flatten().cloned().collect();
         let values = self.read(&keys).await?;
@@ -107,7 +118,7 @@ impl<'a> Look<'a> {
                 let key = key.as_ref()?;
                 values.remove(key).flatten().map(|(version, document)| (key.clone(), version, document))
             };
-            named.iter().map(|keys| Documents::interpret(keys, keys.each_ref().map(&mut take))).collect()
+            named.iter().map(|keys| Documents::interpret(keys, keys.each_ref().map(&mut take), check)).collect()
         };
         Ok(match weight {
             ..=LIGHT => interpret(),
@@ -160,13 +171,20 @@ impl<'a> Look<'a> {
         let turn = self.turn(keys).await?;
         let snapshot = self.shared.store.snapshot(keys).await?;
         let mut values = Vec::with_capacity(keys.len());
-        let mut pending = 0_u64;
+        let (mut pending, mut largest) = (0_u64, 0_u64);
         for key in keys {
             let info = snapshot.head(key)?;
             self.seen.push((key.clone(), info.map(|info| info.version)));
             let size = info.filter(|info| !is_too_large(info)).map_or(0, |info| info.size);
             pending = pending.saturating_add(size.saturating_mul(PARSED));
             pending = pending.saturating_add(info.map_or(0, |_| PER_DOCUMENT));
+            largest = largest.max(size);
+        }
+        if largest > LIGHT {
+            let model = largest.saturating_mul(MODEL).min(MAX_DESCRIPTION as u64);
+            let more = model.saturating_sub(self.for_model);
+            self.for_model = self.for_model.saturating_add(more);
+            pending = pending.saturating_add(more);
         }
         // Whoever has a turn does not wait for memory.
         drop(turn);

@@ -31,6 +31,7 @@ pub(super) use self::{
 };
 use self::{
     branch::{array_branch, implicit},
+    documents::Check,
     look::{Listed, Look},
     scan::Purpose,
 };
@@ -108,7 +109,7 @@ pub(super) async fn around(
 ) -> Result<(Vec<(NodePath, Documents)>, Vec<(Key, Option<Version>)>), NodeError> {
     let mut look = Look::new(shared);
     let paths: Vec<NodePath> = once(path.clone()).chain(path.ancestors()).collect();
-    let documents = look.documents(&paths).await?;
+    let documents = look.documents(&paths, Check::Model).await?;
     Ok((paths.into_iter().zip(documents).collect(), look.seen))
 }
 
@@ -234,7 +235,7 @@ impl<'a> Walker<'a> {
         dialect: Option<Dialect>,
         error: ArrayError,
     ) -> Result<(), NodeError> {
-        let mut found = self.look.documents(std::slice::from_ref(path)).await?;
+        let mut found = self.look.documents(std::slice::from_ref(path), Check::Model).await?;
         let there = found.first_mut();
         let own = there.and_then(|documents| {
             let preferred = documents.dialects().into_iter().find(|has| dialect.is_none_or(|dialect| dialect == *has));
@@ -264,7 +265,7 @@ impl<'a> Walker<'a> {
     /// The node of a hierarchy of the draft that has documents at a path, of which only these are looked at.
     async fn draft_node(&mut self, path: &NodePath) -> Result<Option<Branch>, NodeError> {
         let roots: Vec<NodePath> = once(path.clone()).chain(path.ancestors()).collect();
-        let found = self.look.documents(&roots).await?;
+        let found = self.look.documents(&roots, Check::Syntax).await?;
         let Some((at, mut documents)) = roots.into_iter().zip(found).find(|(_, documents)| documents.has_entry())
         else {
             return Ok(None);
@@ -286,7 +287,7 @@ impl<'a> Walker<'a> {
     }
 
     async fn entry_point_at(&mut self, path: &NodePath) -> Result<bool, NodeError> {
-        let found = self.look.documents(std::slice::from_ref(path)).await?;
+        let found = self.look.documents(std::slice::from_ref(path), Check::Syntax).await?;
         Ok(found.first().is_some_and(Documents::has_entry))
     }
 
@@ -294,7 +295,7 @@ impl<'a> Walker<'a> {
     async fn implied(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<Option<Dialect>, NodeError> {
         let own = prefix(path)?;
         let ancestors: Vec<NodePath> = path.ancestors().collect();
-        for (ancestor, documents) in ancestors.iter().zip(self.look.documents(&ancestors).await?) {
+        for (ancestor, documents) in ancestors.iter().zip(self.look.documents(&ancestors, Check::Syntax).await?) {
             let first = path.below(ancestor).and_then(|below| below.split('/').next());
             let reserved = documents.has_entry() && first.is_some_and(|first| RESERVED.contains(&first));
             if documents.has_array() || reserved {
@@ -341,7 +342,7 @@ impl<'a> Walker<'a> {
             let mut deeper = Vec::new();
             for batch in paths.chunks(BATCH) {
                 let mut best = None;
-                for (path, documents) in batch.iter().zip(self.look.documents(batch).await?) {
+                for (path, documents) in batch.iter().zip(self.look.documents(batch, Check::Model).await?) {
                     best = best.into_iter().chain(documents.readable().filter(is_wanted)).min();
                     if documents.broken(path).is_some() {
                         let found = documents.dialects().into_iter().find(is_wanted);
@@ -408,7 +409,7 @@ impl<'a> Walker<'a> {
         level: u32,
     ) -> Result<(), NodeError> {
         for batch in paths.chunks(BATCH) {
-            let found = self.look.documents(batch).await?;
+            let found = self.look.documents(batch, Check::Model).await?;
             for (path, documents) in batch.iter().zip(found) {
                 self.child(parent, path, wanted, level, documents).await?;
             }

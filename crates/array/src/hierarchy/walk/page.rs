@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use meta::{Dialect, NodePath, documents::draft, zom::Members};
 use store::{Cursor, Key, Page, Prefix, StoreError};
 
-use super::{BATCH, Depth, Documents, Form, Listed, Mode, Top, Walk, Walker, branch::implicit, paths};
+use super::{
+    BATCH, Depth, Documents, Form, Listed, Mode, Top, Walk, Walker, branch::implicit, documents::Check, paths,
+};
 use crate::{
     ArrayError,
     find::{DraftRoot, key_below, prefix},
@@ -84,7 +86,7 @@ impl Walker<'_> {
         loop {
             let (listed, cursor) = self.list_page(prefix, page).await?;
             let paths = paths(prefix.as_str(), &listed.prefixes, reserved);
-            let found = self.look.documents(&paths).await?;
+            let found = self.look.documents(&paths, Check::Model).await?;
             let dialects = found.iter().flat_map(Documents::readable);
             let best = dialects.filter(|found| wanted.is_none_or(|wanted| wanted == *found)).min();
             match cursor {
