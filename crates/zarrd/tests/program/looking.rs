@@ -61,7 +61,7 @@ fn look(place: &Place, at: &[&str]) {
     assert_eq!((&cards[1]["kind"], cards[1].get("problem")), (&json!("array"), None));
 
     let info = done(&["info", "lab"]);
-    assert!(info.contains("only in consolidated metadata: a/b, gone\n"), "{info}");
+    assert!(info.contains("only in consolidated metadata: gone, a/b\n"), "{info}");
     assert!(info.contains("broken        /lab/empty lab/empty/.zarray: the document is not JSON"), "{info}");
     for (node, key) in [("lab/empty", "lab/empty/.zarray"), ("lab/notes", "lab/notes/.zattrs")] {
         for command in ["ls", "tree", "info"] {
