@@ -8,7 +8,9 @@ mod branch;
 mod documents;
 mod look;
 mod page;
+mod probe;
 mod scan;
+mod top;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,23 +25,22 @@ use meta::{
 };
 use store::{Key, Prefix, Version};
 
+use self::{
+    branch::implicit,
+    documents::Check,
+    look::{Listed, Look},
+    scan::Purpose,
+};
 pub(super) use self::{
     branch::{Branch, Form, bare_group, group_branch},
     documents::Documents,
     look::NAMES,
     page::{Window, walk_page},
 };
-use self::{
-    branch::{array_branch, implicit},
-    documents::Check,
-    look::{Listed, Look},
-    scan::Purpose,
-};
-use super::{Depth, NodeError, keys};
+use super::{Depth, NodeError};
 use crate::{
     ATTEMPTS, ArrayError,
-    broken::Broken,
-    find::{DraftRoot, Sight, prefix},
+    find::{DraftRoot, prefix},
     share::Permit,
     shared::Shared,
 };
@@ -201,186 +202,6 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// Finds the topmost node.
-    async fn top(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
-        let sight = match self.shared.see(path, dialect).await {
-            // What an array is can be told without its codecs.
-            Err(error @ ArrayError::Chain { .. }) => return self.unopened_top(path, dialect, error).await,
-            Err(error @ ArrayError::Document { .. }) if self.top == Top::Any => {
-                return self.unopened_top(path, dialect, error).await;
-            }
-            sight => sight?,
-        };
-        let (documents, branch) = match sight {
-            Some(Sight::Array(sighting)) => (Some(sighting.documents.clone()), array_branch(path, &sighting)),
-            Some(Sight::Group(sighting)) => (Some(sighting.documents.clone()), group_branch(path, *sighting)),
-            None => {
-                let dialect = self.implied(path, dialect).await?;
-                let none = ArrayError::NoSuchNode { path: path.clone() };
-                (None, implicit(path.clone(), dialect.ok_or(none)?, None))
-            }
-        };
-        self.look.seen.extend(documents.iter().flat_map(|documents| documents.versions().to_vec()));
-        let reserved = match self.entry_point_at(path).await? {
-            true => RESERVED,
-            false => &[],
-        };
-        self.push_top(branch, reserved)
-    }
-
-    /// The topmost node where it cannot be opened: for an array of v2 or v3 whose codecs are not known, and for a broken node.
-    async fn unopened_top(
-        &mut self,
-        path: &NodePath,
-        dialect: Option<Dialect>,
-        error: ArrayError,
-    ) -> Result<(), NodeError> {
-        let mut found = self.look.documents(std::slice::from_ref(path), Check::Model).await?;
-        let there = found.first_mut();
-        let own = there.and_then(|documents| {
-            let preferred = documents.dialects().into_iter().find(|has| dialect.is_none_or(|dialect| dialect == *has));
-            preferred.and_then(|dialect| documents.branch(path, dialect))
-        });
-        let branch = match own {
-            Some(branch) => Some(branch),
-            None if self.top == Top::Any => self.draft_node(path).await?,
-            None => None,
-        };
-        match branch {
-            Some(branch) => self.push_top(marked(branch, &error), &[]),
-            None => Err(error.into()),
-        }
-    }
-
-    fn push_top(&mut self, branch: Branch, reserved: &'static [&'static str]) -> Result<(), NodeError> {
-        match (&branch.broken, self.top) {
-            (Some(broken), Top::Readable) => Err(ArrayError::Broken(broken.clone()).into()),
-            _ => {
-                self.items.push(Item::new(branch, None, 0, reserved));
-                Ok(())
-            }
-        }
-    }
-
-    /// The node of a hierarchy of the draft that has documents at a path, of which only these are looked at.
-    async fn draft_node(&mut self, path: &NodePath) -> Result<Option<Branch>, NodeError> {
-        let roots: Vec<NodePath> = once(path.clone()).chain(path.ancestors()).collect();
-        let found = self.look.documents(&roots, Check::Syntax).await?;
-        let Some((at, mut documents)) = roots.into_iter().zip(found).find(|(_, documents)| documents.has_entry())
-        else {
-            return Ok(None);
-        };
-        let Some(entry) = documents.entry_point() else {
-            return Ok(documents.branch(&at, Dialect::Draft).filter(|_| at == *path));
-        };
-        let root = Arc::new(DraftRoot { prefix: prefix(&at)?, path: at, entry });
-        for form in [Form::Array, Form::Group] {
-            let keys = keys::documents(path, Dialect::Draft, form, Some(&root))?;
-            let values = self.look.read(&keys).await?;
-            let found = keys.into_iter().zip(values).find_map(|(key, value)| value.map(|value| (key, value)));
-            if let Some((key, value)) = found {
-                let found = vec![(path.clone(), form, key, value)];
-                return Ok(self.look.draft_branches(&root, found).await?.pop());
-            }
-        }
-        Ok(None)
-    }
-
-    async fn entry_point_at(&mut self, path: &NodePath) -> Result<bool, NodeError> {
-        let found = self.look.documents(std::slice::from_ref(path), Check::Syntax).await?;
-        Ok(found.first().is_some_and(Documents::has_entry))
-    }
-
-    /// The dialect of the group that a path without documents is because there are nodes below it.
-    async fn implied(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<Option<Dialect>, NodeError> {
-        let own = prefix(path)?;
-        let ancestors: Vec<NodePath> = path.ancestors().collect();
-        for (ancestor, documents) in ancestors.iter().zip(self.look.documents(&ancestors, Check::Syntax).await?) {
-            let first = path.below(ancestor).and_then(|below| below.split('/').next());
-            let reserved = documents.has_entry() && first.is_some_and(|first| RESERVED.contains(&first));
-            if documents.has_array() || reserved {
-                return Ok(None);
-            }
-        }
-        if dialect == Some(Dialect::Draft) {
-            return Ok(None);
-        }
-        let reserved = if self.entry_point_at(path).await? { RESERVED } else { &[] };
-        let mut found = match self.window {
-            Some(_) => self.probe_pages(&own, dialect, reserved).await?,
-            None => None,
-        };
-        if found.is_none() {
-            found = self.probe(&own, dialect, reserved, self.purpose_at(0)).await?;
-        }
-        Ok(match path.is_root() {
-            // The root of everything is a group, whatever is below it.
-            true => Some(found.or(dialect).unwrap_or(Dialect::V3)),
-            false => found,
-        })
-    }
-
-    /// The dialect of the first node that is found below a prefix; of `wanted` if only that is meant. Of the nodes directly below a prefix that which is preferred counts. Broken ones count
-    /// where there are no others.
-    async fn probe(
-        &mut self,
-        prefix: &Prefix,
-        wanted: Option<Dialect>,
-        reserved: &[&str],
-        mut purpose: Purpose,
-    ) -> Result<Option<Dialect>, NodeError> {
-        let top = prefix;
-        if let Some(known) = self.probed.get(top).filter(|_| wanted.is_none()) {
-            return Ok(Some(*known));
-        }
-        let is_wanted = |found: &Dialect| wanted.is_none_or(|wanted| wanted == *found);
-        let mut broken = None;
-        let mut open = vec![(prefix.clone(), reserved.to_vec())];
-        while let Some((prefix, reserved)) = open.pop() {
-            let names = self.look.list(&prefix, std::mem::replace(&mut purpose, Purpose::FirstNode)).await?.prefixes;
-            let paths = paths(prefix.as_str(), &names, &reserved);
-            let mut deeper = Vec::new();
-            for batch in paths.chunks(BATCH) {
-                let mut best = None;
-                for (path, documents) in batch.iter().zip(self.look.documents(batch, Check::Model).await?) {
-                    best = best.into_iter().chain(documents.readable().filter(is_wanted)).min();
-                    if documents.broken(path).is_some() {
-                        let found = documents.dialects().into_iter().find(is_wanted);
-                        broken = broken.or(found.map(|found| (prefix.clone(), found)));
-                        continue;
-                    }
-                    if !documents.has_array()
-                        && let Ok(below) = Prefix::parse(&path.key_prefix())
-                    {
-                        let reserved = if documents.has_entry() { RESERVED.to_vec() } else { Vec::new() };
-                        deeper.push((below, reserved));
-                    }
-                }
-                if let Some(found) = best {
-                    self.came_through(top, &prefix, found, wanted);
-                    return Ok(best);
-                }
-            }
-            open.extend(deeper.into_iter().rev());
-        }
-        let Some((last, found)) = broken else { return Ok(None) };
-        self.came_through(top, &last, found, wanted);
-        Ok(Some(found))
-    }
-
-    /// Whoever probes a prefix between `top` and the one with the first node comes to the same node.
-    fn came_through(&mut self, top: &Prefix, last: &Prefix, found: Dialect, wanted: Option<Dialect>) {
-        let below = last.as_str().strip_prefix(top.as_str()).filter(|_| wanted.is_none());
-        let mut at = top.as_str().to_owned();
-        for segment in below.into_iter().flat_map(|below| below.split_terminator('/')) {
-            at.push_str(segment);
-            at.push('/');
-            if let Ok(prefix) = Prefix::parse(&at) {
-                self.probed.insert(prefix, found);
-            }
-        }
-    }
-
     /// Finds the members of a group.
     async fn open(&mut self, index: usize) -> Result<(), NodeError> {
         if let Some(window) = self.window.take_if(|_| index == 0) {
@@ -453,21 +274,6 @@ impl<'a> Walker<'a> {
             Some(branch) => self.push(branch, parent, level, reserved),
             None => Ok(()),
         }
-    }
-
-    /// The topmost node of a hierarchy of the draft.
-    async fn draft_root(&mut self, path: &NodePath) -> Result<Option<Branch>, NodeError> {
-        let (documents, branch) = match self.shared.see(path, Some(Dialect::Draft)).await {
-            Ok(Some(Sight::Array(sighting))) => (sighting.documents.clone(), array_branch(path, &sighting)),
-            Ok(Some(Sight::Group(sighting))) => (sighting.documents.clone(), group_branch(path, *sighting)),
-            Ok(None) => return Ok(None),
-            Err(error @ (ArrayError::Document { .. } | ArrayError::Chain { .. })) => {
-                return Ok(self.draft_node(path).await?.map(|branch| marked(branch, &error)));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        self.look.seen.extend(documents.versions().to_vec());
-        Ok(Some(branch))
     }
 
     fn is_other(&self, dialect: Dialect, wanted: Dialect) -> bool {
@@ -570,15 +376,6 @@ impl<'a> Walker<'a> {
 fn paths(prefix: &str, names: &[String], reserved: &[&str]) -> Vec<NodePath> {
     let names = names.iter().filter(|name| !reserved.contains(&name.as_str()));
     names.filter_map(|name| NodePath::parse(&format!("{prefix}{name}")).ok()).collect()
-}
-
-/// A node that could not be opened: a broken one, unless it was for its codecs only.
-fn marked(branch: Branch, error: &ArrayError) -> Branch {
-    let broken = match error {
-        ArrayError::Document { key, source } => branch.broken.or_else(|| Some(Broken::new(key, source))),
-        _ => branch.broken,
-    };
-    Branch { broken, ..branch }
 }
 
 /// Puts all nodes below those that hold them. Every node is after the one that holds it.
