@@ -527,3 +527,27 @@ async fn what_is_not_supported_is_told_as_it_is() {
     let replaced = site.json(Method::PUT, "/node/h/x?replace", &v3_array("uint8", &[1], &[1])).await;
     assert_eq!(replaced.status, StatusCode::OK, "{replaced:?}");
 }
+
+/// A group of which nothing is known but that there is a broken node below it.
+#[tokio::test]
+async fn groups_that_have_broken_nodes_only() {
+    for (key, dialect) in [("lab/in/bad/.zarray", "v2"), ("lab/in/bad/.zgroup", "v2"), ("lab/in/bad/zarr.json", "v3")] {
+        let site = Site::new();
+        put(&site, key, Vec::new()).await;
+        for query in ["", "?depth=all", "?limit=10", "?as=v2"] {
+            let answer = site.get(&format!("/node/lab/in{query}"), &[]).await;
+            assert_eq!((answer.status, answer.header("zarr-broken")), (StatusCode::OK, "1"), "{query} {answer:?}");
+            assert_eq!((answer.header("zarr-dialect"), &answer.json()["members"]), (dialect, &json!({})), "{query}");
+            let above = site.get(&format!("/node/lab{query}"), &[]).await;
+            assert!(above.json()["members"]["in"].is_object(), "{query} {above:?}");
+        }
+        assert_eq!(site.get("/node/?depth=all", &[]).await.header("zarr-broken"), "1");
+        let read = site.get("/node/lab/in?dialect=draft", &[]).await;
+        read.problem(ProblemType::NoSuchNode);
+        // A node that can be read says more of the group, however deep it is.
+        put(&site, "lab/in/deep/er/.zgroup", V2_GROUP.into()).await;
+        assert_eq!(site.get("/node/lab/in", &[]).await.header("zarr-dialect"), "v2", "{key}");
+        assert_eq!(site.delete("/node/lab", &[]).await.status, StatusCode::OK);
+        assert_eq!(site.keys().await, [""; 0]);
+    }
+}
