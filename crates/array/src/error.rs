@@ -8,7 +8,7 @@ use meta::{
 };
 use store::{Key, StoreError};
 
-use crate::share::MemoryError;
+use crate::{broken::Broken, share::MemoryError};
 
 /// Why an array is not read.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +34,9 @@ pub enum ArrayError {
         #[source]
         source: DocumentError,
     },
+    /// A metadata document cannot be read.
+    #[error(transparent)]
+    Broken(#[from] Broken),
     /// A codec of the array is not known, or wrongly configured.
     #[error("the codecs of {path} are not understood")]
     Chain {

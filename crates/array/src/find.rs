@@ -12,13 +12,20 @@ use bytes::Bytes;
 use meta::{
     Dialect, NodePath,
     documents::{DocumentError, GroupModel, draft, object, v2, v3},
+    json::Json,
     limits::MAX_DOCUMENT,
 };
 use quick_cache::{Weighter, sync::Cache};
 use store::{Change, Key, Outcome, Precondition, Prefix, Snapshot, StoreError, TransactionalStore, Version};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::{ArrayError, array::Array, share::Permit, shared::Shared};
+use crate::{
+    ArrayError,
+    array::Array,
+    broken::{Broken, read_v3},
+    share::Permit,
+    shared::Shared,
+};
 
 /// How many bytes of memory the nodes may take that are remembered.
 const REMEMBERED: u64 = 64 << 20;
@@ -50,6 +57,8 @@ pub(crate) struct Sighting {
     pub(crate) own: Own,
     /// The hierarchy of the draft that it is in.
     pub(crate) root: Option<Arc<DraftRoot>>,
+    /// The reason why its attributes are not known, where they are not. Its elements do not need them.
+    pub(crate) unread: Option<Broken>,
 }
 
 /// A group, and the documents that say that it is there.
@@ -207,16 +216,23 @@ impl Found {
         dialect: Option<Dialect>,
     ) -> Result<Option<Sight>, ArrayError> {
         let store = &*shared.store;
-        let mut search =
-            Search { shared, store, path, documents: Documents::default(), root: None, memory: Vec::new() };
+        let mut search = Search {
+            shared,
+            store,
+            path,
+            documents: Documents::default(),
+            root: None,
+            unread: None,
+            memory: Vec::new(),
+        };
         let (dialect_found, answer) = search.run(dialect).await?;
-        let Search { documents, root, .. } = search;
+        let Search { documents, root, unread, .. } = search;
         let own =
             |keys: &[Key]| Own(keys.iter().map(|key| (key.clone(), documents.version_of(key).flatten())).collect());
         Ok(Some(match answer {
             Answer::Array(array, keys) => {
                 let own = own(&keys);
-                let sighting = Arc::new(Sighting { array: *array, documents, own, root });
+                let sighting = Arc::new(Sighting { array: *array, documents, own, root, unread });
                 self.arrays.insert((path.clone(), dialect), sighting.clone());
                 Sight::Array(sighting)
             }
@@ -237,6 +253,8 @@ struct Search<'a> {
     documents: Documents,
     /// The hierarchy of the draft in which the node was found.
     root: Option<Arc<DraftRoot>>,
+    /// The reason why the attributes of an array are not known.
+    unread: Option<Broken>,
     /// For large documents.
     memory: Vec<Permit>,
 }
@@ -283,7 +301,7 @@ impl Search<'_> {
         let Some(document) = self.document(snapshot, key).await? else { return Ok(Answer::Nothing) };
         let parse = |document| {
             let document = object(document)?;
-            if draft::has_uri(&document) { Ok(None) } else { v3::read(document).map(Some) }
+            if draft::has_uri(&document) { Ok(None) } else { read_v3(document).map(Some) }
         };
         match parsed(self.shared, key, document, parse).await? {
             Some(v3::Node::Array(model)) => self.array(*model, own, vec![key.clone()]),
@@ -302,15 +320,28 @@ impl Search<'_> {
             return Ok(Answer::Nothing);
         };
         if let Some(document) = self.document(snapshot, array).await? {
-            let zattrs = self.document(snapshot, attributes).await?;
-            let parse = move |document| v2::array(document, zattrs);
-            let model = parsed(self.shared, array, document, parse).await?;
+            let (zattrs, too_large) = match self.document(snapshot, attributes).await {
+                Err(ArrayError::Document { source, .. }) => (None, Some(source)),
+                zattrs => (zattrs?, None),
+            };
+            let parse = move |document| {
+                let (zattrs, unread) = match zattrs.map(object).transpose() {
+                    Ok(zattrs) => (zattrs.unwrap_or_default(), too_large),
+                    Err(error) => (Json::empty_object(), Some(error)),
+                };
+                v2::read_array(object(document)?, zattrs).map(|model| (model, unread))
+            };
+            let (model, unread) = parsed(self.shared, array, document, parse).await?;
+            self.unread = unread.map(|error| Broken::new(attributes, &error));
             return self.array(model, own, vec![array.clone(), attributes.clone()]);
         }
         let Some(document) = self.document(snapshot, group).await? else { return Ok(Answer::Nothing) };
         let zattrs = self.document(snapshot, attributes).await?;
         let parse = move |document| v2::group(document, zattrs);
-        let model = parsed(self.shared, group, document, parse).await?;
+        let model = parsed(self.shared, group, document, parse).await.map_err(|error| match error {
+            ArrayError::Document { source: DocumentError::Attributes(source), .. } => wrong(attributes, *source),
+            error => error,
+        })?;
         Ok(Answer::Group(Some(Box::new(model)), vec![group.clone(), attributes.clone()]))
     }
 

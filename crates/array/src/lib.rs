@@ -10,6 +10,7 @@
 //! - Decoding runs on the blocking pool, several chunks at a time, and ends when the reading is dropped.
 
 mod array;
+mod broken;
 mod cache;
 mod error;
 mod find;
@@ -23,6 +24,7 @@ mod shared;
 mod work;
 mod write;
 
+pub use broken::{Broken, BrokenNode};
 pub use error::ArrayError;
 pub use hierarchy::{
     Conversion, ConversionReport, Declaration, Declared, Depth, Effect, Existing, FoundNode, Hierarchies, Linked,

@@ -121,8 +121,8 @@ pub use meta::{
     zom::{self, Zom},
 };
 pub use node::{
-    Changed, Child, Comparison, Conversion, ConversionReport, Declaration, Declared, Effect, Flat, FoundNode, Kind,
-    Members, NodeClient, NodeError, Patch,
+    BrokenNode, Changed, Child, Comparison, Conversion, ConversionReport, Declaration, Declared, Effect, Flat,
+    FoundNode, Kind, Members, NodeClient, NodeError, Patch,
 };
 pub use options::{BuildError, ClientBuilder, Connection, Retries, Timeouts};
 pub use store::HttpStore;

@@ -172,7 +172,7 @@ fn node_target() -> impl Strategy<Value = String> {
         "as=v3",
         "as=",
         "flat",
-        "with=origin",
+        "include=source",
         "dialect=v2",
         "dialect=v3",
         "dialect=draft",

@@ -15,7 +15,7 @@ use common::{
 };
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use wire::{node::Origin, problem::ProblemType};
+use wire::{node::Source, problem::ProblemType};
 
 #[tokio::test]
 async fn an_array() {
@@ -85,27 +85,27 @@ async fn what_another_model_does_not_say() {
     let mapped = site.get("/node/m?as=v2", &[]).await;
     assert_eq!(mapped.json()["zarr_format"], 2);
     let lost: usize = mapped.header("zarr-losses").parse().unwrap();
-    let origin = site.get("/node/m?as=v2&with=origin", &[]).await;
-    let origin: Origin = serde_json::from_slice(&origin.body).unwrap();
-    assert_eq!(origin.losses.len(), lost);
-    assert!(origin.losses.iter().any(|loss| loss.path == "/m" && loss.pointer.starts_with("/dimension_names")));
-    assert_eq!(origin.dialect.name(), "v3");
+    let source = site.get("/node/m?as=v2&include=source", &[]).await;
+    let source: Source = serde_json::from_slice(&source.body).unwrap();
+    assert_eq!(source.losses.len(), lost);
+    assert!(source.losses.iter().any(|loss| loss.path == "/m" && loss.pointer.starts_with("/dimension_names")));
+    assert_eq!(source.dialect.name(), "v3");
 }
 
 #[tokio::test]
 async fn where_it_comes_from() {
     let site = site().await;
     put(&site, "g/new/zarr.json", v3_array("uint8", &[1], &[1]).to_string().into_bytes()).await;
-    let answer = site.get("/node/g?with=origin", &[]).await;
-    let origin: Origin = serde_json::from_slice(&answer.body).unwrap();
-    assert_eq!((origin.dialect.name(), origin.path.as_str(), origin.implicit), ("v2", "/g", false));
+    let answer = site.get("/node/g?include=source", &[]).await;
+    let source: Source = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!((source.dialect.name(), source.path.as_str(), source.implicit), ("v2", "/g", false));
     assert_eq!(answer.json()["node"], site.get("/node/g", &[]).await.json());
-    let other: Vec<_> = origin.other.iter().map(|other| (other.path.as_str(), other.dialect.name())).collect();
+    let other: Vec<_> = source.other.iter().map(|other| (other.path.as_str(), other.dialect.name())).collect();
     assert_eq!(other, [("/g/new", "v3")]);
-    assert!(origin.losses.is_empty() && origin.links.is_empty());
-    let root: Origin = serde_json::from_slice(&site.get("/node?with=origin", &[]).await.body).unwrap();
+    assert!(source.losses.is_empty() && source.links.is_empty());
+    let root: Source = serde_json::from_slice(&site.get("/node?include=source", &[]).await.body).unwrap();
     assert!(root.implicit);
-    let flat = site.get("/node/g?with=origin&flat", &[]).await.json();
+    let flat = site.get("/node/g?include=source&flat", &[]).await.json();
     assert_eq!(flat["node"], site.get("/node/g?flat", &[]).await.json());
 }
 
@@ -128,7 +128,7 @@ async fn what_the_client_has() {
     for (path, status) in [
         ("/node/g", StatusCode::OK),
         ("/node/g?depth=all", StatusCode::OK),
-        ("/node/g?depth=0&with=origin", StatusCode::OK),
+        ("/node/g?depth=0&include=source", StatusCode::OK),
         ("/node/g?depth=0", StatusCode::NOT_MODIFIED),
     ] {
         assert_eq!(site.get(path, &[("if-none-match", &tag)]).await.status, status, "{path}");
@@ -163,9 +163,12 @@ async fn what_cannot_be_read() {
         site.get(path, &[]).await.problem(ProblemType::InvalidPath);
     }
     let problem = site.get("/node/m?deph=1", &[]).await.problem(ProblemType::UnknownParameter);
-    assert_eq!(problem.members.known.unwrap(), ["depth", "limit", "cursor", "as", "flat", "with", "dialect"]);
+    assert_eq!(
+        problem.members.known.unwrap(),
+        ["depth", "limit", "cursor", "as", "flat", "include", "with", "dialect"]
+    );
     site.get("/node/m?flat&flat", &[]).await.problem(ProblemType::RepeatedParameter);
-    for query in ["depth=x", "depth=-1", "as=draft", "flat=1", "with=all", "dialect=v4"] {
+    for query in ["depth=x", "depth=-1", "as=draft", "flat=1", "include=all", "with=all", "dialect=v4"] {
         site.get(&format!("/node/m?{query}"), &[]).await.problem(ProblemType::InvalidParameter);
     }
     site.get("/node/m", &[("if-match", "x")]).await.problem(ProblemType::InvalidHeader);
@@ -196,14 +199,14 @@ async fn members_page_by_page() {
         put(&site, &format!("many/n{number:02}/.zgroup"), br#"{"zarr_format": 2}"#.to_vec()).await;
     }
     put(&site, "many/n00/deep/.zgroup", br#"{"zarr_format": 2}"#.to_vec()).await;
-    for query in ["", "&flat", "&as=v3", "&with=origin", "&depth=1&dialect=v2"] {
+    for query in ["", "&flat", "&as=v3", "&include=source", "&depth=1&dialect=v2"] {
         let mut target = format!("/node/many?limit=10{query}");
         let mut counts = Vec::new();
         loop {
             let answer = site.get(&target, &[]).await;
             assert_eq!(answer.status, StatusCode::OK, "{target}");
             let json = answer.json();
-            let node = if query == "&with=origin" { &json["node"] } else { &json };
+            let node = if query == "&include=source" { &json["node"] } else { &json };
             counts.push(match query {
                 "&flat" => node.as_object().unwrap().len() - 1,
                 _ => node["members"].as_object().unwrap().len(),

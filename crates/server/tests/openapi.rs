@@ -17,7 +17,7 @@ use serde_json::Value;
 use server::ROUTES;
 use wire::{
     listing::{DirListing, KeyListing},
-    node::{ConvertReport, Origin, ValidateReport, WriteAnswer},
+    node::{ConvertReport, Source, ValidateReport, WriteAnswer},
     problem::{Problem, ProblemType},
 };
 
@@ -165,8 +165,8 @@ fn the_examples_of_listings_are_listings() {
 fn the_examples_of_nodes_are_what_answers_have() {
     let examples = &document()["components"]["examples"];
     let value = |name: &str| examples[name]["value"].clone();
-    let (origin, node) = Origin::of_answer(&Json::compact(&value("with-origin"))).unwrap();
-    assert_eq!(Json::parse(origin.with_node(&node).unwrap()).unwrap(), value("with-origin"));
+    let (source, node) = Source::of_answer(&Json::compact(&value("include-source"))).unwrap();
+    assert_eq!(Json::parse(source.with_node(&node).unwrap()).unwrap(), value("include-source"));
     let report: ValidateReport = serde_json::from_value(value("validate-report")).unwrap();
     assert_eq!(serde_json::to_value(report).unwrap(), value("validate-report"));
     let report: ConvertReport = serde_json::from_value(value("convert-report")).unwrap();

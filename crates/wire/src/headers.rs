@@ -20,6 +20,10 @@ pub const DIMENSION_NAMES: HeaderName = HeaderName::from_static("zarr-dimension-
 pub const DIALECT: HeaderName = HeaderName::from_static("zarr-dialect");
 /// How many things an answer does not say of a node, since it is that of another dialect; not there where it is none.
 pub const LOSSES: HeaderName = HeaderName::from_static("zarr-losses");
+/// How many nodes an answer leaves out because one of their documents cannot be read; not there where it is none.
+pub const BROKEN: HeaderName = HeaderName::from_static("zarr-broken");
+/// How many children of a group an answer leaves out because they are of another dialect; not there where it is none.
+pub const OTHER_DIALECTS: HeaderName = HeaderName::from_static("zarr-other-dialects");
 /// The cursor for the next page of a group's members; not there on the last page.
 pub const CURSOR: HeaderName = HeaderName::from_static("zarr-cursor");
 /// How long the parts of answering took, in milliseconds, as in the W3C's Server Timing.

@@ -7,9 +7,9 @@ use std::io;
 use meta::{Dialect, json::Json};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// What is said of a node besides its ZOM. The answer to `with=origin` has the ZOM as `node` beside it; with `flat` the document of every node, by path.
+/// What is said of a node besides its ZOM. The answer to `include=source` has the ZOM as `node` beside it; with `flat` the document of every node, by path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct Source {
     /// The dialect that it is stored in.
     #[serde(with = "dialect")]
     pub dialect: Dialect,
@@ -19,13 +19,16 @@ pub struct Origin {
     pub implicit: bool,
     /// The children that are of another dialect, and so not among the members.
     pub other: Vec<OtherNode>,
+    /// The nodes below it that are left out of the ZOM because one of their documents cannot be read. A server that does not tell has none.
+    #[serde(default)]
+    pub broken: Vec<BrokenNode>,
     /// What the ZOM does not say, since it is that of another dialect.
     pub losses: Vec<Loss>,
     /// What its extensions name.
     pub links: Vec<Link>,
 }
 
-impl Origin {
+impl Source {
     /// The answer with a node.
     pub fn with_node(&self, node: &Json) -> io::Result<Vec<u8>> {
         let mut text = serde_json::to_vec(self)?;
@@ -41,8 +44,8 @@ impl Origin {
     pub fn of_answer(answer: &Json) -> Option<(Self, Json)> {
         let members: Vec<_> = answer.members().filter(|member| !member.is_named("node")).collect();
         let members = members.iter().map(|member| (member.quoted_name(), &member.value));
-        let origin = serde_json::from_slice(Json::of_members(members).as_bytes()).ok()?;
-        Some((origin, answer.get("node")?))
+        let source = serde_json::from_slice(Json::of_members(members).as_bytes()).ok()?;
+        Some((source, answer.get("node")?))
     }
 }
 
@@ -54,6 +57,27 @@ pub struct OtherNode {
     /// Its dialect.
     #[serde(with = "dialect")]
     pub dialect: Dialect,
+}
+
+/// A node that is left out because one of its documents cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokenNode {
+    /// Its path.
+    pub path: String,
+    /// The dialect whose documents have that key; v3, where a `zarr.json` does not show whether it is the draft's.
+    #[serde(with = "dialect")]
+    pub dialect: Dialect,
+    /// Why it is left out.
+    pub problem: BrokenDocument,
+}
+
+/// A document that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BrokenDocument {
+    /// Its key.
+    pub key: String,
+    /// What is wrong with it.
+    pub reason: String,
 }
 
 /// Something that another dialect does not say.
@@ -192,18 +216,19 @@ mod tests {
 
     #[test]
     fn there_and_back() {
-        let origin = json!({
+        let source = json!({
             "dialect": "draft", "path": "/a", "implicit": false,
             "other": [{"path": "/a/b", "dialect": "v2"}],
+            "broken": [{"path": "/a/c", "dialect": "v3", "problem": {"key": "a/c/zarr.json", "reason": "is empty"}}],
             "losses": [{"path": "/a", "pointer": "/order", "what": "the order"}],
             "links": [{"extension": "e", "pointer": "/extensions/0", "path": "b", "found": "missing"}],
         });
-        let parsed: Origin = serde_json::from_value(origin.clone()).unwrap();
+        let parsed: Source = serde_json::from_value(source.clone()).unwrap();
         let node = Json::parse("{\"n\": [NaN, 1e999]}").unwrap();
         let answer = Json::parse(parsed.with_node(&node).unwrap()).unwrap();
-        assert_eq!(Origin::of_answer(&answer), Some((parsed.clone(), node)));
+        assert_eq!(Source::of_answer(&answer), Some((parsed.clone(), node)));
         assert_eq!((parsed.dialect, parsed.links[0].found), (Dialect::Draft, LinkTarget::Missing));
-        assert_eq!(serde_json::to_value(parsed).unwrap(), origin);
+        assert_eq!(serde_json::to_value(parsed).unwrap(), source);
         assert!(serde_json::from_value::<OtherNode>(json!({"path": "/", "dialect": "v4"})).is_err());
 
         let report = json!({"nodes": 1, "chunks": 2, "losses": []});

@@ -8,9 +8,9 @@ pub use elements::{
     READ, SELECT, WriteQuery,
 };
 pub use node::{
-    ADOPT, AS, CONVERT, DEPTH, Depth, Existing, FLAT, Form, LOSSY, Losses, MembersPage, NodeDeleteQuery,
-    NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery, OF_NODE, OF_NODE_DELETE, OF_NODE_PATCH, OF_NODE_POST,
-    OF_NODE_PUT, OVERWRITE, REPLACE, TO, VALIDATE, WITH, With,
+    ADOPT, AS, CONVERT, DEPTH, Depth, Existing, FLAT, Form, INCLUDE, Include, LOSSY, Losses, MembersPage,
+    NodeDeleteQuery, NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery, OF_NODE, OF_NODE_DELETE, OF_NODE_PATCH,
+    OF_NODE_POST, OF_NODE_PUT, OVERWRITE, REPLACE, TO, VALIDATE, WITH,
 };
 
 use std::borrow::Cow;

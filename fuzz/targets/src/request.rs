@@ -142,7 +142,7 @@ fn answers(bytes: &[u8]) {
         let _ = problem.to_json();
     }
     if let Ok(answer) = meta::json::Json::parse(bytes.to_vec()) {
-        let _ = node::Origin::of_answer(&answer);
+        let _ = node::Source::of_answer(&answer);
     }
     let _ = serde_json::from_slice::<node::ValidateReport>(bytes);
     let _ = serde_json::from_slice::<node::ConvertReport>(bytes);

@@ -249,7 +249,7 @@ fn told(genome: &Genome) -> Request {
     let depth = genome.pick(Gene::Depth, &["depth=all", "depth=0", "depth=1", "depth=2"]);
     let model = genome.pick(Gene::Dialect, &["", "&as=v2", "&as=v3"]);
     let flat = if genome.has(Gene::Flags, 0) { "&flat" } else { "" };
-    let origin = if genome.has(Gene::Flags, 1) { "&with=origin" } else { "" };
+    let origin = if genome.has(Gene::Flags, 1) { "&include=source" } else { "" };
     answered(genome, Request::new(method, format!("/node/{tree}?{depth}{model}{flat}{origin}")))
 }
 

@@ -140,7 +140,7 @@ impl Kind {
                 with_body("POST", &format!("/node/crowd/trees?convert=v2&to=/converted/{number}"), "*/*", "")
             }
             Self::Trees => get("/node/crowd/trees?depth=all"),
-            Self::Models => get("/node/crowd/trees?depth=all&as=v2&flat&with=origin"),
+            Self::Models => get("/node/crowd/trees?depth=all&as=v2&flat&include=source"),
             Self::Stacks => {
                 let row = |row: u64| json!([row * 4099 % (64 << 10), {"start": 0, "stop": 1024}]);
                 let body = json!({"stack": (0..8192).map(row).collect::<Vec<_>>()}).to_string();

@@ -1,6 +1,6 @@
 //! Keeping consolidated metadata true: documents of groups that have copies of those of the nodes below.
 
-use std::iter::once;
+use std::{borrow::Cow, iter::once};
 
 use bytes::Bytes;
 use meta::{
@@ -18,7 +18,8 @@ use super::{
     edits::{Edits, Planned},
 };
 use crate::{
-    find::{key_below, prefix, wrong},
+    broken::MAX_REASON,
+    find::{key_below, prefix},
     shared::{Shared, off_worker},
 };
 
@@ -34,7 +35,7 @@ pub(super) struct Told {
     pub(super) node: Option<StoredNode>,
 }
 
-/// Adds to a commit what consolidated metadata has to say of changed nodes: that of `top`, of the groups above it, and of these `groups` below. Only what is there is kept true.
+/// Adds to a commit what consolidated metadata has to say of changed nodes: that of `top`, of the groups above it, and of these `groups` below. Only what is there and can be read is kept true.
 pub(super) async fn keep_true(
     shared: &Shared,
     edits: &mut Edits,
@@ -68,10 +69,10 @@ pub(super) async fn keep_true(
                 value.bytes().await?
             }
         };
-        let update = || updated(&group, dialect, &key, stored.clone(), told);
+        let update = || updated(edits, &group, dialect, &key, stored.clone(), told);
         let updated = match stored.len() {
-            ..=LIGHT => update()?,
-            _ => off_worker(async { update() }).await?,
+            ..=LIGHT => update(),
+            _ => off_worker(async { update() }).await,
         };
         if let Some(updated) = updated {
             edits.saw(&key, snapshot.head(&key)?.map(|info| info.version));
@@ -81,22 +82,65 @@ pub(super) async fn keep_true(
     Ok(())
 }
 
-/// The consolidated metadata of a group with changed nodes; `None` where it has none, or stays the same.
-fn updated(
-    group: &NodePath,
-    dialect: Dialect,
-    key: &Key,
-    stored: Bytes,
-    told: &[Told],
-) -> Result<Option<Json>, NodeError> {
-    let document = object(stored).map_err(|source| wrong(key, source))?;
-    if dialect == Dialect::V3 && !document.get(CONSOLIDATED).is_some_and(|copies| copies.is_object()) {
-        return Ok(None);
+/// The consolidated metadata of a group with changed nodes; `None` where it has none, it cannot be read, or it stays the same.
+fn updated(edits: &Edits, group: &NodePath, dialect: Dialect, key: &Key, stored: Bytes, told: &[Told]) -> Option<Json> {
+    let document = match object(stored) {
+        Ok(document) => document,
+        Err(error) => {
+            skipped(key, &error.to_string());
+            return None;
+        }
+    };
+    if !has_copies(dialect, key, &document) {
+        return None;
     }
-    let copies = told.iter().filter(|told| told.dialect == dialect).filter_map(|told| {
-        let below = told.path.below(group)?;
-        Some(NodeCopy { below, node: told.node.as_ref() })
-    });
+    let nodes: Vec<_> = told
+        .iter()
+        .filter(|told| told.dialect == dialect)
+        .filter_map(|told| {
+            let below = told.path.below(group)?;
+            Some((below, told.node.as_ref().map(|node| with_unread_attributes(edits, &document, told, below, node))))
+        })
+        .collect();
+    let copies = nodes.iter().map(|(below, node)| NodeCopy { below, node: node.as_deref() });
     let updated = consolidated(dialect, &document, copies);
-    Ok((updated != document).then_some(updated))
+    (updated != document).then_some(updated)
+}
+
+/// Whether a document has consolidated metadata that can be brought up to date. What is no such thing stays as it is.
+fn has_copies(dialect: Dialect, key: &Key, document: &Json) -> bool {
+    let copies = match dialect {
+        Dialect::V3 => match document.get(CONSOLIDATED).filter(|copies| !copies.is_null()) {
+            Some(copies) => copies.get("metadata"),
+            None => return false,
+        },
+        Dialect::V2 | Dialect::Draft => document.get("metadata"),
+    };
+    let has_copies = copies.is_some_and(|copies| copies.is_object());
+    if !has_copies {
+        skipped(key, "there is no object of documents");
+    }
+    has_copies
+}
+
+fn skipped(key: &Key, reason: &str) {
+    let reason: String = reason.chars().take(MAX_REASON).collect();
+    tracing::warn!(%key, reason, "consolidated metadata cannot be read, and is not brought up to date");
+}
+
+/// The documents of a node of v2 with the attributes that its copy has, where the `.zattrs` stays as it is and nothing is known of it.
+fn with_unread_attributes<'n>(
+    edits: &Edits,
+    document: &Json,
+    told: &Told,
+    below: &str,
+    node: &'n StoredNode,
+) -> Cow<'n, StoredNode> {
+    let key = || key_below(&prefix(&told.path).ok()?, ".zattrs");
+    if told.dialect != Dialect::V2 || node.attributes.is_some() || !key().is_some_and(|key| edits.keeps(&key)) {
+        return Cow::Borrowed(node);
+    }
+    let name = if below.is_empty() { ".zattrs".to_owned() } else { format!("{below}/.zattrs") };
+    let attributes = document.get("metadata").and_then(|copies| copies.get(&name));
+    Cow::Owned(StoredNode { attributes, ..node.clone() })
 }

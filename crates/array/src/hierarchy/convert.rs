@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use meta::{
     Dialect, NodePath,
-    convert::{Chunks, Converted},
+    convert::{Chunks, Converted, Loss},
     documents::{
-        draft,
+        draft, object,
         write::{CONSOLIDATED, NodeCopy, StoredNode, consolidated, with_empty_copies},
     },
     json::Json,
@@ -25,6 +25,7 @@ use super::{
     walk::{Branch, Form, Mode, walk},
 };
 use crate::{
+    broken::{Broken, BrokenNode},
     find::{Own, key_below, prefix},
     shared::Shared,
 };
@@ -66,11 +67,14 @@ async fn in_place_edits(
 ) -> Result<Edits, NodeError> {
     let mut edits = Edits::default();
     let mut documents = BTreeMap::new();
-    let there = there(shared, top, to).await?;
+    let (there, unread) = there(shared, top, to).await?;
+    report.losses.extend(unread.into_iter().chain(top.broken()).map(left_out));
     for node in top.all() {
         for (key, version) in &node.own.0 {
             edits.saw(key, *version);
         }
+    }
+    for node in top.readable() {
         let Converted { document, losses } = model_of(node)?.convert(&node.path, to, Chunks::Kept)?;
         report.losses.extend(losses.into_iter().map(|loss| (node.path.clone(), loss)));
         documents.insert(node.path.clone(), (node.form, StoredNode::of_node_document(to, &document).formatted()));
@@ -98,30 +102,41 @@ async fn in_place_edits(
 /// Fails where there are groups that are too deep to have been looked into.
 pub(super) fn check_whole(top: &Branch) -> Result<(), NodeError> {
     let unseen = |node: &&Branch| node.form == Form::Group && node.members.is_none();
-    match top.all().iter().any(unseen) {
+    match top.readable().iter().any(unseen) {
         true => Err(NodeError::TooManyNodes { limit: MAX_NODES }),
         false => Ok(()),
     }
 }
 
-/// The nodes that have a document of another dialect already.
-async fn there(shared: &Shared, top: &Branch, to: Dialect) -> Result<BTreeSet<NodePath>, NodeError> {
+/// A node that is left out, as a report has it.
+pub(super) fn left_out(BrokenNode { path, problem, .. }: BrokenNode) -> (NodePath, Loss) {
+    let what = format!("the node is left out: {problem}");
+    (path, Loss { pointer: String::new(), what })
+}
+
+/// The nodes that have a document of another dialect already, and those of them that cannot be read in it.
+async fn there(shared: &Shared, top: &Branch, to: Dialect) -> Result<(BTreeSet<NodePath>, Vec<BrokenNode>), NodeError> {
     let mut keys = Vec::new();
-    for node in top.all() {
+    for node in top.readable() {
         let own = keys::documents(&node.path, to, node.form, None)?;
         keys.extend(own.into_iter().take(1).map(|key| (node.path.clone(), key)));
     }
     let named: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
     let snapshot = shared.store.snapshot(&named).await?;
-    let mut there = BTreeSet::new();
+    let (mut there, mut unread) = (BTreeSet::new(), Vec::new());
     for (path, key) in keys {
         let Some(value) = snapshot.get(&key, None).await? else { continue };
-        if to == Dialect::V3 && draft::is_entry_point(&value.bytes().await?) {
+        let document = object(value.bytes().await?);
+        if to == Dialect::V3 && document.as_ref().is_ok_and(draft::has_uri) {
             return Err(NodeError::OtherDialect { path, found: Dialect::Draft });
+        }
+        if let Err(error) = document {
+            let problem = Broken::new(&key, &error);
+            unread.push(BrokenNode { path: path.clone(), dialect: to, problem });
         }
         there.insert(path);
     }
-    Ok(there)
+    Ok((there, unread))
 }
 
 /// Gives groups that have consolidated metadata the same in the other dialect.
@@ -132,7 +147,7 @@ async fn carry_over(
     documents: &mut BTreeMap<NodePath, (Form, StoredNode)>,
     edits: &mut Edits,
 ) -> Result<(), NodeError> {
-    let groups: Vec<&Branch> = top.all().into_iter().filter(|node| node.form == Form::Group).collect();
+    let groups: Vec<&Branch> = top.readable().into_iter().filter(|node| node.form == Form::Group).collect();
     let mut copies = Vec::new();
     for groups in groups.chunks(LOOKED_UP) {
         let mut keys = Vec::with_capacity(groups.len());

@@ -18,10 +18,10 @@ use store::{Change, Content, IntentId, Key, Page, Precondition, Prefix, Snapshot
 use super::{
     Conversion, ConversionReport, Depth, Existing, NodeError, Scope,
     consolidated::keep_true,
-    convert::check_whole,
+    convert::{check_whole, left_out},
     declare::commit,
     edits::Edits,
-    found::{Model, model_of, told},
+    found::{Model, Untold, model_of, told},
     intents::{CopyIntent, Unfinished, Unsettled},
     keys,
     place::Place,
@@ -218,7 +218,7 @@ impl Copy {
         let copies: BTreeMap<&str, &Branch> =
             self.plan.top.all().into_iter().filter_map(|node| Some((node.path.below(target)?, node))).collect();
         let mut listing = Listing { shared, held: &self.memory, keys: Vec::new(), needed: 0, memory: None };
-        for source in self.source.all() {
+        for source in self.source.readable() {
             let below = source.path.below(&self.source.path).unwrap_or_default();
             if let Some(copy) = copies.get(below) {
                 listing.add(source, copy).await?;
@@ -329,12 +329,15 @@ impl CopiedChunks {
 /// A tree in the documents of another dialect, for copies of its chunks.
 fn moved(source: &Branch, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> Result<Zom, NodeError> {
     let version = Version::of(source.dialect);
-    let root = told(source.clone(), version, losses)?;
+    let mut untold = Untold::default();
+    let root = told(source.clone(), version, &mut untold)?;
+    losses.append(&mut untold.losses);
+    losses.extend(untold.broken.into_iter().map(left_out));
     let zom = Zom { version, root };
     if source.dialect == to || version.dialect() == to {
         return Ok(zom);
     }
-    for node in source.all() {
+    for node in source.readable() {
         let lost = model_of(node)?.convert(&node.path, to, Chunks::Moved)?.losses;
         losses.extend(lost.into_iter().map(|loss| (node.path.clone(), loss)));
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use meta::{
     Dialect, NodePath,
     convert::Loss,
-    zom::{Difference, MAX_VIOLATIONS, Version, Zom},
+    zom::{Difference, MAX_VIOLATIONS, Zom},
 };
 use store::{Key, Outcome, StoreError};
 
@@ -13,7 +13,6 @@ use super::{
     Declaration, Effect, Existing, Losses, NodeError,
     consolidated::keep_true,
     edits::Edits,
-    found::told,
     place::Place,
     plan::Plan,
     replace::Replacement,
@@ -152,9 +151,7 @@ pub(super) async fn commit(shared: &Shared, edits: Edits) -> Result<Option<Vec<O
 fn differences(plan: &Plan, current: &Branch) -> Result<Vec<Difference>, NodeError> {
     let mut current = current.clone();
     adopt(&mut current, &plan.top);
-    let version = Version::of(current.dialect);
-    let found = Zom { version, root: told(current, version, &mut Vec::new())? };
-    Ok(Zom::differences(&plan.told()?, &found, MAX_VIOLATIONS))
+    super::differences::differences(&plan.told()?, current, MAX_VIOLATIONS)
 }
 
 /// Gives implicit groups the documents that are planned for them.

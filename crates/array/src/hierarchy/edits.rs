@@ -124,6 +124,12 @@ impl Edits {
         }
     }
 
+    /// Whether a key was seen to be there and stays as it is.
+    pub(super) fn keeps(&self, key: &Key) -> bool {
+        let is_there = |edit: &Edit| matches!(edit.seen, Some(Some(_)));
+        self.keys.get(key).is_some_and(is_there) && matches!(self.planned(key), Planned::Kept)
+    }
+
     /// The keys that it names, in the order of the changes that it becomes; everything else comes behind them.
     pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.keys.keys()

@@ -9,24 +9,18 @@ use super::{
     declare::commit,
     edits::Edits,
     keys,
-    walk::{Branch, Form, Mode, unread, walk},
+    walk::walk_any,
 };
-use crate::{ArrayError, find::Own, shared::Shared};
+use crate::shared::Shared;
 
-/// One attempt to erase a node with all below it; `None` where somebody else changed it.
+/// One attempt to erase a node with all below it, which may be broken; `None` where somebody else changed it.
 pub(super) async fn attempt(
     shared: &Shared,
     path: &NodePath,
     dialect: Option<Dialect>,
     condition: &Precondition,
 ) -> Result<Option<ErasedKeys>, NodeError> {
-    let top = match walk(shared, path, dialect, Depth::Levels(0), Mode::Same).await {
-        Ok(walk) => walk.top,
-        Err(NodeError::Array(error @ (ArrayError::Document { .. } | ArrayError::Chain { .. }))) => {
-            unreadable(shared, path, dialect).await?.ok_or(error)?
-        }
-        Err(error) => return Err(error),
-    };
+    let top = walk_any(shared, path, dialect, Depth::Levels(0)).await?.top;
     let version = (!top.is_implicit()).then(|| top.own.version());
     if !condition.holds(version) {
         return Err(NodeError::PreconditionFailed { path: path.clone(), current: version });
@@ -56,24 +50,4 @@ pub(super) async fn attempt(
     let keys = outcomes.iter().filter(is_gone).count() as u64;
     erased = erased.plus(ErasedKeys::exactly(keys));
     Ok(Some(erased))
-}
-
-/// A node whose documents cannot be read, and which can be erased all the same.
-async fn unreadable(shared: &Shared, path: &NodePath, dialect: Option<Dialect>) -> Result<Option<Branch>, NodeError> {
-    for wanted in [Dialect::V3, Dialect::V2] {
-        for form in [Form::Array, Form::Group] {
-            let keys = keys::documents(path, wanted, form, None)?;
-            let snapshot = shared.store.snapshot(&keys).await?;
-            let mut own = Vec::new();
-            for key in keys {
-                let version = snapshot.head(&key)?.map(|info| info.version);
-                own.push((key, version));
-            }
-            let there = own.first().is_some_and(|(_, version)| version.is_some());
-            if there && dialect.is_none_or(|dialect| dialect == wanted) {
-                return Ok(Some(unread(path.clone(), wanted, form, Own(own))));
-            }
-        }
-    }
-    Ok(None)
 }

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     ArrayError,
+    broken::{Broken, BrokenNode, read_v3},
     find::{Sight, wrong},
     share::Permit,
     shared::Shared,
@@ -30,6 +31,15 @@ const MAX_LINKS: usize = 1024;
 
 /// How many small nodes are told where the request is.
 const FEW: usize = 256;
+
+/// What a ZOM does not say of the nodes that were found.
+#[derive(Debug, Default)]
+pub(super) struct Untold {
+    /// What its dialect does not have, with the path of the node.
+    pub(super) losses: Vec<(NodePath, Loss)>,
+    /// The nodes that are left out.
+    pub(super) broken: Vec<BrokenNode>,
+}
 
 /// The model of a node.
 pub(super) enum Model {
@@ -44,7 +54,7 @@ impl Model {
         let document = stored.document.clone();
         let attributes = || stored.attributes.clone().unwrap_or_default();
         match (dialect, form) {
-            (Dialect::V3, _) => v3::read(document).map(|node| match node {
+            (Dialect::V3, _) => read_v3(document).map(|node| match node {
                 v3::Node::Array(model) => Self::Array(model),
                 v3::Node::Group(model) => Self::Group(model),
             }),
@@ -67,6 +77,9 @@ impl Model {
 
 /// The model of a node that was found.
 pub(super) fn model_of(branch: &Branch) -> Result<Model, NodeError> {
+    if let Some(broken) = &branch.broken {
+        return Err(ArrayError::Broken(broken.clone()).into());
+    }
     let below = branch.root.as_ref().and_then(|root| branch.path.below(&root.path)).unwrap_or_default();
     Model::read(branch.dialect, branch.form, &branch.stored, below).map_err(|source| match branch.own.0.first() {
         Some((key, _)) => wrong(key, source).into(),
@@ -83,36 +96,46 @@ pub(super) async fn found(shared: &Shared, walk: Walk, mapped: Option<Dialect>) 
     let as_version = Version::of(mapped.unwrap_or(dialect));
     let few = memory.is_empty() && top.all().len() <= FEW;
     let tell = move || {
-        let mut losses = Vec::new();
-        let root = told(top, as_version, &mut losses)?;
-        Ok::<_, NodeError>((Zom { version: as_version, root }, losses))
+        let mut untold = Untold::default();
+        let root = told(top, as_version, &mut untold)?;
+        Ok::<_, NodeError>((Zom { version: as_version, root }, untold))
     };
-    let (zom, losses) = match few {
+    let (zom, Untold { losses, broken }) = match few {
         true => tell()?,
         false => shared.on_documents(memory.iter().map(Permit::bytes).fold(0, u64::saturating_add), tell).await??,
     };
     let memory = Arc::new(memory);
-    Ok(FoundNode { path, dialect, implicit, version, zom, other, losses, links, memory })
+    Ok(FoundNode { path, dialect, implicit, version, zom, other, broken, losses, links, memory })
 }
 
-/// A node by a model, with what that does not say.
-pub(super) fn told(
-    mut branch: Branch,
-    version: Version,
-    losses: &mut Vec<(NodePath, Loss)>,
-) -> Result<Node, NodeError> {
-    let document = shown(&mut branch, version, losses)?;
+/// A node by a model, with what that does not say. Broken members are left out.
+pub(super) fn told(mut branch: Branch, version: Version, untold: &mut Untold) -> Result<Node, NodeError> {
+    let document = shown(&mut branch, version, &mut untold.losses)?;
     if branch.form == Form::Array {
         return Ok(Node::Array(document));
     }
-    let members = match branch.members {
-        None => None,
-        Some(members) => {
-            let told = |(name, member)| Ok::<_, NodeError>((name, told(member, version, losses)?));
-            Some(members.into_iter().map(told).collect::<Result<Members<_>, _>>()?)
+    let Some(members) = branch.members else { return Ok(Node::Group(Group { document, members: None })) };
+    let mut readable = Vec::new();
+    for (name, member) in members {
+        let (path, dialect) = (member.path.clone(), member.dialect);
+        match told_member(member, version, untold)? {
+            Ok(node) => readable.push((name, node)),
+            Err(problem) => untold.broken.push(BrokenNode { path, dialect, problem }),
         }
-    };
-    Ok(Node::Group(Group { document, members }))
+    }
+    Ok(Node::Group(Group { document, members: Some(readable.into_iter().collect::<Members<_>>()) }))
+}
+
+/// A member by a model, or why it is left out.
+fn told_member(member: Branch, version: Version, untold: &mut Untold) -> Result<Result<Node, Broken>, NodeError> {
+    if let Some(broken) = member.broken {
+        return Ok(Err(broken));
+    }
+    match told(member, version, untold) {
+        Ok(node) => Ok(Ok(node)),
+        Err(NodeError::Array(ArrayError::Document { key, source })) => Ok(Err(Broken::new(&key, &source))),
+        Err(error) => Err(error),
+    }
 }
 
 /// A node's document by a model, taken out of the node where it is of that model.

@@ -4,6 +4,7 @@ mod consolidated;
 mod convert;
 mod copy;
 mod declare;
+mod differences;
 pub(crate) mod documents;
 mod edits;
 mod erase;
@@ -39,14 +40,15 @@ use store::{ErasedKeys, Precondition, StoreError, Version};
 
 use self::{
     declare::Attempt,
-    found::{found, told},
+    differences::differences,
+    found::found,
     walk::{Mode, Walk, walk},
 };
 pub(crate) use self::{
     path_lock::{PathGuard, PathLocks, Scope},
     reserved::ReservedPaths,
 };
-use crate::{ATTEMPTS, ArrayError, share::Permit, shared::Shared};
+use crate::{ATTEMPTS, ArrayError, broken::BrokenNode, share::Permit, shared::Shared};
 
 /// The hierarchies of a store. Clones share its caches.
 ///
@@ -78,6 +80,9 @@ pub struct FoundNode {
     pub zom: Zom,
     /// The children that are of another dialect, by path: these are not among the members. Empty where they were asked for as one dialect, since they are then.
     pub other: Vec<(NodePath, Dialect)>,
+    /// The nodes below it, as deep as was asked, that are not in the ZOM because their documents cannot be read; told by another dialect's model, also those that ask for what is not
+    /// supported.
+    pub broken: Vec<BrokenNode>,
     /// What the ZOM does not say because it is of another dialect, with the path of the node.
     pub losses: Vec<(NodePath, Loss)>,
     /// The arrays that extensions of the group name, each with whether there is one.
@@ -208,7 +213,7 @@ impl Hierarchies {
         Err(unsettled(path))
     }
 
-    /// Where the hierarchy at a path differs from a ZOM, at most `limit` places.
+    /// Where the hierarchy at a path differs from a ZOM, at most `limit` places. A broken node below it is a difference.
     pub async fn compare(
         &self,
         path: &NodePath,
@@ -217,15 +222,10 @@ impl Hierarchies {
         limit: usize,
     ) -> Result<Vec<Difference>, NodeError> {
         let Walk { top, memory, .. } = walk(&self.0, path, dialect, Depth::All, Mode::Same).await?;
-        let compare = move || {
-            let version = declared.version;
-            let found = Zom { version, root: told(top, version, &mut Vec::new())? };
-            Ok(Zom::differences(&declared, &found, limit))
-        };
         let bytes = memory.iter().map(Permit::bytes).fold(0, u64::saturating_add);
-        let differences = self.0.on_documents(bytes, compare).await?;
+        let found = self.0.on_documents(bytes, move || differences(&declared, top, limit)).await?;
         drop(memory);
-        differences
+        found
     }
 
     /// Changes what is said of a node: attributes, and of an array its shape and the names of its dimensions. Chunks that a smaller shape leaves outside are erased before this returns, and
@@ -265,7 +265,7 @@ impl Hierarchies {
         Err(unsettled(path))
     }
 
-    /// Converts a hierarchy.
+    /// Converts a hierarchy. Broken nodes are left out, and told among the losses.
     pub async fn convert(
         &self,
         path: &NodePath,

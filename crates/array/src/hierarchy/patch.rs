@@ -38,6 +38,9 @@ pub(super) async fn attempt(
     let (edits, dialect) = match shared.see(path, dialect).await? {
         Some(Sight::Array(sighting)) => {
             judge(Some(sighting.version()))?;
+            if let Some(broken) = &sighting.unread {
+                return Err(ArrayError::Broken(broken.clone()).into());
+            }
             let edits = edits_of_array(shared, path, &sighting, changes).await?;
             let dialect = sighting.array.model().dialect;
             if shrinks(path, &sighting, changes)? {

@@ -15,7 +15,7 @@ use super::{
     edits::Edits,
     keys,
     plan::{Site, check_name},
-    walk::{Branch, Documents, Form, Mode, around, bare_group, walk},
+    walk::{Branch, Documents, Form, around, bare_group, walk_any},
 };
 use crate::{
     ArrayError,
@@ -70,7 +70,11 @@ impl Place {
 
     /// Finds the hierarchy of the draft that the path is in, or makes one that begins there.
     async fn find_root(&mut self, shared: &Shared, path: &NodePath) -> Result<(), NodeError> {
-        let Some((at, _)) = self.around.iter().find(|(_, documents)| documents.entry) else {
+        let is_root = |(at, documents): &&(NodePath, Documents)| {
+            // One that cannot be read can be replaced at its own path.
+            documents.has_entry() && (at != path || documents.broken(at).is_none())
+        };
+        let Some((at, _)) = self.around.iter().find(is_root) else {
             let key = entry_key(path)?;
             let entry = draft::entry_point(draft_entry_point().to_bytes()).map_err(|source| wrong(&key, source))?;
             let root = Arc::new(DraftRoot { path: path.clone(), prefix: prefix(path)?, entry });
@@ -103,9 +107,12 @@ impl Place {
         Ok(())
     }
 
-    /// What is there already.
+    /// What is there already, be it broken.
     pub(super) async fn current(&self, shared: &Shared, path: &NodePath) -> Result<Option<Branch>, NodeError> {
-        match walk(shared, path, Some(self.site.dialect), Depth::All, Mode::Same).await {
+        if let Some(broken) = self.around.first().and_then(|(_, documents)| documents.broken(path)) {
+            return Ok(Some(broken));
+        }
+        match walk_any(shared, path, Some(self.site.dialect), Depth::All).await {
             Ok(walk) => {
                 // The root of everything is always there, which is nothing to build on.
                 let nothing =
@@ -117,12 +124,11 @@ impl Place {
         }
     }
 
-    /// Fails where the path has documents of another dialect only.
+    /// Fails where the path has documents of another dialect only. Those that cannot be read are of none.
     pub(super) fn check_dialects(&self, path: &NodePath) -> Result<(), NodeError> {
         let Some((_, documents)) = self.around.first() else { return Ok(()) };
-        let there = documents.dialects();
-        match there.first() {
-            Some(&found) if !there.contains(&self.site.dialect) => {
+        match documents.readable().next() {
+            Some(found) if !documents.dialects().contains(&self.site.dialect) => {
                 Err(NodeError::OtherDialect { path: path.clone(), found })
             }
             _ => Ok(()),

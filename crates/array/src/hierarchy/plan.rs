@@ -14,7 +14,7 @@ use store::Prefix;
 
 use super::{
     NodeError,
-    found::{Model, told},
+    found::{Model, Untold, told},
     keys,
     walk::{Branch, Form},
 };
@@ -49,7 +49,7 @@ impl Plan {
     /// The tree as it is told when it is stored.
     pub(super) fn told(&self) -> Result<Zom, NodeError> {
         let version = Version::of(self.top.dialect);
-        Ok(Zom { version, root: told(self.top.clone(), version, &mut Vec::new())? })
+        Ok(Zom { version, root: told(self.top.clone(), version, &mut Untold::default())? })
     }
 }
 
@@ -93,6 +93,7 @@ fn branch(
         own: Own(keys.into_iter().map(|key| (key, None)).collect()),
         root: site.root.clone(),
         members,
+        broken: None,
     })
 }
 

@@ -14,7 +14,7 @@ use super::{
     Existing, NodeError,
     consolidated::Told,
     edits::Edits,
-    found::told,
+    found::{Untold, told},
     keys, strays,
     walk::{Branch, Form, NAMES},
 };
@@ -68,6 +68,7 @@ impl Replacement {
     /// What is there is put out of the way, but for what stays as it is.
     pub(super) fn replace(&mut self, current: &Branch, planned: &Branch) -> Result<(), NodeError> {
         let stays = match (current.form, planned.form) {
+            _ if current.broken.is_some() => false,
             (Form::Group, Form::Group) => true,
             (Form::Array, Form::Array) => has_same_chunks(current, planned)?,
             _ => false,
@@ -177,7 +178,7 @@ fn tell(told: &mut Vec<Told>, path: &NodePath, dialect: Dialect, node: Option<St
 fn has_same_chunks(current: &Branch, planned: &Branch) -> Result<bool, NodeError> {
     let version = Version::of(current.dialect);
     let zom = |branch: &Branch| -> Result<Zom, NodeError> {
-        Ok(Zom { version, root: told(branch.clone(), version, &mut Vec::new())? })
+        Ok(Zom { version, root: told(branch.clone(), version, &mut Untold::default())? })
     };
     let differences = Zom::differences(&zom(planned)?, &zom(current)?, usize::MAX);
     let beside = |pointer: &str| {

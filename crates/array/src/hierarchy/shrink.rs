@@ -158,5 +158,6 @@ fn changed(path: &NodePath, sighting: &Sighting, changes: &Changes) -> Result<Mo
         own: sighting.own.clone(),
         root: sighting.root.clone().filter(|_| model.dialect == Dialect::Draft),
         members: None,
+        broken: None,
     })
 }

@@ -1,4 +1,4 @@
-use array::{ArrayError, Depth, NodeError};
+use array::{ArrayError, BrokenNode, Depth, NodeError};
 use meta::Dialect;
 use serde_json::json;
 
@@ -111,10 +111,11 @@ async fn versions_are_those_of_the_own_documents() {
 async fn documents_that_cannot_be_read() {
     let lab = Lab::new();
     lab.set("g/a/zarr.json", "{").await;
-    let Err(NodeError::Array(ArrayError::Document { key, .. })) = lab.node("/g", Depth::All).await else {
-        panic!("it was read")
-    };
-    assert_eq!(key.as_str(), "g/a/zarr.json");
+    let group = lab.node("/g", Depth::All).await.unwrap();
+    let [BrokenNode { path, dialect, problem }] = &group.broken[..] else { panic!("{group:?}") };
+    assert_eq!((path.to_string().as_str(), *dialect), ("/g/a", Dialect::V3));
+    assert_eq!(problem.key.as_str(), "g/a/zarr.json");
+    assert_eq!(lab.all("/g").await["members"], json!({}));
     // A member that cannot be opened can still be seen.
     let mut unheard = v3_array(&[3]);
     unheard["extensions"] = json!(["example.unheard-of"]);

@@ -141,7 +141,10 @@ pub enum NodeError {
         needs: String,
     },
     /// The stored metadata of the node is not what its dialect says.
-    #[error("the stored metadata of {path} is not understood: {detail}")]
+    #[error(
+        "the stored metadata of {path}{} is not understood: {detail}",
+        .key.as_ref().map_or_else(String::new, |key| format!(" in {key}"))
+    )]
     Metadata {
         /// The path of the node.
         path: NodePath,

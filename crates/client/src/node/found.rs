@@ -9,7 +9,7 @@ use meta::{
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use store::{Cursor, Precondition, Version};
+use store::{Cursor, Key, Precondition, Version};
 use wire::{
     node::LinkTarget,
     query::{Existing, Losses},
@@ -33,10 +33,25 @@ pub struct FoundNode {
     /// The nodes below it, as deep as was asked, that are of another dialect: these are not among the members. Empty where it was asked for by
     /// one model, since they are then.
     pub other: Vec<(NodePath, Dialect)>,
+    /// The nodes below it, as deep as was asked, that are not in the ZOM because one of their documents cannot be read.
+    pub broken: Vec<BrokenNode>,
     /// What the ZOM does not say because it is of another dialect, with the path of the node.
     pub losses: Vec<(NodePath, Loss)>,
     /// What extensions of the group name, each with whether there is an array.
     pub links: Vec<(Link, LinkTarget)>,
+}
+
+/// A node of which a document cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenNode {
+    /// Its path.
+    pub path: NodePath,
+    /// The dialect whose documents have that key; v3, where a `zarr.json` does not show whether it is the draft's.
+    pub dialect: Dialect,
+    /// The key of the document.
+    pub key: Key,
+    /// What is wrong with it.
+    pub reason: String,
 }
 
 /// The documents of nodes, by path.

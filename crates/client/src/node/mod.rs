@@ -15,14 +15,14 @@ use meta::{
 };
 use serde_json::{Map, Value};
 use store::{Cursor, ErasedKeys, Precondition};
-use wire::query::{Depth, MembersPage, NodePostQuery, With};
+use wire::query::{Depth, Include, MembersPage, NodePostQuery};
 
 use self::request::Asked;
 pub use self::{
     error::NodeError,
     found::{
-        Changed, Child, Comparison, Conversion, ConversionReport, Declaration, Declared, Effect, Flat, FoundNode, Kind,
-        Members, Patch,
+        BrokenNode, Changed, Child, Comparison, Conversion, ConversionReport, Declaration, Declared, Effect, Flat,
+        FoundNode, Kind, Members, Patch,
     },
 };
 use crate::{
@@ -105,7 +105,7 @@ impl NodeClient {
     pub async fn members(&self, path: &NodePath, limit: usize, cursor: Option<Cursor>) -> Result<Members, NodeError> {
         let asked = self.asked(path);
         let page = Some(MembersPage { limit, cursor });
-        let query = wire::query::NodeQuery { page, with: With::Origin, ..asked.query() };
+        let query = wire::query::NodeQuery { page, include: Include::Source, ..asked.query() };
         let (asked, query) = (&asked, &query);
         self.patiently(Repeat::Freely, |clock| asked.members(&self.transport, query, clock)).await
     }
@@ -200,7 +200,7 @@ impl NodeClient {
 
     async fn look(&self, path: &NodePath, depth: Depth, mapped: Option<zom::Version>) -> Result<FoundNode, NodeError> {
         let asked = self.asked(path);
-        let query = wire::query::NodeQuery { depth, mapped, with: With::Origin, ..asked.query() };
+        let query = wire::query::NodeQuery { depth, mapped, include: Include::Source, ..asked.query() };
         let (asked, query) = (&asked, &query);
         self.patiently(Repeat::Freely, |clock| asked.look(&self.transport, query, clock)).await
     }

@@ -12,18 +12,18 @@ use reqwest::{
     header::{CONTENT_TYPE, ETAG},
 };
 use serde_json::Value;
-use store::{Cursor, ErasedKeys, Precondition, Version};
+use store::{Cursor, ErasedKeys, Key, Precondition, Version};
 use wire::{
     etag, headers,
     listing::Erased,
-    node::{self, ConvertReport, Origin, ValidateReport},
+    node::{self, ConvertReport, Source, ValidateReport},
     query::{Confirm, Depth, Form, NodeDeleteQuery, NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery},
     routes,
 };
 
 use super::{
-    Changed, Comparison, ConversionReport, Declaration, Declared, Effect, Flat, FoundNode, Members, NodeError, problem,
-    told,
+    BrokenNode, Changed, Comparison, ConversionReport, Declaration, Declared, Effect, Flat, FoundNode, Members,
+    NodeError, problem, told,
 };
 use crate::{
     answer::Answer,
@@ -57,21 +57,22 @@ impl Asked {
         let answer = self.got(transport, Method::GET, query, clock).await?;
         let version = version(&answer);
         let next = answer.header(headers::CURSOR).map(Cursor::from_text);
-        let (origin, node) = Origin::of_answer(&told(answer).await?)
+        let (source, node) = Source::of_answer(&told(answer).await?)
             .ok_or_else(|| Fault::protocol("a node came without what is said of it"))?;
         let node = FoundNode {
-            path: path(&origin.path)?,
-            dialect: origin.dialect,
-            implicit: origin.implicit,
+            path: path(&source.path)?,
+            dialect: source.dialect,
+            implicit: source.implicit,
             version,
             zom: told::zom(&node)?,
-            other: origin
+            other: source
                 .other
                 .iter()
                 .map(|other| Ok((path(&other.path)?, other.dialect)))
                 .collect::<Result<_, Fault>>()?,
-            losses: losses(origin.losses)?,
-            links: origin.links.into_iter().map(link).collect(),
+            broken: source.broken.into_iter().map(broken).collect::<Result<_, Fault>>()?,
+            losses: losses(source.losses)?,
+            links: source.links.into_iter().map(link).collect(),
         };
         Ok(Members { node, next })
     }
@@ -216,6 +217,13 @@ fn path(text: &str) -> Result<NodePath, Fault> {
 
 fn losses(told: Vec<node::Loss>) -> Result<Vec<(NodePath, Loss)>, Fault> {
     told.into_iter().map(|node::Loss { path: at, pointer, what }| Ok((path(&at)?, Loss { pointer, what }))).collect()
+}
+
+fn broken(told: node::BrokenNode) -> Result<BrokenNode, Fault> {
+    let node::BrokenNode { path: at, dialect, problem } = told;
+    let node::BrokenDocument { key, reason } = problem;
+    let key = Key::parse(&key).map_err(|error| Fault::protocol(format!("{key:?} is not a key: {error}")))?;
+    Ok(BrokenNode { path: path(&at)?, dialect, key, reason })
 }
 
 fn link(told: node::Link) -> (Link, node::LinkTarget) {

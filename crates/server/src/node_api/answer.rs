@@ -11,10 +11,10 @@ use http::{
 use meta::{Dialect, NodePath, zom::Node};
 use wire::{
     etag,
-    headers::{DIALECT, JSON, LOSSES},
-    node::{Link, LinkTarget, Loss, Origin, OtherNode},
+    headers::{BROKEN, DIALECT, JSON, LOSSES, OTHER_DIALECTS},
+    node::{BrokenDocument, BrokenNode, Link, LinkTarget, Loss, OtherNode, Source},
     problem::{Members, Problem, ProblemType},
-    query::{Depth, Form, NodeQuery, With},
+    query::{Depth, Form, Include, NodeQuery},
 };
 
 use crate::{
@@ -31,6 +31,8 @@ const QUICK: usize = 64 << 10;
 const SMALL: u64 = 64 << 10;
 /// What a member takes beside its name and its own members: quotes, colon, comma, and what is around those.
 const NAMED: usize = 32;
+/// What a broken node takes beside its texts.
+const LEFT_OUT: u64 = 160;
 const VARIES: HeaderValue = HeaderValue::from_static("accept-encoding");
 
 /// How a node is told.
@@ -38,19 +40,19 @@ const VARIES: HeaderValue = HeaderValue::from_static("accept-encoding");
 pub(super) struct Telling {
     depth: Depth,
     form: Form,
-    with: With,
+    include: Include,
     coding: Coding,
 }
 
 impl Telling {
     /// As the query asks.
     pub(super) fn new(query: &NodeQuery, forms: &Forms) -> Self {
-        Self { depth: query.depth, form: query.form, with: query.with, coding: forms.coding() }
+        Self { depth: query.depth, form: query.form, include: query.include, coding: forms.coding() }
     }
 
     /// As a tree, with all of it that was found.
     pub(super) fn whole(forms: &Forms) -> Self {
-        Self { depth: Depth::All, form: Form::Tree, with: With::Nothing, coding: forms.coding() }
+        Self { depth: Depth::All, form: Form::Tree, include: Include::Nothing, coding: forms.coding() }
     }
 
     /// The node, or that the client has it.
@@ -112,8 +114,12 @@ impl Telling {
         validators(node.version, &mut headers);
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(DIALECT, HeaderValue::from_static(node.dialect.name()));
-        if !node.losses.is_empty() {
-            headers.insert(LOSSES, HeaderValue::from(node.losses.len()));
+        for (name, left_out) in
+            [(LOSSES, node.losses.len()), (BROKEN, node.broken.len()), (OTHER_DIALECTS, node.other.len())]
+        {
+            if left_out > 0 {
+                headers.insert(name, HeaderValue::from(left_out));
+            }
         }
         let len = len_of(&node.zom.root, self.form, 0);
         let written = move || self.written(&node).map(|(body, coding)| (node, body, coding));
@@ -128,16 +134,23 @@ impl Telling {
     /// Whether the answer has nothing but what the node's own documents say, which is what its entity tag is of.
     fn is_of_one(self, node: &FoundNode) -> bool {
         let alone = self.depth == Depth::Levels(0) || matches!(node.zom.root, Node::Array(_));
-        alone && self.with == With::Nothing
+        alone && self.include == Include::Nothing
     }
 
     /// The memory that the answer takes while it is made.
     fn needs(self, found: &FoundNode) -> u64 {
         let len = len_of(&found.zom.root, self.form, 0) as u64;
-        match self.with {
-            With::Nothing => len,
-            // The text is copied once.
-            With::Origin => len.saturating_mul(2),
+        let broken = |node: &::array::BrokenNode| {
+            let texts = [node.path.relative(), node.problem.key.as_str(), &node.problem.reason];
+            texts.iter().map(|text| text.len() as u64).fold(LEFT_OUT, u64::saturating_add)
+        };
+        match self.include {
+            Include::Nothing => len,
+            // The text is copied once, and what is beside it is made of values that are text before.
+            Include::Source => {
+                let broken = found.broken.iter().map(broken).fold(0, u64::saturating_add);
+                len.saturating_add(broken).saturating_mul(2)
+            }
         }
     }
 
@@ -146,9 +159,9 @@ impl Telling {
             Form::Tree => found.zom.to_text(),
             Form::Flat => found.zom.to_flat_text(),
         };
-        let json = match self.with {
-            With::Nothing => Ok(node.to_bytes()),
-            With::Origin => origin(found).with_node(&node).map(Bytes::from),
+        let json = match self.include {
+            Include::Nothing => Ok(node.to_bytes()),
+            Include::Source => source(found).with_node(&node).map(Bytes::from),
         };
         let json = json.map_err(|error| Refusal::because(ProblemType::Internal, error))?;
         coding::whole(json, self.coding).map_err(|error| Refusal::because(ProblemType::Internal, error))
@@ -164,7 +177,7 @@ pub(super) fn lost(losses: &[(NodePath, meta::convert::Loss)]) -> Vec<Loss> {
     losses.iter().map(loss).collect()
 }
 
-fn origin(found: &FoundNode) -> Origin {
+fn source(found: &FoundNode) -> Source {
     let other = |(path, dialect): &(NodePath, Dialect)| OtherNode { path: path.to_string(), dialect: *dialect };
     let link = |(link, linked): &(meta::extensions::Link, Linked)| {
         let meta::extensions::Link { extension, pointer, path } = link.clone();
@@ -174,11 +187,17 @@ fn origin(found: &FoundNode) -> Origin {
         };
         Link { extension, pointer, path, found }
     };
-    Origin {
+    let broken = |node: &::array::BrokenNode| {
+        let ::array::Broken { key, reason } = node.problem.clone();
+        let problem = BrokenDocument { key: key.to_string(), reason };
+        BrokenNode { path: node.path.to_string(), dialect: node.dialect, problem }
+    };
+    Source {
         dialect: found.dialect,
         path: found.path.to_string(),
         implicit: found.implicit,
         other: found.other.iter().map(other).collect(),
+        broken: found.broken.iter().map(broken).collect(),
         losses: lost(&found.losses),
         links: found.links.iter().map(link).collect(),
     }

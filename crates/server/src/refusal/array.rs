@@ -1,6 +1,6 @@
 //! What can go wrong with arrays.
 
-use array::{ArrayError, MemoryError};
+use array::{ArrayError, Broken, MemoryError};
 use codec::{ChainError, CodecError};
 use meta::{
     data_type::TypeError,
@@ -45,6 +45,9 @@ impl From<ArrayError> for Refusal {
         let (kind, members) = match error {
             ArrayError::Selection(error) => return error.into(),
             ArrayError::Document { key, source } => return document(key.to_string(), &source),
+            ArrayError::Broken(Broken { key, .. }) => {
+                (ProblemType::InvalidMetadata, Members { key: Some(key.to_string()), ..Members::default() })
+            }
             ArrayError::Chain { path, source } => return chain(path.to_string(), source),
             ArrayError::Chunk { key, source } => return chunk(key.to_string(), source),
             ArrayError::Store(error) => return error.into(),

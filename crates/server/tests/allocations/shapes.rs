@@ -91,7 +91,7 @@ fn operations() -> Vec<Operation> {
         Operation("append list", Method::POST, "/array/a?append=0", Elements),
         Operation("append nothing", Method::POST, "/array/a?append=0", Raw),
         Operation("GET node", Method::GET, "/node/a?depth=all", Nothing),
-        Operation("GET node as v2", Method::GET, "/node/a?as=v2&with=origin", Nothing),
+        Operation("GET node as v2", Method::GET, "/node/a?as=v2&include=source", Nothing),
         Operation("HEAD node", Method::HEAD, "/node/a", Nothing),
         Operation("PUT node", Method::PUT, "/node/b", Document),
         Operation("replace node", Method::PUT, "/node/a?overwrite", Document),

@@ -16,7 +16,9 @@ pub const DEPTH: &str = "depth";
 pub const AS: &str = "as";
 /// Says that the documents are told by path, not as a tree.
 pub const FLAT: &str = "flat";
-/// What is told besides: `origin`.
+/// What is told besides: `source`.
+pub const INCLUDE: &str = "include";
+/// The name that [`INCLUDE`] had, whose value was `origin`. It is understood, and not written.
 pub const WITH: &str = "with";
 /// Says that what is there is replaced.
 pub const OVERWRITE: &str = "overwrite";
@@ -34,7 +36,7 @@ pub const CONVERT: &str = "convert";
 pub const TO: &str = "to";
 
 /// What the reading of a node knows.
-pub const OF_NODE: &[&str] = &[DEPTH, LIMIT, CURSOR, AS, FLAT, WITH, DIALECT];
+pub const OF_NODE: &[&str] = &[DEPTH, LIMIT, CURSOR, AS, FLAT, INCLUDE, WITH, DIALECT];
 /// What the declaring of a node knows.
 pub const OF_NODE_PUT: &[&str] = &[DIALECT, OVERWRITE, REPLACE, ADOPT, LOSSY];
 /// What the patching of a node knows.
@@ -59,7 +61,7 @@ pub struct NodeQuery {
     /// In which form.
     pub form: Form,
     /// What is told besides.
-    pub with: With,
+    pub include: Include,
     /// The node of which dialect, where the path answers in several.
     pub dialect: Option<Dialect>,
 }
@@ -94,12 +96,12 @@ pub enum Form {
 
 /// What is told of a node besides its ZOM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum With {
+pub enum Include {
     /// Nothing.
     #[default]
     Nothing,
-    /// Where it comes from: [`Origin`](crate::node::Origin).
-    Origin,
+    /// How it is stored, and what the ZOM leaves out: [`Source`](crate::node::Source).
+    Source,
 }
 
 /// The query of the declaring of a node.
@@ -179,18 +181,20 @@ impl Default for Depth {
 impl NodeQuery {
     /// Parses the query of a `GET`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [depth, limit, cursor, mapped, flat, with, dialect] =
-            parse(query, OF_NODE, [DEPTH, LIMIT, CURSOR, AS, FLAT, WITH, DIALECT], Unknown::Refuse)?;
+        let [depth, limit, cursor, mapped, flat, include, with, dialect] =
+            parse(query, OF_NODE, [DEPTH, LIMIT, CURSOR, AS, FLAT, INCLUDE, WITH, DIALECT], Unknown::Refuse)?;
         let mapped = match mapped.as_deref() {
             None => None,
             Some("v2") => Some(Version::V2),
             Some("v3") => Some(Version::V3),
             Some(_) => return Err(QueryError::Invalid { name: AS, expected: "is v2 or v3" }),
         };
-        let with = match with.as_deref() {
-            None => With::Nothing,
-            Some("origin") => With::Origin,
-            Some(_) => return Err(QueryError::Invalid { name: WITH, expected: "is origin" }),
+        let include = match (include.as_deref(), with.as_deref()) {
+            (None, None) => Include::Nothing,
+            (Some("source"), None) | (None, Some("origin")) => Include::Source,
+            (Some("source"), Some(_)) => return Err(QueryError::Repeated { name: INCLUDE, known: OF_NODE }),
+            (Some(_), _) => return Err(QueryError::Invalid { name: INCLUDE, expected: "is source" }),
+            (None, Some(_)) => return Err(QueryError::Invalid { name: WITH, expected: "is origin" }),
         };
         let form = if flag(FLAT, flat)? { Form::Flat } else { Form::Tree };
         let depth = depth.as_deref().map(parse_depth).transpose()?.unwrap_or_default();
@@ -201,7 +205,7 @@ impl NodeQuery {
             let expected = "is 1 with \"limit\" or \"cursor\": members come in pages without theirs";
             return Err(QueryError::Invalid { name: DEPTH, expected });
         }
-        Ok(Self { depth, page, mapped, form, with, dialect: dialect_of(dialect)? })
+        Ok(Self { depth, page, mapped, form, include, dialect: dialect_of(dialect)? })
     }
 
     /// The query's text, without `?`; empty where everything is the default.
@@ -212,11 +216,11 @@ impl NodeQuery {
         });
         let mapped = self.mapped.map(|version| format!("{AS}={}", version.dialect()));
         let flat = (self.form == Form::Flat).then(|| FLAT.to_owned());
-        let with = (self.with == With::Origin).then(|| format!("{WITH}=origin"));
+        let include = (self.include == Include::Source).then(|| format!("{INCLUDE}=source"));
         let limit = self.page.as_ref().map(|page| format!("{LIMIT}={}", page.limit));
         let cursor = self.page.as_ref().and_then(|page| page.cursor.as_ref());
         let cursor = cursor.map(|cursor| format!("{CURSOR}={}", encode(cursor.as_str())));
-        joined([depth, limit, cursor, mapped, flat, with, rendered(self.dialect)])
+        joined([depth, limit, cursor, mapped, flat, include, rendered(self.dialect)])
     }
 }
 
@@ -353,16 +357,19 @@ mod tests {
             page: None,
             mapped: Some(Version::V2),
             form: Form::Flat,
-            with: With::Origin,
+            include: Include::Source,
             dialect: Some(Dialect::Draft),
         };
-        assert_eq!(full.render(), "depth=all&as=v2&flat&with=origin&dialect=draft");
+        assert_eq!(full.render(), "depth=all&as=v2&flat&include=source&dialect=draft");
         let page = Some(MembersPage { limit: 7, cursor: Some(Cursor::from_text("a_b-&%")) });
         let paged = NodeQuery { depth: Depth::Levels(1), page, ..full.clone() };
-        assert_eq!(paged.render(), "limit=7&cursor=a_b-%26%25&as=v2&flat&with=origin&dialect=draft");
+        assert_eq!(paged.render(), "limit=7&cursor=a_b-%26%25&as=v2&flat&include=source&dialect=draft");
         for query in [full.clone(), NodeQuery { depth: Depth::Levels(0), ..full }, paged] {
             assert_eq!(NodeQuery::parse(&query.render()), Ok(query));
         }
+        assert_eq!(NodeQuery::parse("with=origin"), NodeQuery::parse("include=source"), "the name that it had");
+        let twice = QueryError::Repeated { name: INCLUDE, known: OF_NODE };
+        assert_eq!(NodeQuery::parse("include=source&with=origin"), Err(twice));
         let page = |query| NodeQuery::parse(query).unwrap().page;
         assert_eq!(page("depth=1&limit=10000"), Some(MembersPage { limit: 10_000, cursor: None }));
         let cursor = Some(Cursor::from_text("x"));
@@ -381,7 +388,10 @@ mod tests {
             ("limit=", LIMIT),
             ("as=draft", AS),
             ("flat=1", FLAT),
+            ("include=", INCLUDE),
+            ("include=origin", INCLUDE),
             ("with=", WITH),
+            ("with=source", WITH),
             ("dialect=v4", DIALECT),
         ] {
             let error = NodeQuery::parse(bad).unwrap_err();

@@ -52,7 +52,7 @@ async fn list(hierarchy: &Hierarchy, config: &LookConfig, detail: Detail) -> Res
 
 /// Those below a group that were found; an array itself.
 async fn cards(hierarchy: &Hierarchy, found: FoundNode) -> Result<Vec<Card>, Failure> {
-    let FoundNode { path, dialect, zom, other, .. } = found;
+    let FoundNode { path, dialect, zom, other, broken, .. } = found;
     let zom::Node::Group(group) = &zom.root else {
         return Ok(vec![Card::of(&path, dialect, zom.version, &zom.root)]);
     };
@@ -62,11 +62,14 @@ async fn cards(hierarchy: &Hierarchy, found: FoundNode) -> Result<Vec<Card>, Fai
         .collect::<Result<_, Failure>>()?;
     let others = stream::iter(other.into_iter().filter(|(child, _)| child.parent().as_ref() == Some(&path)));
     let others = others.map(|(child, dialect)| async move {
-        let found = hierarchy.look(&child, Some(dialect), 0).await?;
-        Ok::<_, Failure>(Card::of(&child, dialect, found.zom.version, &found.zom.root))
+        match hierarchy.look(&child, Some(dialect), 0).await {
+            Ok(found) => Ok(Card::of(&child, dialect, found.zom.version, &found.zom.root)),
+            Err(error) => Ok::<_, Failure>(Card::broken(error.into_broken(&child, dialect)?)),
+        }
     });
     let others: Vec<Card> = others.buffered(AT_A_TIME).try_collect().await?;
     cards.extend(others);
+    cards.extend(broken.into_iter().map(Card::broken));
     Ok(cards)
 }
 
@@ -74,10 +77,12 @@ fn row(card: &Card, detail: Detail) -> Vec<String> {
     let kind = match card.kind {
         Kind::Array => "array",
         Kind::Group => "group",
+        Kind::Broken => "broken",
     };
     let mut row = vec![shown(&card.name()).into_owned(), kind.to_owned()];
     let array = card.array.as_ref();
-    row.push(array.map(|array| tuple(&array.shape)).unwrap_or_default());
+    let shape = array.map(|array| tuple(&array.shape));
+    row.push(shape.or(card.mark().map(|mark| shown(&mark).into_owned())).unwrap_or_default());
     row.push(array.map(|array| shown(&array.data_type).into_owned()).unwrap_or_default());
     if detail == Detail::Long {
         row.push(card.dialect.to_owned());

@@ -1,6 +1,6 @@
 //! What is told of a node in a line.
 
-use client::{Dialect, NodePath, zom};
+use client::{BrokenNode, Dialect, NodePath, zom};
 use meta::{
     ArrayModel,
     documents::{v2, v3, write::StoredNode},
@@ -27,6 +27,18 @@ pub(crate) struct Card {
     /// What there is to say of an array.
     #[serde(flatten)]
     pub(crate) array: Option<ArrayCard>,
+    /// The document of a broken node that cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) problem: Option<ProblemCard>,
+}
+
+/// A document that cannot be read.
+#[derive(Debug, Serialize)]
+pub(crate) struct ProblemCard {
+    /// Its key.
+    pub(crate) key: String,
+    /// What is wrong with it.
+    pub(crate) reason: String,
 }
 
 /// What is told of an array in a line. What its document does not say in a way that is understood is not told.
@@ -54,6 +66,8 @@ pub(crate) enum Kind {
     Array,
     /// A group.
     Group,
+    /// A node of which a document cannot be read.
+    Broken,
 }
 
 impl Card {
@@ -63,14 +77,25 @@ impl Card {
             zom::Node::Array(document) => (Kind::Array, Some(ArrayCard::of(version, document))),
             zom::Node::Group(_) => (Kind::Group, None),
         };
-        Self { path: path.to_string(), kind, dialect: dialect.name(), array }
+        Self { path: path.to_string(), kind, dialect: dialect.name(), array, problem: None }
+    }
+
+    /// What is told of a node that cannot be read.
+    pub(crate) fn broken(BrokenNode { path, dialect, key, reason }: BrokenNode) -> Self {
+        let problem = Some(ProblemCard { key: key.to_string(), reason });
+        Self { path: path.to_string(), kind: Kind::Broken, dialect: dialect.name(), array: None, problem }
+    }
+
+    /// The mark of a broken node: which document it is, and what is wrong with it.
+    pub(crate) fn mark(&self) -> Option<String> {
+        self.problem.as_ref().map(|problem| format!("BROKEN {}: {}", problem.key, problem.reason))
     }
 
     /// The last part of the path, with a `/` behind that of a group; the root is `/`.
     pub(crate) fn name(&self) -> String {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         match self.kind {
-            Kind::Array => name.to_owned(),
+            Kind::Array | Kind::Broken => name.to_owned(),
             Kind::Group => format!("{name}/"),
         }
     }

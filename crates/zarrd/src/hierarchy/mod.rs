@@ -5,12 +5,12 @@ mod text;
 
 use std::sync::Arc;
 
-use array::{Arrays, Hierarchies, Linked, MAX_MEMBERS, MemberPage};
-use client::{Depth, Dialect, FoundNode, LinkTarget, NodeClient, NodePath};
-use store::{Cursor, ListableStore, ReadableStore};
+use array::{ArrayError, Arrays, Hierarchies, Linked, MAX_MEMBERS, MemberPage};
+use client::{BrokenNode, Depth, Dialect, FoundNode, LinkTarget, NodeClient, NodePath};
+use store::{Cursor, Key, ListableStore, ReadableStore};
 
 pub(crate) use self::{
-    card::{ArrayCard, Card, Kind, array_model},
+    card::{ArrayCard, Card, Kind, ProblemCard, array_model},
     text::{columns, counted, shown, tuple},
 };
 use crate::{config::Place, exit::Failure, opening::OpenPlace};
@@ -61,6 +61,30 @@ pub(crate) enum LookError {
         #[source]
         source: Box<client::NodeError>,
     },
+}
+
+impl LookError {
+    /// The node as a broken one, if a document of it is why it cannot be looked at.
+    pub(crate) fn into_broken(self, path: &NodePath, dialect: Dialect) -> Result<BrokenNode, Self> {
+        let (key, reason) = match &self {
+            Self::Local { source, .. } => match &**source {
+                array::NodeError::Array(ArrayError::Broken(array::Broken { key, reason })) => {
+                    (key.clone(), reason.clone())
+                }
+                array::NodeError::Array(ArrayError::Document { key, source }) => (key.clone(), source.to_string()),
+                _ => return Err(self),
+            },
+            Self::Server { source, .. } => match &**source {
+                client::NodeError::Metadata { key: Some(key), detail, .. } => match Key::parse(key) {
+                    Ok(key) => (key, detail.clone()),
+                    Err(_) => return Err(self),
+                },
+                _ => return Err(self),
+            },
+            Self::Missing { .. } | Self::TooMany { .. } => return Err(self),
+        };
+        Ok(BrokenNode { path: path.clone(), dialect, key, reason })
+    }
 }
 
 impl Hierarchy {
@@ -135,12 +159,16 @@ impl Hierarchy {
 
 /// A node of a store of this machine as a server tells it.
 fn told(found: array::FoundNode) -> FoundNode {
-    let array::FoundNode { path, dialect, implicit, version, zom, other, losses, links, .. } = found;
+    let array::FoundNode { path, dialect, implicit, version, zom, other, broken, losses, links, .. } = found;
     let links = links.into_iter().map(|(link, target)| match target {
         Linked::Array => (link, LinkTarget::Array),
         Linked::Missing => (link, LinkTarget::Missing),
     });
-    FoundNode { path, dialect, implicit, version, zom, other, losses, links: links.collect() }
+    let broken = broken.into_iter().map(|array::BrokenNode { path, dialect, problem }| {
+        let array::Broken { key, reason } = problem;
+        BrokenNode { path, dialect, key, reason }
+    });
+    FoundNode { path, dialect, implicit, version, zom, other, broken: broken.collect(), losses, links: links.collect() }
 }
 
 fn of_local(error: array::NodeError, path: &NodePath) -> LookError {

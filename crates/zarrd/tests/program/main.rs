@@ -5,6 +5,7 @@
 mod config;
 mod endless;
 mod help;
+mod looking;
 mod moving;
 mod runner;
 mod serving;

@@ -6,7 +6,10 @@ use meta::{Dialect, NodePath, documents::write::StoredNode, json::Json, zom::Mem
 use serde_json::json;
 
 use super::super::documents::stored_array;
-use crate::find::{DraftRoot, GroupSighting, Own, Sighting};
+use crate::{
+    broken::{Broken, BrokenNode},
+    find::{DraftRoot, GroupSighting, Own, Sighting},
+};
 
 /// A node with those below it.
 #[derive(Clone, Debug)]
@@ -22,6 +25,8 @@ pub(in crate::hierarchy) struct Branch {
     pub(in crate::hierarchy) root: Option<Arc<DraftRoot>>,
     /// `None` for arrays and for groups that were not looked into.
     pub(in crate::hierarchy) members: Option<Members<Branch>>,
+    /// The reason why its documents are not told, where they cannot be read. Such a node is not looked into.
+    pub(in crate::hierarchy) broken: Option<Broken>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +41,20 @@ impl Branch {
         self.own.0.is_empty()
     }
 
+    /// All nodes that can be read, each after the one that holds it.
+    pub(in crate::hierarchy) fn readable(&self) -> Vec<&Self> {
+        self.all().into_iter().filter(|branch| branch.broken.is_none()).collect()
+    }
+
+    /// The nodes that cannot be read.
+    pub(in crate::hierarchy) fn broken(&self) -> Vec<BrokenNode> {
+        let broken = |branch: &Self| {
+            let problem = branch.broken.clone()?;
+            Some(BrokenNode { path: branch.path.clone(), dialect: branch.dialect, problem })
+        };
+        self.all().into_iter().filter_map(broken).collect()
+    }
+
     /// All nodes, each after the one that holds it.
     pub(in crate::hierarchy) fn all(&self) -> Vec<&Self> {
         let mut all = vec![self];
@@ -48,9 +67,9 @@ impl Branch {
     }
 }
 
-/// A node of which nothing is known but its documents' versions.
-pub(in crate::hierarchy) fn unread(path: NodePath, dialect: Dialect, form: Form, own: Own) -> Branch {
-    leaf(path, dialect, form, StoredNode::default(), own)
+/// A node of which nothing is known but its documents' versions, since one of them cannot be read.
+pub(super) fn broken_branch(path: NodePath, dialect: Dialect, form: Form, own: Own, broken: Broken) -> Branch {
+    Branch { broken: Some(broken), ..leaf(path, dialect, form, StoredNode::default(), own) }
 }
 
 /// The documents of a group that says nothing.
@@ -66,7 +85,8 @@ pub(super) fn array_branch(path: &NodePath, sighting: &Sighting) -> Branch {
     let model = sighting.array.model();
     let stored = stored_array(model);
     let branch = leaf(path.clone(), model.dialect, Form::Array, stored, sighting.own.clone());
-    Branch { root: sighting.root.clone().filter(|_| model.dialect == Dialect::Draft), ..branch }
+    let root = sighting.root.clone().filter(|_| model.dialect == Dialect::Draft);
+    Branch { root, broken: sighting.unread.clone(), ..branch }
 }
 
 pub(in crate::hierarchy) fn group_branch(path: &NodePath, sighting: GroupSighting) -> Branch {
@@ -86,5 +106,5 @@ pub(super) fn implicit(path: NodePath, dialect: Dialect, root: Option<Arc<DraftR
 }
 
 pub(super) fn leaf(path: NodePath, dialect: Dialect, form: Form, stored: StoredNode, own: Own) -> Branch {
-    Branch { path, dialect, form, stored, own, root: None, members: None }
+    Branch { path, dialect, form, stored, own, root: None, members: None, broken: None }
 }

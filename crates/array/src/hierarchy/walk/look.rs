@@ -1,27 +1,26 @@
 //! Looking at documents and at what is below prefixes, and seeing afterwards whether all of it is so still.
 
-use std::{collections::BTreeMap, iter::once};
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use meta::{
-    Dialect, NodePath,
-    documents::{DocumentError, draft, object, write::StoredNode},
-    json::Json,
-    limits::MAX_DOCUMENT,
+    NodePath,
+    documents::DocumentError,
+    limits::{MAX_DESCRIPTION, MAX_DOCUMENT},
     zom::MAX_NODES,
 };
-use store::{Key, Page, Prefix, Snapshot, Version, Watermark};
+use store::{Info, Key, Page, Prefix, Snapshot, Version, Watermark};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{
-    Branch, Form,
-    branch::leaf,
+    Branch, Documents, Form,
+    documents::{Check, Text, draft_branch},
     page::Seen,
     scan::{Purpose, Scans},
 };
 use crate::{
     ArrayError,
-    find::{Own, key_below, wrong},
+    find::{DraftRoot, key_below},
     hierarchy::NodeError,
     share::{MemoryError, Permit},
     shared::Shared,
@@ -32,6 +31,9 @@ const MAX_LISTED: usize = 20 * MAX_NODES;
 
 /// How many times as much memory as its text a document takes, with what is made of it for an answer.
 const PARSED: u64 = 2;
+
+/// How many times as much memory as its text the values take by which a document describes its node, at the most and while it is looked at.
+const MODEL: u64 = 8;
 
 /// How much memory a document takes beside its text, with its part of what a node takes.
 const PER_DOCUMENT: u64 = 768;
@@ -64,6 +66,8 @@ pub(super) struct Look<'a> {
     needed: u64,
     reserved: u64,
     pub(super) expected: u64,
+    /// How much of that is for the model of one document at a time.
+    for_model: u64,
     /// For the documents.
     pub(super) memory: Vec<Permit>,
 }
@@ -73,15 +77,6 @@ pub(super) struct Look<'a> {
 pub(super) struct Listed {
     pub(super) prefixes: Vec<String>,
     pub(super) keys: Vec<String>,
-}
-
-/// What a path has of documents of v2 and v3, and of entry points.
-#[derive(Default)]
-pub(in crate::hierarchy) struct Documents {
-    v3: Option<(Key, Version, Json)>,
-    /// Whether there is the entry point of a hierarchy of the draft.
-    pub(in crate::hierarchy) entry: bool,
-    v2: Option<(Form, Own, StoredNode)>,
 }
 
 impl<'a> Look<'a> {
@@ -97,6 +92,7 @@ impl<'a> Look<'a> {
             needed: 0,
             reserved: 0,
             expected: 0,
+            for_model: 0,
             memory: Vec::new(),
         }
     }
@@ -108,23 +104,42 @@ impl<'a> Look<'a> {
     }
 
     /// What each of some paths has of documents.
-    pub(super) async fn documents(&mut self, paths: &[NodePath]) -> Result<Vec<Documents>, NodeError> {
+    pub(super) async fn documents(&mut self, paths: &[NodePath], check: Check) -> Result<Vec<Documents>, NodeError> {
         let named: Vec<[Option<Key>; 4]> = paths.iter().map(|path| self.keys_of(path)).collect();
         let keys: Vec<Key> = named.iter().flatten().flatten().cloned().collect();
         let values = self.read(&keys).await?;
-        let weight: usize = values.iter().flatten().map(|(_, document)| document.len()).sum();
+        let weight = weight(values.iter().flatten().map(|(_, document)| document));
         let mut values = keys.into_iter().zip(values).collect::<BTreeMap<_, _>>();
         let mut interpret = move || {
             let mut take = |key: &Option<Key>| {
                 let key = key.as_ref()?;
                 values.remove(key).flatten().map(|(version, document)| (key.clone(), version, document))
             };
-            named.iter().map(|keys| Documents::interpret(keys, keys.each_ref().map(&mut take))).collect()
+            named.iter().map(|keys| Documents::interpret(keys, keys.each_ref().map(&mut take), check)).collect()
         };
-        match weight as u64 {
+        Ok(match weight {
             ..=LIGHT => interpret(),
             weight => self.shared.on_documents(weight, interpret).await?,
-        }
+        })
+    }
+
+    /// The nodes of a hierarchy of the draft that have these documents.
+    pub(super) async fn draft_branches(
+        &self,
+        root: &Arc<DraftRoot>,
+        found: Vec<(NodePath, Form, Key, (Version, Text))>,
+    ) -> Result<Vec<Branch>, NodeError> {
+        let weight = weight(found.iter().map(|(.., (_, document))| document));
+        let root = root.clone();
+        let read = move || {
+            let read =
+                |(path, form, key, (version, document))| draft_branch(path, &root, form, (key, version, document));
+            found.into_iter().map(read).collect()
+        };
+        Ok(match weight {
+            ..=LIGHT => read(),
+            weight => self.shared.on_documents(weight, read).await?,
+        })
     }
 
     /// The keys of the documents that a path may have, in the order of [`NAMES`]: all four where no scan has shown which there are.
@@ -145,8 +160,8 @@ impl<'a> Look<'a> {
         })
     }
 
-    /// The values of documents, with their versions.
-    pub(super) async fn read(&mut self, keys: &[Key]) -> Result<Vec<Option<(Version, Bytes)>>, NodeError> {
+    /// The values of documents, with their versions. One that is too large for a document is not read.
+    pub(super) async fn read(&mut self, keys: &[Key]) -> Result<Vec<Option<(Version, Text)>>, NodeError> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
@@ -158,7 +173,11 @@ impl<'a> Look<'a> {
             for key in keys {
                 values.push(match snapshot.head(key)? {
                     None => None,
-                    Some(info) => read_one(&*snapshot, key).await?.map(|document| (info.version, document)),
+                    Some(info) if is_too_large(&info) => {
+                        let size = usize::try_from(info.size).unwrap_or(usize::MAX);
+                        Some((info.version, Err(DocumentError::TooLarge { size })))
+                    }
+                    Some(info) => read_one(&*snapshot, key).await?.map(|document| (info.version, Ok(document))),
                 });
             }
             Ok::<_, NodeError>(values)
@@ -169,16 +188,20 @@ impl<'a> Look<'a> {
     /// A snapshot of documents, and how much memory they take.
     async fn snapshot(&mut self, keys: &[Key]) -> Result<(Box<dyn Snapshot>, u64), NodeError> {
         let snapshot = self.shared.store.snapshot(keys).await?;
-        let mut pending = 0_u64;
+        let (mut pending, mut largest) = (0_u64, 0_u64);
         for key in keys {
             let info = snapshot.head(key)?;
             self.seen.push((key.clone(), info.map(|info| info.version)));
-            pending = pending
-                .saturating_add(info.map_or(0, |info| info.size.saturating_mul(PARSED).saturating_add(PER_DOCUMENT)));
-            if let Some(info) = info.filter(|info| info.size > MAX_DOCUMENT as u64) {
-                let size = usize::try_from(info.size).unwrap_or(usize::MAX);
-                return Err(wrong(key, DocumentError::TooLarge { size }).into());
-            }
+            let size = info.filter(|info| !is_too_large(info)).map_or(0, |info| info.size);
+            pending = pending.saturating_add(size.saturating_mul(PARSED));
+            pending = pending.saturating_add(info.map_or(0, |_| PER_DOCUMENT));
+            largest = largest.max(size);
+        }
+        if largest > LIGHT {
+            let model = largest.saturating_mul(MODEL).min(MAX_DESCRIPTION as u64);
+            let more = model.saturating_sub(self.for_model);
+            self.for_model = self.for_model.saturating_add(more);
+            pending = pending.saturating_add(more);
         }
         Ok((snapshot, pending))
     }
@@ -275,65 +298,13 @@ impl<'a> Look<'a> {
     }
 }
 
-type Read = Option<(Key, Version, Bytes)>;
-
-impl Documents {
-    /// What there is of the documents of one path, in the order of [`NAMES`].
-    fn interpret(keys: &[Option<Key>; 4], [zarr_json, zarray, zgroup, zattrs]: [Read; 4]) -> Result<Self, NodeError> {
-        let mut documents = Self::default();
-        if let Some((key, version, value)) = zarr_json {
-            let document = parsed(&key, value)?;
-            match draft::has_uri(&document) {
-                true => documents.entry = true,
-                false => documents.v3 = Some((key, version, document)),
-            }
-        }
-        let main = zarray.map(|read| (Form::Array, read)).or_else(|| zgroup.map(|read| (Form::Group, read)));
-        if let Some((form, (key, version, value))) = main {
-            let attributes = match &zattrs {
-                Some((key, _, value)) => Some(parsed(key, value.clone())?),
-                None => None,
-            };
-            let [.., attributes_key] = keys;
-            let zattrs = attributes_key.clone().map(|key| (key, zattrs.map(|(_, version, _)| version)));
-            let own = Own(once((key.clone(), Some(version))).chain(zattrs).collect());
-            documents.v2 = Some((form, own, StoredNode { document: parsed(&key, value)?, attributes }));
-        }
-        Ok(documents)
-    }
-
-    /// The node that it is in v2 or v3.
-    pub(super) fn branch(&mut self, path: &NodePath, dialect: Dialect) -> Option<Branch> {
-        match dialect {
-            Dialect::V3 => self.v3.take().map(|(key, version, document)| {
-                let form = if is_array(&document) { Form::Array } else { Form::Group };
-                leaf(path.clone(), Dialect::V3, form, StoredNode::whole(document), Own(vec![(key, Some(version))]))
-            }),
-            Dialect::V2 => {
-                self.v2.take().map(|(form, own, document)| leaf(path.clone(), Dialect::V2, form, document, own))
-            }
-            Dialect::Draft => None,
-        }
-    }
-
-    /// In which dialects there is a node, the preferred one first.
-    pub(in crate::hierarchy) fn dialects(&self) -> Vec<Dialect> {
-        let has = [(Dialect::V3, self.v3.is_some()), (Dialect::V2, self.v2.is_some()), (Dialect::Draft, self.entry)];
-        has.into_iter().filter(|(_, has)| *has).map(|(dialect, _)| dialect).collect()
-    }
-
-    pub(in crate::hierarchy) fn has_array(&self) -> bool {
-        self.v3.as_ref().is_some_and(|(_, _, document)| is_array(document))
-            || self.v2.as_ref().is_some_and(|(form, ..)| *form == Form::Array)
-    }
+fn is_too_large(info: &Info) -> bool {
+    info.size > MAX_DOCUMENT as u64
 }
 
-fn is_array(document: &Json) -> bool {
-    document.get("node_type").and_then(|node_type| node_type.to_text()).as_deref() == Some("array")
-}
-
-pub(super) fn parsed(key: &Key, document: Bytes) -> Result<Json, NodeError> {
-    object(document).map_err(|source| wrong(key, source).into())
+/// The number of bytes of documents.
+fn weight<'a>(documents: impl Iterator<Item = &'a Text>) -> u64 {
+    documents.flatten().map(|document| document.len() as u64).fold(0, u64::saturating_add)
 }
 
 async fn read_one(snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, NodeError> {

@@ -1,13 +1,16 @@
 //! Walking over a hierarchy: which nodes there are, with their documents.
 //!
 //! The children of a group are found by listing what is directly below it, level by level, and never below an array. A prefix without a document is a group where there is a node below it,
-//! of the dialect that is found first. The whole is as of one commit: where any was made meanwhile, everything that was looked at is compared with one snapshot and everything
+//! of the dialect that is found first. A node of which a document cannot be read is found as any other: it is marked as [broken](Branch::broken) and not looked into. The whole is as of one commit: where any was made meanwhile, everything that was looked at is compared with one snapshot and everything
 //! that was listed is listed again.
 
 mod branch;
+mod documents;
 mod look;
 mod page;
+mod probe;
 mod scan;
+mod top;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,28 +18,29 @@ use std::{
     sync::Arc,
 };
 
-use bytes::Bytes;
 use meta::{
     Dialect, NodePath,
-    documents::{draft, write::StoredNode},
+    documents::draft,
     zom::{MAX_NODES, Members},
 };
 use store::{Key, Prefix, Version};
 
-pub(super) use self::{
-    branch::{Branch, Form, bare_group, group_branch, unread},
-    look::{Documents, NAMES},
-    page::{Window, walk_page},
-};
 use self::{
-    branch::{array_branch, implicit, leaf},
-    look::{Listed, Look, parsed},
+    branch::implicit,
+    documents::Check,
+    look::{Listed, Look},
     scan::Purpose,
+};
+pub(super) use self::{
+    branch::{Branch, Form, bare_group, group_branch},
+    documents::Documents,
+    look::NAMES,
+    page::{Window, walk_page},
 };
 use super::{Depth, NodeError};
 use crate::{
     ATTEMPTS, ArrayError,
-    find::{DraftRoot, Own, Sight, prefix},
+    find::{DraftRoot, prefix},
     share::Permit,
     shared::Shared,
 };
@@ -62,6 +66,15 @@ pub(super) enum Mode {
     Each,
 }
 
+/// Which topmost nodes are walked over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Top {
+    /// Those that can be read; for others the walk fails.
+    Readable,
+    /// Broken ones, too.
+    Any,
+}
+
 /// What a walk found.
 #[derive(Debug)]
 pub(super) struct Walk {
@@ -80,7 +93,17 @@ pub(super) async fn walk(
     depth: Depth,
     mode: Mode,
 ) -> Result<Walk, NodeError> {
-    Walker::settled(shared, path, dialect, (depth, mode), None).await?.finish(path).await
+    Walker::settled(shared, path, dialect, (depth, mode, Top::Readable), None).await?.finish(path).await
+}
+
+/// Walks over the node at a path as [`walk`] does, also where that node is broken.
+pub(super) async fn walk_any(
+    shared: &Shared,
+    path: &NodePath,
+    dialect: Option<Dialect>,
+    depth: Depth,
+) -> Result<Walk, NodeError> {
+    Walker::settled(shared, path, dialect, (depth, Mode::Same, Top::Any), None).await?.finish(path).await
 }
 
 /// What a path and the groups above it have of documents, the path first, the root last.
@@ -90,7 +113,7 @@ pub(super) async fn around(
 ) -> Result<(Vec<(NodePath, Documents)>, Vec<(Key, Option<Version>)>), NodeError> {
     let mut look = Look::new(shared);
     let paths: Vec<NodePath> = once(path.clone()).chain(path.ancestors()).collect();
-    let documents = look.documents(&paths).await?;
+    let documents = look.documents(&paths, Check::Model).await?;
     Ok((paths.into_iter().zip(documents).collect(), look.seen))
 }
 
@@ -99,6 +122,7 @@ struct Walker<'a> {
     look: Look<'a>,
     depth: Depth,
     mode: Mode,
+    top: Top,
     /// The part of the topmost group's members that is told, where not all are.
     window: Option<Window>,
     items: Vec<Item>,
@@ -127,12 +151,12 @@ impl<'a> Walker<'a> {
         shared: &'a Shared,
         path: &NodePath,
         dialect: Option<Dialect>,
-        (depth, mode): (Depth, Mode),
+        how: (Depth, Mode, Top),
         window: Option<&Window>,
     ) -> Result<Self, NodeError> {
         let (mut attempts, mut expected) = (0, 0);
         while attempts < ATTEMPTS {
-            let mut walker = Self::begin(shared, depth, mode).await?;
+            let mut walker = Self::begin(shared, how).await?;
             walker.window = window.cloned();
             walker.look.expected = expected;
             if let Err(error) = walker.run(path, dialect).await {
@@ -148,13 +172,14 @@ impl<'a> Walker<'a> {
         Err(ArrayError::Unsettled { path: path.clone() }.into())
     }
 
-    async fn begin(shared: &'a Shared, depth: Depth, mode: Mode) -> Result<Self, NodeError> {
+    async fn begin(shared: &'a Shared, (depth, mode, top): (Depth, Mode, Top)) -> Result<Self, NodeError> {
         let look = Look::begin(shared).await?;
         Ok(Self {
             shared,
             look,
             depth,
             mode,
+            top,
             window: None,
             items: Vec::new(),
             other: Vec::new(),
@@ -169,6 +194,7 @@ impl<'a> Walker<'a> {
             for index in level.clone() {
                 if let Some(item) = self.items.get(index)
                     && item.branch.form == Form::Group
+                    && item.branch.broken.is_none()
                     && self.depth.reaches(item.level)
                 {
                     if index % GROUPS_AT_ONCE == 0 {
@@ -180,131 +206,6 @@ impl<'a> Walker<'a> {
             level = level.end..self.items.len();
         }
         Ok(())
-    }
-
-    /// Finds the topmost node.
-    async fn top(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
-        let sight = match self.shared.see(path, dialect).await {
-            // What an array is can be told without its codecs.
-            Err(error @ ArrayError::Chain { .. }) => {
-                let branch = self.unopened(path, dialect).await?.ok_or(error)?;
-                self.items.push(Item::new(branch, None, 0, &[]));
-                return Ok(());
-            }
-            sight => sight?,
-        };
-        let (documents, branch) = match sight {
-            Some(Sight::Array(sighting)) => (Some(sighting.documents.clone()), array_branch(path, &sighting)),
-            Some(Sight::Group(sighting)) => (Some(sighting.documents.clone()), group_branch(path, *sighting)),
-            None => {
-                let dialect = self.implied(path, dialect).await?;
-                let none = ArrayError::NoSuchNode { path: path.clone() };
-                (None, implicit(path.clone(), dialect.ok_or(none)?, None))
-            }
-        };
-        self.look.seen.extend(documents.iter().flat_map(|documents| documents.versions().to_vec()));
-        let reserved = match self.entry_point_at(path).await? {
-            true => RESERVED,
-            false => &[],
-        };
-        self.items.push(Item::new(branch, None, 0, reserved));
-        Ok(())
-    }
-
-    /// The node of v2 or v3 at a path, of which only the documents are looked at.
-    async fn unopened(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<Option<Branch>, NodeError> {
-        let mut found = self.look.documents(std::slice::from_ref(path)).await?;
-        let Some(documents) = found.first_mut() else { return Ok(None) };
-        let has = documents.dialects();
-        let preferred = has.into_iter().find(|has| dialect.is_none_or(|dialect| dialect == *has));
-        Ok(preferred.and_then(|dialect| documents.branch(path, dialect)))
-    }
-
-    async fn entry_point_at(&mut self, path: &NodePath) -> Result<bool, NodeError> {
-        let found = self.look.documents(std::slice::from_ref(path)).await?;
-        Ok(found.first().is_some_and(|documents| documents.entry))
-    }
-
-    /// The dialect of the group that a path without documents is because there are nodes below it.
-    async fn implied(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<Option<Dialect>, NodeError> {
-        let own = prefix(path)?;
-        let ancestors: Vec<NodePath> = path.ancestors().collect();
-        for (ancestor, documents) in ancestors.iter().zip(self.look.documents(&ancestors).await?) {
-            let first = path.below(ancestor).and_then(|below| below.split('/').next());
-            let reserved = documents.entry && first.is_some_and(|first| RESERVED.contains(&first));
-            if documents.has_array() || reserved {
-                return Ok(None);
-            }
-        }
-        if dialect == Some(Dialect::Draft) {
-            return Ok(None);
-        }
-        let reserved = if self.entry_point_at(path).await? { RESERVED } else { &[] };
-        let mut found = match self.window {
-            Some(_) => self.probe_pages(&own, dialect, reserved).await?,
-            None => None,
-        };
-        if found.is_none() {
-            found = self.probe(&own, dialect, reserved, self.purpose_at(0)).await?;
-        }
-        Ok(match path.is_root() {
-            // The root of everything is a group, whatever is below it.
-            true => Some(found.or(dialect).unwrap_or(Dialect::V3)),
-            false => found,
-        })
-    }
-
-    /// The dialect of the first node that is found below a prefix; of `wanted` if only that is meant. Of the nodes directly below a prefix that which is preferred counts.
-    async fn probe(
-        &mut self,
-        prefix: &Prefix,
-        wanted: Option<Dialect>,
-        reserved: &[&str],
-        mut purpose: Purpose,
-    ) -> Result<Option<Dialect>, NodeError> {
-        let top = prefix;
-        if let Some(known) = self.probed.get(top).filter(|_| wanted.is_none()) {
-            return Ok(Some(*known));
-        }
-        let mut open = vec![(prefix.clone(), reserved.to_vec())];
-        while let Some((prefix, reserved)) = open.pop() {
-            let names = self.look.list(&prefix, std::mem::replace(&mut purpose, Purpose::FirstNode)).await?.prefixes;
-            let paths = paths(prefix.as_str(), &names, &reserved);
-            let mut deeper = Vec::new();
-            for batch in paths.chunks(BATCH) {
-                let mut best = None;
-                for (path, documents) in batch.iter().zip(self.look.documents(batch).await?) {
-                    let dialects = documents.dialects();
-                    let found = dialects.iter().copied().filter(|found| wanted.is_none_or(|wanted| wanted == *found));
-                    best = best.into_iter().chain(found).min();
-                    if !documents.has_array()
-                        && let Ok(below) = Prefix::parse(&path.key_prefix())
-                    {
-                        let reserved = if documents.entry { RESERVED.to_vec() } else { Vec::new() };
-                        deeper.push((below, reserved));
-                    }
-                }
-                if let Some(found) = best {
-                    self.came_through(top, &prefix, found, wanted);
-                    return Ok(best);
-                }
-            }
-            open.extend(deeper.into_iter().rev());
-        }
-        Ok(None)
-    }
-
-    /// Whoever probes a prefix between `top` and the one with the first node comes to the same node.
-    fn came_through(&mut self, top: &Prefix, last: &Prefix, found: Dialect, wanted: Option<Dialect>) {
-        let below = last.as_str().strip_prefix(top.as_str()).filter(|_| wanted.is_none());
-        let mut at = top.as_str().to_owned();
-        for segment in below.into_iter().flat_map(|below| below.split_terminator('/')) {
-            at.push_str(segment);
-            at.push('/');
-            if let Ok(prefix) = Prefix::parse(&at) {
-                self.probed.insert(prefix, found);
-            }
-        }
     }
 
     /// Finds the members of a group.
@@ -335,7 +236,7 @@ impl<'a> Walker<'a> {
         level: u32,
     ) -> Result<(), NodeError> {
         for batch in paths.chunks(BATCH) {
-            let found = self.look.documents(batch).await?;
+            let found = self.look.documents(batch, Check::Model).await?;
             for (path, documents) in batch.iter().zip(found) {
                 self.child(parent, path, wanted, level, documents).await?;
             }
@@ -352,44 +253,42 @@ impl<'a> Walker<'a> {
         level: u32,
         mut documents: Documents,
     ) -> Result<(), NodeError> {
-        let reserved: &'static [&'static str] = if documents.entry { RESERVED } else { &[] };
+        let reserved: &'static [&'static str] = if documents.has_entry() { RESERVED } else { &[] };
         let has = documents.dialects();
-        let dialect = match (has.first().copied(), self.mode) {
-            (Some(_), Mode::Same) if has.contains(&wanted) => wanted,
-            (Some(dialect), _) => dialect,
-            (None, _) => match self.probe(&prefix(path)?, None, reserved, self.purpose_at(level)).await? {
-                Some(dialect) => {
-                    if self.mode == Mode::Same && dialect != wanted {
-                        self.other.push((path.clone(), dialect));
-                        return Ok(());
-                    }
-                    return self.push(implicit(path.clone(), dialect, None), parent, level, reserved);
-                }
-                None => return Ok(()),
-            },
+        let dialect = match self.mode {
+            Mode::Same if has.contains(&wanted) => Some(wanted),
+            Mode::Same | Mode::Each => documents.readable().next().or(has.first().copied()),
         };
-        if self.mode == Mode::Same && dialect != wanted {
-            self.other.push((path.clone(), dialect));
-            return Ok(());
+        let Some(dialect) = dialect else {
+            let implied = self.probe(&prefix(path)?, None, reserved, self.purpose_at(level)).await?;
+            return match implied {
+                Some(dialect) if self.is_other(dialect, wanted) => self.push_other(path, dialect),
+                Some(dialect) => self.push(implicit(path.clone(), dialect, None), parent, level, reserved),
+                None => Ok(()),
+            };
+        };
+        let stored = documents.branch(path, dialect);
+        // Of what a broken node says nothing is known for sure, its dialect included.
+        if self.is_other(dialect, wanted) && stored.as_ref().is_none_or(|stored| stored.broken.is_none()) {
+            return self.push_other(path, dialect);
         }
-        let branch = match dialect {
-            Dialect::V3 | Dialect::V2 => documents.branch(path, dialect),
-            Dialect::Draft => match self.shared.see(path, Some(Dialect::Draft)).await? {
-                Some(Sight::Array(sighting)) => {
-                    self.look.seen.extend(sighting.documents.versions().to_vec());
-                    Some(array_branch(path, &sighting))
-                }
-                Some(Sight::Group(sighting)) => {
-                    self.look.seen.extend(sighting.documents.versions().to_vec());
-                    Some(group_branch(path, *sighting))
-                }
-                None => None,
-            },
+        let branch = match (stored, dialect) {
+            (None, Dialect::Draft) => self.draft_root(path).await?,
+            (stored, _) => stored,
         };
         match branch {
             Some(branch) => self.push(branch, parent, level, reserved),
             None => Ok(()),
         }
+    }
+
+    fn is_other(&self, dialect: Dialect, wanted: Dialect) -> bool {
+        self.mode == Mode::Same && dialect != wanted
+    }
+
+    fn push_other(&mut self, path: &NodePath, dialect: Dialect) -> Result<(), NodeError> {
+        self.other.push((path.clone(), dialect));
+        Ok(())
     }
 
     /// Finds the members of a group of a draft hierarchy.
@@ -426,16 +325,18 @@ impl<'a> Walker<'a> {
             let values = self.look.read(batch).await?;
             read.extend(batch.iter().cloned().zip(values));
         }
+        let mut stored = Vec::new();
         for (name, document) in found {
             let Ok(path) = NodePath::parse(&format!("{}{name}", path.key_prefix())) else { continue };
-            let branch = match document {
-                None => implicit(path, Dialect::Draft, Some(root.clone())),
+            match document {
+                None => self.push(implicit(path, Dialect::Draft, Some(root.clone())), index, level, &[])?,
                 // What went since it was listed is noticed when all is compared.
-                Some((form, key)) => match read.remove(&key).flatten() {
-                    None => continue,
-                    Some((version, document)) => draft_branch(path, root, form, (key, version, document))?,
-                },
-            };
+                Some((form, key)) => {
+                    stored.extend(read.remove(&key).flatten().map(|value| (path, form, key, value)));
+                }
+            }
+        }
+        for branch in self.look.draft_branches(root, stored).await? {
             self.push(branch, index, level, &[])?;
         }
         Ok(())
@@ -481,18 +382,6 @@ impl<'a> Walker<'a> {
 fn paths(prefix: &str, names: &[String], reserved: &[&str]) -> Vec<NodePath> {
     let names = names.iter().filter(|name| !reserved.contains(&name.as_str()));
     names.filter_map(|name| NodePath::parse(&format!("{prefix}{name}")).ok()).collect()
-}
-
-/// A node of a draft hierarchy, of which this is the document.
-fn draft_branch(
-    path: NodePath,
-    root: &Arc<DraftRoot>,
-    form: Form,
-    (key, version, document): (Key, Version, Bytes),
-) -> Result<Branch, NodeError> {
-    let stored = StoredNode::whole(parsed(&key, document)?);
-    let own = Own(vec![(key, Some(version))]);
-    Ok(Branch { root: Some(root.clone()), ..leaf(path, Dialect::Draft, form, stored, own) })
 }
 
 /// Puts all nodes below those that hold them. Every node is after the one that holds it.

@@ -5,7 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 use meta::{Dialect, NodePath, documents::draft, zom::Members};
 use store::{Cursor, Key, Page, Prefix, StoreError};
 
-use super::{BATCH, Depth, Documents, Form, Listed, Mode, Walk, Walker, branch::implicit, draft_branch, paths};
+use super::{
+    BATCH, Depth, Documents, Form, Listed, Mode, Top, Walk, Walker, branch::implicit, documents::Check, paths,
+};
 use crate::{
     ArrayError,
     find::{DraftRoot, key_below, prefix},
@@ -40,7 +42,8 @@ pub(in crate::hierarchy) async fn walk_page(
     mode: Mode,
     window: &Window,
 ) -> Result<(Walk, Window), NodeError> {
-    let mut walker = Walker::settled(shared, path, dialect, (Depth::Levels(1), mode), Some(window)).await?;
+    let mut walker =
+        Walker::settled(shared, path, dialect, (Depth::Levels(1), mode, Top::Readable), Some(window)).await?;
     if walker.items.first().is_some_and(|top| top.branch.form == Form::Array) && window.cursor.is_some() {
         return Err(StoreError::InvalidCursor.into());
     }
@@ -83,8 +86,8 @@ impl Walker<'_> {
         loop {
             let (listed, cursor) = self.list_page(prefix, page).await?;
             let paths = paths(prefix.as_str(), &listed.prefixes, reserved);
-            let found = self.look.documents(&paths).await?;
-            let dialects = found.iter().flat_map(Documents::dialects);
+            let found = self.look.documents(&paths, Check::Model).await?;
+            let dialects = found.iter().flat_map(Documents::readable);
             let best = dialects.filter(|found| wanted.is_none_or(|wanted| wanted == *found)).min();
             match cursor {
                 Some(cursor) if best.is_none() => page = Page::after(BATCH, cursor),
@@ -158,6 +161,7 @@ impl Walker<'_> {
             let keys: Vec<_> = batch.iter().map(|(stem, _)| ["array", "group"].map(|kind| named(stem, kind))).collect();
             let wanted: Vec<_> = keys.iter().flatten().flatten().cloned().collect();
             let mut read: BTreeMap<_, _> = wanted.iter().cloned().zip(self.look.read(&wanted).await?).collect();
+            let mut stored = Vec::new();
             for ((stem, place), [array, group]) in batch.iter().zip(keys) {
                 let Ok(path) = NodePath::parse(&format!("{}{stem}", path.key_prefix())) else { continue };
                 let mut there = |key: Option<Key>| key.and_then(|key| Some((read.remove(&key)??, key)));
@@ -168,14 +172,16 @@ impl Walker<'_> {
                     continue;
                 }
                 let array = array.map(|found| (Form::Array, found));
-                let branch = match array.or_else(|| group.map(|found| (Form::Group, found))) {
-                    None if *place == Place::Prefix => implicit(path, Dialect::Draft, Some(root.clone())),
-                    // It went since it was listed, which is noticed when all is compared.
-                    None => continue,
-                    Some((form, ((version, document), key))) => {
-                        draft_branch(path, root, form, (key, version, document))?
+                match array.or_else(|| group.map(|found| (Form::Group, found))) {
+                    None if *place == Place::Prefix => {
+                        self.push(implicit(path, Dialect::Draft, Some(root.clone())), 0, 1, &[])?;
                     }
-                };
+                    // It went since it was listed, which is noticed when all is compared.
+                    None => {}
+                    Some((form, (value, key))) => stored.push((path, form, key, value)),
+                }
+            }
+            for branch in self.look.draft_branches(root, stored).await? {
                 self.push(branch, 0, 1, &[])?;
             }
         }

@@ -3,16 +3,16 @@
 mod stored;
 mod text;
 
-use client::{Dialect, FoundNode, LinkTarget, NodePath, zom};
+use client::{BrokenNode, Dialect, FoundNode, LinkTarget, NodePath, zom};
 use meta::{ArrayModel, extensions::Extension, json::Json};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use self::stored::Stored;
+use self::stored::{Copies, Stored};
 use crate::{
     config::{LookConfig, OutputForm},
     exit::Failure,
-    hierarchy::{Card, Hierarchy, LookError, array_model},
+    hierarchy::{Card, Hierarchy, LookError, ProblemCard, array_model},
     signals::{HangUp, Signals},
     ui::Output,
 };
@@ -74,8 +74,24 @@ struct GroupReport {
     groups: u64,
     /// How many members are of another dialect.
     others: u64,
+    /// The members of which a document cannot be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    broken: Vec<BrokenReport>,
     /// Whether there is consolidated metadata.
     consolidated: bool,
+    /// The paths of nodes that only the consolidated metadata have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    only_consolidated: Vec<String>,
+    /// Whether there may be more of these.
+    #[serde(skip)]
+    more_consolidated: bool,
+}
+
+#[derive(Serialize)]
+struct BrokenReport {
+    path: String,
+    #[serde(flatten)]
+    problem: ProblemCard,
 }
 
 #[derive(Serialize)]
@@ -115,7 +131,7 @@ impl Report {
     async fn of(hierarchy: &Hierarchy, config: &LookConfig) -> Result<Self, Failure> {
         let found = hierarchy.look(&config.path, config.dialect, 1).await?;
         let also_as = also_as(hierarchy, &found.path, found.dialect).await?;
-        let FoundNode { path, dialect, implicit, version, zom, other, losses, links } = found;
+        let FoundNode { path, dialect, implicit, version, zom, other, broken, losses, links } = found;
         let card = Card::of(&path, dialect, zom.version, &zom.root);
         let (document, of, extensions) = match zom.root {
             zom::Node::Array(document) => {
@@ -125,8 +141,8 @@ impl Report {
                 (document.clone(), KindReport::Array(Box::new(ArrayReport::of(model, &document, stored))), extensions)
             }
             zom::Node::Group(group) => {
-                let consolidated = stored::is_consolidated(hierarchy, &path, dialect).await?;
-                let of = GroupReport::of(&group, other.len(), consolidated);
+                let copies = stored::copies(hierarchy, &path, dialect).await?;
+                let of = GroupReport::of(&group, other.len(), broken, copies);
                 let extensions = extensions(None, &group.document);
                 (group.document, KindReport::Group(of), extensions)
             }
@@ -194,11 +210,23 @@ impl ArrayReport {
 }
 
 impl GroupReport {
-    fn of(group: &zom::Group, others: usize, consolidated: bool) -> Self {
+    fn of(group: &zom::Group, others: usize, broken: Vec<BrokenNode>, copies: Copies) -> Self {
         let is_array = |node: &&zom::Node| matches!(node, zom::Node::Array(_));
         let members = || group.members.iter().flatten().map(|(_, node)| node);
         let (all, arrays) = (members().count() as u64, members().filter(is_array).count() as u64);
-        Self { arrays, groups: all - arrays, others: others as u64, consolidated }
+        let broken = broken.into_iter().map(|BrokenNode { path, key, reason, .. }| BrokenReport {
+            path: path.to_string(),
+            problem: ProblemCard { key: key.to_string(), reason },
+        });
+        Self {
+            arrays,
+            groups: all - arrays,
+            others: others as u64,
+            broken: broken.collect(),
+            consolidated: copies.there,
+            only_consolidated: copies.only,
+            more_consolidated: copies.more,
+        }
     }
 }
 
@@ -232,7 +260,8 @@ async fn also_as(hierarchy: &Hierarchy, path: &NodePath, shown: Dialect) -> Resu
         match hierarchy.look(path, Some(dialect), 0).await {
             Ok(node) if !node.implicit => found.push(dialect.name()),
             Ok(_) | Err(LookError::Missing { .. }) => {}
-            Err(error) => return Err(error.into()),
+            // What cannot be read there is no node.
+            Err(error) => drop(error.into_broken(path, dialect)?),
         }
     }
     Ok(found)

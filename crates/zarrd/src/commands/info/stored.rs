@@ -6,9 +6,10 @@ use meta::{
     ArrayModel,
     chunk_keys::ChunkKeyEncoding,
     documents::{draft, object},
+    json::Json,
 };
 use serde::Serialize;
-use store::{Key, MAX_PAGE, Page, Prefix};
+use store::{Info, Key, MAX_PAGE, Page, Prefix};
 
 use crate::{exit::Failure, hierarchy::Hierarchy};
 
@@ -17,6 +18,12 @@ const COUNTED: u64 = 100_000;
 
 /// The longest document that is looked into. Longer ones are not read into memory for a yes or no.
 const LOOKED_INTO: u64 = 64 << 20;
+
+/// How many nodes that consolidated metadata have are looked for.
+const LOOKED_FOR: usize = 1000;
+
+/// How many of them are told that are not there.
+const TOLD: usize = 20;
 
 /// How much of an array is stored.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -91,21 +98,59 @@ impl Stored {
     }
 }
 
-/// Whether a group has consolidated metadata.
-pub(super) async fn is_consolidated(hierarchy: &Hierarchy, path: &NodePath, dialect: Dialect) -> Result<bool, Failure> {
-    match dialect {
-        Dialect::V2 => match Key::parse(&format!("{}.zmetadata", path.key_prefix())) {
-            Ok(key) => Ok(hierarchy.readable().head(&key).await?.is_some()),
-            // What cannot be a key is not there.
-            Err(_) => Ok(false),
-        },
-        Dialect::V3 => {
-            let Some(document) = zarr_json(hierarchy, path).await? else { return Ok(false) };
-            let consolidated = object(document).ok().and_then(|document| document.get("consolidated_metadata"));
-            Ok(consolidated.is_some_and(|consolidated| consolidated.is_object()))
+/// What is known of the consolidated metadata of a group.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Copies {
+    /// Whether there are any.
+    pub(super) there: bool,
+    /// The paths below the group of nodes that have no documents of their own.
+    pub(super) only: Vec<String>,
+    /// Whether there may be more of these.
+    pub(super) more: bool,
+}
+
+/// Looks at the consolidated metadata of a group, and for the documents of the nodes that these have copies of.
+pub(super) async fn copies(hierarchy: &Hierarchy, path: &NodePath, dialect: Dialect) -> Result<Copies, Failure> {
+    let (name, suffix) = match dialect {
+        Dialect::V2 => (".zmetadata", ""),
+        Dialect::V3 => ("zarr.json", "/zarr.json"),
+        Dialect::Draft => return Ok(Copies::default()),
+    };
+    let Some(there) = head(hierarchy, path, name).await? else { return Ok(Copies::default()) };
+    let document = match there.size <= LOOKED_INTO {
+        true => read(hierarchy, path, name).await?.and_then(|document| object(document).ok()),
+        false => None,
+    };
+    let metadata = match dialect {
+        Dialect::V2 => document.as_ref().and_then(|document| document.get("metadata")),
+        _ => {
+            let copies = document.as_ref().and_then(|document| document.get("consolidated_metadata"));
+            let Some(copies) = copies.filter(Json::is_object) else { return Ok(Copies::default()) };
+            copies.get("metadata")
         }
-        Dialect::Draft => Ok(false),
+    };
+    let mut copies = Copies { there: true, ..Copies::default() };
+    let names = metadata.iter().flat_map(Json::members).filter_map(|member| member.name());
+    let mut looked = 0_usize;
+    for name in names {
+        let (below, document) = match suffix {
+            "" => name.rsplit_once('/').unwrap_or(("", &name)),
+            document => (name.as_str(), document.trim_start_matches('/')),
+        };
+        if below.is_empty() || document == ".zattrs" {
+            continue;
+        }
+        looked += 1;
+        if looked > LOOKED_FOR || copies.only.len() >= TOLD {
+            copies.more = true;
+            break;
+        }
+        let Ok(at) = NodePath::parse(&format!("{}{below}", path.key_prefix())) else { continue };
+        if head(hierarchy, &at, document).await?.is_none() {
+            copies.only.push(below.to_owned());
+        }
     }
+    Ok(copies)
 }
 
 /// The keys of the chunks of an array of the draft. They are elsewhere, below the root of the hierarchy, and so is the document that says which they are.
@@ -121,7 +166,12 @@ async fn keys_of_draft(hierarchy: &Hierarchy, path: &NodePath) -> Result<Option<
 }
 
 async fn zarr_json(hierarchy: &Hierarchy, path: &NodePath) -> Result<Option<Bytes>, Failure> {
-    document(hierarchy, &format!("{}zarr.json", path.key_prefix())).await
+    read(hierarchy, path, "zarr.json").await
+}
+
+/// A document of a node, unless it is too long to be looked into.
+async fn read(hierarchy: &Hierarchy, path: &NodePath, name: &str) -> Result<Option<Bytes>, Failure> {
+    document(hierarchy, &format!("{}{name}", path.key_prefix())).await
 }
 
 /// The value of a key that is not longer than a document.
@@ -132,4 +182,10 @@ async fn document(hierarchy: &Hierarchy, key: &str) -> Result<Option<Bytes>, Fai
         Some(value) if value.info.size <= LOOKED_INTO => Ok(Some(value.bytes().await?)),
         _ => Ok(None),
     }
+}
+
+async fn head(hierarchy: &Hierarchy, path: &NodePath, name: &str) -> Result<Option<Info>, Failure> {
+    // What cannot be a key is not there.
+    let Ok(key) = Key::parse(&format!("{}{name}", path.key_prefix())) else { return Ok(None) };
+    Ok(hierarchy.readable().head(&key).await?)
 }

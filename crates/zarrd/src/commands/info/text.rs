@@ -11,6 +11,9 @@ use crate::hierarchy::{ArrayCard, Kind, counted, shown, tuple};
 /// How wide the names of what is told are.
 const NAMES: usize = 14;
 
+/// How many broken members are told one by one.
+const SHOWN: usize = 10;
+
 /// Lines, with the names of what is told beside it.
 #[derive(Default)]
 struct Lines(Vec<String>);
@@ -34,6 +37,7 @@ impl Report {
             (Kind::Array, _) => "array",
             (Kind::Group, false) => "group",
             (Kind::Group, true) => "implicit group",
+            (Kind::Broken, _) => "broken",
         };
         lines.tell("path", &self.card.path);
         lines.tell("kind", kind);
@@ -102,7 +106,20 @@ impl GroupReport {
             others => format!(", {} of other dialects", indicatif::HumanCount(others)),
         };
         lines.tell("members", format!("{}, {}{others}", counted(self.groups, "group"), counted(self.arrays, "array")));
+        let broken = self
+            .broken
+            .iter()
+            .map(|broken| format!("{} {}: {}", broken.path, broken.problem.key, broken.problem.reason));
+        lines.tell("broken", broken.take(SHOWN).collect::<Vec<_>>().join("\n"));
+        if let Some(more) = self.broken.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+            lines.tell("", format!("and {} more", indicatif::HumanCount(more as u64)));
+        }
         lines.tell("consolidated", if self.consolidated { "yes" } else { "no" });
+        if !self.only_consolidated.is_empty() {
+            let more = if self.more_consolidated { ", and more" } else { "" };
+            let only = self.only_consolidated.join(", ");
+            lines.tell("", format!("only in consolidated metadata: {only}{more}"));
+        }
     }
 }
 

@@ -1,0 +1,68 @@
+//! Where a tree that is there differs from one that is declared.
+
+use std::collections::HashMap;
+
+use meta::{
+    NodePath,
+    json::Json,
+    zom::{Difference, Node, Zom},
+};
+use serde_json::json;
+
+use super::{
+    NodeError,
+    found::{Untold, told},
+    walk::Branch,
+};
+use crate::broken::{Broken, BrokenNode};
+
+/// The places where a tree differs from what is declared, at most `limit`. A broken node differs from whatever is declared in its place, be it nothing.
+pub(super) fn differences(declared: &Zom, found: Branch, limit: usize) -> Result<Vec<Difference>, NodeError> {
+    if let Some(broken) = &found.broken {
+        let declared = Some(declared.root.document().clone());
+        return Ok(vec![Difference { pointer: String::new(), declared, found: Some(problem(broken)) }]);
+    }
+    let (top, version) = (found.path.clone(), declared.version);
+    let mut untold = Untold::default();
+    let found = Zom { version, root: told(found, version, &mut untold)? };
+    let mut differences = Zom::differences(declared, &found, limit);
+    add_broken(&mut differences, declared, &top, &untold.broken, limit);
+    Ok(differences)
+}
+
+fn add_broken(differences: &mut Vec<Difference>, declared: &Zom, top: &NodePath, broken: &[BrokenNode], limit: usize) {
+    let mut known: HashMap<String, usize> = HashMap::new();
+    if !broken.is_empty() {
+        known.extend(differences.iter().enumerate().map(|(at, difference)| (difference.pointer.clone(), at)));
+    }
+    for BrokenNode { path, problem: broken, .. } in broken {
+        let place = path.below(top).and_then(|below| place_of(&declared.root, below));
+        let Some((pointer, node)) = place else { continue };
+        let found = Some(problem(broken));
+        if let Some(difference) = known.get(&pointer).and_then(|at| differences.get_mut(*at)) {
+            difference.found = found;
+        } else if differences.len() < limit {
+            let declared = node.map(|node| node.document().clone());
+            differences.push(Difference { pointer, declared, found });
+        }
+    }
+}
+
+/// The JSON pointer to the node at a path below another, and the node, if it is there. `None` where nothing is said of the members of the group that it would be in.
+fn place_of<'z>(root: &'z Node, below: &str) -> Option<(String, Option<&'z Node>)> {
+    let (mut at, mut pointer) = (Some(root), String::new());
+    for name in below.split('/') {
+        pointer.push_str("/members/");
+        pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
+        at = match at {
+            Some(Node::Group(group)) => group.members.as_ref()?.get(name),
+            Some(Node::Array(_)) | None => None,
+        };
+    }
+    Some((pointer, at))
+}
+
+/// A broken node as a difference shows it.
+fn problem(Broken { key, reason }: &Broken) -> Json {
+    Json::compact(&json!({"problem": {"key": key.as_str(), "reason": reason}}))
+}

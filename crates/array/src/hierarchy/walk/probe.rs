@@ -1,0 +1,103 @@
+//! Groups without documents: the dialect that they have from the nodes below them.
+
+use meta::{Dialect, NodePath};
+use store::Prefix;
+
+use super::{BATCH, RESERVED, Walker, documents::Check, paths, scan::Purpose};
+use crate::{find::prefix, hierarchy::NodeError};
+
+impl Walker<'_> {
+    /// The dialect of the group that a path without documents is because there are nodes below it.
+    pub(super) async fn implied(
+        &mut self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+    ) -> Result<Option<Dialect>, NodeError> {
+        let own = prefix(path)?;
+        let ancestors: Vec<NodePath> = path.ancestors().collect();
+        for (ancestor, documents) in ancestors.iter().zip(self.look.documents(&ancestors, Check::Syntax).await?) {
+            let first = path.below(ancestor).and_then(|below| below.split('/').next());
+            let reserved = documents.has_entry() && first.is_some_and(|first| RESERVED.contains(&first));
+            if documents.has_array() || reserved {
+                return Ok(None);
+            }
+        }
+        if dialect == Some(Dialect::Draft) {
+            return Ok(None);
+        }
+        let reserved = if self.entry_point_at(path).await? { RESERVED } else { &[] };
+        let mut found = match self.window {
+            Some(_) => self.probe_pages(&own, dialect, reserved).await?,
+            None => None,
+        };
+        if found.is_none() {
+            found = self.probe(&own, dialect, reserved, self.purpose_at(0)).await?;
+        }
+        Ok(match path.is_root() {
+            // The root of everything is a group, whatever is below it.
+            true => Some(found.or(dialect).unwrap_or(Dialect::V3)),
+            false => found,
+        })
+    }
+
+    /// The dialect of the first node that is found below a prefix; of `wanted` if only that is meant. Of the nodes directly below a prefix that which is preferred counts. Broken ones count
+    /// where there are no others.
+    pub(super) async fn probe(
+        &mut self,
+        prefix: &Prefix,
+        wanted: Option<Dialect>,
+        reserved: &[&str],
+        mut purpose: Purpose,
+    ) -> Result<Option<Dialect>, NodeError> {
+        let top = prefix;
+        if let Some(known) = self.probed.get(top).filter(|_| wanted.is_none()) {
+            return Ok(Some(*known));
+        }
+        let is_wanted = |found: &Dialect| wanted.is_none_or(|wanted| wanted == *found);
+        let mut broken = None;
+        let mut open = vec![(prefix.clone(), reserved.to_vec())];
+        while let Some((prefix, reserved)) = open.pop() {
+            let names = self.look.list(&prefix, std::mem::replace(&mut purpose, Purpose::FirstNode)).await?.prefixes;
+            let paths = paths(prefix.as_str(), &names, &reserved);
+            let mut deeper = Vec::new();
+            for batch in paths.chunks(BATCH) {
+                let mut best = None;
+                for (path, documents) in batch.iter().zip(self.look.documents(batch, Check::Model).await?) {
+                    best = best.into_iter().chain(documents.readable().filter(is_wanted)).min();
+                    if documents.broken(path).is_some() {
+                        let found = documents.dialects().into_iter().find(is_wanted);
+                        broken = broken.or(found.map(|found| (prefix.clone(), found)));
+                        continue;
+                    }
+                    if !documents.has_array()
+                        && let Ok(below) = Prefix::parse(&path.key_prefix())
+                    {
+                        let reserved = if documents.has_entry() { RESERVED.to_vec() } else { Vec::new() };
+                        deeper.push((below, reserved));
+                    }
+                }
+                if let Some(found) = best {
+                    self.came_through(top, &prefix, found, wanted);
+                    return Ok(best);
+                }
+            }
+            open.extend(deeper.into_iter().rev());
+        }
+        let Some((last, found)) = broken else { return Ok(None) };
+        self.came_through(top, &last, found, wanted);
+        Ok(Some(found))
+    }
+
+    /// Whoever probes a prefix between `top` and the one with the first node comes to the same node.
+    fn came_through(&mut self, top: &Prefix, last: &Prefix, found: Dialect, wanted: Option<Dialect>) {
+        let below = last.as_str().strip_prefix(top.as_str()).filter(|_| wanted.is_none());
+        let mut at = top.as_str().to_owned();
+        for segment in below.into_iter().flat_map(|below| below.split_terminator('/')) {
+            at.push_str(segment);
+            at.push('/');
+            if let Ok(prefix) = Prefix::parse(&at) {
+                self.probed.insert(prefix, found);
+            }
+        }
+    }
+}

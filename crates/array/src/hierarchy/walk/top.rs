@@ -1,0 +1,133 @@
+//! Single nodes: the topmost one of a walk, and those of hierarchies of the draft that are found from their roots.
+
+use std::{iter::once, sync::Arc};
+
+use meta::{Dialect, NodePath};
+
+use super::{
+    Branch, Documents, Form, Item, RESERVED, Top, Walker,
+    branch::{array_branch, group_branch, implicit},
+    documents::Check,
+};
+use crate::{
+    ArrayError,
+    broken::Broken,
+    find::{DraftRoot, Sight, prefix},
+    hierarchy::{NodeError, keys},
+};
+
+impl Walker<'_> {
+    /// Finds the topmost node.
+    pub(super) async fn top(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
+        let sight = match self.shared.see(path, dialect).await {
+            // What an array is can be told without its codecs.
+            Err(error @ ArrayError::Chain { .. }) => return self.unopened_top(path, dialect, error).await,
+            Err(error @ ArrayError::Document { .. }) if self.top == Top::Any => {
+                return self.unopened_top(path, dialect, error).await;
+            }
+            sight => sight?,
+        };
+        let (documents, branch) = match sight {
+            Some(Sight::Array(sighting)) => (Some(sighting.documents.clone()), array_branch(path, &sighting)),
+            Some(Sight::Group(sighting)) => (Some(sighting.documents.clone()), group_branch(path, *sighting)),
+            None => {
+                let dialect = self.implied(path, dialect).await?;
+                let none = ArrayError::NoSuchNode { path: path.clone() };
+                (None, implicit(path.clone(), dialect.ok_or(none)?, None))
+            }
+        };
+        self.look.seen.extend(documents.iter().flat_map(|documents| documents.versions().to_vec()));
+        let reserved = match self.entry_point_at(path).await? {
+            true => RESERVED,
+            false => &[],
+        };
+        self.push_top(branch, reserved)
+    }
+
+    /// The topmost node where it cannot be opened: for an array of v2 or v3 whose codecs are not known, and for a broken node.
+    async fn unopened_top(
+        &mut self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        error: ArrayError,
+    ) -> Result<(), NodeError> {
+        let mut found = self.look.documents(std::slice::from_ref(path), Check::Model).await?;
+        let there = found.first_mut();
+        let own = there.and_then(|documents| {
+            let preferred = documents.dialects().into_iter().find(|has| dialect.is_none_or(|dialect| dialect == *has));
+            preferred.and_then(|dialect| documents.branch(path, dialect))
+        });
+        let branch = match own {
+            Some(branch) => Some(branch),
+            None if self.top == Top::Any => self.draft_node(path).await?,
+            None => None,
+        };
+        match branch {
+            Some(branch) => self.push_top(marked(branch, &error), &[]),
+            None => Err(error.into()),
+        }
+    }
+
+    fn push_top(&mut self, branch: Branch, reserved: &'static [&'static str]) -> Result<(), NodeError> {
+        match (&branch.broken, self.top) {
+            (Some(broken), Top::Readable) => Err(ArrayError::Broken(broken.clone()).into()),
+            _ => {
+                self.items.push(Item::new(branch, None, 0, reserved));
+                Ok(())
+            }
+        }
+    }
+
+    /// The node of a hierarchy of the draft that has documents at a path, of which only these are looked at.
+    async fn draft_node(&mut self, path: &NodePath) -> Result<Option<Branch>, NodeError> {
+        let roots: Vec<NodePath> = once(path.clone()).chain(path.ancestors()).collect();
+        let found = self.look.documents(&roots, Check::Syntax).await?;
+        let Some((at, mut documents)) = roots.into_iter().zip(found).find(|(_, documents)| documents.has_entry())
+        else {
+            return Ok(None);
+        };
+        let Some(entry) = documents.entry_point() else {
+            return Ok(documents.branch(&at, Dialect::Draft).filter(|_| at == *path));
+        };
+        let root = Arc::new(DraftRoot { prefix: prefix(&at)?, path: at, entry });
+        for form in [Form::Array, Form::Group] {
+            let keys = keys::documents(path, Dialect::Draft, form, Some(&root))?;
+            let values = self.look.read(&keys).await?;
+            let found = keys.into_iter().zip(values).find_map(|(key, value)| value.map(|value| (key, value)));
+            if let Some((key, value)) = found {
+                let found = vec![(path.clone(), form, key, value)];
+                return Ok(self.look.draft_branches(&root, found).await?.pop());
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) async fn entry_point_at(&mut self, path: &NodePath) -> Result<bool, NodeError> {
+        let found = self.look.documents(std::slice::from_ref(path), Check::Syntax).await?;
+        Ok(found.first().is_some_and(Documents::has_entry))
+    }
+
+    /// The topmost node of a hierarchy of the draft.
+    pub(super) async fn draft_root(&mut self, path: &NodePath) -> Result<Option<Branch>, NodeError> {
+        let (documents, branch) = match self.shared.see(path, Some(Dialect::Draft)).await {
+            Ok(Some(Sight::Array(sighting))) => (sighting.documents.clone(), array_branch(path, &sighting)),
+            Ok(Some(Sight::Group(sighting))) => (sighting.documents.clone(), group_branch(path, *sighting)),
+            Ok(None) => return Ok(None),
+            Err(error @ (ArrayError::Document { .. } | ArrayError::Chain { .. })) => {
+                return Ok(self.draft_node(path).await?.map(|branch| marked(branch, &error)));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        self.look.seen.extend(documents.versions().to_vec());
+        Ok(Some(branch))
+    }
+}
+
+/// A node that could not be opened: a broken one, unless it was for its codecs only.
+fn marked(branch: Branch, error: &ArrayError) -> Branch {
+    let broken = match error {
+        ArrayError::Document { key, source } => branch.broken.or_else(|| Some(Broken::new(key, source))),
+        _ => branch.broken,
+    };
+    Branch { broken, ..branch }
+}
