@@ -123,10 +123,18 @@ pub enum ArrayError {
     /// The caller has as many threads as one may have while others wait.
     #[error("the caller has as many threads that decode and encode as one may have while others wait")]
     TooManyRequests,
-    /// The array's metadata changed again and again while it was being read.
-    #[error("the array at {path} changes too quickly to be read")]
-    Unsettled {
-        /// The array's path.
+    /// What an attempt was made on had changed by the time of its commit or its snapshot, again and again.
+    #[error("{path} kept changing, so that this was given up after many attempts")]
+    TooManyConflicts {
+        /// The path of the node.
+        path: NodePath,
+    },
+    /// An earlier operation on the path has not come to its end.
+    #[error(
+        "an earlier operation on {path}, such as a conversion to it or a change of its shape, has not come to its end"
+    )]
+    Unfinished {
+        /// The path of the node.
         path: NodePath,
     },
     /// The store failed.

@@ -133,6 +133,6 @@ impl Arrays {
             drop((prepared, snapshot));
             sighting = shared.look(path, dialect).await?;
         }
-        Err(ArrayError::Unsettled { path: path.clone() })
+        Err(ArrayError::TooManyConflicts { path: path.clone() })
     }
 }

@@ -128,7 +128,7 @@ impl Shared {
     pub(crate) async fn wait_until_shrunk(&self, path: &NodePath) -> Result<(), ArrayError> {
         match self.shrinking.wait_until_free(path, self.options.patience).await {
             true => Ok(()),
-            false => Err(ArrayError::Unsettled { path: path.clone() }),
+            false => Err(ArrayError::Unfinished { path: path.clone() }),
         }
     }
 

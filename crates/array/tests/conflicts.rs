@@ -155,7 +155,7 @@ async fn chunks_that_change_are_done_again() {
 async fn a_chunk_that_always_changes_is_not_written() {
     let (store, arrays) = meddled("a/c/1", Bytes::from_static(&[5; 4]), u64::MAX).await;
     let error = write(&arrays, "2:6").await.unwrap_err();
-    assert!(matches!(error, WriteError::Array(ArrayError::Unsettled { .. })), "{error:?}");
+    assert!(matches!(error, WriteError::Array(ArrayError::TooManyConflicts { .. })), "{error:?}");
     assert_eq!(read(&arrays).await, [1, 1, 1, 1, 5, 5, 5, 5]);
     // What is written whole does not depend on what is there.
     assert_eq!(write(&arrays, "4:").await.unwrap().repeated, 0);

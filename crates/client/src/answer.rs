@@ -163,7 +163,9 @@ impl Refusal {
     /// What is known of the request that was refused.
     pub(crate) fn knowledge(&self) -> Knowledge {
         match (self.kind(), self.status) {
-            (Some(ProblemType::Busy | ProblemType::TooManyRequests), _) => Knowledge::NotDone,
+            (Some(ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests), _) => {
+                Knowledge::NotDone
+            }
             // Its store may have been closed with the change under way.
             (Some(ProblemType::Stopping), _) => Knowledge::Unknown,
             (None, StatusCode::TOO_MANY_REQUESTS) => Knowledge::NotDone,

@@ -49,7 +49,7 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         },
         ProblemType::OutOfSpace => StoreError::OutOfSpace,
         ProblemType::StoreReadOnly => StoreError::ReadOnly,
-        ProblemType::Busy | ProblemType::TooManyRequests | ProblemType::Stopping => {
+        ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests | ProblemType::Stopping => {
             StoreError::Busy { retry_after: refusal.retry_after }
         }
         ProblemType::ForbiddenHost
@@ -201,7 +201,10 @@ mod tests {
                 ProblemType::ValueTooLarge => matches!(error, StoreError::Upload(UploadError::TooLarge { limit: 7 })),
                 ProblemType::OutOfSpace => matches!(error, StoreError::OutOfSpace),
                 ProblemType::StoreReadOnly => matches!(error, StoreError::ReadOnly),
-                ProblemType::Busy | ProblemType::TooManyRequests | ProblemType::Stopping => {
+                ProblemType::Busy
+                | ProblemType::TooManyConflicts
+                | ProblemType::TooManyRequests
+                | ProblemType::Stopping => {
                     matches!(error, StoreError::Busy { retry_after: Some(wait) } if wait.as_secs() == 9)
                 }
                 ProblemType::ForbiddenHost

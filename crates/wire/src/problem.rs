@@ -172,6 +172,8 @@ problem_types! {
     TransferCodedBody = "transfer-coded-body", NOT_IMPLEMENTED, "A body with such a transfer coding is not taken";
     /// The node asks for a codec, an extension, a data type or something else that this server does not have; `unsupported` names it.
     UnsupportedNode = "unsupported-node", NOT_IMPLEMENTED, "The node needs what this server does not have";
+    /// What the request changes or reads kept changing, so that it was given up after many attempts; nothing was changed.
+    TooManyConflicts = "too-many-conflicts", SERVICE_UNAVAILABLE, "Too many conflicts";
     /// There is more to do than can be done; `Retry-After` says when to try again.
     Busy = "busy", SERVICE_UNAVAILABLE, "The server is busy";
     /// The store takes no changes until the server is started again.

@@ -9,7 +9,7 @@ use meta::{
         object,
         write::{CONSOLIDATED, NodeCopy, StoredNode, consolidated},
     },
-    json::Json,
+    json::{Json, MAX_DOCUMENT_DEPTH},
 };
 use store::Key;
 
@@ -104,6 +104,10 @@ fn updated(edits: &Edits, group: &NodePath, dialect: Dialect, key: &Key, stored:
         .collect();
     let copies = nodes.iter().map(|(below, node)| NodeCopy { below, node: node.as_deref() });
     let updated = consolidated(dialect, &document, copies);
+    if updated.depth() > MAX_DOCUMENT_DEPTH {
+        skipped(key, "with the changed nodes it would be nested too deep to be read");
+        return None;
+    }
     (updated != document).then_some(updated)
 }
 

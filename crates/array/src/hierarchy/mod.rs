@@ -294,5 +294,5 @@ impl Hierarchies {
 }
 
 fn unsettled(path: &NodePath) -> NodeError {
-    ArrayError::Unsettled { path: path.clone() }.into()
+    ArrayError::TooManyConflicts { path: path.clone() }.into()
 }

@@ -43,7 +43,7 @@ impl Place {
         version: Version,
     ) -> Result<Self, NodeError> {
         if shared.copied_to.overlaps(path) {
-            return Err(ArrayError::Unsettled { path: path.clone() }.into());
+            return Err(ArrayError::Unfinished { path: path.clone() }.into());
         }
         let (around, seen) = around(shared, path).await?;
         let above = around.iter().skip(1);
@@ -85,7 +85,7 @@ impl Place {
         let at = at.clone();
         let key = entry_key(&at)?;
         let Some(value) = shared.store.get(&key, None).await? else {
-            return Err(ArrayError::Unsettled { path: path.clone() }.into());
+            return Err(ArrayError::TooManyConflicts { path: path.clone() }.into());
         };
         let entry = draft::entry_point(value.bytes().await?).map_err(|source| wrong(&key, source))?;
         let root = Arc::new(DraftRoot { prefix: prefix(&at)?, path: at, entry });

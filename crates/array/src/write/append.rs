@@ -111,7 +111,7 @@ impl Append {
                 Err(error) => return Err(error),
             }
         }
-        Err(ArrayError::Unsettled { path: self.place.path.clone() }.into())
+        Err(ArrayError::TooManyConflicts { path: self.place.path.clone() }.into())
     }
 
     async fn attempt(

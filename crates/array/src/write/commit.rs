@@ -129,7 +129,7 @@ pub(super) async fn commit(
             Err(error) => return Err(error.into()),
         }
     }
-    Err(ArrayError::Unsettled { path: place.path.clone() }.into())
+    Err(ArrayError::TooManyConflicts { path: place.path.clone() }.into())
 }
 
 /// The error of a chunk that cannot be decoded; or that the array changed, if it did: then the chunk is another array's.

@@ -227,7 +227,7 @@ async fn somebody_who_never_rests() {
         store.intrude("a/zarr.json", v3_array(&[extent]));
     }
     let refused = lab.patch("/a", &json!({"attributes": {"n": 1}})).await;
-    assert!(matches!(refused, Err(NodeError::Array(ArrayError::Unsettled { .. }))));
+    assert!(matches!(refused, Err(NodeError::Array(ArrayError::TooManyConflicts { .. }))));
 }
 
 /// An answer is as of one commit: what two nodes say is always of the same, and the nodes that come and go do so with it. It is so where the store tells that nothing was
@@ -263,7 +263,7 @@ async fn answers_see_one_commit() {
                     );
                     seen += 1;
                 }
-                Err(NodeError::Array(ArrayError::Unsettled { .. })) => {}
+                Err(NodeError::Array(ArrayError::TooManyConflicts { .. })) => {}
                 Err(error) => panic!("{error}"),
             }
         }

@@ -97,9 +97,10 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
         }
         (ProblemType::StoreReadOnly, _) => ArrayError::ReadOnly,
         (ProblemType::OutOfSpace, _) => ArrayError::OutOfSpace,
-        (ProblemType::Busy | ProblemType::TooManyRequests | ProblemType::Stopping, _) => {
-            ArrayError::Busy { retry_after: refusal.retry_after }
-        }
+        (
+            ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests | ProblemType::Stopping,
+            _,
+        ) => ArrayError::Busy { retry_after: refusal.retry_after },
         (
             ProblemType::ForbiddenHost
             | ProblemType::ForbiddenOrigin
@@ -300,7 +301,10 @@ mod tests {
                 (ArrayError::OutOfSpace, ProblemType::OutOfSpace) => true,
                 (
                     ArrayError::Busy { retry_after },
-                    ProblemType::Busy | ProblemType::TooManyRequests | ProblemType::Stopping,
+                    ProblemType::Busy
+                    | ProblemType::TooManyConflicts
+                    | ProblemType::TooManyRequests
+                    | ProblemType::Stopping,
                 ) => *retry_after == Some(Duration::from_secs(9)),
                 (
                     ArrayError::Forbidden { detail },
@@ -363,7 +367,7 @@ mod tests {
     fn only_what_may_change_is_asked_again() {
         for &kind in ProblemType::ALL {
             let expected = match kind {
-                ProblemType::Busy | ProblemType::TooManyRequests => Knowledge::NotDone,
+                ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => Knowledge::NotDone,
                 ProblemType::Stopping => Knowledge::Unknown,
                 _ => Knowledge::Answered,
             };

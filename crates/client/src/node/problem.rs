@@ -68,9 +68,10 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
         },
         (ProblemType::StoreReadOnly, _) => NodeError::ReadOnly,
         (ProblemType::OutOfSpace, _) => NodeError::OutOfSpace,
-        (ProblemType::Busy | ProblemType::TooManyRequests | ProblemType::Stopping, _) => {
-            NodeError::Busy { retry_after: refusal.retry_after }
-        }
+        (
+            ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests | ProblemType::Stopping,
+            _,
+        ) => NodeError::Busy { retry_after: refusal.retry_after },
         (
             ProblemType::ForbiddenHost
             | ProblemType::ForbiddenOrigin
@@ -232,6 +233,7 @@ mod tests {
         ProblemType::StoreReadOnly,
         ProblemType::OutOfSpace,
         ProblemType::Busy,
+        ProblemType::TooManyConflicts,
         ProblemType::TooManyRequests,
         ProblemType::Stopping,
         ProblemType::ForbiddenHost,
@@ -321,7 +323,7 @@ mod tests {
     fn only_what_may_change_is_asked_again() {
         for &kind in ProblemType::ALL {
             let expected = match kind {
-                ProblemType::Busy | ProblemType::TooManyRequests => Knowledge::NotDone,
+                ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => Knowledge::NotDone,
                 ProblemType::Stopping => Knowledge::Unknown,
                 _ => Knowledge::Answered,
             };

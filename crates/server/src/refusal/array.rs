@@ -54,7 +54,9 @@ impl From<ArrayError> for Refusal {
             ArrayError::Memory(error) => return error.into(),
             ArrayError::Busy => return Self::for_now(ProblemType::Busy, detail),
             ArrayError::TooManyRequests => return Self::for_now(ProblemType::TooManyRequests, detail),
-            ArrayError::Unsettled { .. } => return Self::busy(None),
+            ArrayError::TooManyConflicts { .. } | ArrayError::Unfinished { .. } => {
+                return Self::for_now(ProblemType::TooManyConflicts, detail);
+            }
             ArrayError::Misplaced { .. } => return Self::because(ProblemType::Internal, error),
             ArrayError::Stopped => return Self::because(ProblemType::Stopping, error),
             ArrayError::NoSuchNode { path } => (ProblemType::NoSuchNode, at(&path)),

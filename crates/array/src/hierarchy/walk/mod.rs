@@ -169,7 +169,7 @@ impl<'a> Walker<'a> {
             }
             attempts += 1;
         }
-        Err(ArrayError::Unsettled { path: path.clone() }.into())
+        Err(ArrayError::TooManyConflicts { path: path.clone() }.into())
     }
 
     async fn begin(shared: &'a Shared, (depth, mode, top): (Depth, Mode, Top)) -> Result<Self, NodeError> {
