@@ -33,10 +33,17 @@ pub(crate) struct Intruded {
     pub(crate) busy: AtomicBool,
     /// The watermarks that were asked for.
     watermarks: AtomicUsize,
-    /// Sets keys, one after the other, before one of the pages is read.
-    paged: Mutex<Option<(usize, Vec<(String, Value)>)>>,
+    /// What is done before one of the pages is read.
+    paged: Mutex<Option<Intrusion>>,
     /// The keys that snapshots were taken of.
     pub(crate) looked_up: AtomicUsize,
+}
+
+/// Keys that are set, one after the other.
+struct Intrusion {
+    /// The number of the page before which they are.
+    page: usize,
+    documents: Vec<(String, Value)>,
 }
 
 impl Intruded {
@@ -56,9 +63,9 @@ impl Intruded {
 
     /// The same with several keys.
     pub(crate) fn intrude_all_on_page(&self, number: usize, documents: &[(&str, Value)]) {
-        let number = self.pages.load(Ordering::Relaxed) + number;
         let documents = documents.iter().map(|(key, document)| ((*key).to_owned(), document.clone()));
-        *self.paged.lock().unwrap() = Some((number, documents.collect()));
+        let page = self.pages.load(Ordering::Relaxed) + number;
+        *self.paged.lock().unwrap() = Some(Intrusion { page, documents: documents.collect() });
     }
 
     /// Whether what was to be set before a page has not been set, and is not now.
@@ -68,8 +75,8 @@ impl Intruded {
 
     async fn read_page(&self) -> Result<(), StoreError> {
         let number = self.pages.fetch_add(1, Ordering::Relaxed);
-        let intrusion = self.paged.lock().unwrap().take_if(|(at, ..)| *at == number);
-        for (key, document) in intrusion.into_iter().flat_map(|(_, documents)| documents) {
+        let intrusion = self.paged.lock().unwrap().take_if(|intrusion| intrusion.page == number);
+        for (key, document) in intrusion.into_iter().flat_map(|intrusion| intrusion.documents) {
             let content = document.to_string().into_bytes().into();
             self.store.set(&Key::parse(&key).unwrap(), content, Precondition::none()).await?;
         }
