@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use zarrd_tests::{
-    races::{Ending, Plan, Race, run},
+    races::{Ending, Plan, Race, Report, run},
     skip::say,
 };
 
@@ -30,19 +30,26 @@ async fn a_copy_is_of_one_commit_and_there_is_nothing_of_one_that_was_not_made()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn all_of_that_holds_when_the_server_is_killed() {
+    let mut interrupted = 0;
     for (race, index) in Race::ALL.into_iter().zip(["sled", "redb"].into_iter().cycle()) {
-        let end = Ending::Killed(Duration::from_millis(300));
-        compete(Plan { rounds: 12, abreast: 12, end, index: index.to_owned(), ..Plan::of(race) }).await;
+        let end = Ending::Killed(Duration::from_millis(100));
+        let plan = Plan { rounds: 24, abreast: 12, end, index: index.to_owned(), ..Plan::of(race) };
+        interrupted += compete(plan).await.interrupted;
     }
+    // A server that is quick may be killed when it has nothing left to do, but not each time.
+    assert!(interrupted > 0, "every kill came too late");
 }
 
-async fn compete(plan: Plan) {
+/// Runs races, which have to do something, and must find nothing wrong.
+async fn compete(plan: Plan) -> Report {
     let dir = tempfile::tempdir().unwrap();
     say(format_args!("{plan:?}"));
     let report = run(&plan, dir.path()).await;
     say(&report);
+    let least = if plan.end == Ending::Alive { plan.rounds } else { 1 };
     let written = report.acknowledged + report.interrupted;
-    assert!(written >= plan.rounds && report.images >= plan.rounds, "too little was done:\n{report}");
-    assert_eq!(report.interrupted > 0, plan.end != Ending::Alive, "{report}");
+    assert!(written >= least && report.images >= plan.rounds, "too little was done:\n{report}");
+    assert!(report.interrupted == 0 || plan.end != Ending::Alive, "{report}");
     assert!(report.is_right(), "{report}");
+    report
 }

@@ -121,7 +121,7 @@ impl Arrays {
             let keys: Vec<Key> = sighting.documents.keys().chain(chunks).cloned().collect();
             let snapshot = shared.store.snapshot(&keys).await?;
             if sighting.documents.are_in(&*snapshot)? {
-                let prepared = prepared?;
+                let mut prepared = prepared?;
                 let fingerprint = prepared.fingerprint(array, &*snapshot)?;
                 let shape = prepared.resolved.shape();
                 let work = prepared.allowance(&shared.options, array, &*snapshot)?;

@@ -94,9 +94,9 @@ impl Prepared {
         Ok(Self { resolved, keys, memory })
     }
 
-    /// Fails where reading takes more work than it may: at most that of decoding everything that is concerned and is there.
+    /// Fails where reading takes more work than it may: at most that of decoding everything that is concerned and is there. If nothing is there, no memory is wanted for chunks.
     pub(crate) fn allowance(
-        &self,
+        &mut self,
         options: &Options,
         array: &Array,
         snapshot: &dyn Snapshot,
@@ -112,6 +112,9 @@ impl Prepared {
                 there += 1;
                 stored = stored.saturating_add(info.size);
             }
+        }
+        if there == 0 {
+            self.memory.needs.expect_no_chunks();
         }
         let decoded = decode_work(&chain, &self.resolved, there, stored);
         match (allowance.check(visited.saturating_add(decoded)), &*self.resolved) {

@@ -192,3 +192,17 @@ async fn a_reading_outlives_what_it_reads() {
     assert_eq!(elements(begun).await.unwrap(), [1]);
     assert!(matches!(reading(&arrays, "-1").await, Err(ArrayError::NoSuchNode { .. })));
 }
+
+/// Chunks that are not stored are not decoded, however large they would be.
+#[tokio::test]
+async fn no_memory_is_reserved_for_chunks_that_are_not_stored() {
+    let store = Arc::new(MemoryStore::new());
+    let document = document(&[10], &[1 << 40], &gzip(), 3);
+    store.set(&Key::parse("a/zarr.json").unwrap(), document.into(), Precondition::default()).await.unwrap();
+    let arrays = Arrays::new(store, Options { memory: 32 << 20, ..Options::default() });
+    let mut pieces = Box::pin(reading(&arrays, "").await.unwrap().pieces());
+    let first = pieces.next().await.unwrap().unwrap();
+    let taken = arrays.memory().usage().taken;
+    assert!(matches!(first, Elements::Fixed(bytes) if bytes[..] == [3; 10]));
+    assert!(taken < 2 << 20, "{taken} bytes");
+}

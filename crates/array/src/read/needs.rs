@@ -38,6 +38,11 @@ impl Needs {
         Ok(Self { assembly, slab: assembled(options.assembly / 2 + UNIT * 64), job, jobs })
     }
 
+    /// Wants no memory for chunks, since none that is concerned is stored: their elements have the fill value.
+    pub(crate) fn expect_no_chunks(&mut self) {
+        self.job = 0;
+    }
+
     /// The least: one slab and one job. A single job that is larger than the memory has failed, or will, with an error that says so.
     pub(crate) fn least(&self, options: &Options) -> u64 {
         self.slab.saturating_add(self.job).min(options.reading_memory())
