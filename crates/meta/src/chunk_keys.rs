@@ -1,5 +1,7 @@
 //! Chunk key encodings: where a chunk's bytes are.
 
+use crate::ArrayModel;
+
 /// How the indices of a chunk become a key, below the prefix that [`ArrayModel::chunk_prefix`](crate::ArrayModel::chunk_prefix) has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkKeyEncoding {
@@ -27,6 +29,32 @@ pub enum Separator {
     Slash,
     /// `.`
     Dot,
+}
+
+/// The chunks of an array, by the names that their keys have below its prefix.
+#[derive(Clone, Debug)]
+pub struct ChunkNames {
+    encoding: ChunkKeyEncoding,
+    /// The number of chunks along each dimension.
+    counts: Vec<u64>,
+}
+
+impl ChunkNames {
+    /// Those of an array.
+    pub fn of(model: &ArrayModel) -> Self {
+        let dimensions = model.grid.dimensions().iter().zip(&model.shape);
+        Self { encoding: model.chunk_keys, counts: dimensions.map(|(grid, extent)| grid.pieces(*extent)).collect() }
+    }
+
+    /// The coordinates of the chunk that a name is of, within the array or not; `None` for a name that no chunk has.
+    pub fn position(&self, name: &str) -> Option<Vec<u64>> {
+        self.encoding.parse(name, self.counts.len())
+    }
+
+    /// True if the coordinates are those of a chunk with elements of the array.
+    pub fn contains(&self, position: &[u64]) -> bool {
+        position.iter().zip(&self.counts).all(|(index, count)| index < count)
+    }
 }
 
 impl ChunkKeyEncoding {

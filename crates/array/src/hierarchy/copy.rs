@@ -28,6 +28,7 @@ use super::{
     plan::Plan,
     replace::Replacement,
     shrink::StoredChunks,
+    strays::first_key,
     walk::{Branch, Form, Mode, walk},
 };
 use crate::{ArrayError, share::Permit, shared::Shared};
@@ -143,12 +144,7 @@ impl Destination {
         place.check_dialects(path)?;
         place.check_name(path)?;
         let extent = keys::extent(path, dialect, place.site.root.as_ref())?.prefixes;
-        for prefix in &extent {
-            if !shared.store.list_prefix(prefix, Page::first(1)).await?.keys.is_empty() {
-                return Err(NodeError::Differs { path: path.clone(), differences: Vec::new() });
-            }
-        }
-        if place.current(shared, path).await?.is_some() {
+        if first_key(shared, &extent).await?.is_some() || place.current(shared, path).await?.is_some() {
             return Err(NodeError::Differs { path: path.clone(), differences: Vec::new() });
         }
         Ok(Self { path: path.clone(), dialect, place, extent })
@@ -267,7 +263,7 @@ impl Listing<'_> {
         loop {
             let found = self.shared.store.list_prefix(&chunks.prefix, page).await?;
             for key in found.keys.into_iter().map(|entry| entry.key) {
-                let Some(position) = chunks.position(&key).filter(|position| chunks.contains(position)) else {
+                let Some(position) = chunks.position(&key) else {
                     continue;
                 };
                 let written = copies.prefix.join(&to.chunk_keys.written_key(&position));

@@ -43,7 +43,7 @@ pub(super) async fn attempt(
             }
             let edits = edits_of_array(shared, path, &sighting, changes).await?;
             let dialect = sighting.array.model().dialect;
-            if shrinks(path, &sighting, changes)? {
+            if shrinks(sighting.array.model(), changes) {
                 return shrink(shared, path, dialect, edits).await;
             }
             (edits, dialect)

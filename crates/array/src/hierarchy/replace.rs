@@ -8,7 +8,7 @@ use meta::{
     json::Change,
     zom::{Version, Zom},
 };
-use store::{Key, Page, Version as StoreVersion};
+use store::{Key, Version as StoreVersion};
 
 use super::{
     Existing, NodeError,
@@ -120,8 +120,14 @@ impl Replacement {
             tell(&mut self.told, &node.path, node.dialect, None);
         }
         let gone: BTreeSet<NodePath> = self.gone.iter().map(|node| node.path.clone()).collect();
-        strays::settle(shared, edits, &self.set, &gone, existing).await?;
-        let beside = beside(shared, &self.set).await?;
+        let empty = strays::empty_place(shared, &self.set).await?;
+        // The documents of a draft hierarchy are not below the prefixes of its nodes.
+        let is_draft = self.set.iter().any(|(_, node)| node.dialect == Dialect::Draft);
+        let beside = match empty {
+            Some(_) if !is_draft => BTreeMap::new(),
+            Some(_) | None => beside(shared, &self.set).await?,
+        };
+        strays::settle(shared, edits, &self.set, &gone, existing, empty).await?;
         for (before, node) in std::mem::take(&mut self.set) {
             if let Some(found) = in_the_way(&node, &before, &beside)
                 && !is_at_or_below(&gone, &node.path)
@@ -191,9 +197,6 @@ fn has_same_chunks(current: &Branch, planned: &Branch) -> Result<bool, NodeError
 /// The versions of the documents of all dialects that there are at the paths of some nodes.
 async fn beside(shared: &Shared, set: &[(Own, Branch)]) -> Result<BTreeMap<Key, StoreVersion>, NodeError> {
     let mut found = BTreeMap::new();
-    if is_in_empty_place(shared, set).await? {
-        return Ok(found);
-    }
     for nodes in set.chunks(BATCH) {
         let mut keys = Vec::new();
         for (_, node) in nodes {
@@ -213,17 +216,6 @@ async fn beside(shared: &Shared, set: &[(Own, Branch)]) -> Result<BTreeMap<Key, 
         }
     }
     Ok(found)
-}
-
-/// Whether some nodes are a new tree where there are no keys at all, as it mostly is.
-async fn is_in_empty_place(shared: &Shared, set: &[(Own, Branch)]) -> Result<bool, NodeError> {
-    let Some((_, top)) = set.first() else { return Ok(true) };
-    let are_new = set.iter().all(|(before, node)| before.0.is_empty() && node.path.below(&top.path).is_some());
-    if !are_new || top.dialect == Dialect::Draft {
-        return Ok(false);
-    }
-    let there = shared.store.list_prefix(&prefix(&top.path)?, Page::first(1)).await?;
-    Ok(there.keys.is_empty())
 }
 
 /// The dialect of other documents that are where a new node would have its own.

@@ -7,15 +7,10 @@
 use std::sync::Arc;
 
 use futures::TryStreamExt;
-use meta::{ArrayModel, Dialect, NodePath, documents::Changes};
+use meta::{ArrayModel, Dialect, NodePath, chunk_keys::ChunkNames, documents::Changes};
 use store::{Change, IntentError, IntentId, Key, Prefix, StoreError};
 
-use super::{
-    NodeError,
-    found::{Model, model_of},
-    keys,
-    walk::{Branch, Form},
-};
+use super::{NodeError, keys};
 use crate::{
     ArrayError,
     find::{Sight, Sighting},
@@ -45,13 +40,9 @@ pub(super) enum Finished {
 }
 
 /// True if some changes make an array smaller along a dimension.
-pub(super) fn shrinks(path: &NodePath, sighting: &Sighting, changes: &Changes) -> Result<bool, NodeError> {
-    let before = sighting.array.model();
-    if changes.shape.is_none() {
-        return Ok(false);
-    }
-    let Model::Array(after) = changed(path, sighting, changes)? else { return Ok(false) };
-    Ok(after.shape.iter().zip(&before.shape).any(|(after, before)| after < before))
+pub(super) fn shrinks(model: &ArrayModel, changes: &Changes) -> bool {
+    let is_smaller = |shape: &Vec<u64>| shape.iter().zip(model.view_shape()).any(|(after, before)| *after < before);
+    changes.shape.as_ref().is_some_and(is_smaller)
 }
 
 /// Erases the chunks outside of an array's shape, and settles the intent.
@@ -111,53 +102,31 @@ async fn settle(shared: &Shared, changes: Vec<Change>) -> Result<Option<Finished
 }
 
 /// The keys of an array's chunks.
-pub(super) struct StoredChunks<'a> {
-    model: &'a ArrayModel,
+pub(super) struct StoredChunks {
+    chunks: ChunkNames,
     /// The text that all of them begin with.
     pub(super) prefix: Prefix,
-    /// The number of chunks along each dimension.
-    counts: Vec<u64>,
 }
 
-impl<'a> StoredChunks<'a> {
+impl StoredChunks {
     /// Those of an array at a path; `hierarchy` is the prefix of its hierarchy of the draft.
-    pub(super) fn new(path: &NodePath, model: &'a ArrayModel, hierarchy: Option<&Prefix>) -> Result<Self, NodeError> {
+    pub(super) fn new(path: &NodePath, model: &ArrayModel, hierarchy: Option<&Prefix>) -> Result<Self, NodeError> {
         let text = match (model.dialect, hierarchy) {
             (Dialect::Draft, Some(hierarchy)) => format!("{}{}", hierarchy.as_str(), model.chunk_prefix),
             _ => format!("{}{}", path.key_prefix(), model.chunk_prefix),
         };
         let prefix = Prefix::parse(&text).map_err(|_| keys::too_long(model.dialect, path))?;
-        let dimensions = model.grid.dimensions().iter().zip(&model.shape);
-        Ok(Self { model, prefix, counts: dimensions.map(|(grid, extent)| grid.pieces(*extent)).collect() })
+        Ok(Self { chunks: ChunkNames::of(model), prefix })
     }
 
-    /// The coordinates of a chunk; `None` for a key that is not a chunk's.
+    /// The coordinates of a chunk with elements of the array; `None` for any other key.
     pub(super) fn position(&self, key: &Key) -> Option<Vec<u64>> {
-        self.model.chunk_keys.parse(self.prefix.strip(key)?, self.model.shape.len())
-    }
-
-    /// True if the coordinates are those of a chunk with elements of the array.
-    pub(super) fn contains(&self, position: &[u64]) -> bool {
-        position.iter().zip(&self.counts).all(|(index, count)| index < count)
+        let position = self.chunks.position(self.prefix.strip(key)?)?;
+        self.chunks.contains(&position).then_some(position)
     }
 
     fn is_outside(&self, key: &Key) -> bool {
-        self.position(key).is_some_and(|position| !self.contains(&position))
+        let position = self.prefix.strip(key).and_then(|name| self.chunks.position(name));
+        position.is_some_and(|position| !self.chunks.contains(&position))
     }
-}
-
-/// The model that the array has afterwards.
-fn changed(path: &NodePath, sighting: &Sighting, changes: &Changes) -> Result<Model, NodeError> {
-    let model = sighting.array.model();
-    let stored = changes.of_array(model)?;
-    model_of(&Branch {
-        path: path.clone(),
-        dialect: model.dialect,
-        form: Form::Array,
-        stored,
-        own: sighting.own.clone(),
-        root: sighting.root.clone().filter(|_| model.dialect == Dialect::Draft),
-        members: None,
-        broken: None,
-    })
 }

@@ -17,28 +17,33 @@ use super::{
 };
 use crate::{find::Own, shared::Shared};
 
+/// The prefixes of the place of a new tree, if some nodes are one and there are no keys at its place, as it mostly is.
+pub(super) async fn empty_place(shared: &Shared, nodes: &[(Own, Branch)]) -> Result<Option<Vec<Prefix>>, NodeError> {
+    let Some((_, top)) = nodes.first() else { return Ok(None) };
+    if !nodes.iter().all(|(own, node)| own.0.is_empty() && node.path.below(&top.path).is_some()) {
+        return Ok(None);
+    }
+    let places = places(top)?;
+    Ok(first_key(shared, &places).await?.is_none().then_some(places))
+}
+
 /// Adds to a commit what becomes of the keys at the places of new arrays: checks that there are none, or their erasure. `nodes` are the nodes that get documents, each with those it has;
-/// `gone` are erased with all below them.
+/// `gone` are erased with all below them, and `empty` is the place of all of them, if it is [empty](empty_place).
 pub(super) async fn settle(
     shared: &Shared,
     edits: &mut Edits,
     nodes: &[(Own, Branch)],
     gone: &BTreeSet<NodePath>,
     existing: Existing,
+    empty: Option<Vec<Prefix>>,
 ) -> Result<(), NodeError> {
     let is_new = |(own, node): &&(Own, Branch)| own.0.is_empty() && !is_at_or_below(gone, &node.path);
     if existing == Existing::Adopt || !nodes.iter().filter(is_new).any(|(_, node)| node.form == Form::Array) {
         return Ok(());
     }
-    if let Some((_, top)) = nodes.first()
-        && nodes.iter().all(|(own, node)| own.0.is_empty() && node.path.below(&top.path).is_some())
-        && gone.is_empty()
-    {
-        let places = places(top)?;
-        if first_key(shared, &places).await?.is_none() {
-            places.into_iter().for_each(|place| edits.check_empty(place));
-            return Ok(());
-        }
+    if let Some(places) = empty {
+        places.into_iter().for_each(|place| edits.check_empty(place));
+        return Ok(());
     }
     for (_, array) in nodes.iter().filter(is_new).filter(|(_, node)| node.form == Form::Array) {
         let places = places(array)?;
@@ -57,7 +62,8 @@ fn places(node: &Branch) -> Result<Vec<Prefix>, NodeError> {
     Ok(keys::extent(&node.path, node.dialect, node.root.as_ref())?.prefixes)
 }
 
-async fn first_key(shared: &Shared, places: &[Prefix]) -> Result<Option<Key>, NodeError> {
+/// A key below any of some prefixes.
+pub(super) async fn first_key(shared: &Shared, places: &[Prefix]) -> Result<Option<Key>, NodeError> {
     for place in places {
         let found = shared.store.list_prefix(place, Page::first(1)).await?;
         if let Some(entry) = found.keys.into_iter().next() {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use client::{Dialect, NodePath};
 use meta::{
     ArrayModel,
-    chunk_keys::ChunkKeyEncoding,
+    chunk_keys::ChunkNames,
     documents::{draft, object},
     json::Json,
 };
@@ -41,27 +41,20 @@ pub(super) struct Stored {
 struct ChunkKeys {
     /// What they begin with.
     prefix: Prefix,
-    encoding: ChunkKeyEncoding,
-    /// How many chunks there can be along each dimension.
-    pieces: Vec<u64>,
+    chunks: ChunkNames,
 }
 
 impl ChunkKeys {
     /// Those of an array at a path of v2 or v3, or of the hierarchy of the draft at a path.
     fn of(model: &ArrayModel, path: &NodePath) -> Option<Self> {
-        let dimensions = model.grid.dimensions().iter().zip(&model.shape);
-        Some(Self {
-            prefix: Prefix::parse(&format!("{}{}", path.key_prefix(), model.chunk_prefix)).ok()?,
-            encoding: model.chunk_keys,
-            pieces: dimensions.map(|(grid, &extent)| grid.pieces(extent)).collect(),
-        })
+        let prefix = Prefix::parse(&format!("{}{}", path.key_prefix(), model.chunk_prefix)).ok()?;
+        Some(Self { prefix, chunks: ChunkNames::of(model) })
     }
 
     /// Whether this is the key of a chunk, and not of something else below the array, or of a chunk that a larger array had there.
     fn has(&self, key: &Key) -> bool {
-        let name = self.prefix.strip(key);
-        let position = name.and_then(|name| self.encoding.parse(name, self.pieces.len()));
-        position.is_some_and(|position| position.iter().zip(&self.pieces).all(|(index, pieces)| index < pieces))
+        let position = self.prefix.strip(key).and_then(|name| self.chunks.position(name));
+        position.is_some_and(|position| self.chunks.contains(&position))
     }
 }
 
