@@ -48,6 +48,22 @@ async fn broken_documents_of_the_root() {
 }
 
 #[tokio::test]
+async fn a_broken_group_can_be_replaced_by_what_it_had() {
+    let v3 = json!({"zarr_format": 3, "node_type": "group", "members": {"x": v3_array("uint8", &[2], &[2])}});
+    let v2 = json!({"zarr_format": 2, "members": {"x": v2_array("|u1", &[2], &[2])}});
+    for (document, zom) in [("zarr.json", v3), (".zgroup", v2)] {
+        let site = Site::new();
+        assert_eq!(site.json(Method::PUT, "/node/g", &zom).await.status, StatusCode::CREATED);
+        let elements = site.put("/array/g/x", &[("content-type", "application/json")], "[5, 6]").await;
+        assert_eq!(elements.status, StatusCode::OK);
+        put(&site, &format!("g/{document}"), b"{".to_vec()).await;
+        let replaced = site.json(Method::PUT, "/node/g?overwrite", &zom).await;
+        assert_eq!(replaced.status, StatusCode::OK, "{replaced:?}");
+        assert_eq!(site.get("/array/g/x", &[]).await.json(), json!([0, 0]));
+    }
+}
+
+#[tokio::test]
 async fn a_hierarchy_of_the_draft_without_a_readable_entry_point() {
     let without_suffix = r#"{"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "extensions": []}"#;
     for text in NO_DOCUMENTS.into_iter().chain([without_suffix.as_bytes()]) {

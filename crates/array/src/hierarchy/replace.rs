@@ -129,12 +129,15 @@ impl Replacement {
         };
         strays::settle(shared, edits, &self.set, &gone, existing, empty).await?;
         for (before, node) in std::mem::take(&mut self.set) {
+            let is_gone = is_at_or_below(&gone, &node.path);
             if let Some(found) = in_the_way(&node, &before, &beside)
-                && !is_at_or_below(&gone, &node.path)
+                && !is_gone
             {
                 return Err(NodeError::OtherDialect { path: node.path, found });
             }
-            place_documents(edits, &node, &before, &beside);
+            // Below a broken node nothing was resolved, so its members are erased with it at the versions that they have.
+            let erased = if is_gone { &beside } else { &BTreeMap::new() };
+            place_documents(edits, &node, &before, &beside, erased);
             self.erase_twin(edits, &node, &before, &beside);
             let told = match node.dialect {
                 Dialect::V3 => StoredNode::whole(without_copies(&node.stored.document)),
@@ -234,12 +237,18 @@ fn in_the_way(node: &Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>)
     }
 }
 
-/// Adds the documents of a node to a commit.
-fn place_documents(edits: &mut Edits, node: &Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>) {
+/// Adds the documents of a node to a commit; `erased` has the versions of documents that the commit erases before.
+fn place_documents(
+    edits: &mut Edits,
+    node: &Branch,
+    before: &Own,
+    beside: &BTreeMap<Key, StoreVersion>,
+    erased: &BTreeMap<Key, StoreVersion>,
+) {
     let expected = |key: &Key| before.0.iter().find(|(known, _)| known == key).map(|(_, version)| *version);
     let mut keys = node.own.0.iter().map(|(key, _)| key);
     if let Some(key) = keys.next() {
-        edits.saw(key, expected(key).flatten());
+        edits.saw(key, expected(key).unwrap_or_else(|| erased.get(key).copied()));
         edits.set(key.clone(), node.stored.document.to_bytes());
     }
     if let Some(key) = keys.next() {
