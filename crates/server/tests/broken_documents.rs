@@ -64,6 +64,22 @@ async fn a_broken_group_can_be_replaced_by_what_it_had() {
 }
 
 #[tokio::test]
+async fn documents_of_the_draft_without_an_entry_point_are_stray_keys() {
+    let site = Site::new();
+    let zom = json!({"zarr_format": 3, "node_type": "group", "members": {"x": v3_array("uint8", &[2], &[2])}});
+    assert_eq!(site.json(Method::PUT, "/node/d?dialect=draft", &zom).await.status, StatusCode::CREATED);
+    assert_eq!(site.delete("/store/d/zarr.json", &[]).await.status, StatusCode::NO_CONTENT);
+    let refused = site.json(Method::PUT, "/node/d?dialect=draft", &zom).await.problem(ProblemType::StrayKeys);
+    assert!(refused.members.key.is_some_and(|key| key.starts_with("d/meta/root")));
+    for query in ["overwrite", "adopt"] {
+        let created = site.json(Method::PUT, &format!("/node/d?dialect=draft&{query}"), &zom).await;
+        assert_eq!(created.status, StatusCode::CREATED, "{created:?}");
+        assert_eq!(site.get("/node/d/x", &[]).await.status, StatusCode::OK);
+        assert_eq!(site.delete("/store/d/zarr.json", &[]).await.status, StatusCode::NO_CONTENT);
+    }
+}
+
+#[tokio::test]
 async fn a_hierarchy_of_the_draft_without_a_readable_entry_point() {
     let without_suffix = r#"{"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0", "extensions": []}"#;
     for text in NO_DOCUMENTS.into_iter().chain([without_suffix.as_bytes()]) {

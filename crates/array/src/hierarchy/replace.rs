@@ -136,7 +136,11 @@ impl Replacement {
                 return Err(NodeError::OtherDialect { path: node.path, found });
             }
             // Below a broken node nothing was resolved, so its members are erased with it at the versions that they have.
-            let erased = if is_gone { &beside } else { &BTreeMap::new() };
+            let orphan = orphan(&node, &before, &beside).filter(|_| !is_gone);
+            if let Some(key) = orphan.filter(|_| existing == Existing::Keep) {
+                return Err(NodeError::StrayKeys { key: key.clone(), path: node.path });
+            }
+            let erased = if is_gone || orphan.is_some() { &beside } else { &BTreeMap::new() };
             place_documents(edits, &node, &before, &beside, erased);
             self.erase_twin(edits, &node, &before, &beside);
             let told = match node.dialect {
@@ -235,6 +239,12 @@ fn in_the_way(node: &Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>)
         Dialect::V2 if has("zarr.json") => Some(Dialect::V3),
         _ => None,
     }
+}
+
+/// A document of a draft hierarchy at the place of a new node, which is no node because the hierarchy lost its entry point.
+fn orphan<'n>(node: &'n Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>) -> Option<&'n Key> {
+    let (key, _) = node.own.0.first().filter(|_| node.dialect == Dialect::Draft && before.0.is_empty())?;
+    beside.contains_key(key).then_some(key)
 }
 
 /// Adds the documents of a node to a commit; `erased` has the versions of documents that the commit erases before.
