@@ -12,7 +12,7 @@ use std::{io, sync::Arc, time::SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use common::{Answer, Site};
+use common::{Answer, Site, read};
 use futures::{StreamExt, stream};
 use http::StatusCode;
 use http_body_util::BodyExt;
@@ -104,15 +104,16 @@ fn failing(how: fn(&Key) -> StoreError) -> Site {
     Site::over(Arc::new(Failing(how)), Settings::default())
 }
 
-async fn everything(site: &Site) -> Vec<Answer> {
+async fn erasures(site: &Site) -> Vec<Answer> {
+    vec![site.delete("/store/a", &[]).await, site.delete("/store/a/", &[]).await]
+}
+
+async fn reads(site: &Site) -> Vec<Answer> {
     let html = [("accept", "text/html")];
     let lines = [("accept", "application/x-ndjson")];
     vec![
         site.get("/store/a", &[]).await,
         site.get("/store/a", &[("range", "bytes=0-1")]).await,
-        site.put("/store/a", &[], "1").await,
-        site.delete("/store/a", &[]).await,
-        site.delete("/store/a/", &[]).await,
         site.get("/store/a/", &[]).await,
         site.get("/store/a/", &html).await,
         site.get("/store/a/?list=keys", &[]).await,
@@ -141,7 +142,16 @@ async fn each_failure_has_its_problem() {
         (|_| StoreError::Busy { retry_after: None }, ProblemType::Busy),
         (|_| panic!("secret"), ProblemType::Internal),
     ] {
-        for answer in everything(&failing(how)).await {
+        let site = failing(how);
+        let mut answers = vec![site.put("/store/a", &[], "1").await];
+        // Only sets need space, and only changes a store that takes them.
+        if kind != ProblemType::OutOfSpace {
+            answers.extend(erasures(&site).await);
+        }
+        if ![ProblemType::OutOfSpace, ProblemType::StoreReadOnly].contains(&kind) {
+            answers.extend(reads(&site).await);
+        }
+        for answer in answers {
             let problem = answer.problem(kind);
             assert!(!answer.text().contains("secret"), "causes are for the log: {answer:?}");
             assert_eq!(problem.members.key.is_some(), kind == ProblemType::DamagedValue);
@@ -154,7 +164,9 @@ async fn each_failure_has_its_problem() {
 async fn a_prefix_that_is_not_empty_is_named_with_its_first_key() {
     let site =
         failing(|key| StoreError::NotEmpty { prefix: Prefix::parse("some/").expect("a prefix"), key: key.clone() });
-    let answer = site.delete("/store/a/", &[]).await;
+    // No store refuses to erase a prefix for this, so the contract does not have it.
+    let request = http::Request::delete("/store/a/").header("host", "localhost").body(axum::body::Body::empty());
+    let answer = read(site.send_unchecked(request.unwrap()).await).await;
     assert_eq!(answer.status, StatusCode::CONFLICT);
     let members = answer.problem(ProblemType::PrefixNotEmpty).members;
     assert_eq!((members.prefix.as_deref(), members.key.as_deref()), (Some("some/"), Some("some/key")));

@@ -1,14 +1,22 @@
 //! What the tests share: an app over a store in memory, requests to it, and raw connections.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of this module")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "clippy exempts test functions only")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "clippy exempts test functions only"
+)]
 
 pub mod arrays;
+pub mod contract;
 pub mod nodes;
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{Router, body::Body, response::Response};
 use bytes::Bytes;
+use contract::{Asked, CONTRACT};
 use http::{HeaderName, Method, Request, StatusCode, header::HOST};
 use http_body_util::BodyExt;
 use server::{App, Settings, app, serve};
@@ -72,7 +80,16 @@ impl Site {
         Some(found.bytes().await.unwrap())
     }
 
+    /// Sends a request and checks the head of the answer against the contract.
     pub async fn send(&self, request: Request<Body>) -> Response {
+        let asked = Asked::new(request.method(), request.uri());
+        let response = self.send_unchecked(request).await;
+        CONTRACT.check(&asked, response.status(), response.headers(), None);
+        response
+    }
+
+    /// Sends a request without a check of the answer, which takes memory of its own.
+    pub async fn send_unchecked(&self, request: Request<Body>) -> Response {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
@@ -81,7 +98,11 @@ impl Site {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        read(self.send(request.body(body.into()).unwrap()).await).await
+        let request = request.body(body.into()).unwrap();
+        let asked = Asked::new(request.method(), request.uri());
+        let answer = read(self.send(request).await).await;
+        CONTRACT.check(&asked, answer.status, &answer.headers, Some(&answer.body));
+        answer
     }
 
     pub async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
@@ -179,11 +200,14 @@ impl Running {
         Raw(TcpStream::connect(self.address).await.unwrap())
     }
 
-    /// Sends bytes on a connection of their own and reads what comes until the server closes it.
+    /// Sends bytes on a connection of their own and reads what comes until the server closes it. The first answer is checked against the
+    /// contract.
     pub async fn exchange(&self, request: &str) -> String {
         let mut raw = self.connect().await;
         raw.send(request).await;
-        raw.rest().await
+        let answer = raw.rest().await;
+        check_text(request, &answer);
+        answer
     }
 
     /// Tells the server to stop, without waiting for it.
@@ -193,6 +217,22 @@ impl Running {
 
     pub async fn stopped(self) -> std::io::Result<()> {
         timeout(Duration::from_secs(10), self.task).await.expect("the server stops").unwrap()
+    }
+}
+
+/// Checks the head of the first answer to a request against the contract, unless the answer is the parser's own.
+fn check_text(request: &str, answer: &str) {
+    let answer = answer.strip_prefix("HTTP/1.1 100 Continue\r\n\r\n").unwrap_or(answer);
+    let (Some(asked), Some((head, _))) = (Asked::parse(request), answer.split_once("\r\n\r\n")) else { return };
+    let mut lines = head.split("\r\n");
+    let status = lines.next().and_then(|line| line.split(' ').nth(1)).unwrap().parse().unwrap();
+    let header = |line: &str| {
+        let (name, value) = line.split_once(": ").unwrap();
+        (name.parse::<HeaderName>().unwrap(), value.parse().unwrap())
+    };
+    let headers: http::HeaderMap = lines.map(header).collect();
+    if headers.contains_key("x-request-id") {
+        CONTRACT.check(&asked, status, &headers, None);
     }
 }
 
