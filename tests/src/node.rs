@@ -61,6 +61,18 @@ impl Node {
         let name = path.file_name().and_then(|name| name.to_str()).expect("the script has a name");
         self.run_text(name, &text, arguments).unwrap_or_else(|error| panic!("{error}"))
     }
+
+    /// Runs a program that a package has, and returns what it printed.
+    ///
+    /// # Panics
+    ///
+    /// If the program fails.
+    pub fn run_package(&self, program: &str, arguments: &[&str]) -> String {
+        let mut command = Command::new(self.dir.join("node_modules/.bin").join(program));
+        // Programs that ask for newer versions, or report their use, leave it.
+        command.env("REDOCLY_TELEMETRY", "off").env("REDOCLY_SUPPRESS_UPDATE_NOTICE", "true");
+        succeeds(command.args(arguments)).unwrap_or_else(|error| panic!("{error}"))
+    }
 }
 
 fn install(dir: &PathBuf) -> io::Result<()> {

@@ -32,6 +32,10 @@ const NEWEST: Packages = Packages { requirements: "requirements.txt", name: "ven
 const ZARR_2: Packages =
     Packages { requirements: "requirements-2.txt", name: "venv-zarr2", runs_on: (3, 11)..=(3, 13) };
 
+/// Validators of OpenAPI, and generators of requests and of clients.
+const CONTRACT: Packages =
+    Packages { requirements: "requirements-contract.txt", name: "venv-contract", runs_on: (3, 11)..=(3, u32::MAX) };
+
 /// An interpreter with some packages.
 #[derive(Clone, Debug)]
 pub struct Python {
@@ -46,6 +50,11 @@ pub fn python() -> Option<Python> {
 /// An interpreter with zarr-python 2; says that the test was skipped where there is none.
 pub fn python_with_zarr_2() -> Option<Python> {
     with(&ZARR_2)
+}
+
+/// An interpreter with what checks `openapi.yaml`; says that the test was skipped if there is none.
+pub fn python_for_contract() -> Option<Python> {
+    with(&CONTRACT)
 }
 
 fn with(packages: &Packages) -> Option<Python> {

@@ -1,0 +1,56 @@
+//! `openapi.yaml`, as the tools of others read it: validators, schemathesis, and a generated client.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+
+use zarrd_tests::{
+    binary::workspace,
+    node::node,
+    python::python_for_contract,
+    server::{Launch, Server},
+    skip::say,
+};
+
+/// The number of requests that schemathesis generates for each operation in each phase; more with `ZARRD_CONTRACT_EXAMPLES`.
+const EXAMPLES: u32 = 10;
+
+fn document() -> String {
+    workspace().join("openapi.yaml").to_str().unwrap().to_owned()
+}
+
+fn server(dir: &Path) -> Server {
+    Launch::sled(dir).start()
+}
+
+#[test]
+fn it_is_valid_and_so_are_its_examples() {
+    let Some(python) = python_for_contract() else { return };
+    say(python.run("contract/validate.py", &[&document()]));
+}
+
+#[test]
+fn redocly_finds_nothing() {
+    let Some(node) = node() else { return };
+    say(node.run_package(
+        "redocly",
+        &["lint", &document(), "--config", workspace().join("redocly.yaml").to_str().unwrap()],
+    ));
+}
+
+#[test]
+fn every_answer_to_generated_requests_is_documented() {
+    let Some(python) = python_for_contract() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let server = server(dir.path());
+    let examples = std::env::var("ZARRD_CONTRACT_EXAMPLES").unwrap_or_else(|_| EXAMPLES.to_string());
+    say(python.run("contract/check.py", &[&document(), &server.url(""), &examples]));
+}
+
+#[test]
+fn a_generated_client_works() {
+    let Some(python) = python_for_contract() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let server = server(dir.path());
+    say(python.run("contract/use_client.py", &[&document(), &server.url("")]));
+}
