@@ -10,6 +10,7 @@
 
 pub mod arrays;
 pub mod contract;
+pub mod failing;
 pub mod nodes;
 
 use std::{sync::Arc, time::Duration};

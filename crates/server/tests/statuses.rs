@@ -1,0 +1,278 @@
+//! Every status that `openapi.yaml` has for an operation is the answer to some request, or is listed here with the test that has it, or the reason why none can.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "clippy exempts test functions only, and these have helpers"
+)]
+
+mod common;
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use axum::body::Body;
+use common::{
+    Site,
+    arrays::{put, v3, v3_with},
+    contract::{Asked, CONTRACT},
+    failing::failing,
+    read,
+};
+use futures::stream;
+use http::{HeaderName, HeaderValue, Method, Request, header::HOST};
+use serde_json::json;
+use server::{App, ArrayOptions, Caller, Limits, Settings, app};
+use store::{MemoryStore, Prefix, StoreError, WriteableStore as _};
+
+const MIB: u64 = 1 << 20;
+
+/// What no request here provokes: the operation, the status, and why.
+const NOT_PROVOKED: &[(&str, &str, &str)] = &[];
+
+/// A request that may succeed.
+#[derive(Clone, Debug)]
+struct Ask {
+    method: Method,
+    target: String,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: &'static str,
+}
+
+impl Ask {
+    fn with(&self, name: &'static str, value: &str) -> Self {
+        let mut ask = self.clone();
+        ask.headers.retain(|(known, _)| known != name);
+        ask.headers.push((HeaderName::from_static(name), value.parse().unwrap()));
+        ask
+    }
+
+    fn without_host(&self) -> Self {
+        let mut ask = self.clone();
+        ask.headers.retain(|(name, _)| name != HOST);
+        ask
+    }
+
+    fn request(&self, body: Body) -> Request<Body> {
+        let mut request = Request::builder().method(&self.method).uri(&self.target);
+        request.headers_mut().unwrap().extend(self.headers.iter().cloned());
+        request.extension(Caller::new(1)).body(body).unwrap()
+    }
+}
+
+/// What was answered to the requests of an operation.
+#[derive(Debug, Default)]
+struct Answers {
+    statuses: BTreeSet<String>,
+    undocumented: BTreeSet<String>,
+}
+
+impl Answers {
+    /// Asks, and gives the entity tag of the answer.
+    async fn ask(&mut self, site: &Site, ask: &Ask) -> Option<String> {
+        self.send(site, ask, Body::from(ask.body)).await
+    }
+
+    async fn send(&mut self, site: &Site, ask: &Ask, body: Body) -> Option<String> {
+        let request = ask.request(body);
+        let asked = Asked::new(request.method(), request.uri());
+        let answer = read(site.send_unchecked(request).await).await;
+        if let Err(reason) = CONTRACT.try_check(&asked, answer.status, &answer.headers, Some(&answer.body)) {
+            self.undocumented.insert(format!("{} {}: {} {reason}", ask.method, ask.target, answer.status));
+        }
+        self.statuses.insert(answer.status.as_str().to_owned());
+        answer.headers.get("etag").map(|tag| tag.to_str().unwrap().to_owned())
+    }
+}
+
+/// The requests of an operation: each of its uses, for what is there, what is not, and what is broken.
+fn asks(template: &str, method: &str) -> Vec<Ask> {
+    const ARRAY: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "uint8", "fill_value": 0,
+        "codecs": ["bytes"], "chunk_key_encoding": "default",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}}"#;
+    const SQUEEZED: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "uint8", "fill_value": 0,
+        "codecs": ["bytes", "example.squeeze"], "chunk_key_encoding": "default",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}}"#;
+    const NAMED: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "uint8", "fill_value": 0,
+        "codecs": ["bytes"], "chunk_key_encoding": "default", "dimension_names": ["x"],
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}}"#;
+    let uses: &[(&str, &str)] = match (template, method) {
+        ("/store/{key}", "put") => &[("", "1"), ("", "12345678901234567890")],
+        ("/store/", "delete") => &[("?confirm=all", "")],
+        ("/array/{path}", "put") => &[("", "7")],
+        ("/array/{path}", "post") => &[("?append=0", "[7]"), ("?read", r#"{"select": ""}"#)],
+        ("/array/{path}", _) => &[("", ""), ("?format=csv", ""), ("?format=raw", "")],
+        ("/node/{path}", "put") => &[
+            ("", ARRAY),
+            ("", SQUEEZED),
+            ("?dialect=v2", NAMED),
+            ("?overwrite", ARRAY),
+            ("?overwrite&dialect=v2", ARRAY),
+        ],
+        ("/node/{path}", "patch") => {
+            &[("", r#"{"attributes": {"a": 1}}"#), ("?dialect=draft", r#"{"attributes": {"a": 1}}"#)]
+        }
+        ("/node/{path}", "post") => &[
+            ("?validate", ARRAY),
+            ("?convert=v2", ""),
+            ("?convert=v3", ""),
+            ("?convert=draft&to=/a", ""),
+            ("?validate&dialect=draft", ARRAY),
+        ],
+        ("/node/{path}", _) => {
+            &[("", ""), ("?depth=0", ""), ("?as=v2", ""), ("?dialect=draft", ""), ("?dialect=v2", "")]
+        }
+        _ => &[("", "")],
+    };
+    let paths: &[&str] = match template {
+        "/store/{key}" => &["/store/k", "/store/new", "/store/g"],
+        "/store/{prefix}/" => &["/store/g/", "/store/none/"],
+        "/array/{path}" => {
+            &["/array/a", "/array/g", "/array/none", "/array/broken", "/array/squeezed", "/array/junk", "/array/narrow"]
+        }
+        "/node/{path}" => &[
+            "/node/a",
+            "/node/g",
+            "/node/none",
+            "/node/broken",
+            "/node/squeezed",
+            "/node/large",
+            "/node/lost",
+            "/node/lost/x",
+        ],
+        "/schema/zom/{version}" => &["/schema/zom/v3"],
+        path => &[path],
+    };
+    let headers = [("host", "localhost:8000"), ("content-type", "application/json")];
+    let headers = headers.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+    let ask = |path: &&str, (query, body): &(&str, &'static str)| Ask {
+        method: method.to_uppercase().parse().unwrap(),
+        target: format!("{path}{query}"),
+        headers: headers.to_vec(),
+        body,
+    };
+    paths.iter().flat_map(|path| uses.iter().map(move |of| ask(path, of))).collect()
+}
+
+/// A node of each kind, and nothing else.
+async fn fill(site: &Site) {
+    site.store.erase_prefix(&Prefix::root()).await.unwrap();
+    let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
+    put(site, "k", b"1".to_vec()).await;
+    v3(site, "a", json!("uint8"), &[4], &[2], json!(0)).await;
+    v3_with(site, "squeezed", json!("uint8"), &[4], &[2], json!(0), json!([bytes, {"name": "example.squeeze"}])).await;
+    v3_with(site, "junk", json!("uint8"), &[4], &[2], json!(0), json!([bytes, {"name": "crc32c"}])).await;
+    put(site, "junk/c/0", b"junk".to_vec()).await;
+    // Elements are stored as integers of a byte, which cannot hold all of them.
+    let narrow = json!({"name": "numcodecs.astype", "configuration": {"encode_dtype": "|u1", "decode_dtype": "<f8"}});
+    v3_with(site, "narrow", json!("float64"), &[4], &[4], json!(0), json!([narrow, {"name": "bytes"}])).await;
+    put(site, "g/zarr.json", br#"{"zarr_format": 3, "node_type": "group"}"#.to_vec()).await;
+    put(site, "broken/zarr.json", b"{".to_vec()).await;
+    let large = json!({"zarr_format": 3, "node_type": "group", "attributes": {"text": "x".repeat(300 << 10)}});
+    put(site, "large/zarr.json", large.to_string().into_bytes()).await;
+    // The entry point of a hierarchy of the draft cannot be read.
+    put(site, "lost/zarr.json", br#"{"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0"}"#.to_vec()).await;
+    put(site, "lost/meta/root/x.group.json", b"{}".to_vec()).await;
+}
+
+/// Settings with which little is too much.
+fn little() -> Settings {
+    let limits = Limits { value: 8, selection: 1, text_selection: 1, read_request: 8, ..Limits::default() };
+    Settings { limits, ..Settings::default() }
+}
+
+/// The request, and changes of its headers.
+fn variants(ask: &Ask, tag: Option<String>) -> Vec<Ask> {
+    let mut found = vec![ask.without_host(), ask.with("host", "rebound.example")];
+    for (name, value) in [
+        ("if-match", "\"x\""),
+        ("if-none-match", "*"),
+        ("range", "bytes=0-0"),
+        ("range", "bytes=100-"),
+        ("accept", "text/html"),
+        ("accept", "text/plain"),
+        ("content-encoding", "gzip"),
+        ("transfer-encoding", "gzip"),
+        ("content-type", "text/plain"),
+    ] {
+        found.push(ask.with(name, value));
+    }
+    found.extend(tag.map(|tag| ask.with("if-none-match", &tag)));
+    found
+}
+
+/// Sites on which all requests of an operation are made.
+struct Sites {
+    ordinary: Site,
+    little: Site,
+    impatient: Site,
+    scarce: Site,
+    app: App,
+}
+
+impl Sites {
+    fn new() -> Self {
+        let limits = Limits { upload_timeout: Duration::from_millis(1), ..Limits::default() };
+        let impatient = Site::with(Settings { limits, ..Settings::default() });
+        let patience = Duration::ZERO;
+        let arrays =
+            ArrayOptions { memory: 16 * MIB, assembly: 2 * MIB, cache: 0, patience, ..ArrayOptions::default() };
+        let store = Arc::new(MemoryStore::new());
+        let served = App::new(store.clone(), Settings { arrays, ..Settings::default() });
+        let scarce = Site { router: app(served.clone()), store };
+        Self { ordinary: Site::new(), little: Site::with(little()), impatient, scarce, app: served }
+    }
+
+    /// Makes a request as it is, changed, with a body that stops coming, and where the server or its store can do no more.
+    async fn ask(&self, ask: &Ask, answers: &mut Answers) {
+        fill(&self.ordinary).await;
+        let tag = answers.ask(&self.ordinary, ask).await;
+        for variant in variants(ask, tag) {
+            if !ask.method.is_safe() {
+                fill(&self.ordinary).await;
+            }
+            answers.ask(&self.ordinary, &variant).await;
+        }
+        fill(&self.little).await;
+        answers.ask(&self.little, ask).await;
+        if !ask.body.is_empty() {
+            fill(&self.impatient).await;
+            let pending = stream::pending::<Result<Vec<u8>, std::io::Error>>();
+            answers.send(&self.impatient, ask, Body::from_stream(pending)).await;
+        }
+        fill(&self.scarce).await;
+        let _held = self.app.arrays().memory().claim(Caller::new(1)).take(15 * MIB).await.unwrap();
+        answers.ask(&self.scarce, ask).await;
+        answers.ask(&failing(|_| StoreError::Index("broken".into())), ask).await;
+        answers.ask(&failing(|_| StoreError::Closed), ask).await;
+    }
+}
+
+#[tokio::test]
+async fn every_documented_status_is_provoked_and_no_other() {
+    let mut undocumented = BTreeSet::new();
+    let mut missing = BTreeSet::new();
+    let mut documented = BTreeSet::new();
+    for (path, item) in CONTRACT.document()["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let Some(id) = operation["operationId"].as_str() else { continue };
+            let (sites, mut answers) = (Sites::new(), Answers::default());
+            for ask in asks(path, method) {
+                sites.ask(&ask, &mut answers).await;
+                if operation["responses"].get("507").is_some() {
+                    answers.ask(&failing(|_| StoreError::OutOfSpace), &ask).await;
+                }
+            }
+            undocumented.extend(answers.undocumented);
+            for status in operation["responses"].as_object().unwrap().keys() {
+                documented.insert((id, status.as_str()));
+                if !answers.statuses.contains(status) {
+                    missing.insert((id, status.as_str()));
+                }
+            }
+        }
+    }
+    let listed: BTreeSet<_> = NOT_PROVOKED.iter().map(|(id, status, _)| (*id, *status)).collect();
+    assert!(undocumented.is_empty(), "{undocumented:#?}");
+    assert_eq!(missing, listed, "documented and not provoked, and what is listed as such");
+}
