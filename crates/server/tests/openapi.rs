@@ -11,7 +11,11 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::Site;
+use common::{
+    Answer, Site,
+    contract::{Asked, CONTRACT, Contract},
+};
+use http::Method;
 use meta::json::Json;
 use serde_json::Value;
 use server::ROUTES;
@@ -60,12 +64,94 @@ async fn what_the_table_has_is_there() {
     for (path, method, _) in operations(&document()) {
         let path =
             path.replace("{key}", "a/b").replace("{prefix}", "a/b").replace("{path}", "a/b").replace("{version}", "v3");
-        let method = method.to_uppercase().parse().unwrap();
-        let answer = site.ask(method, &path, &[], "").await;
+        let method: Method = method.to_uppercase().parse().unwrap();
+        let allowed = site.ask(Method::OPTIONS, &path, &[], "").await;
+        assert!(allowed.header("allow").split(", ").any(|allowed| allowed == method.as_str()), "{method} {allowed:?}");
+        let answer = site.ask(method.clone(), &path, &[], "").await;
+        if method == Method::HEAD {
+            // It has no document that would say why.
+            let get = site.get(&path, &[]).await;
+            assert_eq!((answer.status, &answer.body[..]), (get.status, &b""[..]), "{path}");
+            continue;
+        }
         let problem = Problem::from_json(&answer.body).map(|problem| problem.kind);
         let unrouted = [Some(ProblemType::NotFound), Some(ProblemType::MethodNotAllowed)];
         assert!(!unrouted.contains(&problem), "{path}: {answer:?}");
     }
+}
+
+#[test]
+fn head_has_the_answers_of_get() {
+    let document = document();
+    let names = |value: &Value| object(value).map(|(name, _)| name.to_owned()).collect::<BTreeSet<_>>();
+    let mut found = 0;
+    for (path, item) in object(&document["paths"]) {
+        let (get, head) = (&item["get"]["responses"], &item["head"]["responses"]);
+        // Ranges are of bodies; where a prefix has a slash, only `GET` says.
+        let of_get_only: BTreeSet<_> = names(get).difference(&names(head)).cloned().collect();
+        let expected: &[&str] = if path == "/store/{key}" { &["206", "301", "416"] } else { &[] };
+        assert_eq!(of_get_only, expected.iter().map(|&status| status.to_owned()).collect(), "{path}");
+        assert!(names(head).is_subset(&names(get)), "{path}");
+        for (status, response) in object(head) {
+            let headers = |response: &Value| response.get("headers").map(names).unwrap_or_default();
+            assert_eq!(headers(response), headers(&get[status]), "{path} {status}");
+            assert!(response.get("content").is_none(), "{path} {status}: HEAD has no body");
+            found += 1;
+        }
+    }
+    assert!(found > 50, "{found}");
+}
+
+/// Answers to `asked` that a document does not have any more after it was changed in one place.
+#[tokio::test]
+async fn answers_that_are_not_documented_are_noticed() {
+    let site = Site::new();
+    site.set("a/b", b"1").await;
+    let yaml = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../openapi.yaml")).unwrap();
+    let get = "/paths/~1store~1{key}/get/responses";
+    let list = "/paths/~1store~1{prefix}~1/get/responses/200";
+    for (path, place, member, reason) in [
+        ("/store/a/b", get.to_owned(), "200", "the status is not documented"),
+        ("/store/none", get.to_owned(), "404", "the status is not documented"),
+        ("/store/a/b", format!("{get}/200/headers"), "ETag", "the header etag is not documented"),
+        ("/store/a/b", format!("{get}/200/content"), "application/octet-stream", "the media type"),
+        ("/store/a/b", format!("{get}/200"), "content", "a body is not documented"),
+        ("/store/none", format!("{get}/404/content/application~1problem+json/examples"), "no-such-key", "no-such-key"),
+        ("/store/a/", format!("{list}/content"), "application/json", "the media type"),
+        ("/store/a/", "/components/schemas/DirListing/properties".to_owned(), "cursor", "cursor"),
+        ("/nothing", "/components/responses".to_owned(), "NotFound", "the status is not documented"),
+    ] {
+        let answer = site.get(path, &[]).await;
+        let mut changed = document();
+        let parent = changed.pointer_mut(&place).and_then(Value::as_object_mut);
+        assert!(parent.unwrap_or_else(|| panic!("{place}")).remove(member).is_some(), "{place} {member}");
+        let noticed = check(&Contract::parse(&changed.to_string()), path, &answer);
+        assert!(noticed.clone().is_err_and(|said| said.contains(reason)), "{path} {member}: {noticed:?}");
+    }
+    for (path, from, to, reason) in [
+        ("/store/a/", "cursor: { type: [string, 'null']", "cursor: { type: [string, integer]", "/cursor: null"),
+        ("/store/a/", "size: { type: integer", "size: { type: string", "/values/0/size"),
+        (
+            "/store/a/b",
+            "schema: { type: string, const: no-cache }",
+            "schema: { type: string, const: no-store }",
+            "Cache-Control",
+        ),
+    ] {
+        let answer = site.get(path, &[]).await;
+        assert!(yaml.contains(from), "{from}");
+        let noticed = check(&Contract::parse(&yaml.replace(from, to)), path, &answer);
+        assert!(noticed.clone().is_err_and(|said| said.contains(reason)), "{path} {to}: {noticed:?}");
+    }
+    let mut answer = site.get("/store/a/b", &[]).await;
+    answer.headers.remove("zarrd-modified");
+    let noticed = check(&CONTRACT, "/store/a/b", &answer);
+    assert_eq!(noticed, Err("the required header Zarrd-Modified is missing".to_owned()));
+}
+
+fn check(contract: &Contract, path: &str, answer: &Answer) -> Result<(), String> {
+    let asked = Asked::new(&Method::GET, &path.parse().unwrap());
+    contract.try_check(&asked, answer.status, &answer.headers, Some(&answer.body))
 }
 
 #[test]

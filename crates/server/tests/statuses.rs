@@ -9,7 +9,11 @@
 
 mod common;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use axum::body::Body;
 use common::{
@@ -23,12 +27,18 @@ use futures::stream;
 use http::{HeaderName, HeaderValue, Method, Request, header::HOST};
 use serde_json::json;
 use server::{App, ArrayOptions, Caller, Limits, Settings, app};
-use store::{MemoryStore, Prefix, StoreError, WriteableStore as _};
+use store::{MemoryStore, Prefix, StoreError};
 
 const MIB: u64 = 1 << 20;
 
 /// What no request here provokes: the operation, the status, and why.
-const NOT_PROVOKED: &[(&str, &str, &str)] = &[];
+const NOT_PROVOKED: &[(&str, &str, &str)] = &[
+    ("metrics", "500", "metrics that cannot be written as text would be a mistake of the program"),
+    ("headMetrics", "500", "as `metrics`"),
+];
+
+/// How the paths of nodes end that take much memory, and so are asked for only where there is little.
+const HEAVY: [&str; 3] = ["/large", "/huge", "/wide"];
 
 /// A request that may succeed.
 #[derive(Clone, Debug)]
@@ -98,8 +108,9 @@ fn asks(template: &str, method: &str) -> Vec<Ask> {
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}}"#;
     let uses: &[(&str, &str)] = match (template, method) {
         ("/store/{key}", "put") => &[("", "1"), ("", "12345678901234567890")],
+        ("/store/" | "/store/{prefix}/", "get" | "head") => &[("", ""), ("?list=keys&limit=10000", "")],
         ("/store/", "delete") => &[("?confirm=all", "")],
-        ("/array/{path}", "put") => &[("", "7")],
+        ("/array/{path}", "put") => &[("", "7"), ("", "[7, 7, 7, 7]")],
         ("/array/{path}", "post") => &[("?append=0", "[7]"), ("?read", r#"{"select": ""}"#)],
         ("/array/{path}", _) => &[("", ""), ("?format=csv", ""), ("?format=raw", "")],
         ("/node/{path}", "put") => &[
@@ -127,9 +138,17 @@ fn asks(template: &str, method: &str) -> Vec<Ask> {
     let paths: &[&str] = match template {
         "/store/{key}" => &["/store/k", "/store/new", "/store/g"],
         "/store/{prefix}/" => &["/store/g/", "/store/none/"],
-        "/array/{path}" => {
-            &["/array/a", "/array/g", "/array/none", "/array/broken", "/array/squeezed", "/array/junk", "/array/narrow"]
-        }
+        "/array/{path}" => &[
+            "/array/a",
+            "/array/g",
+            "/array/none",
+            "/array/broken",
+            "/array/squeezed",
+            "/array/junk",
+            "/array/narrow",
+            "/array/large",
+            "/array/wide",
+        ],
         "/node/{path}" => &[
             "/node/a",
             "/node/g",
@@ -137,10 +156,11 @@ fn asks(template: &str, method: &str) -> Vec<Ask> {
             "/node/broken",
             "/node/squeezed",
             "/node/large",
+            "/node/huge",
             "/node/lost",
             "/node/lost/x",
         ],
-        "/schema/zom/{version}" => &["/schema/zom/v3"],
+        "/schema/zom/{version}" => &["/schema/zom/v3", "/schema/zom/v9"],
         path => &[path],
     };
     let headers = [("host", "localhost:8000"), ("content-type", "application/json")];
@@ -151,7 +171,12 @@ fn asks(template: &str, method: &str) -> Vec<Ask> {
         headers: headers.to_vec(),
         body,
     };
-    paths.iter().flat_map(|path| uses.iter().map(move |of| ask(path, of))).collect()
+    let uses_of = |path: &str| if is_heavy(path) { &uses[..1] } else { uses };
+    paths.iter().flat_map(|path| uses_of(path).iter().map(move |of| ask(path, of))).collect()
+}
+
+fn is_heavy(path: &str) -> bool {
+    HEAVY.iter().any(|end| path.ends_with(end))
 }
 
 /// A node of each kind, and nothing else.
@@ -168,11 +193,26 @@ async fn fill(site: &Site) {
     v3_with(site, "narrow", json!("float64"), &[4], &[4], json!(0), json!([narrow, {"name": "bytes"}])).await;
     put(site, "g/zarr.json", br#"{"zarr_format": 3, "node_type": "group"}"#.to_vec()).await;
     put(site, "broken/zarr.json", b"{".to_vec()).await;
-    let large = json!({"zarr_format": 3, "node_type": "group", "attributes": {"text": "x".repeat(300 << 10)}});
-    put(site, "large/zarr.json", large.to_string().into_bytes()).await;
     // The entry point of a hierarchy of the draft cannot be read.
     put(site, "lost/zarr.json", br#"{"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0"}"#.to_vec()).await;
     put(site, "lost/meta/root/x.group.json", b"{}".to_vec()).await;
+}
+
+/// Groups with attributes of 300 KiB and of 5 MiB.
+static LARGE: LazyLock<Vec<u8>> = LazyLock::new(|| group(300 << 10));
+static HUGE: LazyLock<Vec<u8>> = LazyLock::new(|| group(5 << 20));
+
+fn group(size: usize) -> Vec<u8> {
+    let text = "x".repeat(size);
+    json!({"zarr_format": 3, "node_type": "group", "attributes": {"text": text}}).to_string().into_bytes()
+}
+
+/// Nodes that take much memory.
+async fn fill_heavily(site: &Site) {
+    fill(site).await;
+    site.set("large/zarr.json", &LARGE).await;
+    site.set("huge/zarr.json", &HUGE).await;
+    v3(site, "wide", json!("uint8"), &[4 << 20], &[4 << 20], json!(0)).await;
 }
 
 /// Settings with which little is too much.
@@ -194,6 +234,7 @@ fn variants(ask: &Ask, tag: Option<String>) -> Vec<Ask> {
         ("content-encoding", "gzip"),
         ("transfer-encoding", "gzip"),
         ("content-type", "text/plain"),
+        ("content-length", "99999999999"),
     ] {
         found.push(ask.with(name, value));
     }
@@ -225,6 +266,10 @@ impl Sites {
 
     /// Makes a request as it is, changed, with a body that stops coming, and where the server or its store can do no more.
     async fn ask(&self, ask: &Ask, answers: &mut Answers) {
+        let path = ask.target.split('?').next().unwrap_or_default();
+        if is_heavy(path) {
+            return self.ask_heavily(ask, answers).await;
+        }
         fill(&self.ordinary).await;
         let tag = answers.ask(&self.ordinary, ask).await;
         for variant in variants(ask, tag) {
@@ -241,10 +286,26 @@ impl Sites {
             answers.send(&self.impatient, ask, Body::from_stream(pending)).await;
         }
         fill(&self.scarce).await;
-        let _held = self.app.arrays().memory().claim(Caller::new(1)).take(15 * MIB).await.unwrap();
-        answers.ask(&self.scarce, ask).await;
+        self.ask_while_memory_is_taken(ask, answers).await;
         answers.ask(&failing(|_| StoreError::Index("broken".into())), ask).await;
         answers.ask(&failing(|_| StoreError::Closed), ask).await;
+    }
+
+    /// Makes a request that takes much memory, where there is little, and where the same caller has most of that.
+    async fn ask_heavily(&self, ask: &Ask, answers: &mut Answers) {
+        fill_heavily(&self.scarce).await;
+        answers.ask(&self.scarce, ask).await;
+        if !ask.method.is_safe() {
+            fill_heavily(&self.scarce).await;
+        }
+        self.ask_while_memory_is_taken(ask, answers).await;
+    }
+
+    async fn ask_while_memory_is_taken(&self, ask: &Ask, answers: &mut Answers) {
+        let memory = self.app.arrays().memory();
+        let _most = memory.claim(Caller::new(1)).take(15 * MIB).await.unwrap();
+        let _rest = memory.claim(Caller::new(2)).take(MIB - (64 << 10)).await.unwrap();
+        answers.ask(&self.scarce, ask).await;
     }
 }
 
