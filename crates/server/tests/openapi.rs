@@ -87,10 +87,12 @@ fn head_has_the_answers_of_get() {
     let mut found = 0;
     for (path, item) in object(&document["paths"]) {
         let (get, head) = (&item["get"]["responses"], &item["head"]["responses"]);
-        // Ranges are of bodies; where a prefix has a slash, only `GET` says.
-        let of_get_only: BTreeSet<_> = names(get).difference(&names(head)).cloned().collect();
-        let expected: &[&str] = if path == "/store/{key}" { &["206", "301", "416"] } else { &[] };
-        assert_eq!(of_get_only, expected.iter().map(|&status| status.to_owned()).collect(), "{path}");
+        // Ranges are of bodies, which `HEAD` does not have; that a prefix has a slash is what only `GET` says.
+        let ranges = ["206", "416"].map(str::to_owned).into();
+        let of_get: BTreeSet<_> = names(get).difference(&ranges).cloned().collect();
+        let of_get_only: Vec<_> = of_get.difference(&names(head)).cloned().collect();
+        let expected: &[&str] = if path == "/store/{key}" { &["301"] } else { &[] };
+        assert_eq!(of_get_only, expected, "{path}");
         assert!(names(head).is_subset(&names(get)), "{path}");
         for (status, response) in object(head) {
             let headers = |response: &Value| response.get("headers").map(names).unwrap_or_default();
