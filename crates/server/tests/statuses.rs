@@ -95,18 +95,19 @@ impl Answers {
     }
 }
 
-/// The requests of an operation: each of its uses, for what is there, what is not, and what is broken.
-fn asks(template: &str, method: &str) -> Vec<Ask> {
-    const ARRAY: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "uint8", "fill_value": 0,
+const ARRAY: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "uint8", "fill_value": 0,
         "codecs": ["bytes"], "chunk_key_encoding": "default",
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}}"#;
-    const SQUEEZED: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "uint8", "fill_value": 0,
+const SQUEEZED: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "uint8", "fill_value": 0,
         "codecs": ["bytes", "example.squeeze"], "chunk_key_encoding": "default",
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}}"#;
-    const NAMED: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "uint8", "fill_value": 0,
+const NAMED: &str = r#"{"zarr_format": 3, "node_type": "array", "shape": [2], "data_type": "uint8", "fill_value": 0,
         "codecs": ["bytes"], "chunk_key_encoding": "default", "dimension_names": ["x"],
         "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}}}"#;
-    let uses: &[(&str, &str)] = match (template, method) {
+
+/// The queries of an operation, with the bodies that go with them.
+fn uses(template: &str, method: &str) -> &'static [(&'static str, &'static str)] {
+    match (template, method) {
         ("/store/{key}", "put") => &[("", "1"), ("", "12345678901234567890")],
         ("/store/" | "/store/{prefix}/", "get" | "head") => &[("", ""), ("?list=keys&limit=10000", "")],
         ("/store/", "delete") => &[("?confirm=all", "")],
@@ -134,11 +135,15 @@ fn asks(template: &str, method: &str) -> Vec<Ask> {
             &[("", ""), ("?depth=0", ""), ("?as=v2", ""), ("?dialect=draft", ""), ("?dialect=v2", "")]
         }
         _ => &[("", "")],
-    };
-    let paths: &[&str] = match template {
-        "/store/{key}" => &["/store/k", "/store/new", "/store/g"],
-        "/store/{prefix}/" => &["/store/g/", "/store/none/"],
-        "/array/{path}" => &[
+    }
+}
+
+/// The paths of an operation: of what is there, of what is not, and of what is broken.
+fn paths(template: &str) -> Vec<&str> {
+    match template {
+        "/store/{key}" => vec!["/store/k", "/store/new", "/store/g"],
+        "/store/{prefix}/" => vec!["/store/g/", "/store/none/"],
+        "/array/{path}" => vec![
             "/array/a",
             "/array/g",
             "/array/none",
@@ -149,7 +154,7 @@ fn asks(template: &str, method: &str) -> Vec<Ask> {
             "/array/large",
             "/array/wide",
         ],
-        "/node/{path}" => &[
+        "/node/{path}" => vec![
             "/node/a",
             "/node/g",
             "/node/none",
@@ -160,19 +165,24 @@ fn asks(template: &str, method: &str) -> Vec<Ask> {
             "/node/lost",
             "/node/lost/x",
         ],
-        "/schema/zom/{version}" => &["/schema/zom/v3", "/schema/zom/v9"],
-        path => &[path],
-    };
+        "/schema/zom/{version}" => vec!["/schema/zom/v3", "/schema/zom/v9"],
+        path => vec![path],
+    }
+}
+
+/// The requests of an operation: each of its uses for each path.
+fn asks(template: &str, method: &str) -> Vec<Ask> {
+    let uses = uses(template, method);
     let headers = [("host", "localhost:8000"), ("content-type", "application/json")];
     let headers = headers.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-    let ask = |path: &&str, (query, body): &(&str, &'static str)| Ask {
+    let ask = |path: &str, (query, body): &(&str, &'static str)| Ask {
         method: method.to_uppercase().parse().unwrap(),
         target: format!("{path}{query}"),
         headers: headers.to_vec(),
         body,
     };
     let uses_of = |path: &str| if is_heavy(path) { &uses[..1] } else { uses };
-    paths.iter().flat_map(|path| uses_of(path).iter().map(move |of| ask(path, of))).collect()
+    paths(template).into_iter().flat_map(|path| uses_of(path).iter().map(move |of| ask(path, of))).collect()
 }
 
 fn is_heavy(path: &str) -> bool {
