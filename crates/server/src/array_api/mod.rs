@@ -4,6 +4,7 @@ mod answer;
 mod blocks;
 mod format;
 mod incoming;
+mod part;
 mod write;
 
 pub(crate) use incoming::IncomingError;
