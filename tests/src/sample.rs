@@ -10,6 +10,7 @@ use std::{
         mpsc,
     },
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use reqwest::{Client, RequestBuilder};
@@ -29,8 +30,11 @@ const SCRIPT: &str = "unmodified/write_sample.py";
 /// How many files there are below `lab`.
 pub const FILES: usize = 353;
 
-/// The shape of the array that [`Busy`] fills, and the size of the value that it sets.
-const BUSY_ROWS: usize = 512;
+/// The extent of both dimensions of the array that [`Busy`] fills.
+const BUSY_EXTENT: usize = 500;
+
+/// After so long the time of a value stays as it is shown.
+const SETTLED: Duration = Duration::from_secs(6);
 
 /// Files that other libraries wrote, made once and kept below `target/`.
 #[derive(Clone, Debug)]
@@ -125,17 +129,15 @@ impl Served {
 
     /// How many requests of this kind have been answered.
     pub fn requests(&self, route: &str, method: &str, status: u16) -> u64 {
-        self.metric(&format!("zarrd_http_requests_total{{route=\"{route}\",method=\"{method}\",status=\"{status}\"}} "))
-    }
-
-    /// How many bytes of bodies the server has sent.
-    pub fn sent(&self) -> u64 {
-        self.metric("zarrd_http_sent_bytes_total ")
-    }
-
-    fn metric(&self, name: &str) -> u64 {
+        let name = format!("zarrd_http_requests_total{{route=\"{route}\",method=\"{method}\",status=\"{status}\"}} ");
         let metrics = block_on(async { self.server.get("/metrics").await.text().await.expect("text") });
-        metrics.lines().find_map(|line| line.strip_prefix(name)).map_or(0, |count| count.parse().expect("a number"))
+        metrics.lines().find_map(|line| line.strip_prefix(&name)).map_or(0, |count| count.parse().expect("a number"))
+    }
+
+    /// Waits until no value will be shown with another time than it is shown with now: that of one that has just been set
+    /// is not known for good.
+    pub fn settle(&self) {
+        thread::sleep(SETTLED);
     }
 
     /// Begins to set the value `busy/value` to a MiB of one byte, another one each time, and all elements of the array
@@ -146,7 +148,7 @@ impl Served {
         let stop = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&stop);
         let document = serde_json::json!({
-            "zarr_format": 3, "node_type": "array", "shape": [BUSY_ROWS, BUSY_ROWS], "data_type": "uint8", "fill_value": 0,
+            "zarr_format": 3, "node_type": "array", "shape": [BUSY_EXTENT, BUSY_EXTENT], "data_type": "uint8", "fill_value": 0,
             "codecs": [{"name": "bytes"}], "chunk_key_encoding": {"name": "default"},
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [100, 100]}},
         });
@@ -173,7 +175,7 @@ impl Served {
 
 impl Busy {
     /// How many elements the array has.
-    pub const ELEMENTS: usize = BUSY_ROWS * BUSY_ROWS;
+    pub const ELEMENTS: usize = BUSY_EXTENT * BUSY_EXTENT;
 
     /// Stops, and returns how many times it has written.
     pub fn stop(mut self) -> usize {

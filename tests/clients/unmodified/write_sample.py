@@ -1,7 +1,7 @@
 """Writes files that unmodified clients are to find on a server: write_sample.py DIR
 
 DIR/lab has hierarchies of both formats, datasets with and without consolidated metadata, a multiscale image, a netCDF-4 file, and files whose names
-need escaping; DIR/expected has the elements that are downloaded as raw bytes and as .npy.
+need escaping; DIR/expected has elements as raw bytes, and some as .npy.
 """
 
 import pathlib
@@ -59,7 +59,13 @@ for format in (2, 3):
     write_image(pixels, group, axes="cyx", scale_factors=[2, 4], storage_options={"chunks": (1, 32, 32)})
 weather().to_netcdf(lab / "weather.nc", engine="netcdf4")
 
-expected.mkdir()
+for format in (2, 3):
+    for path, array in zarr.open_group(lab / f"v{format}.zarr", mode="r").members(max_depth=None):
+        if isinstance(array, zarr.Array):
+            file = expected / f"v{format}.zarr" / f"{path}.raw"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(array[...].tobytes())
+
 large = random.integers(0, 2**32, (1024, 1024), dtype="u4")
 write(zarr.open_group(lab / "large.zarr", mode="w"), "numbers", large, (256, 256))
 np.save(expected / "numbers.npy", large)

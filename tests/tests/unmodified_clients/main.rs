@@ -4,4 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+mod browser;
 mod downloads;
+mod gdal;
+mod libraries;
