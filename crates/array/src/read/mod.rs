@@ -18,7 +18,7 @@ use std::{ops::Range, sync::Arc};
 use codec::Elements;
 use futures::Stream;
 use meta::{
-    ArrayModel,
+    ArrayModel, NodePath,
     selection::{Region, Resolved, Selection},
 };
 
@@ -50,6 +50,11 @@ impl Reading {
     /// The array that is read.
     pub fn model(&self) -> &ArrayModel {
         self.source.array.model()
+    }
+
+    /// The path of the array.
+    pub fn path(&self) -> &NodePath {
+        self.source.array.path()
     }
 
     /// The shape of the result.

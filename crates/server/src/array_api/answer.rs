@@ -9,7 +9,10 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
-    header::{ACCEPT_RANGES, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, VARY},
+    header::{
+        ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
+        CONTENT_TYPE, ETAG, VARY,
+    },
 };
 use meta::{
     Dialect, NodePath,
@@ -27,6 +30,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{
     blocks::{BlockError, Counted, Gathered, Source, coded, encoded, gather, verbatim},
+    disposition,
     format::{self, Answer, Contrast, Whole, WholeError, Writing},
     part,
 };
@@ -240,6 +244,7 @@ impl Asked {
         let mut headers = HeaderMap::with_capacity(16);
         headers.insert(CONTENT_TYPE, self.format.content_type());
         headers.extend(ranges(length, coding).map(|ranges| (ACCEPT_RANGES, ranges)));
+        headers.extend(disposition::of(reading.path(), self.format).map(|name| (CONTENT_DISPOSITION, name)));
         headers.insert(DIALECT, HeaderValue::from_static(reading.model().dialect.name()));
         headers.extend(array::data_type(&answer.data_type.name()).map(|name| (DATA_TYPE, name)));
         headers.extend(array::shape(&answer.shape).map(|shape| (SHAPE, shape)));

@@ -2,6 +2,7 @@
 
 mod answer;
 mod blocks;
+mod disposition;
 mod format;
 mod incoming;
 mod part;
