@@ -59,6 +59,11 @@ fn fsspec_lists_and_reads_all_values() {
 }
 
 #[test]
+fn tensorstore_reads_all_but_listings() {
+    compares("read_tensorstore.py", "compared 353 values and 8 arrays");
+}
+
+#[test]
 fn zarr_python_2_reads_through_fsspec() {
     let (Some(writer), Some(reader)) = (python_with_clients(), python_with_zarr_2()) else { return };
     compares_with(&reader, &Sample::of(&writer).served(), "read_zarr2.py", "compared 10 arrays");
