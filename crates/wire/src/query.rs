@@ -7,8 +7,8 @@ mod elements;
 mod node;
 
 pub use elements::{
-    APPEND, AppendQuery, DIALECT, ElementsQuery, FORMAT, MAX, MIN, OF_APPEND, OF_ELEMENTS, OF_ELEMENTS_POST, OF_WRITE,
-    READ, SELECT, WriteQuery,
+    APPEND, AppendQuery, DIALECT, ElementsQuery, FORMAT, HEADER, MAX, MIN, OF_APPEND, OF_ELEMENTS, OF_ELEMENTS_POST,
+    OF_WRITE, READ, SELECT, WriteQuery,
 };
 pub use node::{
     ADOPT, AS, CONVERT, DEPTH, Depth, Existing, FLAT, Form, INCLUDE, Include, LOSSY, Losses, MembersPage,

@@ -19,11 +19,11 @@ use meta::{
     selection::{ReadRequest, Selection},
 };
 use wire::{
-    array::{self, Format},
+    array::{self, CsvHeader, Format},
     etag,
     headers::{DATA_TYPE, DIALECT, DIMENSION_NAMES, SERVER_TIMING, SHAPE},
     problem::{Members, Problem, ProblemType},
-    query::{ElementsQuery, MAX, MIN, QueryError},
+    query::{ElementsQuery, HEADER, MAX, MIN, QueryError},
     range::{ContentRange, RangeRequest},
 };
 use xxhash_rust::xxh3::Xxh3;
@@ -31,7 +31,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{
     blocks::{BlockError, Counted, Gathered, Source, coded, encoded, gather, verbatim},
     disposition,
-    format::{self, Answer, Contrast, Whole, WholeError, Writing},
+    format::{self, Answer, Contrast, Header, Whole, WholeError, Writing},
     part,
 };
 use crate::{
@@ -57,6 +57,7 @@ const VARIES: HeaderValue = HeaderValue::from_static("accept, accept-encoding");
 pub(super) struct Asked {
     format: Format,
     contrast: Contrast,
+    header: Option<CsvHeader>,
     coding: Coding,
     conditions: TagConditions,
 }
@@ -88,13 +89,16 @@ impl Asked {
             let name = if query.min.is_some() { MIN } else { MAX };
             return Err(QueryError::Invalid { name, expected: "is for the format png alone" }.into());
         }
+        if format != Format::Csv && query.header.is_some() {
+            return Err(QueryError::Invalid { name: HEADER, expected: "is for the format csv alone" }.into());
+        }
         // A range is one of the elements' own bytes, which those of a coding are not; and an image is compressed already.
         let ranged = conditions.range() != RangeRequest::Whole && matches!(format, Format::Raw | Format::Npy);
         let coding = match format == Format::Png || ranged && forms.takes_identity() {
             true => Coding::Identity,
             false => forms.coding(),
         };
-        Ok(Self { format, contrast, coding, conditions })
+        Ok(Self { format, contrast, header: query.header, coding, conditions })
     }
 
     /// Makes ready to read, if that is not too much for the format.
@@ -133,7 +137,7 @@ impl Asked {
         let request = ReadRequest::Select(selection.clone());
         let reading = engine.arrays.read(path, dialect, &request, limit).await.ok()?;
         let text = engine.app.settings().limits.text_selection;
-        match self.judge(text, &answer_of(&reading)) {
+        match self.judge(text, &self.answer_of(&reading)) {
             Ok(()) => Some(selection),
             Err(_) => self.part(text, &reading),
         }
@@ -225,9 +229,17 @@ impl Asked {
         Ok((!range.is_empty()).then_some(range))
     }
 
+    fn answer_of(&self, reading: &Reading) -> Answer {
+        let header = match self.format {
+            Format::Csv => Header::of(reading, self.header),
+            Format::Json | Format::Raw | Format::Npy | Format::Png => None,
+        };
+        Answer { shape: reading.shape().to_vec(), data_type: reading.model().data_type.clone(), header }
+    }
+
     /// Judges what can be judged before anything is decoded.
     fn make(&self, app: &App, reading: &Reading) -> Result<Made, Refusal> {
-        let answer = answer_of(reading);
+        let answer = self.answer_of(reading);
         if let Some(reason) = format::obstacle(self.format, &answer) {
             return Err(Refusal::cannot_hold(self.format, &reason, &format::able(&answer)));
         }
@@ -240,9 +252,13 @@ impl Asked {
             Some(length) if length < WORTH => Coding::Identity,
             _ => self.coding,
         };
-        let version = reading.fingerprint().map(|fingerprint| self.version(fingerprint, coding));
+        let version = reading.fingerprint().map(|fingerprint| self.version(fingerprint, coding, &answer));
         let mut headers = HeaderMap::with_capacity(16);
-        headers.insert(CONTENT_TYPE, self.format.content_type());
+        let content_type = match &answer.header {
+            Some(_) => CsvHeader::Present.content_type(),
+            None => self.format.content_type(),
+        };
+        headers.insert(CONTENT_TYPE, content_type);
         headers.extend(ranges(length, coding).map(|ranges| (ACCEPT_RANGES, ranges)));
         headers.extend(disposition::of(reading.path(), self.format).map(|name| (CONTENT_DISPOSITION, name)));
         headers.insert(DIALECT, HeaderValue::from_static(reading.model().dialect.name()));
@@ -261,8 +277,8 @@ impl Asked {
 
     /// A leading part of what is read that is not too much.
     fn part(&self, limit: u64, reading: &Reading) -> Option<Selection> {
-        let data_type = &reading.model().data_type;
-        let part = |shape: &[u64]| Answer { shape: shape.to_vec(), data_type: data_type.clone() };
+        let all = self.answer_of(reading);
+        let part = |shape: &[u64]| Answer { shape: shape.to_vec(), ..all.clone() };
         reading.smaller(|shape| self.judge(limit, &part(shape)).is_ok())
     }
 
@@ -310,7 +326,7 @@ impl Asked {
     }
 
     /// What the entity tag shows: all that the bytes depend on.
-    fn version(&self, fingerprint: u128, coding: Coding) -> Version {
+    fn version(&self, fingerprint: u128, coding: Coding, answer: &Answer) -> Version {
         let mut hash = Xxh3::new();
         hash.update(&fingerprint.to_le_bytes());
         hash.update(env!("CARGO_PKG_VERSION").as_bytes());
@@ -321,6 +337,7 @@ impl Asked {
         };
         hash.update(self.format.name().as_bytes());
         hash.update(codings);
+        hash.update(&[u8::from(answer.header.is_some())]);
         for limit in [self.contrast.min, self.contrast.max] {
             // No limit is a NaN.
             hash.update(&limit.unwrap_or(f64::NAN).to_bits().to_le_bytes());
@@ -395,10 +412,6 @@ fn ranges(length: Option<u64>, coding: Coding) -> Option<HeaderValue> {
         (Some(_), Coding::Identity) => Some(HeaderValue::from_static("bytes")),
         (Some(_), Coding::Zstd | Coding::Gzip) => None,
     }
-}
-
-fn answer_of(reading: &Reading) -> Answer {
-    Answer { shape: reading.shape().to_vec(), data_type: reading.model().data_type.clone() }
 }
 
 /// The bytes of an answer that is made of all elements at once.
