@@ -5,6 +5,7 @@ use std::{
     ops::RangeInclusive,
     path::{Path, PathBuf},
     process::Command,
+    sync::OnceLock,
 };
 
 use crate::{
@@ -54,7 +55,13 @@ pub fn python_with_zarr_2() -> Option<Python> {
 
 /// An interpreter with libraries that read over HTTP; says that the test was skipped where there is none.
 pub fn python_with_clients() -> Option<Python> {
-    with(&CLIENTS)
+    // Many tests of one process ask, and looking for interpreters runs many.
+    static FOUND: OnceLock<Python> = OnceLock::new();
+    if let Some(python) = FOUND.get() {
+        return Some(python.clone());
+    }
+    let python = with(&CLIENTS)?;
+    Some(FOUND.get_or_init(|| python).clone())
 }
 
 fn with(packages: &Packages) -> Option<Python> {

@@ -15,7 +15,7 @@ use std::{
 
 use reqwest::{Client, RequestBuilder};
 use tempfile::TempDir;
-use tokio::runtime::Builder;
+use tokio::{runtime::Builder, time::sleep};
 
 use crate::{
     binary::target_dir,
@@ -35,6 +35,9 @@ const BUSY_EXTENT: usize = 500;
 
 /// After so long the time of a value stays as it is shown.
 const SETTLED: Duration = Duration::from_secs(6);
+
+/// How long [`Busy`] leaves the processors to the clients after each change.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Files that other libraries wrote, made once and kept below `target/`.
 #[derive(Clone, Debug)]
@@ -159,11 +162,13 @@ impl Served {
             let mut rounds = 0;
             while !until.load(Ordering::Acquire) {
                 rounds += 1;
-                let byte = (rounds % 251) as u8;
+                // Never the fill value, whose chunks would not be stored.
+                let byte = (rounds % 250 + 1) as u8;
                 change(client.put(&value).body(vec![byte; 1 << 20])).await;
                 change(client.put(&region).header("Content-Type", "application/json").body(byte.to_string())).await;
                 // Nobody may be waiting any more.
                 let _ = begun.send(());
+                sleep(PAUSE).await;
             }
             rounds
         };

@@ -2,12 +2,11 @@
 //
 // PAGE is the page's text; the packages are served beside it as they are, without a bundler. DIR has the elements that must be found.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { extname } from "node:path";
-import { promisify } from "node:util";
 
 const [url, directory, page, profile] = process.argv.slice(2);
 const shapes = { image: [60, 80], "deep/relief": [60, 80], "deep/counts": [7, 8, 9], unwritten: [10, 20], sharded: [64, 64] };
@@ -19,8 +18,16 @@ const text = (await readFile(page, "utf8"))
   .replace("IMPORTS", JSON.stringify(imports)).replace("SERVER", url).replace("PATHS", JSON.stringify(paths));
 
 const types = { ".js": "text/javascript", ".wasm": "application/wasm" };
+let report;
+const reported = new Promise((resolve) => { report = resolve; });
 const server = createServer(async (request, response) => {
   if (request.url === "/") return response.setHeader("Content-Type", "text/html").end(text);
+  if (request.url === "/result") {
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    report(Buffer.concat(parts).toString());
+    return response.end();
+  }
   try {
     const file = await readFile(new URL(`.${request.url}`, import.meta.url));
     response.setHeader("Content-Type", types[extname(request.url)] ?? "application/octet-stream").end(file);
@@ -33,10 +40,13 @@ const origin = `http://127.0.0.1:${server.address().port}`;
 assert.notEqual(origin, url);
 
 const options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server", `--user-data-dir=${profile}`];
-const run = ["--virtual-time-budget=60000", "--dump-dom", `${origin}/`];
-const { stdout } = await promisify(execFile)("chromium", [...options, ...run], { timeout: 60000, maxBuffer: 1 << 24 });
+const chromium = spawn("chromium", [...options, `${origin}/`], { stdio: "ignore" });
+const ended = new Promise((resolve) => chromium.on("exit", resolve));
+const shown = await Promise.race([reported, ended.then((code) => `{"failed": "Chromium ended with ${code}"}`), patience(300)]);
+chromium.kill();
+await ended;
 server.close();
-const shown = /<pre id="result">(.*?)<\/pre>/s.exec(stdout)?.[1].replaceAll("&amp;", "&").replaceAll("&lt;", "<").replaceAll("&gt;", ">");
+server.closeAllConnections();
 const result = JSON.parse(shown);
 assert.equal(result.failed, undefined);
 assert.equal(result.origin, origin);
@@ -59,3 +69,7 @@ assert.deepEqual(result.prefixes, ["deep", "empty", "image", "sharded", "unwritt
 assert.match(result.missing, /NotFound/);
 assert.equal(result.refused, "TypeError");
 console.log(`zarrita in Chromium compared ${2 * paths.length} arrays`);
+
+function patience(seconds) {
+  return new Promise((resolve) => setTimeout(resolve, 1000 * seconds, `{"failed": "nothing within ${seconds} s"}`).unref());
+}

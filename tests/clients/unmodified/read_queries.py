@@ -49,7 +49,7 @@ for library in (requests, httpx):
         assert raw.headers["Zarr-Shape"] == ",".join(map(str, wanted.shape)), raw.headers
         compared += 3
 
-    # A part of the bytes of a slice, and what a client is told that asks for too much.
+    # A part of the bytes of a slice, and the refusals of what is not there.
     wanted = elements(COUNTS)[1:3].tobytes()
     target = f"{url}/array/lab/{COUNTS}"
     part = library.get(target, params={"select": "1:3", "format": "raw"}, headers={"Range": "bytes=5-99"})

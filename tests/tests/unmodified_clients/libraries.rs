@@ -25,7 +25,7 @@ fn requests_and_httpx_read_selections_with_spaces_and_special_characters() {
 
 #[test]
 fn pandas_reads_tables_from_urls() {
-    compares("read_tables.py", "compared 30 tables");
+    compares("read_tables.py", "compared 52 tables");
 }
 
 #[test]
