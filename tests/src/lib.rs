@@ -10,6 +10,7 @@
 //! - [`disk`] mounts small file systems; [`shim`] makes libraries that change what system calls do, and [`failing_calls`] lets each call fail.
 //! - [`races`] has writes race with what changes or copies their array.
 //! - [`readme`] runs what the README says.
+//! - [`sample`] has files that other libraries wrote, and a server of them; [`tools`] finds the system's programs that download them.
 //! - [`shim`] makes libraries that have the system fail or wait.
 //! - [`soak`] has legal and hostile clients for a long time.
 //! - [`slices`] keeps what another library wrote, and compares it with what `/array` answers; [`mirror`] creates and writes it once more through the server,
@@ -45,8 +46,10 @@ pub mod node;
 pub mod python;
 pub mod races;
 pub mod readme;
+pub mod sample;
 pub mod server;
 pub mod shim;
 pub mod skip;
 pub mod slices;
 pub mod soak;
+pub mod tools;

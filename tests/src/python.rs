@@ -5,6 +5,7 @@ use std::{
     ops::RangeInclusive,
     path::{Path, PathBuf},
     process::Command,
+    sync::OnceLock,
 };
 
 use crate::{
@@ -36,6 +37,10 @@ const ZARR_2: Packages =
 const CONTRACT: Packages =
     Packages { requirements: "requirements-contract.txt", name: "venv-contract", runs_on: (3, 11)..=(3, u32::MAX) };
 
+/// Libraries that know nothing of zarrd and read from it over HTTP.
+const CLIENTS: Packages =
+    Packages { requirements: "requirements-clients.txt", name: "venv-clients", runs_on: (3, 12)..=(3, u32::MAX) };
+
 /// An interpreter with some packages.
 #[derive(Clone, Debug)]
 pub struct Python {
@@ -55,6 +60,17 @@ pub fn python_with_zarr_2() -> Option<Python> {
 /// An interpreter with what checks `openapi.yaml`; says that the test was skipped if there is none.
 pub fn python_for_contract() -> Option<Python> {
     with(&CONTRACT)
+}
+
+/// An interpreter with libraries that read over HTTP; says that the test was skipped where there is none.
+pub fn python_with_clients() -> Option<Python> {
+    // Many tests of one process ask, and looking for interpreters runs many.
+    static FOUND: OnceLock<Python> = OnceLock::new();
+    if let Some(python) = FOUND.get() {
+        return Some(python.clone());
+    }
+    let python = with(&CLIENTS)?;
+    Some(FOUND.get_or_init(|| python).clone())
 }
 
 fn with(packages: &Packages) -> Option<Python> {

@@ -127,7 +127,7 @@ impl Arrays {
                 let work = prepared.allowance(&shared.options, array, &*snapshot)?;
                 let source = Source::new(array.clone(), snapshot, shared.clone(), &prepared, work)?;
                 source.meter.planned(start.elapsed());
-                return Ok(Reading { source: Arc::new(source), prepared, shape, fingerprint });
+                return Ok(Reading { source: Arc::new(source), prepared, shape, fingerprint, parts: None });
             }
             // Nothing is held while what the documents take is waited for.
             drop((prepared, snapshot));

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use ::store::{BoxError, IntentError, StoreError, UploadError};
+use ::store::{BoxError, IntentError, StoreError, UploadError, Version};
 use axum::{
     body::Body,
     response::{IntoResponse, Response},
@@ -108,6 +108,17 @@ impl Refusal {
         let known = known.iter().map(|&known| known.to_owned()).collect();
         let members = Members { header: Some("Content-Type".to_owned()), known: Some(known), ..Members::default() };
         Self::new(Problem::new(ProblemType::UnsupportedMediaType).with_members(members))
+    }
+
+    /// A range that names no byte of an answer of `size` bytes.
+    pub(crate) fn range_not_satisfiable(size: u64, version: Option<Version>) -> Self {
+        let problem = Problem::new(ProblemType::RangeNotSatisfiable)
+            .with_detail(format!("the answer has {size} bytes"))
+            .with_members(Members { size: Some(size), ..Members::default() });
+        let whole = HeaderValue::try_from(ContentRange { range: None, size }.render());
+        let headers = whole.into_iter().map(|whole| (CONTENT_RANGE, whole));
+        let headers = headers.chain(version.map(|version| (ETAG, etag::render(version))));
+        Self::with(problem, headers.collect(), None)
     }
 
     /// The body is larger than it may be.

@@ -350,3 +350,44 @@ async fn chunks_are_counted() {
     };
     assert_eq!(count("zarrd_array_chunks_decoded_total") + count("zarrd_array_chunks_cached_total"), 8);
 }
+
+#[tokio::test]
+async fn answers_have_names_of_files() {
+    let site = site().await;
+    for (path, name) in [
+        ("/array/m?format=npy", "attachment; filename=\"m.npy\""),
+        ("/array/m?format=raw&select=0", "attachment; filename=\"m.raw\""),
+        ("/array/m", "inline; filename=\"m.json\""),
+        ("/array/g/old?format=csv", "inline; filename=\"old.csv\""),
+        ("/array/m?format=png", "inline; filename=\"m.png\""),
+    ] {
+        assert_eq!(site.get(path, &[]).await.header("content-disposition"), name, "{path}");
+        assert_eq!(site.head(path, &[]).await.header("content-disposition"), name, "{path}");
+    }
+    v3(&site, "o\";\\%é", json!("uint8"), &[1], &[1], json!(0)).await;
+    let odd = site.get("/array/o%22;%5C%25%C3%A9?format=raw", &[]).await;
+    assert_eq!(
+        odd.header("content-disposition"),
+        "attachment; filename=\"o_;___.raw\"; filename*=UTF-8''o%22%3B%5C%25%C3%A9.raw"
+    );
+    site.get("/array/none", &[]).await.problem(ProblemType::NoSuchNode);
+}
+
+#[tokio::test]
+async fn a_plus_in_a_query_is_a_space() {
+    let site = site().await;
+    let spaced = site.get("/array/m?select=1,+%3A2&format=json", &[]).await;
+    assert_eq!(spaced.json(), json!([6.0, 7.0]));
+    assert_eq!(site.get("/array/m?select=%2B1,0", &[]).await.json(), json!(6.0), "an index with its sign");
+    for twice in ["/array/m?select=%252B1", "/array/m?select=%2531", "/array/m?select=1%2B,0"] {
+        site.get(twice, &[]).await.problem(ProblemType::InvalidSelection);
+    }
+    let twice = site.get("/array/m?format=j%2573on", &[]).await;
+    assert_eq!(twice.problem(ProblemType::InvalidParameter).members.parameter.as_deref(), Some("format"));
+    let known = site.get("/array/m?select%2B=1", &[]).await.problem(ProblemType::UnknownParameter).members.known;
+    assert!(known.unwrap().contains(&"select".to_owned()));
+    site.set("a+b/c", b"1").await;
+    assert_eq!(site.get("/store/a+b/c", &[]).await.status, StatusCode::OK, "a plus in a path is itself");
+    let nonsense = site.get("/array/m", &[("accept", "???, ,;;=,/,q=1")]).await;
+    assert!(nonsense.problem(ProblemType::NotAcceptable).members.known.unwrap().contains(&"text/csv".to_owned()));
+}

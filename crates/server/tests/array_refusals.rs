@@ -53,7 +53,7 @@ async fn queries() {
     let site = site().await;
     let problem = refused(&site, "/array/m?slect=0", ProblemType::UnknownParameter).await;
     assert_eq!(problem.members.parameter.as_deref(), Some("slect"));
-    assert_eq!(problem.members.known.unwrap(), ["select", "format", "dialect", "min", "max"]);
+    assert_eq!(problem.members.known.unwrap(), ["select", "format", "dialect", "min", "max", "header"]);
     refused(&site, "/array/m?format=raw&format=raw", ProblemType::RepeatedParameter).await;
     for query in ["format=npz", "dialect=v4", "format=png&min=nan", "format=png&min=2&max=1", "max=1"] {
         refused(&site, &format!("/array/m?{query}"), ProblemType::InvalidParameter).await;

@@ -122,10 +122,16 @@ async fn html_is_links_and_nothing_else() {
     assert!(html.contains(">&lt;b&gt;&amp;&quot;&#39;</a>"), "{html}");
     assert!(!html.contains("<b>") && !html.contains("://"), "{html}");
     assert_eq!(html.matches("<a href=").count(), html.lines().filter(|line| line.contains("<a href=")).count());
-    for agent in ["Python/3.12 aiohttp/3.14.3", "GDAL/3.12.0"] {
+    for agent in ["Python/3.12 aiohttp/3.14.3", "GDAL/3.12.0", "Wget/1.21.3", "rclone/v1.60.1-DEV"] {
         let got = site.get("/store/a/", &[("accept", "*/*"), ("user-agent", agent)]).await;
         assert_eq!(got.header("content-type"), "text/html; charset=utf-8", "{agent}");
+        let asked = site.get("/store/a/?list=dir", &[("accept", "*/*"), ("user-agent", agent)]).await;
+        assert_eq!(asked.header("content-type"), "application/json", "{agent} names a listing");
     }
+    let silent = site.get("/store/a/", &[("user-agent", "rclone/v1.60.1-DEV")]).await;
+    assert_eq!(silent.header("content-type"), "text/html; charset=utf-8");
+    let nonsense = site.get("/store/a/", &[("accept", "???, ,;;=,/,q=1")]).await;
+    assert_eq!(nonsense.header("content-type"), "application/json");
     let curl = site.get("/store/a/", &[("accept", "*/*"), ("user-agent", "curl/8.5.0")]).await;
     assert_eq!(curl.header("content-type"), "application/json");
     assert!(site.head("/store/a/", &BROWSER).await.body.is_empty());

@@ -64,6 +64,20 @@ async fn names_and_places() {
     }
     let problem = refused(&site, Method::PUT, "/node/m/below", &array(), ProblemType::BelowArray).await;
     assert_eq!((problem.members.path.as_deref(), problem.members.array.as_deref()), (Some("/m/below"), Some("/m")));
+    for len in [1015, 1016, 1023, 1024] {
+        let path = format!("/node/{}", "n".repeat(len));
+        for body in [array(), json!({"zarr_format": 3, "node_type": "group"})] {
+            let problem = refused(&site, Method::PUT, &path, &body, ProblemType::InvalidNodeName).await;
+            assert!(problem.detail.contains("1024"), "{len}");
+        }
+        refused(&site, Method::PUT, &format!("{path}?dialect=v2&lossy"), &array(), ProblemType::InvalidNodeName).await;
+        site.get(&path, &[]).await.problem(ProblemType::NoSuchNode);
+        site.delete(&path, &[]).await.problem(ProblemType::NoSuchNode);
+    }
+    refused(&site, Method::PUT, &format!("/node/{}", "n".repeat(1025)), &array(), ProblemType::InvalidPath).await;
+    let longest = format!("/node/{}", "n".repeat(1014));
+    let group = json!({"zarr_format": 3, "node_type": "group"});
+    assert_eq!(site.json(Method::PUT, &longest, &group).await.status, StatusCode::CREATED);
     for path in ["/node/a/../b", "/node//a", "/node/a//b", "/node/%2Fa", "/node/a%00"] {
         refused(&site, Method::PUT, path, &array(), ProblemType::InvalidPath).await;
     }

@@ -18,10 +18,19 @@ pub enum Format {
     Raw,
     /// The `.npy` file that NumPy's `load` takes.
     Npy,
-    /// RFC 4180 without a header line: a row per line; of one dimension, an element per line.
+    /// RFC 4180: a row per line; of one dimension, an element per line. See [`CsvHeader`].
     Csv,
     /// A grey image of two dimensions, the first downwards.
     Png,
+}
+
+/// Whether CSV begins with a line of the columns' names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CsvHeader {
+    /// It does.
+    Present,
+    /// It does not.
+    Absent,
 }
 
 /// A text is not the name of a [`Format`].
@@ -55,11 +64,21 @@ impl Format {
         }
     }
 
-    /// The `Content-Type` of answers.
+    /// The `Content-Type` of answers; of CSV, of those without a header line.
     pub fn content_type(self) -> HeaderValue {
         match self {
-            Self::Csv => HeaderValue::from_static("text/csv; charset=utf-8; header=absent"),
+            Self::Csv => CsvHeader::Absent.content_type(),
             other => HeaderValue::from_static(other.media_type()),
+        }
+    }
+}
+
+impl CsvHeader {
+    /// The `Content-Type` of CSV (RFC 4180, section 3).
+    pub fn content_type(self) -> HeaderValue {
+        match self {
+            Self::Present => HeaderValue::from_static("text/csv; charset=utf-8; header=present"),
+            Self::Absent => HeaderValue::from_static("text/csv; charset=utf-8; header=absent"),
         }
     }
 }

@@ -1,11 +1,14 @@
 //! Query parameters: which ones each resource knows, and their grammar.
+//!
+//! Names and values are encoded as those of forms: a `+` is a space, as `requests`, `httpx` and browsers write it. What is rendered here
+//! writes `%20` and `%2B`, which mean the same to everyone.
 
 mod elements;
 mod node;
 
 pub use elements::{
-    APPEND, AppendQuery, DIALECT, ElementsQuery, FORMAT, MAX, MIN, OF_APPEND, OF_ELEMENTS, OF_ELEMENTS_POST, OF_WRITE,
-    READ, SELECT, WriteQuery,
+    APPEND, AppendQuery, DIALECT, ElementsQuery, FORMAT, HEADER, MAX, MIN, OF_APPEND, OF_ELEMENTS, OF_ELEMENTS_POST,
+    OF_WRITE, READ, SELECT, WriteQuery,
 };
 pub use node::{
     ADOPT, AS, CONVERT, DEPTH, Depth, Existing, FLAT, Form, INCLUDE, Include, LOSSY, Losses, MembersPage,
@@ -247,7 +250,13 @@ fn parse_limit(text: &str) -> Result<usize, QueryError> {
     limit.ok_or(QueryError::Invalid { name: LIMIT, expected: "is a number from 1 to 10000" })
 }
 
+/// A name or a value, decoded once, as forms encode it (the URL standard's `application/x-www-form-urlencoded`): a `+` is a space, and a plus
+/// is `%2B`.
 fn text(encoded: &str) -> Option<Cow<'_, str>> {
+    if encoded.contains('+') {
+        let spaced = encoded.replace('+', " ");
+        return String::from_utf8(decode(&spaced).ok()?.into_owned()).ok().map(Cow::Owned);
+    }
     match decode(encoded).ok()? {
         Cow::Borrowed(bytes) => std::str::from_utf8(bytes).ok().map(Cow::Borrowed),
         Cow::Owned(bytes) => String::from_utf8(bytes).ok().map(Cow::Owned),
@@ -261,6 +270,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn listings() {
@@ -292,6 +302,42 @@ mod tests {
         assert_eq!(Confirm::parse(Confirm::All.render()), Ok(Confirm::All));
         assert!(matches!(Confirm::parse("confirm=yes"), Err(QueryError::Invalid { name: CONFIRM, .. })));
         assert!(matches!(Confirm::parse("confirm=all&confirm=all"), Err(QueryError::Repeated { .. })));
+    }
+
+    #[test]
+    fn a_plus_is_a_space_and_everything_is_decoded_once() {
+        for (encoded, decoded) in [
+            ("0:2,+1", "0:2, 1"),
+            ("%2B1", "+1"),
+            ("a+%2B+b", "a + b"),
+            ("%252B", "%2B"),
+            ("%2520+", "%20 "),
+            ("%2b%C3%A9", "+é"),
+        ] {
+            assert_eq!(text(encoded).as_deref(), Some(decoded), "{encoded}");
+            let select = WriteQuery::parse(&format!("select={encoded}")).unwrap().select;
+            assert_eq!(select.as_deref(), Some(decoded), "{encoded}");
+        }
+        for bad in ["%", "+%zz", "+%ff", "%2"] {
+            assert_eq!(text(bad), None, "{bad}");
+        }
+        assert_eq!(ListQuery::parse("li+st=keys"), Ok(ListQuery::default()), "another name");
+    }
+
+    /// A value as Python's `urlencode` and browsers' forms write it.
+    fn as_forms_do(text: &str) -> String {
+        text.split(' ').map(|word| encode(word).to_string()).collect::<Vec<_>>().join("+")
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_rendered_parses_back(text in "\\PC{0,40}|[ +%0-9A-F:,&=#]{0,20}") {
+            let query = ElementsQuery { select: Some(text.clone()), ..ElementsQuery::default() };
+            prop_assert_eq!(ElementsQuery::parse(&query.render()), Ok(query.clone()));
+            prop_assert_eq!(ElementsQuery::parse(&format!("{SELECT}={}", as_forms_do(&text))), Ok(query));
+            let list = ListQuery { cursor: Some(Cursor::from_text(&text)), ..ListQuery::default() };
+            prop_assert_eq!(ListQuery::parse(&list.render()), Ok(list));
+        }
     }
 
     #[test]

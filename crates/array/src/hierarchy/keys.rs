@@ -63,6 +63,7 @@ pub(super) fn extent(path: &NodePath, dialect: Dialect, root: Option<&Arc<DraftR
 /// A node whose keys would be too long has no name that is allowed.
 pub(super) fn too_long(dialect: Dialect, path: &NodePath) -> NodeError {
     let name = path.name().unwrap_or_default().chars().take(64).collect();
-    let source = NameError { dialect, name, reason: "the keys of the node would be too long" };
+    let source =
+        NameError { dialect, name, reason: "the keys of the node would be longer than the limit of 1024 bytes" };
     NodeError::Name { path: path.clone(), source }
 }

@@ -42,6 +42,9 @@ impl Place {
         dialect: Option<Dialect>,
         version: Version,
     ) -> Result<Self, NodeError> {
+        if prefix(path).is_err() {
+            return Err(keys::too_long(dialect.unwrap_or(version.dialect()), path));
+        }
         if shared.copied_to.overlaps(path) {
             return Err(ArrayError::Unfinished { path: path.clone() }.into());
         }

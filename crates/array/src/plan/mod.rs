@@ -6,6 +6,7 @@
 
 mod axis;
 mod cut;
+mod range;
 mod runs;
 mod slabs;
 #[cfg(test)]
@@ -13,5 +14,6 @@ mod tests;
 
 pub(crate) use axis::{AxisIndices, AxisPiece};
 pub(crate) use cut::{Cut, Edge, Entry, PickedPoint, Picks, Piece};
+pub(crate) use range::{Cover, cover};
 pub(crate) use runs::{Run, Runs, Strides};
 pub(crate) use slabs::{Slab, Slabs};

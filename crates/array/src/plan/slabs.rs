@@ -51,6 +51,12 @@ impl Slabs {
         Self { resolved, next: 0, parts: VecDeque::new(), grid, most: most.max(1) }
     }
 
+    /// The same of these regions, one after the other.
+    pub(crate) fn of_parts(parts: Vec<Region>, grid: Arc<ChunkGrid>, most: u64) -> Self {
+        let resolved = Arc::new(Resolved::Stack(Vec::new()));
+        Self { parts: parts.into(), ..Self::new(resolved, grid, most) }
+    }
+
     fn next_points(&mut self, points: &Points) -> Option<Slab> {
         let start = self.next;
         let end = start.saturating_add(usize::try_from(self.most).unwrap_or(usize::MAX)).min(points.len);
@@ -61,9 +67,12 @@ impl Slabs {
 
     /// As many entries of a stack as fit, so that what they have of one chunk is decoded together; of an entry that is too large by itself, a part.
     fn next_entries(&mut self, regions: &[Region]) -> Option<Slab> {
+        if !self.parts.is_empty() {
+            return self.next_part(regions);
+        }
         let elements = regions.first()?.elements().unwrap_or(u64::MAX);
         let fit = self.most.checked_div(elements).unwrap_or(u64::MAX);
-        if !self.parts.is_empty() || fit == 0 {
+        if fit == 0 {
             return self.next_part(regions);
         }
         let start = self.next;
@@ -151,7 +160,7 @@ fn whole_pieces(dimension: &DimensionSelection, grid: &DimensionGrid, fits: u64)
 }
 
 /// The indices in a range of a dimension's, counted in the order in which they are selected.
-fn sliced(dimension: &DimensionSelection, range: Range<u64>) -> Option<DimensionSelection> {
+pub(super) fn sliced(dimension: &DimensionSelection, range: Range<u64>) -> Option<DimensionSelection> {
     Some(match dimension {
         DimensionSelection::Index(index) => DimensionSelection::Index(*index),
         DimensionSelection::Range { start, step, .. } => {

@@ -13,13 +13,13 @@ mod needs;
 mod place;
 mod source;
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use codec::Elements;
 use futures::Stream;
 use meta::{
-    ArrayModel,
-    selection::{Resolved, Selection},
+    ArrayModel, NodePath,
+    selection::{Region, Resolved, Selection},
 };
 
 pub(crate) use assemble::Memory;
@@ -27,7 +27,13 @@ pub use meter::{Meter, Work};
 pub(crate) use needs::Needs;
 pub(crate) use source::Source;
 
-use crate::{ArrayError, plan::Slabs, prepare::Prepared, share::Permit, work};
+use crate::{
+    ArrayError,
+    plan::{Cover, Slabs, cover},
+    prepare::Prepared,
+    share::Permit,
+    work,
+};
 
 /// A selection that is ready to be read: one commit's metadata and chunk versions. Nothing is decoded.
 #[derive(Debug)]
@@ -36,12 +42,19 @@ pub struct Reading {
     pub(crate) prepared: Prepared,
     pub(crate) shape: Vec<u64>,
     pub(crate) fingerprint: Option<u128>,
+    /// The only parts that are read, one after the other; `None` for everything.
+    pub(crate) parts: Option<Vec<Region>>,
 }
 
 impl Reading {
     /// The array that is read.
     pub fn model(&self) -> &ArrayModel {
         self.source.array.model()
+    }
+
+    /// The path of the array.
+    pub fn path(&self) -> &NodePath {
+        self.source.array.path()
     }
 
     /// The shape of the result.
@@ -57,7 +70,7 @@ impl Reading {
     /// The names of the result's dimensions. Those that the array does not have, of points and of a stack, have none.
     pub fn dimension_names(&self) -> Vec<Option<String>> {
         let names = &self.model().dimension_names;
-        let kept = |region: &meta::selection::Region| {
+        let kept = |region: &Region| {
             let kept = region.dimensions.iter().zip(names).filter(|(dimension, _)| dimension.extent().is_some());
             kept.map(|(_, name)| name.clone()).collect::<Vec<_>>()
         };
@@ -106,13 +119,30 @@ impl Reading {
         Ok(self.prepared.memory.reserve_beside(options, bytes).await?)
     }
 
+    /// Reads no more than a range of the elements, counted in C order, and what it takes to begin and to end there. Returns the number of the element
+    /// with which [`pieces`](Self::pieces) begin then. All else that is known of the reading stays that of the full selection.
+    ///
+    /// What cannot be narrowed, of points and stacks, is read from its first element on.
+    pub fn narrow(&mut self, elements: Range<u64>) -> u64 {
+        let Resolved::Region(region) = self.resolved() else { return 0 };
+        let Some(Cover { parts, first }) = cover(region, elements) else { return 0 };
+        let count = parts.iter().filter_map(Region::elements).fold(0, u64::saturating_add);
+        self.prepared.memory.needs.limit_to(count.saturating_mul(self.source.per_element()));
+        self.parts = Some(parts);
+        first
+    }
+
     /// The elements in C order, in pieces of whole elements. After an error nothing follows.
     ///
     /// Nothing is read before it is polled. When it is dropped, what is being decoded is finished and no more is begun.
     pub fn pieces(self) -> impl Stream<Item = Result<Elements, ArrayError>> + Send + 'static {
         let options = &self.source.shared.options;
         let most = options.assembly / 2 / self.source.per_element().max(1);
-        let slabs = Slabs::new(self.prepared.resolved, self.source.array.grid().clone(), most);
+        let grid = self.source.array.grid().clone();
+        let slabs = match self.parts {
+            Some(parts) => Slabs::of_parts(parts, grid, most),
+            None => Slabs::new(self.prepared.resolved, grid, most),
+        };
         assemble::pieces(self.source, slabs, self.prepared.memory)
     }
 }

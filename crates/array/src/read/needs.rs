@@ -38,6 +38,13 @@ impl Needs {
         Ok(Self { assembly, slab: assembled(options.assembly / 2 + UNIT * 64), job, jobs })
     }
 
+    /// Wants no more than elements of so many bytes take.
+    pub(super) fn limit_to(&mut self, bytes: u64) {
+        let most = bytes.saturating_add(bytes / 8).saturating_add(UNIT * 64);
+        self.assembly = self.assembly.min(most);
+        self.slab = self.slab.min(most);
+    }
+
     /// Wants no memory for chunks, since none that is concerned is stored: their elements have the fill value.
     pub(crate) fn expect_no_chunks(&mut self) {
         self.job = 0;

@@ -102,6 +102,11 @@ pub trait ElementType: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The names of the fields of a struct, which [`write_json`](Self::write_json) writes in this order; none of anything else.
+    fn field_names(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
     /// Which of the plain numbers this is, if it is one.
     fn number(&self) -> Option<Number> {
         None

@@ -1,6 +1,6 @@
 //! The answer to a reading: its headers, and which way its bytes go.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use ::array::{ArrayError, Meter, Reading};
 use ::store::Version;
@@ -9,24 +9,30 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, VARY},
+    header::{
+        ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
+        CONTENT_TYPE, ETAG, VARY,
+    },
 };
 use meta::{
     Dialect, NodePath,
     selection::{ReadRequest, Selection},
 };
 use wire::{
-    array::{self, Format},
+    array::{self, CsvHeader, Format},
     etag,
     headers::{DATA_TYPE, DIALECT, DIMENSION_NAMES, SERVER_TIMING, SHAPE},
     problem::{Members, Problem, ProblemType},
-    query::{ElementsQuery, MAX, MIN, QueryError},
+    query::{ElementsQuery, HEADER, MAX, MIN, QueryError},
+    range::{ContentRange, RangeRequest},
 };
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{
     blocks::{BlockError, Counted, Gathered, Source, coded, encoded, gather, verbatim},
-    format::{self, Answer, Contrast, Whole, WholeError, Writing},
+    disposition,
+    format::{self, Answer, Contrast, Header, Whole, WholeError, Writing},
+    part,
 };
 use crate::{
     blocking::blocking,
@@ -51,6 +57,7 @@ const VARIES: HeaderValue = HeaderValue::from_static("accept, accept-encoding");
 pub(super) struct Asked {
     format: Format,
     contrast: Contrast,
+    header: Option<CsvHeader>,
     coding: Coding,
     conditions: TagConditions,
 }
@@ -82,9 +89,16 @@ impl Asked {
             let name = if query.min.is_some() { MIN } else { MAX };
             return Err(QueryError::Invalid { name, expected: "is for the format png alone" }.into());
         }
-        // An image is compressed already.
-        let coding = if format == Format::Png { Coding::Identity } else { forms.coding() };
-        Ok(Self { format, contrast, coding, conditions })
+        if format != Format::Csv && query.header.is_some() {
+            return Err(QueryError::Invalid { name: HEADER, expected: "is for the format csv alone" }.into());
+        }
+        // A range is one of the elements' own bytes, which those of a coding are not; and an image is compressed already.
+        let ranged = conditions.range() != RangeRequest::Whole && matches!(format, Format::Raw | Format::Npy);
+        let coding = match format == Format::Png || ranged && forms.takes_identity() {
+            true => Coding::Identity,
+            false => forms.coding(),
+        };
+        Ok(Self { format, contrast, header: query.header, coding, conditions })
     }
 
     /// Makes ready to read, if that is not too much for the format.
@@ -123,7 +137,7 @@ impl Asked {
         let request = ReadRequest::Select(selection.clone());
         let reading = engine.arrays.read(path, dialect, &request, limit).await.ok()?;
         let text = engine.app.settings().limits.text_selection;
-        match self.judge(text, &answer_of(&reading)) {
+        match self.judge(text, &self.answer_of(&reading)) {
             Ok(()) => Some(selection),
             Err(_) => self.part(text, &reading),
         }
@@ -165,11 +179,18 @@ impl Asked {
         if let Some(response) = self.settled(&made)? {
             return Ok(response);
         }
+        let part = self.asked_part(&made)?;
         let meter = reading.meter();
         let counted = Counted::new(app, meter.clone());
         let gathered = match format::writing(self.format, &made.answer, self.contrast) {
             Writing::Whole(how) => Gathered::All(whole(app, how, made.answer.clone(), reading, counted).await?),
-            Writing::Verbatim(head) => gather(verbatim(head, reading.pieces().boxed(), counted)).await?,
+            Writing::Verbatim(head) => {
+                gather(match part.clone() {
+                    Some(range) => part::bytes(head, reading, range, counted),
+                    None => verbatim(head, reading.pieces().boxed(), counted),
+                })
+                .await?
+            }
             Writing::Each(encoder) => {
                 let source = match self.empties(&made.answer) {
                     Some(count) => Source::Empties(count),
@@ -178,8 +199,15 @@ impl Asked {
                 gather(encoded(encoder, made.answer.data_type.fixed_size(), source, counted)).await?
             }
         };
-        let (body, length, coding) = self.body(gathered, made.length)?;
+        let sent = part.as_ref().map(|range| range.end.saturating_sub(range.start)).or(made.length);
+        let (body, length, coding) = self.body(gathered, sent)?;
+        let size = made.length;
         let mut response = made.response(body);
+        if let (Some(range), Some(size)) = (part, size) {
+            *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            let text = ContentRange { range: Some(range), size }.render();
+            response.headers_mut().extend(HeaderValue::try_from(text).map(|range| (CONTENT_RANGE, range)));
+        }
         let headers = response.headers_mut();
         headers.extend(length.map(|length| (CONTENT_LENGTH, HeaderValue::from(length))));
         headers.extend(coding.header().map(|coding| (CONTENT_ENCODING, coding)));
@@ -187,9 +215,31 @@ impl Asked {
         Ok(response)
     }
 
+    /// The range of bytes that is sent; `None` for all of them.
+    fn asked_part(&self, made: &Made) -> Result<Option<Range<u64>>, Refusal> {
+        let Some(length) = made.length.filter(|_| self.coding == Coding::Identity) else { return Ok(None) };
+        let range = match self.conditions.range() {
+            RangeRequest::Whole => return Ok(None),
+            _ if !self.conditions.range_is_for(made.version) => return Ok(None),
+            RangeRequest::One(range) => range.resolve(length),
+            RangeRequest::Unsatisfiable => None,
+        };
+        // The last bytes of an empty answer are that answer.
+        let range = range.ok_or_else(|| Refusal::range_not_satisfiable(length, made.version))?;
+        Ok((!range.is_empty()).then_some(range))
+    }
+
+    fn answer_of(&self, reading: &Reading) -> Answer {
+        let header = match self.format {
+            Format::Csv => Header::of(reading, self.header),
+            Format::Json | Format::Raw | Format::Npy | Format::Png => None,
+        };
+        Answer { shape: reading.shape().to_vec(), data_type: reading.model().data_type.clone(), header }
+    }
+
     /// Judges what can be judged before anything is decoded.
     fn make(&self, app: &App, reading: &Reading) -> Result<Made, Refusal> {
-        let answer = answer_of(reading);
+        let answer = self.answer_of(reading);
         if let Some(reason) = format::obstacle(self.format, &answer) {
             return Err(Refusal::cannot_hold(self.format, &reason, &format::able(&answer)));
         }
@@ -198,9 +248,19 @@ impl Asked {
             Writing::Verbatim(head) => reading.byte_len().and_then(|len| len.checked_add(head.len() as u64)),
             Writing::Each(_) | Writing::Whole(_) => None,
         };
-        let version = reading.fingerprint().map(|fingerprint| self.version(fingerprint));
+        let coding = match length {
+            Some(length) if length < WORTH => Coding::Identity,
+            _ => self.coding,
+        };
+        let version = reading.fingerprint().map(|fingerprint| self.version(fingerprint, coding, &answer));
         let mut headers = HeaderMap::with_capacity(16);
-        headers.insert(CONTENT_TYPE, self.format.content_type());
+        let content_type = match &answer.header {
+            Some(_) => CsvHeader::Present.content_type(),
+            None => self.format.content_type(),
+        };
+        headers.insert(CONTENT_TYPE, content_type);
+        headers.extend(ranges(length, coding).map(|ranges| (ACCEPT_RANGES, ranges)));
+        headers.extend(disposition::of(reading.path(), self.format).map(|name| (CONTENT_DISPOSITION, name)));
         headers.insert(DIALECT, HeaderValue::from_static(reading.model().dialect.name()));
         headers.extend(array::data_type(&answer.data_type.name()).map(|name| (DATA_TYPE, name)));
         headers.extend(array::shape(&answer.shape).map(|shape| (SHAPE, shape)));
@@ -217,8 +277,8 @@ impl Asked {
 
     /// A leading part of what is read that is not too much.
     fn part(&self, limit: u64, reading: &Reading) -> Option<Selection> {
-        let data_type = &reading.model().data_type;
-        let part = |shape: &[u64]| Answer { shape: shape.to_vec(), data_type: data_type.clone() };
+        let all = self.answer_of(reading);
+        let part = |shape: &[u64]| Answer { shape: shape.to_vec(), ..all.clone() };
         reading.smaller(|shape| self.judge(limit, &part(shape)).is_ok())
     }
 
@@ -266,17 +326,18 @@ impl Asked {
     }
 
     /// What the entity tag shows: all that the bytes depend on.
-    fn version(&self, fingerprint: u128) -> Version {
+    fn version(&self, fingerprint: u128, coding: Coding, answer: &Answer) -> Version {
         let mut hash = Xxh3::new();
         hash.update(&fingerprint.to_le_bytes());
         hash.update(env!("CARGO_PKG_VERSION").as_bytes());
-        let codings: &[u8] = match self.coding {
+        let codings: &[u8] = match coding {
             Coding::Identity => b";",
             Coding::Zstd => b";zstd",
             Coding::Gzip => b";gzip",
         };
         hash.update(self.format.name().as_bytes());
         hash.update(codings);
+        hash.update(&[u8::from(answer.header.is_some())]);
         for limit in [self.contrast.min, self.contrast.max] {
             // No limit is a NaN.
             hash.update(&limit.unwrap_or(f64::NAN).to_bits().to_le_bytes());
@@ -344,8 +405,13 @@ impl From<BlockError> for Refusal {
     }
 }
 
-fn answer_of(reading: &Reading) -> Answer {
-    Answer { shape: reading.shape().to_vec(), data_type: reading.model().data_type.clone() }
+/// The value of `Accept-Ranges`. Ranges are those of the elements' own bytes, so nothing is said of an answer with a coding.
+fn ranges(length: Option<u64>, coding: Coding) -> Option<HeaderValue> {
+    match (length, coding) {
+        (None, _) => Some(HeaderValue::from_static("none")),
+        (Some(_), Coding::Identity) => Some(HeaderValue::from_static("bytes")),
+        (Some(_), Coding::Zstd | Coding::Gzip) => None,
+    }
 }
 
 /// The bytes of an answer that is made of all elements at once.

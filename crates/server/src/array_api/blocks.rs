@@ -7,7 +7,7 @@ use bytes::Bytes;
 use codec::Elements;
 use futures::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 
-use super::format::Encoder;
+use super::format::{Begun, Encoder};
 use crate::{coding::Coder, extract::Coding, state::App};
 
 /// How large blocks become that are written element by element, and what is gathered into one answer.
@@ -162,7 +162,9 @@ impl Writer {
         }
         let mut out = Vec::with_capacity(1 << 10);
         if self.state == State::New {
-            self.encoder.begin(&mut out);
+            if self.encoder.begin(&mut out) == Begun::Partly {
+                return Ok(Some(out.into()));
+            }
             self.state = State::Within;
         }
         while out.len() < BLOCK {

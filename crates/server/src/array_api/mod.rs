@@ -2,8 +2,10 @@
 
 mod answer;
 mod blocks;
+mod disposition;
 mod format;
 mod incoming;
+mod part;
 mod write;
 
 pub(crate) use incoming::IncomingError;

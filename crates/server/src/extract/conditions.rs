@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use ::store::{Info, Precondition, Version, VersionMatch};
 use axum::extract::FromRequestParts;
 use http::{
-    HeaderMap, HeaderName,
+    HeaderMap, HeaderName, Method,
     header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE},
     request::Parts,
 };
@@ -30,9 +30,12 @@ pub(crate) struct ReadConditions {
     now: SystemTime,
 }
 
-/// Under which conditions something is read that has an entity tag but no time.
+/// Under which conditions something is read that has an entity tag but no time, and which part of it.
 pub(crate) struct TagConditions {
     precondition: Precondition,
+    /// Only `GET` has ranges (RFC 9110, section 14.2).
+    range: RangeRequest,
+    if_range: Option<IfRange>,
     /// What it means that the client has it already.
     known: Condition,
 }
@@ -113,6 +116,20 @@ impl ReadConditions {
 }
 
 impl TagConditions {
+    /// The part that is asked for, whatever it is meant for.
+    pub(crate) fn range(&self) -> RangeRequest {
+        self.range
+    }
+
+    /// Whether the range is meant for what has this tag, or none; anything else is sent whole.
+    pub(crate) fn range_is_for(&self, current: Option<Version>) -> bool {
+        match &self.if_range {
+            None => true,
+            Some(IfRange::Version(version)) => Some(*version) == current,
+            Some(IfRange::Modified(_) | IfRange::Nothing) => false,
+        }
+    }
+
     /// Judges the conditions; `None` where there is no tag, which only `*` matches.
     pub(crate) fn judge(&self, current: Option<Version>) -> Condition {
         let meets = |wanted: &VersionMatch| *wanted == VersionMatch::Any || wanted.matches(current);
@@ -146,8 +163,8 @@ impl FromRequestParts<App> for ReadConditions {
             precondition: etag::precondition(headers)?,
             modified_since: date(headers, IF_MODIFIED_SINCE),
             unmodified_since: date(headers, IF_UNMODIFIED_SINCE),
-            range: only(headers, RANGE).map_or(RangeRequest::Whole, range::parse),
-            if_range: headers.get(IF_RANGE).map(|_| only(headers, IF_RANGE).map_or(IfRange::Nothing, if_range)),
+            range: range_of(headers),
+            if_range: if_range_of(headers),
             plain,
             now: SystemTime::now(),
         })
@@ -160,7 +177,9 @@ impl FromRequestParts<App> for TagConditions {
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
         // Only these two methods have an answer for what did not change (RFC 9110, section 13.1.2).
         let known = if parts.method.is_safe() { Condition::NotModified } else { Condition::Fails };
-        Ok(Self { precondition: etag::precondition(&parts.headers)?, known })
+        let headers = &parts.headers;
+        let range = if parts.method == Method::GET { range_of(headers) } else { RangeRequest::Whole };
+        Ok(Self { precondition: etag::precondition(headers)?, range, if_range: if_range_of(headers), known })
     }
 }
 
@@ -172,6 +191,14 @@ impl FromRequestParts<App> for WriteConditions {
         let since = date(&parts.headers, IF_UNMODIFIED_SINCE).filter(|_| precondition.matches.is_none());
         Ok(Self { precondition, unmodified_since: since })
     }
+}
+
+fn range_of(headers: &HeaderMap) -> RangeRequest {
+    only(headers, RANGE).map_or(RangeRequest::Whole, range::parse)
+}
+
+fn if_range_of(headers: &HeaderMap) -> Option<IfRange> {
+    headers.get(IF_RANGE).map(|_| only(headers, IF_RANGE).map_or(IfRange::Nothing, if_range))
 }
 
 fn if_range(text: &str) -> IfRange {

@@ -17,6 +17,7 @@ use crate::state::App;
 pub(crate) struct Forms {
     accepted: Weighted,
     coding: Coding,
+    takes_identity: bool,
 }
 
 /// A content coding (RFC 9110, section 8.4.1).
@@ -50,6 +51,11 @@ impl Forms {
     pub(crate) fn coding(&self) -> Coding {
         self.coding
     }
+
+    /// Whether an answer without a coding is accepted.
+    pub(crate) fn takes_identity(&self) -> bool {
+        self.takes_identity
+    }
 }
 
 impl Coding {
@@ -82,7 +88,8 @@ fn forms(headers: &HeaderMap) -> Forms {
         () if gzip >= least => Coding::Gzip,
         () => Coding::Identity,
     };
-    Forms { accepted: Weighted::of(headers, ACCEPT), coding }
+    let takes_identity = codings.quality("identity").or_else(|| codings.quality("*")) != Some(0);
+    Forms { accepted: Weighted::of(headers, ACCEPT), coding, takes_identity }
 }
 
 #[cfg(test)]
@@ -129,6 +136,21 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.extend(accept.map(|accept| (ACCEPT_ENCODING, HeaderValue::from_static(accept))));
             assert_eq!(forms(&headers).coding(), coding, "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn answers_without_a_coding() {
+        for (accept, taken) in [
+            (None, true),
+            (Some("gzip"), true),
+            (Some("gzip, identity;q=0"), false),
+            (Some("gzip, *;q=0"), false),
+            (Some("identity;q=0.1, *;q=0"), true),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.extend(accept.map(|accept| (ACCEPT_ENCODING, HeaderValue::from_static(accept))));
+            assert_eq!(forms(&headers).takes_identity(), taken, "{accept:?}");
         }
     }
 }

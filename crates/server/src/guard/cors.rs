@@ -22,7 +22,7 @@ const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
 const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
 /// What pages of any origin may see, by name: `*` would not cover requests with credentials, nor older browsers.
 const ANSWER_HEADERS: HeaderValue = HeaderValue::from_static(
-    "accept-ranges, allow, content-encoding, content-length, content-range, date, etag, last-modified, link, location, \
+    "accept-ranges, allow, content-disposition, content-encoding, content-length, content-range, date, etag, last-modified, link, location, \
      retry-after, server-timing, vary, x-request-id, zarr-broken, zarr-cursor, zarr-data-type, zarr-dialect, zarr-dimension-names, \
      zarr-losses, zarr-other-dialects, zarr-shape, zarrd-existed, zarrd-modified",
 );

@@ -3,7 +3,10 @@
 use meta::Dialect;
 
 use super::{QueryError, Unknown, dialect_of, flag, parse};
-use crate::{array::Format, routes::encode};
+use crate::{
+    array::{CsvHeader, Format},
+    routes::encode,
+};
 
 /// Which elements, as the text of a selection.
 pub const SELECT: &str = "select";
@@ -15,6 +18,8 @@ pub const DIALECT: &str = "dialect";
 pub const MIN: &str = "min";
 /// The value that a PNG shows white, and all above it.
 pub const MAX: &str = "max";
+/// Whether CSV begins with a line of the columns' names: `true` or `false`.
+pub const HEADER: &str = "header";
 /// Says that a `POST` reads.
 pub const READ: &str = "read";
 
@@ -22,9 +27,9 @@ pub const READ: &str = "read";
 pub const APPEND: &str = "append";
 
 /// What the reading of elements knows.
-pub const OF_ELEMENTS: &[&str] = &[SELECT, FORMAT, DIALECT, MIN, MAX];
+pub const OF_ELEMENTS: &[&str] = &[SELECT, FORMAT, DIALECT, MIN, MAX, HEADER];
 /// What the reading of elements by `POST` knows; its body says which.
-pub const OF_ELEMENTS_POST: &[&str] = &[READ, FORMAT, DIALECT, MIN, MAX];
+pub const OF_ELEMENTS_POST: &[&str] = &[READ, FORMAT, DIALECT, MIN, MAX, HEADER];
 /// What the writing of elements knows.
 pub const OF_WRITE: &[&str] = &[SELECT, DIALECT];
 /// What appending knows.
@@ -46,6 +51,8 @@ pub struct ElementsQuery {
     pub min: Option<f64>,
     /// The value that a PNG shows white; finite, and above `min` where both are given.
     pub max: Option<f64>,
+    /// Whether CSV has a header line; where nothing is said, it has one if the columns have names.
+    pub header: Option<CsvHeader>,
 }
 
 /// The query of the writing of elements.
@@ -100,19 +107,19 @@ impl AppendQuery {
 impl ElementsQuery {
     /// Parses the query of a `GET`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [select, format, dialect, min, max] =
-            parse(query, OF_ELEMENTS, [SELECT, FORMAT, DIALECT, MIN, MAX], Unknown::Refuse)?;
-        Self { select, ..Self::default() }.with([format, dialect, min, max])
+        let [select, rest @ ..] =
+            parse(query, OF_ELEMENTS, [SELECT, FORMAT, DIALECT, MIN, MAX, HEADER], Unknown::Refuse)?;
+        Self { select, ..Self::default() }.with(rest)
     }
 
     /// Parses the query of a `POST`, which has to say that it reads.
     pub fn parse_post(query: &str) -> Result<Self, QueryError> {
-        let [read, format, dialect, min, max] =
-            parse(query, OF_ELEMENTS_POST, [READ, FORMAT, DIALECT, MIN, MAX], Unknown::Refuse)?;
+        let [read, rest @ ..] =
+            parse(query, OF_ELEMENTS_POST, [READ, FORMAT, DIALECT, MIN, MAX, HEADER], Unknown::Refuse)?;
         if !flag(READ, read)? {
             return Err(QueryError::Missing { names: POSTS, known: OF_ELEMENTS_POST });
         }
-        Self::default().with([format, dialect, min, max])
+        Self::default().with(rest)
     }
 
     /// The text of the query of a `GET`, without `?`; empty where everything is the default.
@@ -125,7 +132,7 @@ impl ElementsQuery {
         self.rendered(Some(READ.to_owned()))
     }
 
-    fn with(self, [format, dialect, min, max]: [Option<String>; 4]) -> Result<Self, QueryError> {
+    fn with(self, [format, dialect, min, max, header]: [Option<String>; 5]) -> Result<Self, QueryError> {
         let format = format.map(|text| text.parse()).transpose();
         let query = Self {
             format: format
@@ -133,6 +140,7 @@ impl ElementsQuery {
             dialect: dialect_of(dialect)?,
             min: min.map(|text| limit(MIN, &text)).transpose()?,
             max: max.map(|text| limit(MAX, &text)).transpose()?,
+            header: header.map(|text| csv_header(&text)).transpose()?,
             ..self
         };
         match (query.min, query.max) {
@@ -147,7 +155,16 @@ impl ElementsQuery {
         let format = self.format.map(|format| format!("{FORMAT}={format}"));
         let dialect = self.dialect.map(|dialect| format!("{DIALECT}={dialect}"));
         let [min, max] = [(MIN, self.min), (MAX, self.max)].map(|(name, limit)| Some(format!("{name}={}", limit?)));
-        [first, format, dialect, min, max].into_iter().flatten().collect::<Vec<_>>().join("&")
+        let header = self.header.map(|header| format!("{HEADER}={}", header == CsvHeader::Present));
+        [first, format, dialect, min, max, header].into_iter().flatten().collect::<Vec<_>>().join("&")
+    }
+}
+
+fn csv_header(text: &str) -> Result<CsvHeader, QueryError> {
+    match text {
+        "true" => Ok(CsvHeader::Present),
+        "false" => Ok(CsvHeader::Absent),
+        _ => Err(QueryError::Invalid { name: HEADER, expected: "is true or false" }),
     }
 }
 
@@ -168,6 +185,7 @@ mod tests {
             dialect: Some(Dialect::Draft),
             min: Some(-0.5),
             max: Some(1e300),
+            header: Some(CsvHeader::Present),
         };
         assert!(
             full.render().starts_with("select=0%3A10%2C%3A%3A-2%2C%20%5B1%5D&format=png&dialect=draft&min=-0.5&max=1")
@@ -196,6 +214,9 @@ mod tests {
             ("max=inf", MAX),
             ("max=1e999", MAX),
             ("min=1&max=1", MAX),
+            ("header=", HEADER),
+            ("header=1", HEADER),
+            ("header=TRUE", HEADER),
             ("select=%ff", SELECT),
         ] {
             assert!(matches!(refused(bad), QueryError::Invalid { name, .. } if name == wrong), "{bad}");

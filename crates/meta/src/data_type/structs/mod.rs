@@ -208,6 +208,10 @@ impl ElementType for Struct {
         self.fill_value_json(&stored, dialect)
     }
 
+    fn field_names(&self) -> Vec<&str> {
+        self.fields.iter().map(|field| field.name.as_str()).collect()
+    }
+
     fn zero(&self) -> Vec<u8> {
         vec![0; self.size]
     }

@@ -1,21 +1,37 @@
-//! `format=csv`: RFC 4180 without a header line. Two dimensions are rows and columns; of one dimension, or none, each element has a
-//! line of its own.
+//! `format=csv`: RFC 4180. Two dimensions are rows and columns; of one dimension, or none, each element has a line of its own, with a column for each
+//! field of a struct.
 //!
 //! Elements are written as in JSON, strings without their quotes; what JSON writes as a list is one field with the list's text.
 
 use meta::data_type::DataType;
 
-use super::{Answer, Encoder};
+use super::{Answer, Begun, Encoder, header::Line};
+
+/// What each line ends with.
+pub(super) const LINE_END: &[u8] = b"\r\n";
 
 /// Writes rows.
 pub(super) struct Csv {
+    /// What is left of the header line.
+    header: Option<Line>,
     /// `None` where rows have no fields, and there is a line for each.
     data_type: Option<DataType>,
     columns: u64,
     /// How many fields the row has so far.
     fields: u64,
+    /// How elements become fields.
+    cells: Cells,
     /// The JSON of an element, kept for its memory.
     json: Vec<u8>,
+}
+
+/// How elements become fields.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cells {
+    /// Each is one.
+    Elements,
+    /// Each field of a struct is one.
+    StructFields,
 }
 
 pub(super) fn obstacle(answer: &Answer) -> Option<String> {
@@ -32,11 +48,20 @@ impl Csv {
         let data_type = answer.outer().is_none().then(|| answer.data_type.clone());
         // No line stands for a first dimension that is empty.
         let columns = if answer.shape.first() == Some(&0) { 0 } else { columns };
-        Self { data_type, columns, fields: 0, json: Vec::new() }
+        let cells = match answer.shape.len() < 2 && !answer.data_type.field_names().is_empty() {
+            true => Cells::StructFields,
+            false => Cells::Elements,
+        };
+        let header = answer.header.as_ref().map(|header| Line::new(header, &answer.shape));
+        Self { header, data_type, columns, fields: 0, cells, json: Vec::new() }
     }
 }
 
 impl Encoder for Csv {
+    fn begin(&mut self, out: &mut Vec<u8>) -> Begun {
+        self.header.as_mut().map_or(Begun::Fully, |header| header.write(out))
+    }
+
     fn element(&mut self, element: &[u8], out: &mut Vec<u8>) {
         if self.columns == 0 {
             return;
@@ -47,13 +72,40 @@ impl Encoder for Csv {
         if let Some(data_type) = &self.data_type {
             self.json.clear();
             data_type.write_json(element, &mut self.json);
-            field(&self.json, out);
+            match self.cells {
+                Cells::Elements => field(&self.json, out),
+                Cells::StructFields => struct_fields(&self.json, out),
+            }
         }
         self.fields += 1;
         if self.fields == self.columns {
             self.fields = 0;
-            out.extend_from_slice(b"\r\n");
+            out.extend_from_slice(LINE_END);
         }
+    }
+}
+
+/// Writes the items of a JSON list as fields.
+fn struct_fields(json: &[u8], out: &mut Vec<u8>) {
+    let list = json.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")).unwrap_or(json);
+    let (mut depth, mut within_text, mut escaped) = (0_usize, false, false);
+    let mut ends = |byte: &u8| {
+        match (within_text, *byte) {
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (_, b'"') => within_text = !within_text,
+            (false, b'[' | b'{') => depth = depth.saturating_add(1),
+            (false, b']' | b'}') => depth = depth.saturating_sub(1),
+            (false, b',') => return depth == 0,
+            _ => {}
+        }
+        false
+    };
+    for (index, item) in list.split(|byte| ends(byte)).enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        field(item, out);
     }
 }
 
@@ -69,7 +121,8 @@ fn field(json: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-fn text_field(text: &[u8], out: &mut Vec<u8>) {
+/// Writes a text as a field.
+pub(super) fn text_field(text: &[u8], out: &mut Vec<u8>) {
     // An empty text without quotes would be an empty line, which many readers skip.
     let special = |byte: &u8| matches!(byte, b'"' | b',' | b'\r' | b'\n');
     if !text.is_empty() && !text.iter().any(special) {
@@ -122,5 +175,19 @@ mod tests {
         assert!(text.starts_with("\"[1") && text.ends_with("-2.5]\"\r\n"), "{text}");
         let nan = encoded(Csv::new(&answer("float32", &[])), &[&f32::NAN.to_le_bytes()]);
         assert_eq!(nan, "NaN\r\n");
+    }
+
+    #[test]
+    fn the_fields_of_a_struct() {
+        for (json, fields) in [
+            ("[1,\"a\",2.5]", "1,a,2.5"),
+            ("[[1,2],\"x,\\\"]\",null]", "\"[1,2]\",\"x,\"\"]\",null"),
+            ("[\"\"]", "\"\""),
+            ("[\"a\\\\\",{\"b\":[1,2]}]", "a\\,\"{\"\"b\"\":[1,2]}\""),
+        ] {
+            let mut out = Vec::new();
+            struct_fields(json.as_bytes(), &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), fields, "{json}");
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! The formats in which elements are answered.
 
 mod csv;
+mod header;
 mod json;
 mod npy;
 mod png;
 mod raw;
 
 use codec::Elements;
+pub(super) use header::Header;
 use meta::data_type::{DataType, Number};
 use wire::{array::Format, elements::npy::write_head};
 
@@ -17,6 +19,8 @@ pub(super) struct Answer {
     pub(super) shape: Vec<u64>,
     /// Their type.
     pub(super) data_type: DataType,
+    /// The names of the columns, of CSV that has them.
+    pub(super) header: Option<Header>,
 }
 
 /// What a PNG shows black, and what white; `None` where the elements' own least and greatest are meant.
@@ -26,10 +30,21 @@ pub(super) struct Contrast {
     pub(super) max: Option<f64>,
 }
 
+/// How much of what comes before the first element was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begun {
+    /// A part of it, and there is more.
+    Partly,
+    /// All that was left.
+    Fully,
+}
+
 /// Writes elements one after the other.
 pub(super) trait Encoder: Send {
-    /// What comes before the first element.
-    fn begin(&mut self, _out: &mut Vec<u8>) {}
+    /// Writes what comes before the first element, or the next part of it where that is long.
+    fn begin(&mut self, _out: &mut Vec<u8>) -> Begun {
+        Begun::Fully
+    }
 
     /// One element.
     fn element(&mut self, element: &[u8], out: &mut Vec<u8>);
@@ -116,11 +131,21 @@ impl Answer {
             Some(around)
         });
         let brackets = lists.fold(0_u64, |sum, lists| sum.saturating_add(lists.saturating_mul(3)));
-        self.csv_len().saturating_add(brackets)
+        self.elements_len().saturating_add(brackets)
     }
 
     /// The same as CSV.
     pub(super) fn csv_len(&self) -> u64 {
+        let columns = self.shape.get(1).copied().unwrap_or(1);
+        let header = self.header.as_ref().map_or(0, |header| header.text_len(columns));
+        // A field of a struct may be in quotes.
+        let quotes = (self.data_type.field_names().len() as u64).saturating_mul(3);
+        let quotes = self.elements().unwrap_or(u64::MAX).saturating_mul(quotes);
+        self.elements_len().saturating_add(header).saturating_add(quotes)
+    }
+
+    /// At most how many bytes the elements have as text, each with what is between it and the next.
+    fn elements_len(&self) -> u64 {
         self.elements().unwrap_or(u64::MAX).saturating_mul(self.widest().saturating_add(1))
     }
 
@@ -190,13 +215,13 @@ pub(super) mod tests {
     use serde_json::json;
 
     pub(crate) fn answer(data_type: &str, shape: &[u64]) -> Answer {
-        Answer { shape: shape.to_vec(), data_type: parse_v3(&json!(data_type)).unwrap() }
+        Answer { shape: shape.to_vec(), data_type: parse_v3(&json!(data_type)).unwrap(), header: None }
     }
 
     /// What an encoder writes of elements of these sizes.
     pub(crate) fn encoded(mut encoder: impl Encoder, elements: &[&[u8]]) -> String {
         let mut out = Vec::new();
-        encoder.begin(&mut out);
+        while encoder.begin(&mut out) == Begun::Partly {}
         elements.iter().for_each(|element| encoder.element(element, &mut out));
         encoder.end(&mut out);
         String::from_utf8(out).unwrap()

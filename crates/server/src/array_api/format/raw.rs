@@ -3,7 +3,7 @@
 //! Elements of a fixed size are as they are in memory. Of variable length: the number of elements as a `u32`, then of each its length in
 //! bytes as a `u32` and its bytes; all numbers little-endian.
 
-use super::{Answer, Encoder};
+use super::{Answer, Begun, Encoder};
 
 /// Writes elements of variable length, each after its length.
 pub(super) struct Prefixed {
@@ -26,8 +26,9 @@ impl Prefixed {
 }
 
 impl Encoder for Prefixed {
-    fn begin(&mut self, out: &mut Vec<u8>) {
+    fn begin(&mut self, out: &mut Vec<u8>) -> Begun {
         out.extend_from_slice(&self.elements.to_le_bytes());
+        Begun::Fully
     }
 
     fn element(&mut self, element: &[u8], out: &mut Vec<u8>) {

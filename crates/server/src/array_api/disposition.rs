@@ -1,0 +1,88 @@
+//! Names for answers that are saved as files (RFC 6266).
+
+use http::HeaderValue;
+use meta::NodePath;
+use wire::{array::Format, routes::encode};
+
+/// The most bytes of a node's name in that of a file, for which file systems take 255.
+const MAX_NAME: usize = 200;
+
+/// The value of `Content-Disposition`: the name of the array, and that of the format after a dot.
+///
+/// What browsers show, they shall show (`inline`): JSON, CSV and images. The others they can only save. Either way the name is that under which
+/// the answer is saved, by browsers, `curl -OJ` and `wget --content-disposition`.
+pub(super) fn of(path: &NodePath, format: Format) -> Option<HeaderValue> {
+    let kind = match format {
+        Format::Json | Format::Csv | Format::Png => "inline",
+        Format::Raw | Format::Npy => "attachment",
+    };
+    let name = format!("{}.{format}", name(path));
+    let ascii: String = name.chars().map(|character| if is_plain(character) { character } else { '_' }).collect();
+    let text = match ascii == name {
+        true => format!("{kind}; filename=\"{name}\""),
+        // Who does not know the second takes the first.
+        false => format!("{kind}; filename=\"{ascii}\"; filename*=UTF-8''{}", encode(&name)),
+    };
+    HeaderValue::try_from(text).ok()
+}
+
+/// The name of the node as that of a file: not hidden, of a length that file systems take, and written in one direction.
+fn name(path: &NodePath) -> String {
+    let mut name: String =
+        path.name().unwrap_or("array").chars().map(|c| if is_steering(c) { '_' } else { c }).collect();
+    if name.starts_with('.') {
+        name.replace_range(..1, "_");
+    }
+    name.truncate(name.floor_char_boundary(MAX_NAME));
+    name
+}
+
+/// Whether a character has no meaning of its own: not in the header, in file systems, or as an escape that some clients decode.
+fn is_plain(character: char) -> bool {
+    matches!(character, ' '..='~') && !matches!(character, '"' | '\\' | '%' | '/' | ':' | '*' | '?' | '<' | '>' | '|')
+}
+
+/// Whether a character changes how those around it are shown, so that a name would look like another one.
+fn is_steering(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disposition(path: &str, format: Format) -> String {
+        of(&NodePath::parse(path).unwrap(), format).unwrap().to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn names_of_files() {
+        for (path, format, text) in [
+            ("/lab/letters", Format::Json, "inline; filename=\"letters.json\""),
+            ("/lab/letters", Format::Csv, "inline; filename=\"letters.csv\""),
+            ("/lab/letters", Format::Png, "inline; filename=\"letters.png\""),
+            ("/lab/letters", Format::Raw, "attachment; filename=\"letters.raw\""),
+            ("/lab/a b.zarr", Format::Npy, "attachment; filename=\"a b.zarr.npy\""),
+            ("/", Format::Npy, "attachment; filename=\"array.npy\""),
+            ("/.profile", Format::Npy, "attachment; filename=\"_profile.npy\""),
+        ] {
+            assert_eq!(disposition(path, format), text);
+        }
+    }
+
+    #[test]
+    fn odd_names_cannot_leave_their_quotes() {
+        for (path, text) in [
+            ("/é", "attachment; filename=\"_.npy\"; filename*=UTF-8''%C3%A9.npy"),
+            ("/a\"; x=\"b", "attachment; filename=\"a_; x=_b.npy\"; filename*=UTF-8''a%22%3B%20x%3D%22b.npy"),
+            ("/a\\", "attachment; filename=\"a_.npy\"; filename*=UTF-8''a%5C.npy"),
+            ("/a%41:b", "attachment; filename=\"a_41_b.npy\"; filename*=UTF-8''a%2541%3Ab.npy"),
+            ("/a\u{202e}gpj", "attachment; filename=\"a_gpj.npy\""),
+        ] {
+            assert_eq!(disposition(path, Format::Npy), text);
+        }
+        let long = disposition(&format!("/{}", "é".repeat(300)), Format::Npy);
+        assert_eq!(long.matches("%C3%A9").count(), MAX_NAME / 2);
+    }
+}
