@@ -14,13 +14,16 @@ pub fn clients() -> PathBuf {
     workspace().join("tests/clients")
 }
 
+/// The file in an environment that says what it was made from.
+pub(crate) const MADE_FROM: &str = "made-from";
+
 /// Makes the environment in `dir`, unless it was made from the same `recipe` before. Tests that run side by side wait
 /// for each other.
 pub(crate) fn made(dir: &Path, recipe: &str, make: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     fs::create_dir_all(dir.parent().unwrap_or(dir))?;
     let lock = File::create(dir.with_extension("lock"))?;
     lock.lock()?;
-    let stamp = dir.join("made-from");
+    let stamp = dir.join(MADE_FROM);
     if fs::read_to_string(&stamp).is_ok_and(|made_from| made_from == recipe) {
         return Ok(());
     }

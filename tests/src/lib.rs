@@ -13,8 +13,8 @@
 //! - [`sample`] has files that other libraries wrote, and a server of them; [`tools`] finds the system's programs that download them.
 //! - [`shim`] makes libraries that have the system fail or wait.
 //! - [`soak`] has legal and hostile clients for a long time.
-//! - [`slices`] keeps what another library wrote, and compares it with what `/array` answers; [`mirror`] creates and writes it once more through the server,
-//!   for other libraries to compare.
+//! - [`originals`] are what other libraries wrote, kept below `target/`; [`slices`] compares it with what `/array` answers, and [`mirror`] creates and writes it
+//!   once more through the server, for other libraries to compare.
 //!
 //! A test whose needs the machine does not meet says so on stderr and passes; in CI it fails, see [`skip`].
 
@@ -43,6 +43,7 @@ pub mod large_commits;
 pub mod memory;
 pub mod mirror;
 pub mod node;
+pub mod originals;
 pub mod python;
 pub mod races;
 pub mod readme;

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
     node::Node,
+    originals::Originals,
     python::Python,
     server::{Launch, Server, zarrd_with},
     skip::say,
@@ -24,47 +26,34 @@ pub enum Hierarchy {
 #[derive(Debug)]
 pub struct Mirrored {
     server: Server,
+    originals: Originals,
     hierarchy: Hierarchy,
     /// The path below which readers find the arrays.
     place: &'static str,
-    originals: TempDir,
     notes: TempDir,
-    /// How many arrays there are.
-    pub arrays: usize,
-    /// How many arrays the server refused.
-    pub refused: usize,
-    /// Held, since the server's store is in it.
-    _store: TempDir,
+    /// How many arrays there are, and how many the server refused for which reasons.
+    pub report: Value,
 }
 
-/// How much of it a library read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Read {
-    /// How many arrays were compared.
-    pub compared: usize,
-    /// Of how many what the library makes of them itself is what was compared with, since codecs lose something, or the library does.
-    pub recoded: usize,
-    /// How many arrays the library cannot read.
-    pub unread: usize,
+/// What a server has, in a directory.
+#[derive(Debug)]
+pub struct Exported {
+    place: TempDir,
 }
 
 impl Mirrored {
-    /// Lets `writer` run a script of `tests/clients/slices`, and creates what it wrote once more through the server.
+    /// Creates what another library wrote once more through the server.
     ///
     /// # Panics
     ///
     /// Where any of it fails.
-    pub fn of(python: &Python, writer: &Python, script: &str, hierarchy: Hierarchy) -> Self {
-        let [originals, notes, store] = [(); 3].map(|()| tempfile::tempdir().expect("a directory can be made"));
-        say(writer.run(&format!("slices/{script}"), &[text(originals.path()), text(notes.path())]).trim_end());
-        let server = Launch::sled(store.path()).start();
-        let url = server.url("");
-        let arguments = [&[url.as_str(), text(originals.path()), text(notes.path())], hierarchy.arguments()].concat();
-        let said = python.run("writes/mirror.py", &arguments);
-        say(said.trim_end());
-        let [arrays, all, ..] = numbers(&said)[..] else { panic!("{said}") };
-        let place = "/store";
-        Self { server, hierarchy, place, originals, notes, arrays, refused: all - arrays, _store: store }
+    pub fn of(python: &Python, originals: &Originals, hierarchy: Hierarchy) -> Self {
+        let notes = tempfile::tempdir().expect("a directory can be made");
+        let server = Launch::of("memory:").start();
+        let (url, arrays, noted) = (server.url(""), originals.arrays(), originals.notes());
+        let arguments = [&url, text(&arrays), text(&noted), text(notes.path())];
+        let report = last_line(&python.run("writes/mirror.py", &[&arguments, hierarchy.arguments()].concat()));
+        Self { server, originals: originals.clone(), hierarchy, place: "/store", notes, report }
     }
 
     /// Lets a library read all of it from the server and compare each element.
@@ -72,7 +61,7 @@ impl Mirrored {
     /// # Panics
     ///
     /// Where anything differs, with what does.
-    pub fn read_by(&self, python: &Python, library: &str) -> Read {
+    pub fn read_by(&self, python: &Python, library: &str) -> Value {
         self.compare(python, library, &self.server.url(self.place))
     }
 
@@ -80,19 +69,17 @@ impl Mirrored {
     ///
     /// # Panics
     ///
-    /// Where it fails.
+    /// Where it fails, or the new documents do not say what the old ones did.
     #[must_use]
     pub fn converted(self, python: &Python) -> Self {
         let url = self.server.url("");
         let arguments = [&[url.as_str(), text(self.notes.path())], self.hierarchy.arguments()].concat();
-        let said = python.run("writes/convert.py", &arguments);
-        say(said.trim_end());
-        let [arrays, all, ..] = numbers(&said)[..] else { panic!("{said}") };
+        let report = last_line(&python.run("writes/convert.py", &arguments));
         let place = match self.hierarchy {
             Hierarchy::Own => "/store",
             Hierarchy::Draft => "/store/converted",
         };
-        Self { place, arrays, refused: all - arrays, hierarchy: Hierarchy::Own, ..self }
+        Self { place, report, hierarchy: Hierarchy::Own, ..self }
     }
 
     /// Lets zarrita read the numbers from the server, and compare each element.
@@ -100,13 +87,41 @@ impl Mirrored {
     /// # Panics
     ///
     /// Where anything differs, with what does.
-    pub fn read_by_zarrita(&self, node: &Node) -> Read {
-        let originals = ["import", text(self.originals.path()), "original", "--server", &self.server.url("")];
-        let imported = zarrd_with(originals);
+    pub fn read_by_zarrita(&self, node: &Node) -> Value {
+        let (arrays, server) = (self.originals.arrays(), self.server.url(""));
+        let imported = zarrd_with(["import", text(&arrays), "original", "--server", &server]);
         assert_eq!(imported.code, Some(0), "{}", imported.stderr);
-        let said = node.run("writes/compare_zarrita.mjs", &[&self.server.url(self.place), text(self.notes.path())]);
-        say(said.trim_end());
-        Read::parse(&said)
+        let url = self.server.url(self.place);
+        last_line(&node.run("writes/compare_zarrita.mjs", &[&url, text(self.notes.path())]))
+    }
+
+    /// Exports the hierarchies at these paths, and one of the draft at `draft` to where zarr-python 2 looks for it.
+    ///
+    /// # Panics
+    ///
+    /// Where it fails.
+    pub fn exported(&self, paths: &[&str]) -> Exported {
+        let place = tempfile::tempdir().expect("a directory can be made");
+        for path in paths {
+            let directory = match self.hierarchy {
+                Hierarchy::Own => place.path().join(path),
+                Hierarchy::Draft => place.path().to_owned(),
+            };
+            let exported = zarrd_with(["export", path, text(&directory), "--server", &self.server.url("")]);
+            assert_eq!(exported.code, Some(0), "{}", exported.stderr);
+        }
+        Exported { place }
+    }
+
+    /// Compares what was stored with what the originals' writer stored: documents with those that were asked for, and the bytes of chunks.
+    ///
+    /// # Panics
+    ///
+    /// Where anything differs, with what does.
+    pub fn stored_as_asked(&self, python: &Python, exported: &Exported) -> Value {
+        let arrays = self.originals.arrays();
+        let arguments = [text(&arrays), text(self.notes.path()), text(exported.place.path())];
+        last_line(&python.run("writes/stored.py", &[&arguments, self.hierarchy.arguments()].concat()))
     }
 
     /// Lets zarr-python 2 read all of it from an exported directory, and compare each element.
@@ -114,23 +129,13 @@ impl Mirrored {
     /// # Panics
     ///
     /// Where anything differs, with what does.
-    pub fn exported_and_read_by(&self, python: &Python) -> Read {
-        let place = tempfile::tempdir().expect("a directory can be made");
-        let (prefix, read) = match self.hierarchy {
-            Hierarchy::Own => ("v2", place.path().to_owned()),
-            Hierarchy::Draft => ("draft", place.path().join("draft")),
-        };
-        let directory = place.path().join(prefix);
-        let exported = zarrd_with(["export", prefix, text(&directory), "--server", &self.server.url("")]);
-        assert_eq!(exported.code, Some(0), "{}", exported.stderr);
-        self.compare(python, "zarr", text(&read))
+    pub fn read_from(&self, exported: &Exported, python: &Python) -> Value {
+        self.compare(python, "zarr", text(exported.place.path()))
     }
 
-    fn compare(&self, python: &Python, library: &str, place: &str) -> Read {
+    fn compare(&self, python: &Python, library: &str, place: &str) -> Value {
         let arguments = [&[library, place, text(self.notes.path())], self.hierarchy.arguments()].concat();
-        let said = python.run("writes/compare.py", &arguments);
-        say(said.trim_end());
-        Read::parse(&said)
+        last_line(&python.run("writes/compare.py", &arguments))
     }
 }
 
@@ -144,31 +149,13 @@ impl Hierarchy {
     }
 }
 
-impl Read {
-    /// Reads the last line: `zarr-python 3.4.2 compared 61 arrays, 3 of them with …; 0 not read, 0 differ`.
-    fn parse(said: &str) -> Self {
-        let [compared, recoded, unread, 0] = numbers(said)[..] else { panic!("{said}") };
-        Self { compared, recoded, unread }
-    }
-}
-
-/// The numbers of the last line that are words of their own.
-fn numbers(said: &str) -> Vec<usize> {
+/// The last line of what a script printed, which is JSON.
+fn last_line(said: &str) -> Value {
+    say(said.trim_end());
     let line = said.lines().last().unwrap_or_default();
-    line.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {said}"))
 }
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("temporary directories have plain names")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_line_is_read() {
-        let line = "x 7\nzarr-python 3.4.2 compared 61 arrays, 3 of them with what it makes of lossy codecs itself; 2 not read, 0 differ";
-        assert_eq!(Read::parse(line), Read { compared: 61, recoded: 3, unread: 2 });
-    }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     binary::target_dir,
-    environment::{clients, made, succeeds},
+    environment::{MADE_FROM, clients, made, succeeds},
     skip::skip,
 };
 
@@ -99,6 +99,12 @@ impl Python {
         // A proxy of this machine must not come between a client and a server on the same machine.
         command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
         command
+    }
+
+    /// What the environment was made from: the interpreter and the packages.
+    pub(crate) fn recipe(&self) -> io::Result<String> {
+        let dir = self.interpreter.ancestors().nth(2).unwrap_or(&self.interpreter);
+        fs::read_to_string(dir.join(MADE_FROM))
     }
 
     /// Runs a script of `tests/clients`, and gives what it printed.

@@ -1,10 +1,11 @@
 //! Arrays that other libraries wrote, and what is read of them through `/array`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
 use crate::{
+    originals::Originals,
     python::Python,
     server::{Launch, Server, zarrd_with},
     skip::say,
@@ -17,9 +18,9 @@ const PREFIX: &str = "lab/written";
 #[derive(Debug)]
 pub struct Written {
     server: Server,
-    notes: TempDir,
-    /// Held, since the server's store is in it.
-    _store: TempDir,
+    notes: PathBuf,
+    /// Held, since the server's store and what a script wrote are in them.
+    _dirs: Vec<TempDir>,
 }
 
 /// How much was compared.
@@ -39,13 +40,28 @@ impl Written {
     ///
     /// Where any of it fails.
     pub fn by(python: &Python, script: &str, arguments: &[&str]) -> Self {
-        let [arrays, notes, store] = [(); 3].map(|()| tempfile::tempdir().expect("a directory can be made"));
+        let [arrays, notes] = [(); 2].map(|()| tempfile::tempdir().expect("a directory can be made"));
         let arguments = [arguments, &[text(arrays.path()), text(notes.path())]].concat();
         say(python.run(&format!("slices/{script}"), &arguments).trim_end());
+        let written = Self::imported(arrays.path(), notes.path());
+        Self { _dirs: [written._dirs, vec![arrays, notes]].into_iter().flatten().collect(), ..written }
+    }
+
+    /// Imports what another library wrote, and serves it.
+    ///
+    /// # Panics
+    ///
+    /// Where any of it fails.
+    pub fn of(originals: &Originals) -> Self {
+        Self::imported(&originals.arrays(), &originals.notes())
+    }
+
+    fn imported(arrays: &Path, notes: &Path) -> Self {
+        let store = tempfile::tempdir().expect("a directory can be made");
         let location = format!("sled:{}", store.path().display());
-        let imported = zarrd_with(["import", text(arrays.path()), PREFIX, "--store", &location]);
+        let imported = zarrd_with(["import", text(arrays), PREFIX, "--store", &location]);
         assert_eq!(imported.code, Some(0), "{}", imported.stderr);
-        Self { server: Launch::of(location).start(), notes, _store: store }
+        Self { server: Launch::of(location).start(), notes: notes.to_owned(), _dirs: vec![store] }
     }
 
     /// Reads all of it in all forms, and random selections of each array; the names of the arrays are said.
@@ -55,7 +71,7 @@ impl Written {
     /// Where anything differs, with what does.
     pub fn compare(&self, python: &Python, selections: usize) -> Compared {
         let url = self.server.url(&format!("/array/{PREFIX}"));
-        let said = python.run("slices/compare.py", &[&url, text(self.notes.path()), &selections.to_string()]);
+        let said = python.run("slices/compare.py", &[&url, text(&self.notes), &selections.to_string()]);
         say(said.trim_end());
         Compared::read(said.lines().last().unwrap_or_default())
     }

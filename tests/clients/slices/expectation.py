@@ -1,14 +1,15 @@
 """What the writers share: the elements that they write, and the notes beside them of what a reader must find.
 
 The notes are a directory of one file per array and `manifest.json`, a list of
-`{name, file, kind, dtype, shape, data_type, region}`. `kind` says how the elements are kept:
+`{name, file, kind, dtype, shape, data_type, region, source, lossy}`. `kind` says how the elements are kept:
 
 - `fixed`: a `.npy`, little-endian and in C order, as the writer itself reads them back;
 - `bfloat16`: likewise, its bits as `uint16`;
 - `string`, `bytes`, `arrays`, `objects`: variable length, as JSON (bytes as base64; inner arrays as `[dtype, base64]`).
 
 `region` is the part to compare, where the writer leaves the rest undefined. `data_type` is the name that the
-server must tell, where it is known.
+server must tell, where it is known. Where codecs lose something, `lossy` is true. Where they do so again with what was read, `source` is the file with the elements that were written
+last: those are what whoever writes the array once more has to write, and its chunks are then these chunks.
 """
 
 import base64
@@ -30,23 +31,46 @@ class Notes:
         self.entries = []
         self.refusals = []
 
-    def note(self, name, found, kind=None, region=None):
-        """Notes an array that was written, with the elements that the writer reads back."""
+    def note(self, name, found, kind=None, region=None, source=None, lossy=False):
+        """Notes an array that was written, with the elements that the writer reads back; `source` are those that it wrote, where they are others, and `lossy` says that they were others before."""
         found = np.asarray(found)
         if found.dtype.kind == "T":
             found, kind = found.astype(object), "string"
-        entry = {"name": name, "kind": kind or "fixed", "shape": list(found.shape), "region": region}
+        entry = {"name": name, "kind": kind or "fixed", "shape": list(found.shape), "region": region, "source": None, "lossy": lossy}
         stem = f"{len(self.entries):05}"
-        if found.dtype.hasobject:
-            entry |= {"file": f"{stem}.json", "dtype": "object", "data_type": None}
-            items = [to_json(item, kind) for item in found.ravel().tolist()]
-            (self.directory / entry["file"]).write_text(json.dumps(items))
-        else:
+        data_type = None
+        if not found.dtype.hasobject:
             found = normal(found)
-            name = kind if kind == "bfloat16" else data_type_name(found.dtype)
-            entry |= {"file": f"{stem}.npy", "dtype": str(found.dtype), "data_type": name}
-            np.save(self.directory / entry["file"], found, allow_pickle=False)
+            data_type = kind if kind == "bfloat16" else data_type_name(found.dtype)
+        entry |= {"file": self.save(stem, found, kind), "dtype": str(found.dtype), "data_type": data_type}
+        if source is not None:
+            entry["source"] = self.save(f"{stem}-source", np.asarray(source), kind)
         self.entries.append(entry)
+
+    def save(self, stem, found, kind):
+        """Keeps elements in a file; its name."""
+        if found.dtype.hasobject:
+            name = f"{stem}.json"
+            (self.directory / name).write_text(json.dumps([to_json(item, kind) for item in found.ravel().tolist()]))
+        else:
+            name = f"{stem}.npy"
+            np.save(self.directory / name, normal(found), allow_pickle=False)
+        return name
+
+    def note_all(self, name, write, read, erase, data, where=..., correct=lambda found: found, **more):
+        """Writes `data` somewhere, and notes what reads back. Where codecs lose something, what was read is written once more into an array that `erase` has emptied, and what is then
+        read is noted."""
+        part = (lambda elements: elements) if where is ... else (lambda elements: elements[where])
+        write(where, part(data))
+        found = read()
+        source = None
+        if loses(part(found), part(data)):
+            source = found
+            erase()
+            write(where, part(found))
+            found = read()
+        changed = source is not None and loses(found, source)
+        self.note(name, correct(found), source=source if changed else None, lossy=source is not None, **more)
 
     def attempt(self, name, write):
         """Lets the writer try; what it refuses to write is counted."""
@@ -61,9 +85,28 @@ class Notes:
         print(f"{self.writer} wrote {len(self.entries)} arrays and refused {len(self.refusals)} combinations")
 
 
-def load(directory, entry):
+METADATA = {"zarr.json", ".zarray", ".zattrs"}
+
+
+def erase_chunks(directory):
+    """Removes the chunks of an array in a directory."""
+    for path in pathlib.Path(directory).rglob("*"):
+        if path.is_file() and path.name not in METADATA:
+            path.unlink()
+
+
+def loses(found, given):
+    """Whether elements are others than those that were given."""
+    found, given = np.asarray(found), np.asarray(given)
+    if found.dtype.hasobject or given.dtype.hasobject:
+        exact = lambda item: item.tobytes() if isinstance(item, np.ndarray) else repr(item)
+        return list(map(exact, found.ravel().tolist())) != list(map(exact, given.ravel().tolist()))
+    return normal(found).tobytes() != normal(given).tobytes()
+
+
+def load(directory, entry, what="file"):
     """The elements of an entry of the notes; objects in an array of objects where they are of variable length."""
-    path = pathlib.Path(directory) / entry["file"]
+    path = pathlib.Path(directory) / (entry[what] or entry["file"])
     if path.suffix == ".npy":
         return np.load(path, allow_pickle=False)
     items = json.loads(path.read_text())

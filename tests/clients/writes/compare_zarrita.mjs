@@ -1,25 +1,71 @@
-// Reads what mirror.py wrote with zarrita, and compares each element: compare_zarrita.mjs URL NOTES
+// Reads what mirror.py wrote with zarrita, and compares each element with what the original's writer noted: compare_zarrita.mjs URL NOTES
 //
 // URL is that of the server's /store, which has the originals below /original. Only numbers are compared: of other types JavaScript has no such elements. What zarrita
-// takes for other elements (fill values beyond 2⁵³, shards that are transposed inside) has to be what it takes the originals for. Floats that are
-// stored as differences are left out: whoever writes what was read of them loses something else, so that there is nothing here to compare with.
+// refuses to read has to be what a rule says, with the text of its error. What it takes for other elements (`misread`) has to be what a rule says as well, and what it takes the originals
+// for. The last line says how much was compared, and how much not for which reasons, as JSON.
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { resolve } from "node:path";
 import * as zarr from "zarrita";
 import { bytesOf, cOrder } from "./elements.mjs";
 
 const [url, notes] = process.argv.slice(2);
 const version = JSON.parse(readFileSync(new URL("node_modules/zarrita/package.json", import.meta.url), "utf8")).version;
 const numbers = /^(bool|u?int(8|16|32|64)|float(16|32|64))$/;
-const entries = JSON.parse(readFileSync(join(notes, "mirrored.json"), "utf8"));
-const areSums = (entry) => /^float/.test(entry.dtype) && entry.name.includes("delta");
-const wanted = entries.filter(
-  (entry) => entry.kind === "fixed" && !entry.region && numbers.test(entry.dtype) && !areSums(entry),
-);
+const entries = JSON.parse(readFileSync(resolve(notes, "mirrored.json"), "utf8"));
+const wanted = entries.filter((entry) => entry.kind === "fixed" && !entry.region && numbers.test(entry.dtype));
+
+const configuration = (extension) => extension?.configuration ?? {};
+const chain = (codecs) =>
+  codecs.flatMap((codec) => [codec, ...(codec.name === "sharding_indexed" ? chain(codec.configuration.codecs) : [])]);
+
+// The codecs of a document, those within shards too, by their names in v3.
+function codecsOf({ zarr_format, codecs, filters, compressor }) {
+  if (zarr_format === 3) return chain(codecs);
+  const all = [...(filters ?? []), ...(compressor ? [compressor] : [])];
+  return all.map(({ id, ...rest }) => ({ name: /^(blosc|gzip|zstd|zlib)$/.test(id) ? id : `numcodecs.${id}`, configuration: rest }));
+}
+
+const unknown = /^numcodecs\.(adler32|astype|bz2|crc32c?|fixedscaleoffset|fletcher32|jenkins_lookup3|lzma|packbits|quantize)$/;
+
+// Why zarrita does not read an array, and the text of its error.
+function refusal({ dtype }, document, stored) {
+  const codecs = codecsOf(document);
+  const shard = codecs.find(({ name }) => name === "sharding_indexed");
+  if (document.shape.includes(0)) return ["an extent of 0", /Input contains an empty iterator/];
+  if (document.chunk_grid && document.chunk_grid.name !== "regular") return ["chunk grid rectilinear", /Cannot read properties of undefined/];
+  if (dtype === "float16") return ["data type float16", /Unknown or unsupported dataType: float16/];
+  if (document.codecs?.slice(0, -1).some(({ name }) => name === "sharding_indexed")) return ["shards that are compressed as a whole", /416 Range Not Satisfiable/];
+  if (shard?.configuration.index_location === "start")
+    return ["an index at the start of shards", /416 Range Not Satisfiable|Unknown codec: sharding_indexed|Failed to decode chunk/];
+  if (codecs.filter(({ name }) => name === "sharding_indexed").length > 1) return ["shards in shards", /Unknown codec: sharding_indexed/];
+  const codec = codecs.find(({ name }) => unknown.test(name));
+  // It looks for a codec when it reads a chunk.
+  if (codec && stored) return [`codec ${codec.name}`, new RegExp(`Unknown codec: ${codec.name}`)];
+  if (dtype === "bool" && codecs.some(({ name }) => name === "numcodecs.delta")) return ["delta of booleans", /Delta codec does not support data type: bool/];
+  if (codecs.some(({ name, configuration }) => name === "scale_offset" && !configuration)) return ["scale_offset without a configuration", /reading 'scale'/];
+  return null;
+}
+
+// Why zarrita takes some elements for others.
+function misreading({ dtype }, document, width) {
+  const codecs = codecsOf(document);
+  const { fill_value: fill } = document;
+  const names = codecs.map(({ name }) => name);
+  if (codecs.some(({ name, configuration }) => name === "numcodecs.shuffle" && configuration.elementsize !== width))
+    return "a shuffle of other elements than the array's";
+  if (codecs.some(({ name, configuration }) => name === "numcodecs.delta" && configuration.astype && configuration.astype !== configuration.dtype))
+    return "differences of another type than the elements";
+  if (/^0x/.test(fill)) return "a fill value of hexadecimal digits";
+  if (/int64/.test(dtype) && fill !== null && !Number.isSafeInteger(fill)) return "a fill value beyond 2⁵³";
+  if (names.includes("transpose") && names.includes("sharding_indexed")) return "shards that are transposed";
+  if (names.filter((name) => name === "transpose").length > 1) return "elements that are transposed twice";
+  if (/^float/.test(dtype) && names.includes("numcodecs.delta")) return "floats that are stored as differences";
+  return null;
+}
 
 // The elements of a .npy file, whose head has its own length.
 function elements(file) {
-  const npy = readFileSync(join(notes, file));
+  const npy = readFileSync(resolve(notes, file));
   return npy.subarray(npy[6] === 1 ? 10 + npy.readUInt16LE(8) : 12 + npy.readUInt32LE(8));
 }
 
@@ -31,27 +77,36 @@ async function read(entry, place, width) {
   return entry.shape.length === 0 ? bytesOf((await array.getChunk([])).data) : cOrder(await zarr.get(array), width);
 }
 
-let compared = 0;
-let alike = 0;
-const unread = new Map();
-const different = [];
-for (const entry of wanted) {
+// Compares one array: `compared`, or why it is not read, or why it is misread; throws what is wrong.
+async function compare(entry) {
   const expected = elements(entry.file);
   const width = expected.length / entry.shape.reduce((a, b) => a * b, 1);
+  const why = refusal(entry, entry.document, expected.some((byte) => byte !== 0));
+  const [found, error] = await read(entry, url, width).then(
+    (found) => [found, null],
+    (error) => [null, error],
+  );
+  if (error && !why?.[1].test(error.message)) throw new Error(`refused, ${why?.[0]}: ${error.message}`);
+  if (why && !error) throw new Error(`it was not refused, though: ${why[0]}`);
+  if (error) return ["unread", why[0]];
+  const wrong = misreading(entry, entry.document, width);
+  if (found.equals(expected)) return ["compared", "compared"];
+  if (!wrong) throw new Error(`${found.subarray(0, 40).toString("hex")} instead of ${expected.subarray(0, 40).toString("hex")}`);
+  if (!found.equals(await read(entry, `${url}/original`, width))) throw new Error("it is read otherwise than the original");
+  return ["misread", wrong];
+}
+
+const counts = { compared: {}, misread: {}, unread: {} };
+const different = [];
+for (const entry of wanted) {
   try {
-    const found = await read(entry, url, width);
-    const same = found.equals(expected);
-    if (same || found.equals(await read(entry, `${url}/original`, width))) compared += 1;
-    else different.push(entry.name);
-    alike += same ? 0 : 1;
+    const [what, why] = await compare(entry);
+    counts[what][why] = (counts[what][why] ?? 0) + 1;
   } catch (error) {
-    const reason = String(error.message).slice(0, 60);
-    unread.set(reason, [...(unread.get(reason) ?? []), entry.name]);
+    different.push(`different: ${entry.name} ${error.message}`);
   }
 }
-for (const [reason, names] of unread) console.log(`not read: ${names.length} such as ${names[0]}: ${reason}`);
-for (const name of different.slice(0, 20)) console.log(`different: ${name}`);
-const count = [...unread.values()].reduce((sum, names) => sum + names.length, 0);
-console.log(
-  `zarrita ${version} compared ${compared} arrays, ${alike} of them with what it reads of the original; ${count} not read, ${different.length} differ`,
-);
+for (const line of different.slice(0, process.env.SHOWN ?? 10)) console.log(line.slice(0, 300));
+console.log(`zarrita ${version} compared ${counts.compared.compared} arrays; ${different.length} differ`);
+console.log(JSON.stringify({ arrays: wanted.length, compared: counts.compared.compared, misread: counts.misread, unread: counts.unread }));
+process.exit(different.length ? 1 : 0);

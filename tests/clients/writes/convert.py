@@ -1,7 +1,8 @@
 """Converts to v3 what mirror.py created, so that compare.py can read it as that: convert.py URL NOTES [draft]
 
 Arrays of v2 are converted where they are, over the same chunks, one by one, since v3 has not all of their data types and codecs. A hierarchy of the draft is copied as a whole, to
-/converted. NOTES/mirrored.json lists what was converted, as it is now.
+/converted. The new documents have to have the codecs and attributes of those that were asked for. NOTES/mirrored.json lists what was converted, with its documents as they are now. The last
+line says how much, as JSON.
 """
 
 import json
@@ -9,31 +10,92 @@ import pathlib
 import sys
 from collections import Counter
 
+import numpy as np
+
+import rules
 from api import Api, Refused
 
-url, notes = sys.argv[1], pathlib.Path(sys.argv[2])
+url, notes, draft = sys.argv[1], pathlib.Path(sys.argv[2]), "draft" in sys.argv[3:]
 api = Api(url)
-entries = json.loads((notes / "mirrored.json").read_text())
 refused, done = Counter(), Counter()
+SHUFFLES = ["noshuffle", "shuffle", "bitshuffle"]
 
 
 def convert(path, **query):
-    """Converts a node; whether it was."""
+    """Converts a node; the error where that is refused."""
     try:
         report = json.loads(api.expect("POST", f"/node/{path}", convert="v3", **query)[2])
     except Refused as refusal:
-        refused[refusal.kind] += 1
-        return False
+        assert refusal.kind == "inconvertible", refusal
+        return str(refusal)
     done.update(nodes=report["nodes"], chunks=report["chunks"])
-    return True
+    return None
 
 
-if "draft" in sys.argv[3:]:
-    assert convert("draft", to="/converted"), refused
-    converted = entries
-else:
-    converted = [entry for entry in entries if convert(entry["name"])]
-    assert done["chunks"] == 0, done
-(notes / "mirrored.json").write_text(json.dumps([entry | {"format": 3} for entry in converted]))
-print(f"refused {json.dumps(refused)}")
-print(f"converted {len(converted)} of {len(entries)} arrays with {done['nodes']} nodes and {done['chunks']} chunks copied")
+def codecs_of(document):
+    """The codecs of v3 that a document of v2 names: their names and configurations."""
+    compressor = [document["compressor"]] if document["compressor"] else []
+    numcodecs = [dict(codec) for codec in (document["filters"] or []) + compressor]
+    return [codec_of(codec.pop("id"), codec) for codec in numcodecs]
+
+
+def codec_of(id, configuration):
+    # In v3 the byte order is that of the codec `bytes` alone.
+    configuration = {key: value.replace(">", "<") if "type" in key else value for key, value in configuration.items()}
+    match id:
+        case "zstd":
+            return id, {"checksum": False} | configuration
+        case "blosc" | "gzip" | "vlen-utf8" | "vlen-bytes":
+            return id, configuration
+        case "crc32c" if configuration.get("location", "end") == "end":
+            return id, {}
+    return f"numcodecs.{id}", configuration
+
+
+def codecs_in(document):
+    """The codecs of a document of v3, without those that v2 says by its data type and its order."""
+    found = []
+    for codec in document["codecs"]:
+        id, configuration = rules.name(codec), dict(rules.configuration(codec))
+        if id == "blosc":
+            configuration.pop("typesize", None)
+            configuration["shuffle"] = SHUFFLES.index(configuration["shuffle"])
+        if id not in ("bytes", "transpose"):
+            found.append((id, configuration))
+    return found
+
+
+def is_equal(found, asked, document):
+    """Whether the codecs of both are the same; the one that v2 does not say is blosc's own choice of a shuffle."""
+    chosen = 2 if item_size(document["dtype"]) == 1 else 1
+    choose = lambda configuration: configuration | ({"shuffle": chosen} if configuration.get("shuffle") == -1 else {})
+    return found == [(id, choose(configuration)) for id, configuration in asked]
+
+
+def item_size(dtype):
+    return np.dtype([tuple(field) for field in dtype] if isinstance(dtype, list) else dtype).itemsize
+
+
+entries = json.loads((notes / "mirrored.json").read_text())
+if draft:
+    error = convert("draft", to="/converted")
+    assert error is None, error
+converted, without, different = [], Counter(), []
+for entry in entries:
+    asked = entry["document"]
+    if (why := None if draft else rules.reason(rules.converted, asked, convert(entry["name"]))) is not None:
+        without[why] += 1
+        continue
+    place = f"converted/{entry['name']}" if draft else entry["name"]
+    document = json.loads(api.expect("GET", f"/store/{place}/zarr.json")[2])
+    wrong = [what for what in ("shape", "attributes") if document[what] != asked[what]]
+    if not is_equal(codecs_in(document), codecs_of(asked), asked):
+        wrong.append(f"{codecs_in(document)} instead of {codecs_of(asked)}")
+    if wrong:
+        different.append(f"different: {entry['name']} {wrong}")
+    converted.append(entry | {"format": 3, "document": document})
+(notes / "mirrored.json").write_text(json.dumps(converted))
+print("\n".join(different[:5]))
+report = {"arrays": len(converted), "nodes": done["nodes"], "chunks copied": done["chunks"], "refused": dict(sorted(without.items()))}
+print(json.dumps(report, ensure_ascii=False))
+sys.exit(1 if different else 0)

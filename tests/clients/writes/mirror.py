@@ -1,29 +1,31 @@
 """Creates the arrays that another library wrote once more, through /node, and writes their elements through /array:
 
-    mirror.py URL STORE NOTES [draft]
+    mirror.py URL STORE NOTES OUT [draft]
 
 STORE and NOTES are what a writer of ../slices made. Of STORE only the documents are read, of NOTES the elements. The arrays are created at the paths that they have there, or with
-`draft` as a hierarchy of the draft at /draft. NOTES/mirrored.json lists what was created.
+`draft` as a hierarchy of the draft at /draft. OUT/mirrored.json lists what was created, with the documents that were asked for. The last line says how much, as JSON.
 """
 
 import json
 import pathlib
 import sys
-from collections import Counter
+from collections import defaultdict
 
 import numpy as np
 
+import rules
 import writing
 from api import Api, Refused
 
-url, store, notes = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
-prefix, query = ("draft/", {"dialect": "draft"}) if "draft" in sys.argv[4:] else ("", {})
+url, (store, notes, out) = sys.argv[1], map(pathlib.Path, sys.argv[2:5])
+prefix, query = ("draft/", {"dialect": "draft"}) if "draft" in sys.argv[5:] else ("", {})
 # The draft cannot say that elements which were never written are undefined.
 declared = query | {"lossy": True} if query else {}
 api = Api(url)
 generator = np.random.default_rng(20261122)
 writer = writing.Writer(api, generator)
-refused = []
+refusing = rules.converted if query else rules.none
+refused = defaultdict(list)
 
 
 def document(name):
@@ -54,27 +56,35 @@ def tree(documents, version):
 
 
 def declare(documents, at, version):
-    """Declares arrays as one tree where that is taken, else as two halves; those that are refused alone are noted."""
-    try:
-        api.declare(at, tree(documents, version), **declared)
-        return 1
-    except Refused as refusal:
-        if len(documents) == 1:
-            (name,) = documents
-            refused.append((name, refusal.kind, str(refusal)))
-            return 0
-    names = sorted(documents)
-    # A group that is there already may get more members only where nothing is said of those that it has.
-    return sum(one(name, documents[name], at) for name in names)
+    """Declares arrays as one tree, which is refused where one of them is; then the others as one tree, and those one by one. How many requests were taken."""
+    without = {name: document for name, document in documents.items() if any(refusing(document))}
+    rest = {name: document for name, document in documents.items() if name not in without}
+    if without:
+        try:
+            plant(documents, at, version)
+            raise AssertionError(f"{at} was declared with {list(without)}")
+        except Refused as refusal:
+            assert refusal.kind == "inconvertible", refusal
+    if rest:
+        plant(rest, at, version)
+    for name, document in without.items():
+        one(name, document)
+    return 2 + len(without) if without else 1
 
 
-def one(name, document, at):
+def plant(documents, at, version):
+    api.declare(f"{prefix}{at}", tree({name.removeprefix(f"{at}/"): document for name, document in documents.items()}, version), **declared)
+
+
+def one(name, document):
+    """Declares an array that is to be refused."""
+    error = None
     try:
-        api.declare(f"{at}/{name}", document, **declared)
-        return 1
+        api.declare(f"{prefix}{name}", document, **declared)
     except Refused as refusal:
-        refused.append((name, refusal.kind, str(refusal)))
-        return 0
+        assert refusal.kind == "inconvertible", refusal
+        error = str(refusal)
+    refused[rules.reason(refusing, document, error)].append(name)
 
 
 def loses(document):
@@ -103,9 +113,12 @@ for entry in json.loads((notes / "manifest.json").read_text()):
         # NaT, of which the rest of a chunk at the edge is full where no fill value is said, would be added to what follows it.
         found["fill_value"] = 0
 
-growing, trees = {}, {}
-for name, (entry, found) in entries.items():
-    wanted = tuple(found["shape"])
+growing, trees, wanted_shapes = {}, {}, {}
+for index, (name, (entry, found)) in enumerate(entries.items()):
+    # They have to come through all that follows.
+    if index % 5:
+        found["attributes"] = (found.get("attributes") or {}) | {"mirrored": name, "é": [None, 1.0, {"deep": [1e300, -0.0, 2**70]}]}
+    wanted_shapes[name] = wanted = tuple(found["shape"])
     if not entry["region"] and entry["shape"] == list(wanted) and (start := start_of(found, wanted)):
         growing[name] = start
         found["shape"] = [start[1] if axis == start[0] else extent for axis, extent in enumerate(wanted)]
@@ -113,38 +126,32 @@ for name, (entry, found) in entries.items():
     top = "/".join(name.split("/")[:2])
     trees.setdefault((top, found["zarr_format"]), {})[name] = found
 
-requests = sum(
-    declare({name.removeprefix(f"{top}/"): found for name, found in documents.items()}, f"{prefix}{top}", version)
-    for (top, version), documents in trees.items()
-)
-without = {name for name, _, _ in refused}
+requests = sum(declare(documents, top, version) for (top, version), documents in trees.items())
+without = {name for names in refused.values() for name in names}
 mirrored = []
 for name, (entry, found) in entries.items():
-    if any(name.endswith(f"/{other}") or name == other for other in without):
+    if name in without:
         continue
-    elements = writing.expectation.load(notes, entry)
+    elements = writing.expectation.load(notes, entry, "source")
     path = f"{prefix}{name}"
-    try:
-        if entry["region"]:
-            writer.bounds(path, elements, entry["kind"], entry["region"], **query)
-        elif loses(found):
-            writer.region(path, elements, entry["kind"], [slice(None)] * elements.ndim, **query)
-        elif name in growing:
-            writer.grown(path, elements, entry["kind"], *growing[name], **query)
-        else:
-            writer.whole(path, elements, entry["kind"], **query)
-    except (Refused, AssertionError) as error:
-        refused.append((name, getattr(error, "kind", "assertion"), str(error)))
-        continue
-    mirrored.append(entry | {"format": found["zarr_format"]})
+    if entry["region"]:
+        writer.bounds(path, elements, entry["kind"], entry["region"], **query)
+    elif loses(found):
+        writer.region(path, elements, entry["kind"], [slice(None)] * elements.ndim, **query)
+    elif name in growing:
+        writer.grown(path, elements, entry["kind"], *growing[name], **query)
+    else:
+        writer.whole(path, elements, entry["kind"], **query)
+    asked = found | {"shape": list(wanted_shapes[name])}
+    files = {what: entry[what] and str(notes / entry[what]) for what in ("file", "source")}
+    mirrored.append(entry | files | {"format": found["zarr_format"], "document": asked})
 
-(notes / "mirrored.json").write_text(json.dumps(mirrored))
-(notes / "refused-mirrored.json").write_text(json.dumps(refused, indent=1))
-seen = Counter()
-for name, kind, text in refused:
-    seen[kind] += 1
-    if seen[kind] <= 3:
-        print(f"refused {name}: {text}")
-done = " ".join(f"{count} {what}" for what, count in writer.done.items())
-print(f"refused {json.dumps(seen)}")
-print(f"mirrored {len(mirrored)} of {len(entries)} arrays declared in {requests} requests: {done}")
+(out / "mirrored.json").write_text(json.dumps(mirrored))
+print(f"mirrored {len(mirrored)} of {len(entries)} arrays declared in {requests} requests: {writer.done}")
+report = {
+    "arrays": len(mirrored),
+    "lossy": sum(entry["lossy"] for entry in mirrored),
+    "appended": sum(entry["name"] in growing for entry in mirrored),
+    "refused": {why: len(names) for why, names in sorted(refused.items())},
+}
+print(json.dumps(report, ensure_ascii=False))

@@ -158,7 +158,7 @@ async fn a_copy_is_of_one_commit() {
         assert_eq!(report.chunks, u64::from(first) + u64::from(second), "page {number}");
         assert_eq!(lab.store.intents().await.unwrap(), []);
     }
-    assert!(intruded > 4, "only {intruded} pages");
+    assert_eq!(intruded, 6);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

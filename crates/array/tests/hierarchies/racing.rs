@@ -1,7 +1,7 @@
 //! What others write while a change is planned, or an answer is read.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeSet, VecDeque},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -251,14 +251,19 @@ async fn answers_see_one_commit() {
         }
         let done = Arc::new(AtomicBool::new(false));
         let writer = tokio::spawn(write_rounds(lab.clone(), done.clone()));
-        let mut seen = 0;
-        while !done.load(Ordering::Acquire) {
+        let (mut seen, mut conflicts) = (BTreeSet::new(), 0);
+        // Rounds of both kinds, in whichever the writer is.
+        while seen.iter().filter(|round| **round % 2 == 0).count() < 10
+            || seen.iter().filter(|round| **round % 2 == 1).count() < 10
+        {
+            assert!(conflicts < 10_000, "of {seen:?}");
             match lab.node("/g", Depth::All).await {
                 Ok(found) => {
                     let found = found.zom.to_text().to_value().unwrap();
                     let round = &found["members"]["a"]["attributes"]["round"];
                     assert_eq!(*round, found["members"]["z"]["attributes"]["round"]);
-                    let round = round.as_u64().unwrap_or(0);
+                    let told = round.as_u64();
+                    let round = told.unwrap_or(0);
                     let odd = found["members"]["z"]["members"].get("odd").is_some();
                     assert_eq!(odd, round % 2 == 1, "{found}");
                     // The child of one round is never told beside that of another.
@@ -268,21 +273,24 @@ async fn answers_see_one_commit() {
                         rounds.len() <= 1 && rounds.iter().all(|name| **name == format!("in{round}")),
                         "{rounds:?}"
                     );
-                    seen += 1;
+                    seen.extend(told);
                 }
-                Err(NodeError::Array(ArrayError::TooManyConflicts { .. })) => {}
+                Err(NodeError::Array(ArrayError::TooManyConflicts { .. })) => conflicts += 1,
                 Err(error) => panic!("{error}"),
             }
         }
-        writer.await.unwrap();
-        assert!(seen > 0);
+        done.store(true, Ordering::Release);
+        let last = writer.await.unwrap();
+        let found = lab.node("/g", Depth::All).await.unwrap().zom.to_text().to_value().unwrap();
+        assert_eq!(found["members"]["a"]["attributes"]["round"], json!(last));
     }
 }
 
-/// In one commit for each round: the round in the attributes of an array and of a group, a child of the group in odd rounds, and a group of the round's own in place of that of
-/// the one before.
-async fn write_rounds(lab: Arc<Lab>, done: Arc<AtomicBool>) {
-    for round in 0..200 {
+/// Until it is `done`, in one commit for each round: the round in the attributes of an array and of a group, a child of the group in odd rounds, and a group of the round's own in place of that of
+/// the one before. Gives the last round.
+async fn write_rounds(lab: Arc<Lab>, done: Arc<AtomicBool>) -> u64 {
+    let mut round = 0_u64;
+    loop {
         let mut array = v3_array(&[3]);
         array["attributes"] = json!({"round": round});
         let mut group = v3_group(&json!({}));
@@ -310,9 +318,13 @@ async fn write_rounds(lab: Arc<Lab>, done: Arc<AtomicBool>) {
             }
         });
         lab.store.commit(changes).await.unwrap();
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        if done.load(Ordering::Acquire) {
+            return round;
+        }
+        // Sometimes there is time for an answer between two commits, and sometimes not.
+        tokio::time::sleep(std::time::Duration::from_millis(round % 40)).await;
+        round += 1;
     }
-    done.store(true, Ordering::Release);
 }
 
 /// What is set between two pages is in the answer, whichever page it is and wherever it is set.

@@ -1,4 +1,4 @@
-//! What numcodecs 0.17.1 writes, and 0.15.2 as well where it knows the codec.
+//! What numcodecs 0.17.1 writes, and 0.15.2 as well where it knows the codec. `tests/clients/golden.py --write` makes it anew.
 
 /// What was encoded.
 #[derive(Clone, Copy, Debug)]

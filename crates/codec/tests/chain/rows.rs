@@ -1,4 +1,4 @@
-//! Chunks that zarr 2.18.7 and zarr 3.4.2 (zarr-python) wrote.
+//! Chunks that zarr 2.18.7 and zarr 3.4.2 (zarr-python) wrote. `tests/clients/golden.py --write` makes them anew.
 
 use super::{
     Known::{Fixed, Variable},

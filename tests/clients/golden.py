@@ -1,0 +1,34 @@
+"""Makes the checksums and bytes that the tests of crates/codec hold our codecs against, by numcodecs and zarr-python themselves:
+
+    golden.py [--write]
+
+The rows of the tests' tables say what to encode; their results are made anew. With `--write` they are put into the tables, else it fails where a table has others.
+"""
+
+import pathlib
+import sys
+import warnings
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "golden"))
+
+import chunks
+import filters
+import known
+
+warnings.simplefilter("ignore")
+crate = pathlib.Path(__file__).parents[2] / "crates/codec"
+TABLES = {"tests/numcodecs.rs": filters, "src/codecs/known.rs": known, "tests/chain/rows.rs": chunks}
+
+counts, differing = [], 0
+for name, table in TABLES.items():
+    before = (crate / name).read_text()
+    after, rows = table.made(before)
+    counts.append(f"{rows} rows of {name}")
+    lines = [(old, new) for old, new in zip(before.splitlines(), after.splitlines(), strict=True) if old != new]
+    for old, new in lines[:5]:
+        print(f"{name}\n  has   {old[:300]}\n  needs {new[:300]}")
+    differing += len(lines)
+    if "--write" in sys.argv[1:]:
+        (crate / name).write_text(after)
+print(f"made {', '.join(counts)}; {differing} differ")
+sys.exit(1 if differing and "--write" not in sys.argv[1:] else 0)
