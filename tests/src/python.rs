@@ -32,6 +32,10 @@ const NEWEST: Packages = Packages { requirements: "requirements.txt", name: "ven
 const ZARR_2: Packages =
     Packages { requirements: "requirements-2.txt", name: "venv-zarr2", runs_on: (3, 11)..=(3, 13) };
 
+/// The clients that the benchmarks compare with.
+const BENCHMARKS: Packages =
+    Packages { requirements: "requirements-benchmarks.txt", name: "venv-benchmarks", runs_on: (3, 12)..=(3, u32::MAX) };
+
 /// An interpreter with some packages.
 #[derive(Clone, Debug)]
 pub struct Python {
@@ -46,6 +50,11 @@ pub fn python() -> Option<Python> {
 /// An interpreter with zarr-python 2; says that the test was skipped where there is none.
 pub fn python_with_zarr_2() -> Option<Python> {
     with(&ZARR_2)
+}
+
+/// An interpreter with the clients that the benchmarks compare with; says that they were skipped where there is none.
+pub fn python_for_benchmarks() -> Option<Python> {
+    with(&BENCHMARKS)
 }
 
 fn with(packages: &Packages) -> Option<Python> {
