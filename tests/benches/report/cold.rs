@@ -28,7 +28,7 @@ pub(crate) fn planes(bench: &Bench, python: &Python, arrays: &Arrays) -> Vec<Com
         let contestant = |client| contestant(bench, python, arrays, client, array, what);
         Comparison::run(name(array, 0), bench.options.scale.few, CLIENTS.into_iter().map(contestant).collect())
     };
-    ["zstd", "sharded", "raw"].into_iter().map(compare).collect()
+    ["zstd", "sharded"].into_iter().map(compare).collect()
 }
 
 fn contestant<'a>(

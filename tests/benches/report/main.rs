@@ -75,7 +75,7 @@ fn main() -> ExitCode {
     let summary = summary::of(&sections, &bench);
     println!("{run}\n\n{summary}\n");
     for section in &sections {
-        println!("# {}\n\n{}", section.name, section.text());
+        println!("# {}\n\n{}\n", section.name, section.text());
     }
     let failed: Vec<&str> =
         sections.iter().filter(|section| section.failed.is_some()).map(|section| section.name).collect();

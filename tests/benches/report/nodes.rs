@@ -196,7 +196,7 @@ pub(crate) fn fill(bench: &Bench, index: IndexKind) -> Large {
 }
 
 fn lists(bench: &Bench, index: IndexKind) -> Vec<Comparison> {
-    let large = fill(bench, index);
+    let large = bench.large(index);
     let (root, scale) = (large.directory.path().join("root"), &bench.options.scale);
     for number in 0..LISTED {
         fs::create_dir_all(root.join(format!("deep/{number:03}"))).expect("make a directory");
@@ -225,5 +225,7 @@ fn lists(bench: &Bench, index: IndexKind) -> Vec<Comparison> {
         let name = format!("1,000 {what} of {} keys, {index}", grouped(scale.keys));
         Comparison::run(name, scale.rounds, contestants)
     };
-    cases.iter().map(compare).collect()
+    let comparisons = cases.iter().map(compare).collect();
+    zarrd.stop();
+    comparisons
 }

@@ -44,7 +44,7 @@ const FULL: Scale = Scale {
     cache: 256 << 20,
     rounds: 5,
     few: 3,
-    turn: Duration::from_millis(1000),
+    turn: Duration::from_millis(500),
     nodes: 10_000,
     keys: 1_000_000,
 };
@@ -52,7 +52,7 @@ const FULL: Scale = Scale {
 const QUICK: Scale = Scale {
     quick: true,
     side: 256,
-    cache: 32 << 20,
+    cache: 64 << 20,
     rounds: 2,
     few: 1,
     turn: Duration::from_millis(150),

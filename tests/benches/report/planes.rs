@@ -84,7 +84,7 @@ fn everything(bench: &Bench, clients: &Clients<'_>) -> Vec<Comparison> {
         let contestants = clients.contestants(&PEERS, &reads);
         Comparison::run(format!("`{array}`, all"), bench.options.scale.few, contestants).of_bytes(side.pow(3) * 4)
     };
-    ["zstd", "sharded", "raw"].into_iter().map(compare).collect()
+    ["zstd", "raw"].into_iter().map(compare).collect()
 }
 
 /// Name of a plane across an axis, as in the tables.

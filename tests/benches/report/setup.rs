@@ -8,6 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use store_local::IndexKind;
 use tempfile::TempDir;
 use zarrd_tests::{
     benchmark::machine,
@@ -16,6 +17,7 @@ use zarrd_tests::{
 };
 
 use crate::{
+    nodes::{Large, fill},
     options::Options,
     python::Process,
     servers::{Nginx, Zarrd},
@@ -27,6 +29,7 @@ pub(crate) struct Bench {
     scratch: TempDir,
     python: Option<Python>,
     arrays: OnceCell<Arrays>,
+    large: [OnceCell<Large>; 2],
     /// The digests of what was read, by array and selection.
     digests: RefCell<HashMap<String, Value>>,
 }
@@ -41,7 +44,14 @@ pub(crate) struct Arrays {
 impl Bench {
     pub(crate) fn new(options: Options) -> Self {
         let scratch = tempfile::Builder::new().prefix("benchmark-").tempdir_in(target_dir()).expect("a directory");
-        Self { options, scratch, python: python_for_benchmarks(), arrays: OnceCell::new(), digests: RefCell::default() }
+        Self {
+            options,
+            scratch,
+            python: python_for_benchmarks(),
+            arrays: OnceCell::new(),
+            large: Default::default(),
+            digests: RefCell::default(),
+        }
     }
 
     /// A directory for what is measured, on the disk that has `target/`.
@@ -73,6 +83,11 @@ impl Bench {
             Arrays { files, store }
         };
         Ok(self.arrays.get_or_init(make).clone())
+    }
+
+    /// The store of many keys with an index, made when it is first asked for. Whoever starts a server on it stops it again.
+    pub(crate) fn large(&self, index: IndexKind) -> &Large {
+        self.large[usize::from(index == IndexKind::Redb)].get_or_init(|| fill(self, index))
     }
 
     /// Starts zarrd on the arrays.

@@ -5,7 +5,7 @@ use zarrd_tests::benchmark::comparison::{Comparison, Contestant, Turn};
 
 use crate::{
     http::{Connection, get},
-    nodes::{Large, fill},
+    nodes::Large,
     section::Section,
     servers::{Nginx, Zarrd},
     setup::Bench,
@@ -16,18 +16,18 @@ pub(crate) fn run(bench: &Bench) -> Section {
     let keys = bench.options.scale.keys;
     let mut comparisons = Vec::new();
     for index in [IndexKind::Sled, IndexKind::Redb] {
-        let large = fill(bench, index);
+        let large = bench.large(index);
         // The first start after the keys were loaded is like any other after a clean stop.
         let clean = |_: usize| {
-            let zarrd = started(index, &large);
+            let zarrd = started(index, large);
             let turn = Turn::once(zarrd.started_in.as_secs_f64());
             zarrd.stop();
             turn
         };
         let crashed = |_: usize| {
             // Dropping it kills it.
-            drop(started(index, &large));
-            let zarrd = started(index, &large);
+            drop(started(index, large));
+            let zarrd = started(index, large);
             let turn = Turn::once(zarrd.started_in.as_secs_f64());
             zarrd.stop();
             turn

@@ -45,12 +45,13 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// A number with three digits that count, and commas in large ones.
+/// A number with two or three digits that count, and commas if it is large.
 pub fn number(number: f64) -> String {
     match number {
         number if number >= 100.0 => grouped(number.round() as u64),
         number if number >= 10.0 => format!("{number:.1}"),
-        number => format!("{number:.2}"),
+        number if number >= 0.1 => format!("{number:.2}"),
+        number => format!("{number:.3}"),
     }
 }
 
@@ -96,7 +97,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_three_digits_that_count() {
+    fn numbers_have_two_or_three_digits_that_count() {
+        assert_eq!(number(0.012_34), "0.012");
         assert_eq!(number(0.123_4), "0.12");
         assert_eq!(number(9.876), "9.88");
         assert_eq!(number(12.34), "12.3");
