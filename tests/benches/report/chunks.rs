@@ -133,7 +133,7 @@ fn decoded(bench: &Bench, section: &mut Section) {
     };
     let mut comparisons = Vec::new();
     for connections in [1, 16] {
-        let ours = Contestant::new(Client::HttpClient.name(), |_| {
+        let ours = Contestant::new(Client::ZarrdArray.name(), |_| {
             turn(connections, zarrd.address, &|[a, b, c]| {
                 let range = |chunk: u64| format!("{}:{}", chunk * 64, chunk * 64 + 64);
                 format!("/array/zstd?select={},{},{}&format=raw", range(a), range(b), range(c))

@@ -17,7 +17,7 @@ use crate::{
 /// A client in Python, and where it reads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Client {
-    HttpClient,
+    ZarrdArray,
     Requests,
     TensorstoreNginx,
     TensorstoreNginxTrusting,
@@ -42,7 +42,7 @@ impl Client {
     /// Name, as in the tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::HttpClient => "zarrd",
+            Self::ZarrdArray => "zarrd",
             Self::Requests => "zarrd by `requests`",
             Self::TensorstoreNginx => "tensorstore, nginx",
             Self::TensorstoreNginxTrusting => "tensorstore, nginx, not revalidating",
@@ -57,7 +57,7 @@ impl Client {
 
     fn reader(self) -> &'static str {
         match self {
-            Self::HttpClient => "http.client",
+            Self::ZarrdArray => "http.client",
             Self::Requests => "requests",
             Self::TensorstoreNginx | Self::TensorstoreZarrd | Self::TensorstoreFiles => "tensorstore",
             Self::TensorstoreNginxTrusting => "tensorstore-trusting",
@@ -69,7 +69,7 @@ impl Client {
 
     fn source(self) -> Source {
         match self {
-            Self::HttpClient | Self::Requests => Source::Array,
+            Self::ZarrdArray | Self::Requests => Source::Array,
             Self::TensorstoreZarrd | Self::ZarrPythonZarrd => Source::Store,
             Self::TensorstoreFiles => Source::Files,
             _ => Source::Nginx,
@@ -161,7 +161,7 @@ impl<'a> Clients<'a> {
     /// The most memory that zarrd and the clients had.
     pub(crate) fn peaks(&self) -> Vec<Peak> {
         let clients = self.processes.iter().map(|(client, process)| {
-            let name = if *client == Client::HttpClient { "its client" } else { client.name() };
+            let name = if *client == Client::ZarrdArray { "its client" } else { client.name() };
             Peak { name: name.to_owned(), ..process.borrow().peak() }
         });
         std::iter::once(self.servers.zarrd.peak()).chain(clients).collect()

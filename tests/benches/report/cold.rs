@@ -15,7 +15,7 @@ use crate::{
 };
 
 const CLIENTS: [Client; 4] =
-    [Client::HttpClient, Client::TensorstoreNginx, Client::TensorstoreFiles, Client::ZarrPythonNginx];
+    [Client::ZarrdArray, Client::TensorstoreNginx, Client::TensorstoreFiles, Client::ZarrPythonNginx];
 
 /// Says how cold the page cache is.
 pub(crate) fn state() -> &'static str {

@@ -12,11 +12,11 @@ use crate::{
 };
 
 const PEERS: [Client; 4] =
-    [Client::HttpClient, Client::TensorstoreNginx, Client::TensorstoreFiles, Client::ZarrPythonNginx];
+    [Client::ZarrdArray, Client::TensorstoreNginx, Client::TensorstoreFiles, Client::ZarrPythonNginx];
 
 /// How the planes of an array are read.
 const OTHER_WAYS: [Client; 6] = [
-    Client::HttpClient,
+    Client::ZarrdArray,
     Client::Requests,
     Client::TensorstoreZarrd,
     Client::ZarrPythonZarrd,
@@ -25,7 +25,7 @@ const OTHER_WAYS: [Client; 6] = [
 ];
 
 const AGAIN: [Client; 4] =
-    [Client::HttpClient, Client::TensorstoreNginx, Client::TensorstoreNginxTrusting, Client::ZarrPythonNginxCached];
+    [Client::ZarrdArray, Client::TensorstoreNginx, Client::TensorstoreNginxTrusting, Client::ZarrPythonNginxCached];
 
 pub(crate) fn run(bench: &Bench) -> Section {
     let (python, arrays) = match (bench.python(), bench.arrays()) {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 const PEERS: [Client; 4] =
-    [Client::HttpClient, Client::TensorstoreNginx, Client::TensorstoreFiles, Client::ZarrPythonNginx];
+    [Client::ZarrdArray, Client::TensorstoreNginx, Client::TensorstoreFiles, Client::ZarrPythonNginx];
 
 /// Elements along each dimension of a box.
 const BOX: u64 = 16;

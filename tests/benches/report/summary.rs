@@ -22,17 +22,18 @@ pub(crate) fn of(sections: &[Section], bench: &Bench) -> String {
     format!("{where_and_when}\n\n{}", found.join("\n"))
 }
 
+/// Planes as a rate: whether a plane is cached decides its time, so that a median says little.
 fn planes(sections: &[Section], bench: &Bench) -> Option<String> {
     let comparison = find(sections, "planes", &name("zstd", 0))?;
+    let rate = |measured: &Measured| Some(number(measured.rate()?.median));
     let peers = [Client::TensorstoreNginx, Client::ZarrPythonNginx].map(|client| {
-        let time = comparison.peer(client.name()).and_then(median);
-        let time = time.map_or_else(|| "is not measured".to_owned(), |time| format!("takes {}", duration(time)));
-        format!("{} {time}", client.name().replace(", nginx", " through nginx"))
+        let rate = comparison.peer(client.name()).and_then(rate).unwrap_or_else(|| "an unknown number".to_owned());
+        format!("{} reads {rate}", client.name().replace(", nginx", " through nginx"))
     });
     let (side, cache) = (bench.options.scale.side, bench.options.scale.cache >> 20);
-    let ours = duration(median(&comparison.ours)?);
+    let ours = rate(&comparison.ours)?;
     Some(format!(
-        "A random plane of {side}×{side} `float32` of a zstd-compressed cube in chunks of 64³ is an array of NumPy after {ours}; \
+        "{ours} random planes of {side}×{side} `float32` of a zstd-compressed cube in chunks of 64³ become arrays of NumPy each second; \
          {}. zarrd and tensorstore have {cache} MiB of cache each, zarr-python has none.",
         peers.join(", and ")
     ))
