@@ -123,8 +123,8 @@ mod tests {
         };
         let row = "| read | 10.0/s (5.00–10.0) | 100 ms / 200 ms, n=3 | other | 5.00/s (2.50–5.00) | 200 ms / 400 ms, n=3 | **2.00** (1.00–4.00) |";
         assert_eq!(table(std::slice::from_ref(&comparison)).lines().nth(2), Some(row));
-        let mib = table(&[comparison.of_bytes(1 << 20)]);
-        assert!(mib.contains("| 10.0 MiB/s (5.00–10.0) |"), "{mib}");
+        let mib = table(&[comparison.of_bytes(2 << 20)]);
+        assert!(mib.contains("| 20.0 MiB/s (10.0–20.0) |"), "{mib}");
     }
 
     #[test]
