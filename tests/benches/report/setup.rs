@@ -26,6 +26,8 @@ use crate::{
 /// A run of the benchmark.
 pub(crate) struct Bench {
     pub(crate) options: Options,
+    /// The commit when the run began.
+    pub(crate) commit: String,
     scratch: TempDir,
     python: Option<Python>,
     arrays: OnceCell<Arrays>,
@@ -46,6 +48,7 @@ impl Bench {
         let scratch = tempfile::Builder::new().prefix("benchmark-").tempdir_in(target_dir()).expect("a directory");
         Self {
             options,
+            commit: machine::commit(),
             scratch,
             python: python_for_benchmarks(),
             arrays: OnceCell::new(),
@@ -126,7 +129,7 @@ impl Bench {
             "| | |\n|---|---|\n| date | {}{quick} |\n| commit | {} |\n| command | `cargo bench -p zarrd-tests --bench report --{}` |\n\
              | machine | {} |\n| zarrd | index {}, `--chunk-cache` {} MiB, all else by default |\n| peers | {nginx}, {peers} |\n",
             machine::today(),
-            machine::commit(),
+            self.commit,
             self.options.arguments,
             machine::machine(self.scratch()),
             self.options.index,

@@ -16,7 +16,7 @@ pub(crate) fn of(sections: &[Section], bench: &Bench) -> String {
     let where_and_when = format!(
         "Medians on {cores} cores that server and client share, {}, commit {}:",
         machine::today(),
-        machine::commit()
+        bench.commit
     );
     let found: Vec<String> = sentences.into_iter().flatten().map(|sentence| format!("- {sentence}")).collect();
     format!("{where_and_when}\n\n{}", found.join("\n"))
