@@ -3,6 +3,7 @@
 //! - [`server`] starts a server on a free port, waits until it listens, and stops or kills it; [`binary`] finds or builds the program.
 //! - [`python`] and [`node`] make environments with pinned versions of other libraries below `target/`, once.
 //! - [`answer`] checks problem documents.
+//! - [`benchmark`] has the arithmetic and the text of the benchmarks' report.
 //! - [`content`] makes values of any size that can be checked without being kept.
 //! - [`contention`], [`crowds`], [`full_disk`], [`kill_loop`], [`kill_moments`] and [`memory`] are long measurements, each a short test and a command of
 //!   its own.
@@ -28,6 +29,7 @@
 #![allow(clippy::print_stderr, reason = "tests speak on stderr")]
 
 pub mod answer;
+pub mod benchmark;
 pub mod binary;
 pub mod content;
 pub mod contention;

@@ -41,6 +41,10 @@ const CONTRACT: Packages =
 const CLIENTS: Packages =
     Packages { requirements: "requirements-clients.txt", name: "venv-clients", runs_on: (3, 12)..=(3, u32::MAX) };
 
+/// The clients that the benchmarks compare with.
+const BENCHMARKS: Packages =
+    Packages { requirements: "requirements-benchmarks.txt", name: "venv-benchmarks", runs_on: (3, 12)..=(3, u32::MAX) };
+
 /// An interpreter with some packages.
 #[derive(Clone, Debug)]
 pub struct Python {
@@ -71,6 +75,11 @@ pub fn python_with_clients() -> Option<Python> {
     }
     let python = with(&CLIENTS)?;
     Some(FOUND.get_or_init(|| python).clone())
+}
+
+/// An interpreter with the clients that the benchmarks compare with; says that they were skipped where there is none.
+pub fn python_for_benchmarks() -> Option<Python> {
+    with(&BENCHMARKS)
 }
 
 fn with(packages: &Packages) -> Option<Python> {

@@ -8,6 +8,7 @@ use serde_json::json;
 use store::{Key, Precondition, WriteableStore};
 use tempfile::TempDir;
 use zarrd_tests::{
+    benchmark::document::section,
     binary::workspace,
     node::{Node, node},
     python::{Python, python},
@@ -104,4 +105,15 @@ async fn the_rust_snippets_run() {
     }
     rust::snippet_2::slices(&server.url("")).await.unwrap();
     rust::snippet_3::growth(&server.url("")).await.unwrap();
+}
+
+#[test]
+fn the_readme_has_the_figures_of_the_benchmarks() {
+    let summary = |file| {
+        let document = fs::read_to_string(workspace().join(file)).unwrap();
+        section(&document, "summary").unwrap().to_owned()
+    };
+    let readme = summary("README.md");
+    assert!(!readme.is_empty());
+    assert_eq!(readme, summary("BENCHMARKS.md"));
 }

@@ -1,0 +1,105 @@
+//! The benchmark of zarrd and its peers, in the same run on the same machine, which writes BENCHMARKS.md.
+//!
+//! ```text
+//! cargo bench -p zarrd-tests --bench report -- [--quick] [--write] [--index sled|redb] [SECTION…]
+//! ```
+//!
+//! The sections are `chunks`, `planes`, `points`, `ingest`, `nodes` and `start`, by default all of them, and `churn`, which is only run if it is named. The report goes to
+//! stdout, and the progress to stderr. `--write` replaces the generated parts of BENCHMARKS.md and README.md, and needs all sections. `--quick` measures little of everything,
+//! to try the benchmark itself. zarrd is built first if necessary. Clients in Python get an environment below `target/`; a peer that is not installed is named in the tables.
+//! Data that is measured lies below `target/`, and is removed at the end. Nothing here passes or fails by time.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a benchmark fails by panicking"
+)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command of its own")]
+
+mod chunks;
+mod churn;
+mod clients;
+mod cold;
+mod http;
+mod ingest;
+mod nodes;
+mod options;
+mod planes;
+mod points;
+mod python;
+mod rust_client;
+mod section;
+mod servers;
+mod setup;
+mod small_writes;
+mod start;
+mod summary;
+
+use std::{fs, process::ExitCode, time::Instant};
+
+use zarrd_tests::{benchmark::document::with_section, binary::workspace};
+
+use crate::{
+    options::Options,
+    section::{Section, guarded},
+    setup::Bench,
+};
+
+fn main() -> ExitCode {
+    let options = Options::parse(std::env::args().skip(1)).unwrap_or_else(|error| panic!("{error}"));
+    let begin = Instant::now();
+    let bench = Bench::new(options);
+    // Before anything is measured, since a report changes files itself.
+    let run = bench.description();
+    let mut sections: Vec<Section> = Vec::new();
+    for name in bench.options.sections.clone() {
+        sections.push(guarded(name, || match name {
+            "chunks" => chunks::run(&bench),
+            "planes" => planes::run(&bench),
+            "points" => points::run(&bench),
+            "ingest" => ingest::run(&bench),
+            "nodes" => nodes::run(&bench),
+            "start" => start::run(&bench),
+            "churn" => churn::run(&bench),
+            other => panic!("no section {other}"),
+        }));
+        eprintln!("{name}: done after {} s", begin.elapsed().as_secs());
+    }
+    let run = format!("{run}\nIt took {} s.", begin.elapsed().as_secs());
+    let summary = summary::of(&sections, &bench);
+    println!("{run}\n\n{summary}\n");
+    for section in &sections {
+        println!("# {}\n\n{}\n", section.name, section.text());
+    }
+    let failed: Vec<&str> =
+        sections.iter().filter(|section| section.failed.is_some()).map(|section| section.name).collect();
+    if !failed.is_empty() {
+        eprintln!("nothing is written, since these sections failed: {}", failed.join(", "));
+        return ExitCode::FAILURE;
+    }
+    if bench.options.write {
+        write(&run, &summary, &sections);
+    }
+    ExitCode::SUCCESS
+}
+
+/// Replaces the generated parts of the documents.
+fn write(run: &str, summary: &str, sections: &[Section]) {
+    let texts = sections.iter().map(|section| (section.name, section.text()));
+    let all = [("run", run.to_owned()), ("summary", summary.to_owned())].into_iter().chain(texts);
+    replace("BENCHMARKS.md", all);
+    replace("README.md", [("summary", summary.to_owned())]);
+}
+
+fn replace<'a>(file: &str, sections: impl IntoIterator<Item = (&'a str, String)>) {
+    let path = workspace().join(file);
+    let document = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let changed =
+        sections.into_iter().try_fold(document, |document, (name, text)| with_section(&document, name, &text));
+    let changed = changed.unwrap_or_else(|error| panic!("{file}: {error}"));
+    fs::write(&path, changed).unwrap_or_else(|error| panic!("{file}: {error}"));
+    eprintln!("{file} is written");
+}

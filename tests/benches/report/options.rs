@@ -1,0 +1,101 @@
+//! The command line.
+
+use std::time::Duration;
+
+use store_local::IndexKind;
+
+/// The sections of a report, in its order.
+const SECTIONS: [&str; 6] = ["chunks", "planes", "points", "ingest", "nodes", "start"];
+
+/// Sections that are no part of a report.
+const OTHERS: [&str; 1] = ["churn"];
+
+/// The options of a run.
+pub(crate) struct Options {
+    pub(crate) arguments: String,
+    pub(crate) write: bool,
+    pub(crate) index: IndexKind,
+    pub(crate) scale: Scale,
+    pub(crate) sections: Vec<&'static str>,
+}
+
+/// The size of what is measured.
+pub(crate) struct Scale {
+    pub(crate) quick: bool,
+    /// Elements along each dimension of the arrays.
+    pub(crate) side: u64,
+    /// Memory for the chunk cache of zarrd, and for that of each client which has one.
+    pub(crate) cache: u64,
+    /// Rounds of what takes little time.
+    pub(crate) rounds: usize,
+    /// Rounds of what takes seconds.
+    pub(crate) few: usize,
+    /// The time of a turn.
+    pub(crate) turn: Duration,
+    /// Nodes of the hierarchy.
+    pub(crate) nodes: u64,
+    /// Keys of the large store.
+    pub(crate) keys: u64,
+}
+
+const FULL: Scale = Scale {
+    quick: false,
+    side: 512,
+    cache: 256 << 20,
+    rounds: 5,
+    few: 3,
+    turn: Duration::from_millis(500),
+    nodes: 10_000,
+    keys: 1_000_000,
+};
+
+const QUICK: Scale = Scale {
+    quick: true,
+    side: 256,
+    cache: 64 << 20,
+    rounds: 2,
+    few: 1,
+    turn: Duration::from_millis(150),
+    nodes: 500,
+    keys: 20_000,
+};
+
+impl Options {
+    pub(crate) fn parse(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
+        // cargo passes `--bench`.
+        let mut arguments = arguments.filter(|argument| argument != "--bench").peekable();
+        let mut options =
+            Self { arguments: String::new(), write: false, index: IndexKind::Sled, scale: FULL, sections: Vec::new() };
+        while let Some(argument) = arguments.next() {
+            options.arguments += &format!(" {argument}");
+            match argument.as_str() {
+                "--quick" => options.scale = QUICK,
+                "--write" => options.write = true,
+                "--index" => {
+                    let value = arguments.next().unwrap_or_default();
+                    options.arguments += &format!(" {value}");
+                    options.index = index(&value)?;
+                }
+                name => {
+                    let known = SECTIONS.iter().chain(&OTHERS).find(|known| **known == name);
+                    options.sections.push(known.ok_or_else(|| format!("there is no section or option {name}"))?);
+                }
+            }
+        }
+        if options.write && !options.sections.is_empty() {
+            return Err("--write needs all sections, so that they are of one run".to_owned());
+        }
+        if options.sections.is_empty() {
+            options.sections = SECTIONS.to_vec();
+        }
+        Ok(options)
+    }
+}
+
+fn index(name: &str) -> Result<IndexKind, String> {
+    match name {
+        "sled" => Ok(IndexKind::Sled),
+        "redb" => Ok(IndexKind::Redb),
+        other => Err(format!("--index sled or --index redb, not {other:?}")),
+    }
+}

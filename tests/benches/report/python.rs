@@ -1,0 +1,66 @@
+//! The clients in Python: processes that read one JSON object per line and answer each with one.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+};
+
+use serde_json::Value;
+use zarrd_tests::{benchmark::comparison::Turn, python::Python};
+
+use crate::servers::Peak;
+
+/// A process that does what it is asked to.
+pub(crate) struct Process {
+    name: String,
+    child: Child,
+    asks: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Process {
+    /// Starts a process, which is called `name` in reports.
+    pub(crate) fn start(python: &Python, name: &str) -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/report/python/serve.py");
+        let mut child =
+            python.command().arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("start Python");
+        let asks = child.stdin.take().expect("its input");
+        let answers = BufReader::new(child.stdout.take().expect("its output"));
+        Self { name: name.to_owned(), child, asks, answers }
+    }
+
+    pub(crate) fn ask(&mut self, ask: &Value) -> Value {
+        writeln!(self.asks, "{ask}").expect("ask Python");
+        let mut line = String::new();
+        self.answers.read_line(&mut line).expect("Python's answer");
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{} answered {line:?} to {ask}", self.name))
+    }
+
+    /// Asks for something that has latencies.
+    pub(crate) fn turn(&mut self, ask: &Value) -> Turn {
+        turn(&self.ask(ask))
+    }
+
+    /// The most memory that it has had.
+    pub(crate) fn peak(&self) -> Peak {
+        Peak::of(&self.name, self.child.id())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The turn that an answer describes.
+pub(crate) fn turn(answer: &Value) -> Turn {
+    let latencies = answer["latencies"].as_array().expect("latencies");
+    let turn = Turn::sequence(latencies.iter().filter_map(Value::as_f64).collect());
+    match answer["seconds"].as_f64() {
+        Some(seconds) => Turn { seconds, ..turn },
+        None => turn,
+    }
+}

@@ -1,0 +1,139 @@
+//! What all sections share: options, directories, the environment of Python, and the arrays that are read.
+
+use std::{
+    cell::{OnceCell, RefCell},
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Value, json};
+use store_local::IndexKind;
+use tempfile::TempDir;
+use zarrd_tests::{
+    benchmark::machine,
+    binary::target_dir,
+    python::{Python, python_for_benchmarks},
+};
+
+use crate::{
+    nodes::{Large, fill},
+    options::Options,
+    python::Process,
+    servers::{Nginx, Zarrd},
+};
+
+/// A run of the benchmark.
+pub(crate) struct Bench {
+    pub(crate) options: Options,
+    /// The commit when the run began.
+    pub(crate) commit: String,
+    scratch: TempDir,
+    python: Option<Python>,
+    arrays: OnceCell<Arrays>,
+    large: [OnceCell<Large>; 2],
+    /// The digests of what was read, by array and selection.
+    digests: RefCell<HashMap<String, Value>>,
+}
+
+/// The arrays that are read: as files, and in a store into which these were imported.
+#[derive(Clone)]
+pub(crate) struct Arrays {
+    pub(crate) files: PathBuf,
+    pub(crate) store: PathBuf,
+}
+
+impl Bench {
+    pub(crate) fn new(options: Options) -> Self {
+        let scratch = tempfile::Builder::new().prefix("benchmark-").tempdir_in(target_dir()).expect("a directory");
+        Self {
+            options,
+            commit: machine::commit(),
+            scratch,
+            python: python_for_benchmarks(),
+            arrays: OnceCell::new(),
+            large: Default::default(),
+            digests: RefCell::default(),
+        }
+    }
+
+    /// A directory for what is measured, on the disk that has `target/`.
+    pub(crate) fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// A new directory, which is removed when it is dropped.
+    pub(crate) fn directory(&self) -> TempDir {
+        tempfile::tempdir_in(self.scratch()).expect("a directory")
+    }
+
+    /// The interpreter with the clients, or the reason that there is none.
+    pub(crate) fn python(&self) -> Result<&Python, &'static str> {
+        self.python
+            .as_ref()
+            .ok_or("it takes Python 3.12 or later, with the packages of tests/clients/requirements-benchmarks.txt")
+    }
+
+    /// The arrays that are read, made when they are first asked for.
+    pub(crate) fn arrays(&self) -> Result<Arrays, &'static str> {
+        let python = self.python()?;
+        let make = || {
+            let (files, store) = (self.scratch().join("files"), self.scratch().join("store"));
+            fs::create_dir(&files).expect("make a directory");
+            let ask = json!({"do": "make", "side": self.options.scale.side, "directory": files});
+            Process::start(python, "writer").ask(&ask);
+            Zarrd::import(self.options.index, &files, &store);
+            Arrays { files, store }
+        };
+        Ok(self.arrays.get_or_init(make).clone())
+    }
+
+    /// The store of many keys with an index, made when it is first asked for. Whoever starts a server on it stops it again.
+    pub(crate) fn large(&self, index: IndexKind) -> &Large {
+        self.large[usize::from(index == IndexKind::Redb)].get_or_init(|| fill(self, index))
+    }
+
+    /// Starts zarrd on the arrays.
+    pub(crate) fn zarrd(&self, arrays: &Arrays) -> Zarrd {
+        Zarrd::start(self.options.index, &arrays.store, &["--chunk-cache", &self.options.scale.cache.to_string()])
+    }
+
+    /// Starts nginx on the files of the arrays.
+    pub(crate) fn nginx(&self, arrays: &Arrays) -> Result<Nginx, String> {
+        Nginx::start(&arrays.files, self.scratch())
+    }
+
+    /// Checks that every client read the same elements.
+    pub(crate) fn check(&self, array: &str, what: &Value, digest: &Value) {
+        let mut digests = self.digests.borrow_mut();
+        let known = digests.entry(format!("{array} {what}")).or_insert_with(|| digest.clone());
+        assert_eq!(known, digest, "{array} {what} was read in two ways");
+    }
+
+    /// Date, commit, command, machine, and the versions and settings of the peers.
+    pub(crate) fn description(&self) -> String {
+        let scale = &self.options.scale;
+        let peers = self.python().map_or_else(
+            |reason| format!("no clients in Python ({reason})"),
+            |python| {
+                let versions = Process::start(python, "versions").ask(&json!({"do": "versions"}));
+                let versions = versions.as_object().expect("versions").iter();
+                let versions =
+                    versions.map(|(name, version)| format!("{name} {}", version.as_str().unwrap_or_default()));
+                versions.collect::<Vec<_>>().join(", ")
+            },
+        );
+        let nginx = machine::nginx().map_or_else(|| "no nginx".to_owned(), |version| format!("nginx {version}"));
+        let quick = if scale.quick { " (a quick run, whose figures mean little)" } else { "" };
+        format!(
+            "| | |\n|---|---|\n| date | {}{quick} |\n| commit | {} |\n| command | `cargo bench -p zarrd-tests --bench report --{}` |\n\
+             | machine | {} |\n| zarrd | index {}, `--chunk-cache` {} MiB, all else by default |\n| peers | {nginx}, {peers} |\n",
+            machine::today(),
+            self.commit,
+            self.options.arguments,
+            machine::machine(self.scratch()),
+            self.options.index,
+            scale.cache >> 20,
+        )
+    }
+}

@@ -1,0 +1,92 @@
+//! The machine that measures, and the commit that is measured.
+
+use std::{fs, path::Path, process::Command};
+
+use crate::binary::workspace;
+
+/// Describes the machine in one line: processors, memory, the file system of a directory, the kernel, and the load at this moment.
+pub fn machine(dir: &Path) -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let info = read("/proc/cpuinfo");
+    let model = field(&info, "model name").unwrap_or("an unknown model");
+    let kib = field(&read("/proc/meminfo"), "MemTotal").and_then(|size| size.split(' ').next()?.parse::<u64>().ok());
+    let memory = kib.map_or_else(|| "unknown".to_owned(), |kib| format!("{} GiB", (kib + (1 << 19)) >> 20));
+    let kernel = read("/proc/sys/kernel/osrelease");
+    let disk = disk(&read("/proc/mounts"), dir).unwrap_or_else(|| "an unknown disk".to_owned());
+    let load = read("/proc/loadavg");
+    let load = load.split(' ').next().unwrap_or("unknown");
+    format!(
+        "{cores} cores ({model}), {memory} of memory, {disk}, Linux {}, load average {load} at the start",
+        kernel.trim()
+    )
+}
+
+/// The abbreviated commit of the workspace, with a note if files differ from it.
+pub fn commit() -> String {
+    let Some(commit) = output(Command::new("git").args(["rev-parse", "--short=10", "HEAD"])) else {
+        return "unknown".to_owned();
+    };
+    // What a report writes itself does not count.
+    let ours = ["status", "--porcelain", "--untracked-files=no", "--", ".", ":!BENCHMARKS.md", ":!README.md"];
+    let changed = output(Command::new("git").args(ours)).is_some_and(|status| !status.is_empty());
+    if changed { format!("{commit} with changes") } else { commit }
+}
+
+/// Today's date in UTC, such as `2026-11-22`.
+pub fn today() -> String {
+    output(Command::new("date").args(["-u", "+%F"])).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// The version that nginx names, if it is installed.
+pub fn nginx() -> Option<String> {
+    let said = Command::new("nginx").arg("-v").output().ok()?;
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    said.split_once("nginx/").map(|(_, version)| version.trim().to_owned())
+}
+
+fn output(command: &mut Command) -> Option<String> {
+    let output = command.current_dir(workspace()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// The value of the first line `name : value`.
+fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        (found.trim() == name).then(|| value.trim())
+    })
+}
+
+/// File system and device of the mount that a directory is on.
+fn disk(mounts: &str, dir: &Path) -> Option<String> {
+    let mounts = mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ');
+        let (device, at, kind) = (fields.next()?, fields.next()?, fields.next()?);
+        dir.starts_with(at).then_some((at.len(), device, kind))
+    });
+    // Of two mounts at the same place the later one counts.
+    let (_, device, kind) = mounts.max_by_key(|(length, ..)| *length)?;
+    Some(format!("{kind} on {device}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_is_on_the_innermost_mount() {
+        let mounts = "/dev/a / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n/dev/b /tmp/deep xfs rw 0 0\n";
+        let on = |dir: &str| disk(mounts, Path::new(dir)).unwrap();
+        assert_eq!(on("/tmp/deep/er"), "xfs on /dev/b");
+        assert_eq!(on("/tmp/deeper"), "tmpfs on tmpfs");
+        assert_eq!(on("/home"), "ext4 on /dev/a");
+    }
+
+    #[test]
+    fn fields_are_found_by_their_name() {
+        let text = "model : 1\nmodel name\t: Some CPU\n";
+        assert_eq!(field(text, "model name"), Some("Some CPU"));
+        assert_eq!(field(text, "absent"), None);
+    }
+}

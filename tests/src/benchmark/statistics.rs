@@ -1,0 +1,105 @@
+//! Medians, quantiles and ratios.
+
+/// The median of some figures, with the least and the greatest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The median.
+    pub median: f64,
+    /// The least figure.
+    pub min: f64,
+    /// The greatest figure.
+    pub max: f64,
+    /// The number of figures.
+    pub count: usize,
+}
+
+impl Spread {
+    /// The spread of at least one figure.
+    pub fn of(figures: &[f64]) -> Option<Self> {
+        let sorted = sorted(figures);
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        Some(Self { median: median(&sorted)?, min, max, count: sorted.len() })
+    }
+}
+
+/// The figure in the middle, or the mean of the two in the middle. `None` if there are no figures.
+pub fn median(figures: &[f64]) -> Option<f64> {
+    let sorted = sorted(figures);
+    let upper = *sorted.get(sorted.len() / 2)?;
+    if sorted.len() % 2 == 1 {
+        return Some(upper);
+    }
+    Some(f64::midpoint(sorted[sorted.len() / 2 - 1], upper))
+}
+
+/// The least figure that at least `part` of all figures do not exceed (nearest rank). `None` if there are no figures.
+pub fn quantile(figures: &[f64], part: f64) -> Option<f64> {
+    let sorted = sorted(figures);
+    let rank = (part.clamp(0.0, 1.0) * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
+}
+
+/// The spread of the ratios of figures that were measured in the same round.
+pub fn ratios(ours: &[f64], peers: &[f64]) -> Option<Spread> {
+    let ratios: Vec<f64> = ours.iter().zip(peers).map(|(ours, peer)| ours / peer).collect();
+    Spread::of(&ratios)
+}
+
+fn sorted(figures: &[f64]) -> Vec<f64> {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_odd_number_is_the_one_in_the_middle() {
+        assert_eq!(median(&[9.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[5.0]), Some(5.0));
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_is_the_mean_of_the_two_in_the_middle() {
+        assert_eq!(median(&[10.0, 1.0, 4.0, 2.0]), Some(3.0));
+    }
+
+    #[test]
+    fn no_figures_have_no_statistics() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(quantile(&[], 0.5), None);
+        assert_eq!(Spread::of(&[]), None);
+        assert_eq!(ratios(&[1.0], &[]), None);
+    }
+
+    #[test]
+    fn quantiles_are_figures_by_nearest_rank() {
+        let figures: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        assert_eq!(quantile(&figures, 0.5), Some(100.0));
+        assert_eq!(quantile(&figures, 0.99), Some(198.0));
+        assert_eq!(quantile(&figures, 1.0), Some(200.0));
+        assert_eq!(quantile(&figures, 0.0), Some(1.0));
+    }
+
+    #[test]
+    fn the_99th_percentile_of_few_figures_is_the_greatest() {
+        assert_eq!(quantile(&[3.0, 1.0, 2.0], 0.99), Some(3.0));
+    }
+
+    #[test]
+    fn a_spread_has_the_least_and_the_greatest() {
+        let spread = Spread::of(&[3.0, 8.0, 1.0]);
+        assert_eq!(spread, Some(Spread { median: 3.0, min: 1.0, max: 8.0, count: 3 }));
+    }
+
+    #[test]
+    fn ratios_are_those_of_the_same_round() {
+        // The ratio of the medians would be 2.
+        let spread = ratios(&[1.0, 4.0, 9.0], &[1.0, 2.0, 3.0]).unwrap();
+        assert_eq!(spread, Spread { median: 2.0, min: 1.0, max: 3.0, count: 3 });
+        let spread = ratios(&[10.0, 4.0, 2.0], &[1.0, 2.0, 10.0]).unwrap();
+        assert_eq!(spread, Spread { median: 2.0, min: 0.2, max: 10.0, count: 3 });
+    }
+}
