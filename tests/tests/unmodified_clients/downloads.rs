@@ -130,8 +130,11 @@ fn rclone_lists_copies_and_checks_a_hierarchy() {
 
     // A size and a name a line, the size in nine columns.
     let listed = run(&["ls", ":http:lab"]);
-    let listed: BTreeMap<_, usize> =
-        listed.lines().map(|line| (line[10..].to_owned(), line[..9].trim().parse().unwrap())).collect();
+    let listed: BTreeMap<_, usize> = listed
+        .lines()
+        .map(|line| line.split_at(10))
+        .map(|(size, name)| (name.to_owned(), size.trim().parse().unwrap()))
+        .collect();
     assert_eq!(listed, wanted.iter().map(|(name, value)| (name.clone(), value.len())).collect());
     assert_eq!(run(&["lsf", ":http:lab/v3.zarr"]), "deep/\nempty/\nimage/\nsharded/\nunwritten/\nzarr.json\n");
     assert_eq!(run(&["lsf", ":http:lab/v3.zarr/empty"]), "zarr.json\n");
