@@ -24,13 +24,13 @@ struct Inner {
     /// What the keys of chunks begin with.
     prefix: String,
     /// Another number for other metadata.
-    stamp: u128,
+    metadata_hash: u128,
     /// The chains of the shapes that chunks have; regular grids have one.
     chains: Mutex<HashMap<Vec<u64>, Arc<Chain>>>,
 }
 
 /// How many shapes of chunks have their chains kept.
-const KEPT_CHAINS: usize = 256;
+const MAX_CACHED_CHAINS: usize = 256;
 
 impl Array {
     /// The array of `model` at `path`, whose chunks' keys are below `hierarchy`: the node's own prefix, or in the draft that of the root.
@@ -38,18 +38,18 @@ impl Array {
     pub(crate) fn new(model: ArrayModel, path: NodePath, hierarchy: &Prefix, stamp: u128) -> Result<Self, ArrayError> {
         let prefix = format!("{}{}", hierarchy.as_str(), model.chunk_prefix);
         let grid = Arc::new(model.grid.clone());
-        let array = Self(Arc::new(Inner { model, grid, path, prefix, stamp, chains: Mutex::default() }));
+        let array = Self(Arc::new(Inner { model, grid, path, prefix, metadata_hash: stamp, chains: Mutex::default() }));
         array.largest_chain()?;
         Ok(array)
     }
 
     /// The same array with another shape.
     pub(crate) fn reshaped(&self, shape: Vec<u64>) -> Self {
-        let Inner { model, grid, path, prefix, stamp, chains } = &*self.0;
+        let Inner { model, grid, path, prefix, metadata_hash: stamp, chains } = &*self.0;
         let model = ArrayModel { shape, ..model.clone() };
         let chains = Mutex::new(chains.lock().clone());
         let (grid, path, prefix) = (grid.clone(), path.clone(), prefix.clone());
-        Self(Arc::new(Inner { model, grid, path, prefix, stamp: *stamp, chains }))
+        Self(Arc::new(Inner { model, grid, path, prefix, metadata_hash: *stamp, chains }))
     }
 
     /// Its path.
@@ -66,8 +66,8 @@ impl Array {
         &self.0.grid
     }
 
-    pub(crate) fn stamp(&self) -> u128 {
-        self.0.stamp
+    pub(crate) fn metadata_hash(&self) -> u128 {
+        self.0.metadata_hash
     }
 
     /// How many bytes the keys of all chunks begin with.
@@ -94,7 +94,7 @@ impl Array {
         let chunk =
             Representation::new(model.data_type.clone(), shape.to_vec(), model.fill_value.clone()).map_err(wrong)?;
         let chain = Arc::new(Chain::resolve(&model.codecs, chunk).map_err(wrong)?);
-        if chains.len() >= KEPT_CHAINS {
+        if chains.len() >= MAX_CACHED_CHAINS {
             chains.clear();
         }
         chains.insert(shape.to_vec(), chain.clone());

@@ -53,7 +53,7 @@ pub(crate) fn is_unsupported(error: &DocumentError) -> bool {
 /// Reads a `zarr.json` of v3. A group is read without its consolidated metadata where these are broken: they are copies.
 pub(crate) fn read_v3(document: Json) -> Result<v3::Node, DocumentError> {
     let error = match v3::read(document.clone()) {
-        Err(error) if document.get(CONSOLIDATED).is_some_and(|copies| may_be_ignored(&copies)) => error,
+        Err(error) if document.get(CONSOLIDATED).is_some_and(|copies| is_ignorable(&copies)) => error,
         read => return read,
     };
     match v3::read(without_copies(&document)) {
@@ -66,6 +66,6 @@ pub(crate) fn read_v3(document: Json) -> Result<v3::Node, DocumentError> {
 }
 
 /// Whether consolidated metadata are not said to be such as has to be understood.
-fn may_be_ignored(copies: &Json) -> bool {
+fn is_ignorable(copies: &Json) -> bool {
     copies.get("must_understand").is_none_or(|it| it.as_str() != "true")
 }

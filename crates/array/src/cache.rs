@@ -9,7 +9,7 @@ use store::{Key, Version};
 /// The decoded chunks, and the indexes of shards. A chunk that several ask for at the same time is decoded once.
 #[derive(Debug)]
 pub(crate) struct ChunkCache {
-    entries: Cache<CacheKey, Cached, ByMemory>,
+    entries: Cache<CacheKey, Cached, ByteWeighter>,
     capacity: u64,
 }
 
@@ -23,14 +23,14 @@ pub(crate) struct CacheKey {
     /// Where in it the chunk or the index begins.
     pub(crate) start: u64,
     /// Which of the two it is.
-    pub(crate) kind: Kind,
+    pub(crate) kind: CacheKind,
     /// Which metadata says how it is decoded.
     pub(crate) metadata: u128,
 }
 
 /// What is kept of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum CacheKind {
     /// A chunk.
     Chunk,
     /// The index of a shard.
@@ -47,19 +47,19 @@ pub(crate) enum Cached {
 }
 
 #[derive(Clone, Debug)]
-struct ByMemory;
+struct ByteWeighter;
 
 /// What an entry costs beside its elements.
-const PER_ENTRY: u64 = 256;
+const ENTRY_OVERHEAD: u64 = 256;
 
 /// How large a typical entry is; the cache prepares for as many as fit.
-const TYPICAL: u64 = 64 << 10;
+const TYPICAL_ENTRY_SIZE: u64 = 64 << 10;
 
 impl ChunkCache {
     /// Keeps at most `capacity` bytes.
     pub(crate) fn new(capacity: u64) -> Self {
-        let entries = usize::try_from(capacity / TYPICAL).unwrap_or(usize::MAX).max(16);
-        Self { entries: Cache::with_weighter(entries, capacity, ByMemory), capacity }
+        let entries = usize::try_from(capacity / TYPICAL_ENTRY_SIZE).unwrap_or(usize::MAX).max(16);
+        Self { entries: Cache::with_weighter(entries, capacity, ByteWeighter), capacity }
     }
 
     /// How many bytes it keeps at the most.
@@ -79,7 +79,7 @@ impl ChunkCache {
 
     /// What is kept, or what `make` makes, which is kept. Whoever asks for the same at the same time waits for the one; so whoever calls this
     /// has to go on polling it, whatever becomes of their own reader.
-    pub(crate) async fn get_or_make<E>(
+    pub(crate) async fn get_or_insert_with<E>(
         &self,
         key: &CacheKey,
         make: impl Future<Output = Result<Cached, E>>,
@@ -93,12 +93,12 @@ impl ChunkCache {
     }
 }
 
-impl Weighter<CacheKey, Cached> for ByMemory {
+impl Weighter<CacheKey, Cached> for ByteWeighter {
     fn weight(&self, key: &CacheKey, value: &Cached) -> u64 {
         let memory = match value {
             Cached::Chunk(elements) => elements.memory(),
             Cached::Index(index) => index.memory(),
         };
-        memory.saturating_add(PER_ENTRY).saturating_add(key.key.as_str().len() as u64)
+        memory.saturating_add(ENTRY_OVERHEAD).saturating_add(key.key.as_str().len() as u64)
     }
 }

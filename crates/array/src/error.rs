@@ -8,7 +8,7 @@ use meta::{
 };
 use store::{Key, StoreError};
 
-use crate::{broken::Broken, share::MemoryError};
+use crate::{broken::Broken, memory::MemoryError};
 
 /// Why an array is not read.
 #[derive(Debug, thiserror::Error)]
@@ -142,5 +142,5 @@ pub enum ArrayError {
     Store(#[from] StoreError),
     /// What decodes chunks was stopped, since the server stops.
     #[error("decoding was stopped")]
-    Stopped,
+    ShuttingDown,
 }

@@ -12,53 +12,53 @@
 mod array;
 mod broken;
 mod cache;
+mod context;
 mod error;
 mod find;
+mod grid;
 mod hierarchy;
+mod memory;
 mod options;
-mod plan;
 mod prepare;
 mod read;
-mod share;
-mod shared;
 mod work;
 mod write;
 
 pub use broken::{Broken, BrokenNode};
 pub use error::ArrayError;
 pub use hierarchy::{
-    Conversion, ConversionReport, Declaration, Declared, Depth, Effect, Existing, FoundNode, Hierarchies, Linked,
-    Losses, MAX_MEMBERS, MemberPage, Members, NodeError, SettledIntents,
+    ConversionReport, ConvertOptions, CreateAction, CreateOptions, CreateOutcome, Depth, Hierarchies, IfExists,
+    LinkTarget, LossPolicy, MAX_MEMBERS, MemberPage, Members, NodeError, NodeInfo, SettledIntents,
 };
+pub use memory::{Caller, Claim, MemoryBudget, MemoryError, Permit, Usage};
 pub use options::{EmptyChunks, Options};
-pub use read::{Meter, Reading, Work};
-pub use share::{Caller, Claim, MemoryBudget, MemoryError, Permit, Usage};
-pub use write::{Append, Incoming, RegionWrite, WriteError, WriteReport};
+pub use read::{ArrayRead, ReadMetrics, ReadStats};
+pub use write::{Append, ElementSource, RegionWrite, WriteError, WriteReport};
 
 use std::{sync::Arc, time::Instant};
 
 use meta::{Dialect, NodePath, selection::ReadRequest};
 use store::{Key, TransactionalStore};
 
-use crate::{prepare::Prepared, read::Source, shared::Shared};
+use crate::{context::Context, prepare::ReadPlan, read::ReadContext};
 
 /// How often a reading begins anew because the metadata changed while it was planned.
-const ATTEMPTS: usize = 8;
+const MAX_ATTEMPTS: usize = 8;
 
 /// The arrays of a store. Clones share its caches.
 #[derive(Clone, Debug)]
-pub struct Arrays(Arc<Shared>);
+pub struct Arrays(Arc<Context>);
 
 impl Arrays {
     /// The arrays of `store`.
     pub fn new(store: Arc<dyn TransactionalStore>, options: Options) -> Self {
-        Self(Arc::new(Shared::new(store, options)))
+        Self(Arc::new(Context::new(store, options)))
     }
 
     /// The same arrays on behalf of one request, which has a claim on their [memory](Self::memory). Where there is not enough memory or threads for all, callers take turns, and
     /// none has more than half. Of arrays that serve no request in particular, each reading and each writing is one of its own.
-    pub fn on_behalf_of(&self, claim: Claim) -> Self {
-        Self(Arc::new(self.0.on_behalf_of(claim)))
+    pub fn for_request(&self, claim: Claim) -> Self {
+        Self(Arc::new(self.0.for_request(claim)))
     }
 
     /// The memory that all requests together may hold: for what is read and written here, and for whatever else is taken of it.
@@ -67,12 +67,12 @@ impl Arrays {
     }
 
     /// Runs work on so many bytes of documents on a thread of its own, on behalf of the request: as many pieces of work at a time as there are threads for decoding, callers in turn.
-    pub async fn on_documents<T: Send + 'static>(
+    pub async fn run_on_documents<T: Send + 'static>(
         &self,
         bytes: u64,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ArrayError> {
-        self.0.on_documents(bytes, work).await
+        self.0.run_on_documents(bytes, work).await
     }
 
     /// How many threads there are that decode and encode, how many of them are taken, and how many pieces of work wait for one.
@@ -106,32 +106,32 @@ impl Arrays {
         dialect: Option<Dialect>,
         request: &ReadRequest,
         limit: u64,
-    ) -> Result<Reading, ArrayError> {
+    ) -> Result<ArrayRead, ArrayError> {
         let start = Instant::now();
-        let shared = self.0.begin();
-        let mut sighting = match shared.found.remembered(path, dialect) {
-            Some(sighting) => sighting,
-            None => shared.look(path, dialect).await?,
+        let context = self.0.for_operation();
+        let mut resolved = match context.nodes.get(path, dialect) {
+            Some(resolved) => resolved,
+            None => context.resolve_array(path, dialect).await?,
         };
-        for _ in 0..ATTEMPTS {
-            let array = &sighting.array;
+        for _ in 0..MAX_ATTEMPTS {
+            let array = &resolved.array;
             // Where what is remembered is no longer true, the new shape may be one that the selection fits.
-            let prepared = Prepared::new(&shared, array, request, limit).await;
+            let prepared = ReadPlan::new(&context, array, request, limit).await;
             let chunks = prepared.as_ref().map(|prepared| prepared.keys.as_slice()).unwrap_or_default();
-            let keys: Vec<Key> = sighting.documents.keys().chain(chunks).cloned().collect();
-            let snapshot = shared.store.snapshot(&keys).await?;
-            if sighting.documents.are_in(&*snapshot)? {
+            let keys: Vec<Key> = resolved.read_set.keys().chain(chunks).cloned().collect();
+            let snapshot = context.store.snapshot(&keys).await?;
+            if resolved.read_set.is_current(&*snapshot)? {
                 let mut prepared = prepared?;
                 let fingerprint = prepared.fingerprint(array, &*snapshot)?;
                 let shape = prepared.resolved.shape();
-                let work = prepared.allowance(&shared.options, array, &*snapshot)?;
-                let source = Source::new(array.clone(), snapshot, shared.clone(), &prepared, work)?;
-                source.meter.planned(start.elapsed());
-                return Ok(Reading { source: Arc::new(source), prepared, shape, fingerprint });
+                let work = prepared.work_budget(&context.options, array, &*snapshot)?;
+                let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, work)?;
+                source.metrics.planned(start.elapsed());
+                return Ok(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint });
             }
             // Nothing is held while what the documents take is waited for.
             drop((prepared, snapshot));
-            sighting = shared.look(path, dialect).await?;
+            resolved = context.resolve_array(path, dialect).await?;
         }
         Err(ArrayError::TooManyConflicts { path: path.clone() })
     }

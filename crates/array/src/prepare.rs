@@ -16,46 +16,46 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::{
     ArrayError, Options,
     array::Array,
-    plan::{Edge, PickedPoint, Picks},
-    read::{Memory, Needs},
-    shared::Shared,
-    work::{Allowance, PER_INNER, PER_KEY, index_work, smaller},
+    context::Context,
+    grid::{EdgePolicy, ElementSelection, IndexedPoint},
+    read::{MemoryNeeds, ReadMemory},
+    work::{STEPS_PER_INNER_CHUNK, STEPS_PER_KEY, WorkBudget, index_work, largest_fitting_part},
 };
 
 /// The most chunks whose versions go into a fingerprint.
-const FINGERPRINTED: usize = 100_000;
+const MAX_FINGERPRINTED_CHUNKS: usize = 100_000;
 
 /// What an element of variable length, or of no size, counts in the size of a selection.
-const NOMINAL: u128 = 16;
+const NOMINAL_ELEMENT_SIZE: u128 = 16;
 
 /// What a chunk takes while its array is read, beside what its key begins with: the rest of the key, and its place in the snapshot. A point takes as much: its
 /// coordinates, in the request, in the plan, and in that of its chunk.
-const PER_CHUNK: u64 = 512;
+const CHUNK_PLAN_SIZE: u64 = 512;
 
 /// How many bytes of an uncompressed chunk are fetched at the most for a part of it.
-const FETCHED: u64 = 4 << 20;
+const MAX_PARTIAL_FETCH: u64 = 4 << 20;
 
 /// What a dimension adds to that: the coordinate in each of these.
-const PER_COORDINATE: u64 = 48;
+const COORDINATE_PLAN_SIZE: u64 = 48;
 
 /// Up to so many chunks or points are planned where the request is, without a reservation of memory.
-const LIGHT: u64 = 1024;
+const INLINE_PLAN_LIMIT: u64 = 1024;
 
 /// A request that was applied to an array.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct ReadPlan {
     /// What is read, by where it is stored: of a view, counted from what the view is one of.
     pub(crate) resolved: Arc<Resolved>,
     /// The keys of the chunks concerned, each once.
     pub(crate) keys: Vec<Key>,
     /// What the plan takes, and what reading will.
-    pub(crate) memory: Memory,
+    pub(crate) memory: ReadMemory,
 }
 
-impl Prepared {
+impl ReadPlan {
     /// Applies a request. Fails where there is more to read than may be.
     pub(crate) async fn new(
-        shared: &Shared,
+        context: &Context,
         array: &Array,
         request: &ReadRequest,
         limit: u64,
@@ -63,48 +63,49 @@ impl Prepared {
         let seen = request.resolve(&array.model().view_shape())?;
         check_size(array, &seen, limit)?;
         let resolved = Arc::new(seen.shifted(&array.model().origin));
-        let most = most_pieces(array.grid(), &resolved);
+        let most = max_chunks(array.grid(), &resolved);
         // A plan takes a part of the memory at the most, so that there is some left to read what it plans.
-        let options = &shared.options;
-        let per_chunk = array.key_prefix_len() + PER_CHUNK + PER_COORDINATE * array.grid().dimensions().len() as u64;
-        let planned = options.plan_memory() / per_chunk;
+        let options = &context.options;
+        let per_chunk =
+            array.key_prefix_len() + CHUNK_PLAN_SIZE + COORDINATE_PLAN_SIZE * array.grid().dimensions().len() as u64;
+        let planned = options.max_plan_memory() / per_chunk;
         let allowed = match &*resolved {
             // Many points may be in one chunk, which is known only when they are planned.
             Resolved::Points(_) => planned,
-            Resolved::Region(_) | Resolved::Stack(_) => planned.min(options.chunks),
+            Resolved::Region(_) | Resolved::Stack(_) => planned.min(options.max_chunks),
         };
         let Some(chunks) = u64::try_from(most).ok().filter(|&chunks| chunks <= allowed) else {
             return Err(ArrayError::TooManyChunks { chunks: most, limit: allowed });
         };
-        let needs = Needs::of(array, options, &resolved, chunks)?;
-        let mut memory = Memory { account: shared.account(), plan: 0, needs };
-        if chunks <= LIGHT {
+        let needs = MemoryNeeds::of(array, options, &resolved, chunks)?;
+        let mut memory = ReadMemory { account: context.account(), plan: 0, needs };
+        if chunks <= INLINE_PLAN_LIMIT {
             let keys = keys(array, &resolved);
             return Ok(Self { resolved, keys, memory });
         }
         memory.plan = chunks.saturating_mul(per_chunk);
         // All at once, so that nobody who has planned waits for others who have.
-        memory.account.reserve(memory.least(options)).await?;
+        memory.account.reserve(memory.min_bytes(options)).await?;
         let (array, selected) = (array.clone(), resolved.clone());
-        let steps = chunks.saturating_mul(PER_INNER);
-        let keys = shared.on_blocking_pool(steps, move || Ok::<_, ArrayError>(keys(&array, &selected))).await?;
-        if keys.len() as u64 > options.chunks {
-            return Err(ArrayError::TooManyChunks { chunks: keys.len() as u128, limit: options.chunks });
+        let steps = chunks.saturating_mul(STEPS_PER_INNER_CHUNK);
+        let keys = context.run_blocking(steps, move || Ok::<_, ArrayError>(keys(&array, &selected))).await?;
+        if keys.len() as u64 > options.max_chunks {
+            return Err(ArrayError::TooManyChunks { chunks: keys.len() as u128, limit: options.max_chunks });
         }
         Ok(Self { resolved, keys, memory })
     }
 
     /// Fails where reading takes more work than it may: at most that of decoding everything that is concerned and is there. If nothing is there, no memory is wanted for chunks.
-    pub(crate) fn allowance(
+    pub(crate) fn work_budget(
         &mut self,
         options: &Options,
         array: &Array,
         snapshot: &dyn Snapshot,
-    ) -> Result<Allowance, ArrayError> {
+    ) -> Result<WorkBudget, ArrayError> {
         let elements = self.resolved.elements().unwrap_or(u64::MAX);
-        let allowance = Allowance::new(elements, array.model().data_type.fixed_size(), options.work);
+        let allowance = WorkBudget::new(elements, array.model().data_type.fixed_size(), options.max_work);
         let Some(chain) = array.largest_chain()? else { return Ok(allowance) };
-        let visited = (self.keys.len() as u64).saturating_mul(PER_KEY);
+        let visited = (self.keys.len() as u64).saturating_mul(STEPS_PER_KEY);
         let mut there = 0_u64;
         let mut stored = 0_u64;
         for key in &self.keys {
@@ -116,26 +117,30 @@ impl Prepared {
         if there == 0 {
             self.memory.needs.expect_no_chunks();
         }
-        let decoded = decode_work(&chain, &self.resolved, there, stored);
+        let decoded = max_decode_work(&chain, &self.resolved, there, stored);
         match (allowance.check(visited.saturating_add(decoded)), &*self.resolved) {
             (Err(ArrayError::WorkTooLarge { work, limit, .. }), Resolved::Region(region)) => {
                 let fits = |part: &Region| {
                     let part = Resolved::Region(part.clone());
-                    let chunks = u64::try_from(most_pieces(array.grid(), &part)).unwrap_or(u64::MAX);
-                    let free = Allowance::new(
+                    let chunks = u64::try_from(max_chunks(array.grid(), &part)).unwrap_or(u64::MAX);
+                    let free = WorkBudget::new(
                         part.elements().unwrap_or(u64::MAX),
                         array.model().data_type.fixed_size(),
                         limit,
                     );
-                    let work =
-                        decode_work(&chain, &part, chunks, stored).saturating_add(chunks.saturating_mul(PER_KEY));
+                    let work = max_decode_work(&chain, &part, chunks, stored)
+                        .saturating_add(chunks.saturating_mul(STEPS_PER_KEY));
                     free.check(work).is_ok()
                 };
                 // By what the array's own shape shows, so that it can be asked for.
                 let seen = |selection: Selection| {
                     (array.model().origin.iter().all(|&origin| origin == 0)).then_some(selection)
                 };
-                Err(ArrayError::WorkTooLarge { work, limit, smaller: smaller(region, fits).and_then(seen) })
+                Err(ArrayError::WorkTooLarge {
+                    work,
+                    limit,
+                    smaller: largest_fitting_part(region, fits).and_then(seen),
+                })
             }
             (checked, _) => checked.map(|()| allowance),
         }
@@ -146,7 +151,7 @@ impl Prepared {
         let Some(chain) = array.largest_chain()? else { return Ok(0) };
         let (chunks, chunk) = match chain.access() {
             Access::Shard(sharding) => {
-                let pieces = sharding.inner_grid().map_or(u128::MAX, |grid| most_pieces(&grid, &self.resolved));
+                let pieces = sharding.inner_grid().map_or(u128::MAX, |grid| max_chunks(&grid, &self.resolved));
                 (pieces, sharding.inner().array().fixed_len())
             }
             Access::Whole | Access::Elements(_) => (self.keys.len() as u128, chain.array().fixed_len()),
@@ -156,11 +161,11 @@ impl Prepared {
 
     /// A number that is another one whenever the metadata, the selection or any chunk concerned is another; `None` where there are too many.
     pub(crate) fn fingerprint(&self, array: &Array, snapshot: &dyn Snapshot) -> Result<Option<u128>, StoreError> {
-        if self.keys.len() > FINGERPRINTED {
+        if self.keys.len() > MAX_FINGERPRINTED_CHUNKS {
             return Ok(None);
         }
         let mut hash = Fingerprint(Xxh3::new());
-        array.stamp().hash(&mut hash);
+        array.metadata_hash().hash(&mut hash);
         self.resolved.hash(&mut hash);
         for key in &self.keys {
             // Which keys these are follows from the selection and the metadata.
@@ -175,7 +180,7 @@ fn check_size(array: &Array, resolved: &Resolved, limit: u64) -> Result<(), Arra
     let empty = extents.contains(&0);
     let elements = extents.into_iter().fold(1_u128, |product, extent| product.saturating_mul(u128::from(extent)));
     let per_element =
-        array.model().data_type.fixed_size().filter(|&size| size > 0).map_or(NOMINAL, |size| size as u128);
+        array.model().data_type.fixed_size().filter(|&size| size > 0).map_or(NOMINAL_ELEMENT_SIZE, |size| size as u128);
     let size = elements.saturating_mul(per_element);
     if empty || size <= u128::from(limit) {
         return Ok(());
@@ -189,17 +194,17 @@ fn check_size(array: &Array, resolved: &Resolved, limit: u64) -> Result<(), Arra
 }
 
 /// How many steps it takes at the most to decode `chunks` chunks, as they are `stored`, as far as they are concerned.
-fn decode_work(chain: &Chain, resolved: &Resolved, chunks: u64, stored: u64) -> u64 {
+fn max_decode_work(chain: &Chain, resolved: &Resolved, chunks: u64, stored: u64) -> u64 {
     match chain.access() {
         Access::Shard(sharding) => {
-            let pieces = sharding.inner_grid().map_or(u128::MAX, |grid| most_pieces(&grid, resolved));
+            let pieces = sharding.inner_grid().map_or(u128::MAX, |grid| max_chunks(&grid, resolved));
             let pieces = u64::try_from(pieces).unwrap_or(u64::MAX);
-            let inner = decode_work(sharding.inner(), resolved, pieces, stored);
-            let inner = inner.saturating_add(pieces.saturating_mul(PER_INNER));
+            let inner = max_decode_work(sharding.inner(), resolved, pieces, stored);
+            let inner = inner.saturating_add(pieces.saturating_mul(STEPS_PER_INNER_CHUNK));
             inner.saturating_add(index_work(sharding).saturating_mul(chunks))
         }
         // Only what is asked for is fetched, a tile at a time.
-        Access::Elements(_) => chain.array().fixed_len().unwrap_or(0).min(FETCHED).saturating_mul(chunks),
+        Access::Elements(_) => chain.array().fixed_len().unwrap_or(0).min(MAX_PARTIAL_FETCH).saturating_mul(chunks),
         // Of variable length it is known when they are decoded.
         Access::Whole => match chain.array().fixed_len() {
             Some(_) => chain.decode_work(0).saturating_mul(chunks),
@@ -208,8 +213,8 @@ fn decode_work(chain: &Chain, resolved: &Resolved, chunks: u64, stored: u64) -> 
     }
 }
 
-fn most_pieces(grid: &ChunkGrid, resolved: &Resolved) -> u128 {
-    let most = |region: &Region| Picks::of(region).map_or(0, |picks| picks.most_pieces(grid));
+fn max_chunks(grid: &ChunkGrid, resolved: &Resolved) -> u128 {
+    let most = |region: &Region| ElementSelection::of(region).map_or(0, |selection| selection.max_chunks(grid));
     match resolved {
         Resolved::Region(region) => most(region),
         Resolved::Stack(regions) => regions.iter().map(most).fold(0, u128::saturating_add),
@@ -218,14 +223,14 @@ fn most_pieces(grid: &ChunkGrid, resolved: &Resolved) -> u128 {
 }
 
 fn keys(array: &Array, resolved: &Resolved) -> Vec<Key> {
-    let picks = match resolved {
-        Resolved::Region(region) => Picks::of(region),
-        Resolved::Stack(regions) => Picks::of_stack(regions),
-        Resolved::Points(points) => Some(Picks::Points(PickedPoint::all(points))),
+    let selection = match resolved {
+        Resolved::Region(region) => ElementSelection::of(region),
+        Resolved::Stack(regions) => ElementSelection::of_stack(regions),
+        Resolved::Points(points) => Some(ElementSelection::Points(IndexedPoint::all(points))),
     };
     // What several points or entries have of a chunk is one piece.
-    let pieces = picks.iter().flat_map(|picks| picks.cut(array.grid(), Edge::Whole));
-    pieces.flat_map(|piece| array.chunk_keys(&piece.position).collect::<Vec<_>>()).collect()
+    let pieces = selection.iter().flat_map(|selection| selection.project(array.grid(), EdgePolicy::Full));
+    pieces.flat_map(|piece| array.chunk_keys(&piece.index).collect::<Vec<_>>()).collect()
 }
 
 /// Feeds what is hashed to a hash that is the same in every run.

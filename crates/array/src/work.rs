@@ -11,31 +11,31 @@ use meta::selection::{Region, Selection};
 use crate::ArrayError;
 
 /// How many steps it takes to look for a value and to fetch it.
-pub(crate) const PER_KEY: u64 = 16 << 10;
+pub(crate) const STEPS_PER_KEY: u64 = 16 << 10;
 
 /// How many steps it takes to look for an inner chunk.
-pub(crate) const PER_INNER: u64 = 1 << 10;
+pub(crate) const STEPS_PER_INNER_CHUNK: u64 = 1 << 10;
 
 /// How many steps are free for each byte that is carried or yielded: more than any codec takes.
-const FREE: u64 = 1 << 10;
+const FREE_STEPS_PER_BYTE: u64 = 1 << 10;
 
 /// What elements of variable length, and those of no size, count as carried or yielded.
-const NOMINAL: u64 = 16;
+const NOMINAL_ELEMENT_SIZE: u64 = 16;
 
 /// The work that a request may do.
 #[derive(Debug)]
-pub(crate) struct Allowance {
+pub(crate) struct WorkBudget {
     done: AtomicU64,
     /// How much is free.
     free: u64,
     limit: u64,
 }
 
-impl Allowance {
+impl WorkBudget {
     /// For what carries or yields so many elements of a size; at most `limit` steps beyond what that makes free.
     pub(crate) fn new(elements: u64, size: Option<usize>, limit: u64) -> Self {
-        let per_element = size.map_or(NOMINAL, |size| size as u64).max(1);
-        let free = elements.saturating_mul(per_element).saturating_mul(FREE);
+        let per_element = size.map_or(NOMINAL_ELEMENT_SIZE, |size| size as u64).max(1);
+        let free = elements.saturating_mul(per_element).saturating_mul(FREE_STEPS_PER_BYTE);
         Self { done: AtomicU64::new(0), free, limit }
     }
 
@@ -57,9 +57,9 @@ impl Allowance {
 }
 
 /// How many steps it takes to decode the least of a chunk that can be decoded by itself.
-pub(crate) fn least_decode_work(chain: &Chain) -> u64 {
+pub(crate) fn min_decode_work(chain: &Chain) -> u64 {
     match chain.access() {
-        Access::Shard(sharding) => index_work(sharding).saturating_add(least_decode_work(sharding.inner())),
+        Access::Shard(sharding) => index_work(sharding).saturating_add(min_decode_work(sharding.inner())),
         Access::Elements(_) => 0,
         Access::Whole => chain.decode_work(0),
     }
@@ -67,11 +67,11 @@ pub(crate) fn least_decode_work(chain: &Chain) -> u64 {
 
 /// How many steps it takes to look for an index and to read it.
 pub(crate) fn index_work(sharding: &Sharding) -> u64 {
-    sharding.index_work().saturating_add(PER_KEY)
+    sharding.index_work().saturating_add(STEPS_PER_KEY)
 }
 
 /// The largest leading part of a region that is not refused; found by halving, so that it may be somewhat smaller than that.
-pub(crate) fn smaller(region: &Region, fits: impl Fn(&Region) -> bool) -> Option<Selection> {
+pub(crate) fn largest_fitting_part(region: &Region, fits: impl Fn(&Region) -> bool) -> Option<Selection> {
     let mut elements = region.elements().unwrap_or(u64::MAX);
     while elements > 1 {
         elements /= 2;
@@ -89,10 +89,13 @@ mod tests {
 
     #[test]
     fn what_is_carried_is_free() {
-        let allowance = Allowance::new(4, Some(2), 100);
-        assert!(allowance.check(8 * FREE + 100).is_ok());
-        assert!(matches!(allowance.check(8 * FREE + 101), Err(ArrayError::WorkTooLarge { work: 101, limit: 100, .. })));
-        assert!(allowance.spend(8 * FREE).is_ok() && allowance.spend(100).is_ok());
+        let allowance = WorkBudget::new(4, Some(2), 100);
+        assert!(allowance.check(8 * FREE_STEPS_PER_BYTE + 100).is_ok());
+        assert!(matches!(
+            allowance.check(8 * FREE_STEPS_PER_BYTE + 101),
+            Err(ArrayError::WorkTooLarge { work: 101, limit: 100, .. })
+        ));
+        assert!(allowance.spend(8 * FREE_STEPS_PER_BYTE).is_ok() && allowance.spend(100).is_ok());
         assert!(allowance.spend(1).is_err(), "what is done is counted");
     }
 }

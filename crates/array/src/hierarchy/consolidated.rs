@@ -15,20 +15,20 @@ use store::Key;
 
 use super::{
     NodeError,
-    edits::{Edits, Planned},
+    change_set::{ChangeSet, PendingState},
 };
 use crate::{
     broken::MAX_REASON,
-    find::{key_below, prefix},
-    shared::{Shared, off_worker},
+    context::{Context, block_in_place},
+    find::{join_key, node_prefix},
 };
 
 /// Up to so many bytes of consolidated metadata are changed where the request is.
-const LIGHT: usize = 64 << 10;
+const INLINE_UPDATE_LIMIT: usize = 64 << 10;
 
 /// What became of a node in v2 or v3.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct NodeChange {
     pub(super) path: NodePath,
     pub(super) dialect: Dialect,
     /// Its documents now; `None` where it is gone with all below it.
@@ -36,54 +36,61 @@ pub(super) struct Told {
 }
 
 /// Adds to a commit what consolidated metadata has to say of changed nodes: that of `top`, of the groups above it, and of these `groups` below. Only what is there and can be read is kept true.
-pub(super) async fn keep_true(
-    shared: &Shared,
-    edits: &mut Edits,
+pub(super) async fn update_consolidated_metadata(
+    context: &Context,
+    change_set: &mut ChangeSet,
     top: &NodePath,
     groups: &[NodePath],
-    told: &[Told],
+    node_changes: &[NodeChange],
 ) -> Result<(), NodeError> {
-    if told.is_empty() {
+    if node_changes.is_empty() {
         return Ok(());
     }
     let mut copies: Vec<(NodePath, Dialect, Key)> = Vec::new();
     let groups = groups.iter().filter(|group| *group != top).cloned();
     for group in once(top.clone()).chain(top.ancestors()).chain(groups) {
-        let Ok(prefix) = prefix(&group) else { continue };
+        let Ok(prefix) = node_prefix(&group) else { continue };
         for (dialect, name) in [(Dialect::V2, ".zmetadata"), (Dialect::V3, "zarr.json")] {
-            if told.iter().any(|told| told.dialect == dialect)
-                && let Some(key) = key_below(&prefix, name)
+            if node_changes.iter().any(|node_changes| node_changes.dialect == dialect)
+                && let Some(key) = join_key(&prefix, name)
             {
                 copies.push((group.clone(), dialect, key));
             }
         }
     }
     let keys: Vec<Key> = copies.iter().map(|(_, _, key)| key.clone()).collect();
-    let snapshot = shared.store.snapshot(&keys).await?;
+    let snapshot = context.store.snapshot(&keys).await?;
     for (group, dialect, key) in copies {
-        let stored = match edits.planned(&key) {
-            Planned::Erased => continue,
-            Planned::Set(value) => value.clone(),
-            Planned::Kept => {
+        let stored = match change_set.pending(&key) {
+            PendingState::Erased => continue,
+            PendingState::Set(value) => value.clone(),
+            PendingState::Kept => {
                 let Some(value) = snapshot.get(&key, None).await? else { continue };
                 value.bytes().await?
             }
         };
-        let update = || updated(edits, &group, dialect, &key, stored.clone(), told);
+        let update = || update_document(change_set, &group, dialect, &key, stored.clone(), node_changes);
         let updated = match stored.len() {
-            ..=LIGHT => update(),
-            _ => off_worker(async { update() }).await,
+            ..=INLINE_UPDATE_LIMIT => update(),
+            _ => block_in_place(async { update() }).await,
         };
         if let Some(updated) = updated {
-            edits.saw(&key, snapshot.head(&key)?.map(|info| info.version));
-            edits.set(key, updated.to_whole());
+            change_set.record_read(&key, snapshot.head(&key)?.map(|info| info.version));
+            change_set.set(key, updated.to_whole());
         }
     }
     Ok(())
 }
 
 /// The consolidated metadata of a group with changed nodes; `None` where it has none, it cannot be read, or it stays the same.
-fn updated(edits: &Edits, group: &NodePath, dialect: Dialect, key: &Key, stored: Bytes, told: &[Told]) -> Option<Json> {
+fn update_document(
+    change_set: &ChangeSet,
+    group: &NodePath,
+    dialect: Dialect,
+    key: &Key,
+    stored: Bytes,
+    node_changes: &[NodeChange],
+) -> Option<Json> {
     let document = match object(stored) {
         Ok(document) => document,
         Err(error) => {
@@ -94,12 +101,18 @@ fn updated(edits: &Edits, group: &NodePath, dialect: Dialect, key: &Key, stored:
     if !has_copies(dialect, key, &document) {
         return None;
     }
-    let nodes: Vec<_> = told
+    let nodes: Vec<_> = node_changes
         .iter()
-        .filter(|told| told.dialect == dialect)
-        .filter_map(|told| {
-            let below = told.path.below(group)?;
-            Some((below, told.node.as_ref().map(|node| with_unread_attributes(edits, &document, told, below, node))))
+        .filter(|node_changes| node_changes.dialect == dialect)
+        .filter_map(|node_changes| {
+            let below = node_changes.path.below(group)?;
+            Some((
+                below,
+                node_changes
+                    .node
+                    .as_ref()
+                    .map(|node| with_unread_attributes(change_set, &document, node_changes, below, node)),
+            ))
         })
         .collect();
     let copies = nodes.iter().map(|(below, node)| NodeCopy { below, node: node.as_deref() });
@@ -134,14 +147,17 @@ fn skipped(key: &Key, reason: &str) {
 
 /// The documents of a node of v2 with the attributes that its copy has, where the `.zattrs` stays as it is and nothing is known of it.
 fn with_unread_attributes<'n>(
-    edits: &Edits,
+    change_set: &ChangeSet,
     document: &Json,
-    told: &Told,
+    node_changes: &NodeChange,
     below: &str,
     node: &'n StoredNode,
 ) -> Cow<'n, StoredNode> {
-    let key = || key_below(&prefix(&told.path).ok()?, ".zattrs");
-    if told.dialect != Dialect::V2 || node.attributes.is_some() || !key().is_some_and(|key| edits.keeps(&key)) {
+    let key = || join_key(&node_prefix(&node_changes.path).ok()?, ".zattrs");
+    if node_changes.dialect != Dialect::V2
+        || node.attributes.is_some()
+        || !key().is_some_and(|key| change_set.keeps(&key))
+    {
         return Cow::Borrowed(node);
     }
     let name = if below.is_empty() { ".zattrs".to_owned() } else { format!("{below}/.zattrs") };

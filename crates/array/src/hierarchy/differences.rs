@@ -11,22 +11,22 @@ use serde_json::json;
 
 use super::{
     NodeError,
-    found::{Untold, told},
-    walk::Branch,
+    describe::{Unrepresented, to_zom},
+    walk::NodeTree,
 };
 use crate::broken::{Broken, BrokenNode};
 
 /// The places where a tree differs from what is declared, at most `limit`. A broken node differs from whatever is declared in its place, be it nothing.
-pub(super) fn differences(declared: &Zom, found: Branch, limit: usize) -> Result<Vec<Difference>, NodeError> {
+pub(super) fn differences(declared: &Zom, found: NodeTree, limit: usize) -> Result<Vec<Difference>, NodeError> {
     if let Some(broken) = &found.broken {
         let declared = Some(declared.root.document().clone());
         return Ok(vec![Difference { pointer: String::new(), declared, found: Some(problem(broken)) }]);
     }
     let (top, version) = (found.path.clone(), declared.version);
-    let mut untold = Untold::default();
-    let found = Zom { version, root: told(found, version, &mut untold)? };
+    let mut unrepresented = Unrepresented::default();
+    let found = Zom { version, root: to_zom(found, version, &mut unrepresented)? };
     let mut differences = Zom::differences(declared, &found, limit);
-    add_broken(&mut differences, declared, &top, &untold.broken, limit);
+    add_broken(&mut differences, declared, &top, &unrepresented.broken, limit);
     Ok(differences)
 }
 

@@ -10,36 +10,36 @@ use store::{Change, Key, Outcome, Version};
 
 use super::{
     NodeError,
-    consolidated::{Told, keep_true},
-    edits::Edits,
+    change_set::ChangeSet,
+    consolidated::{NodeChange, update_consolidated_metadata},
 };
 use crate::{
     ArrayError,
-    find::{Own, Sight, Sighting, key_below, prefix},
-    shared::Shared,
+    context::Context,
+    find::{NodeVersions, ResolvedArray, ResolvedNode, join_key, node_prefix},
 };
 
 /// The part of a commit that makes the documents of a node say something new.
 #[derive(Debug)]
-pub(crate) struct DocumentChanges {
+pub(crate) struct ArrayMetadataUpdate {
     /// What is set, each with the precondition that it is still what it was, and what is only checked. No key is named twice.
     pub(crate) changes: Vec<Change>,
     /// The node's own documents as they were, each with the place of its change.
     own: Vec<(Key, Option<Version>, Option<usize>)>,
 }
 
-impl DocumentChanges {
+impl ArrayMetadataUpdate {
     /// The changes for an array: of its own documents, of those of a twin (the same array over the same chunks in another dialect), and of the consolidated metadata in the groups above it.
     /// Everything that the sighting depends on is among the preconditions.
     pub(crate) async fn of_array(
-        shared: &Shared,
+        context: &Context,
         path: &NodePath,
-        sighting: &Sighting,
+        resolved: &ResolvedArray,
         changes: &Changes,
     ) -> Result<Self, NodeError> {
-        let edits = edits_of_array(shared, path, sighting, changes).await?;
-        let changes = edits.stage(&*shared.store).await?;
-        let Own(own) = &sighting.own;
+        let change_set = plan_array_update(context, path, resolved, changes).await?;
+        let changes = change_set.stage(&*context.store).await?;
+        let NodeVersions(own) = &resolved.versions;
         let place = |key: &Key| changes.iter().position(|change| change.key() == Some(key));
         let own = own.iter().map(|(key, version)| (key.clone(), *version, place(key))).collect();
         Ok(Self { changes, own })
@@ -57,45 +57,45 @@ impl DocumentChanges {
             };
             Some((key.clone(), version))
         };
-        Some(Own(self.own.iter().map(after).collect::<Option<_>>()?).version())
+        Some(NodeVersions(self.own.iter().map(after).collect::<Option<_>>()?).version())
     }
 }
 
 /// What a commit has to change for an array to be changed.
-pub(super) async fn edits_of_array(
-    shared: &Shared,
+pub(super) async fn plan_array_update(
+    context: &Context,
     path: &NodePath,
-    sighting: &Sighting,
+    resolved: &ResolvedArray,
     changes: &Changes,
-) -> Result<Edits, NodeError> {
-    let mut edits = Edits::default();
-    edits.saw_all(&sighting.documents);
-    let mut told = Vec::new();
-    let model = sighting.array.model();
-    let changed = edit_array(&mut edits, &mut told, path, model, &sighting.own, changes)?;
+) -> Result<ChangeSet, NodeError> {
+    let mut change_set = ChangeSet::default();
+    change_set.record_reads(&resolved.read_set);
+    let mut node_changes = Vec::new();
+    let model = resolved.array.model();
+    let changed = update_array_document(&mut change_set, &mut node_changes, path, model, &resolved.versions, changes)?;
     if (changed || model.dialect != Dialect::V3)
-        && let Some(twin) = twin(shared, path, sighting).await?
+        && let Some(twin) = counterpart_document(context, path, resolved).await?
     {
-        edits.saw_all(&twin.documents);
-        edit_array(&mut edits, &mut told, path, twin.array.model(), &twin.own, changes)?;
+        change_set.record_reads(&twin.read_set);
+        update_array_document(&mut change_set, &mut node_changes, path, twin.array.model(), &twin.versions, changes)?;
     }
-    keep_true(shared, &mut edits, path, &[], &told).await?;
-    Ok(edits)
+    update_consolidated_metadata(context, &mut change_set, path, &[], &node_changes).await?;
+    Ok(change_set)
 }
 
 /// Whether anything changes.
-fn edit_array(
-    edits: &mut Edits,
-    told: &mut Vec<Told>,
+fn update_array_document(
+    change_set: &mut ChangeSet,
+    node_changes: &mut Vec<NodeChange>,
     path: &NodePath,
     model: &ArrayModel,
-    own: &Own,
+    own: &NodeVersions,
     changes: &Changes,
 ) -> Result<bool, NodeError> {
     let after = changes.of_array(model)?;
-    let changed = edits.rewrite(own, Some(&stored_array(model)), &after);
+    let changed = change_set.rewrite(own, Some(&stored_array(model)), &after);
     if changed && model.dialect != Dialect::Draft {
-        told.push(Told { path: path.clone(), dialect: model.dialect, node: Some(after) });
+        node_changes.push(NodeChange { path: path.clone(), dialect: model.dialect, node: Some(after) });
     }
     Ok(changed)
 }
@@ -106,19 +106,23 @@ pub(super) fn stored_array(model: &ArrayModel) -> StoredNode {
 }
 
 /// The same array over the same chunks in the other of v2 and v3.
-async fn twin(shared: &Shared, path: &NodePath, sighting: &Sighting) -> Result<Option<Arc<Sighting>>, NodeError> {
-    let model = sighting.array.model();
+async fn counterpart_document(
+    context: &Context,
+    path: &NodePath,
+    resolved: &ResolvedArray,
+) -> Result<Option<Arc<ResolvedArray>>, NodeError> {
+    let model = resolved.array.model();
     let other = match model.dialect {
         Dialect::V3 => Dialect::V2,
         Dialect::V2 => Dialect::V3,
         Dialect::Draft => return Ok(None),
     };
-    let zarr_json = key_below(&prefix(path)?, "zarr.json");
-    if other == Dialect::V3 && zarr_json.is_some_and(|key| sighting.documents.version_of(&key) == Some(None)) {
+    let zarr_json = join_key(&node_prefix(path)?, "zarr.json");
+    if other == Dialect::V3 && zarr_json.is_some_and(|key| resolved.read_set.version_of(&key) == Some(None)) {
         return Ok(None);
     }
-    match shared.see(path, Some(other)).await {
-        Ok(Some(Sight::Array(twin))) => Ok(are_twins(model, twin.array.model()).then_some(twin)),
+    match context.resolve_node(path, Some(other)).await {
+        Ok(Some(ResolvedNode::Array(twin))) => Ok(are_counterparts(model, twin.array.model()).then_some(twin)),
         // What cannot be read is nobody's twin.
         Ok(_) | Err(ArrayError::Document { .. } | ArrayError::Chain { .. }) => Ok(None),
         Err(error) => Err(error.into()),
@@ -126,7 +130,7 @@ async fn twin(shared: &Shared, path: &NodePath, sighting: &Sighting) -> Result<O
 }
 
 /// Whether two arrays at one path have the same elements in the same chunks.
-fn are_twins(one: &ArrayModel, other: &ArrayModel) -> bool {
+fn are_counterparts(one: &ArrayModel, other: &ArrayModel) -> bool {
     one.shape == other.shape
         && one.data_type == other.data_type
         && one.grid == other.grid
@@ -150,7 +154,7 @@ mod tests {
     #[tokio::test]
     async fn the_version_after_a_commit_is_the_one_that_is_found() {
         let store = MemoryStore::new();
-        let shared = Shared::new(Arc::new(store.clone()), Options::default());
+        let context = Context::new(Arc::new(store.clone()), Options::default());
         let v2 = json!({"zarr_format": 2, "shape": [3], "chunks": [2], "dtype": "|u1", "fill_value": 0, "order": "C",
             "filters": null, "compressor": null});
         let v3 = json!({"zarr_format": 3, "node_type": "array", "shape": [3], "data_type": "uint8", "fill_value": 0,
@@ -161,13 +165,13 @@ mod tests {
         for at in ["/two", "/three"] {
             let path = NodePath::parse(at).unwrap();
             for patch in [r#"{"attributes": {"n": 1}}"#, r#"{"shape": [5]}"#, r#"{"attributes": {"n": null}}"#, "{}"] {
-                let sighting = shared.look(&path, None).await.unwrap();
+                let resolved = context.resolve_array(&path, None).await.unwrap();
                 let changes = Changes::parse(patch.as_bytes()).unwrap();
-                let mut made = DocumentChanges::of_array(&shared, &path, &sighting, &changes).await.unwrap();
+                let mut made = ArrayMetadataUpdate::of_array(&context, &path, &resolved, &changes).await.unwrap();
                 let outcomes = store.commit(std::mem::take(&mut made.changes)).await.unwrap();
-                let found = shared.look(&path, None).await.unwrap().version();
+                let found = context.resolve_array(&path, None).await.unwrap().version();
                 assert_eq!(made.version_after(&outcomes), Some(found), "{at} {patch}");
-                assert_eq!(found == sighting.version(), patch == "{}", "{at} {patch}");
+                assert_eq!(found == resolved.version(), patch == "{}", "{at} {patch}");
             }
         }
     }
@@ -176,7 +180,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_seen_is_checked() {
         let store = MemoryStore::new();
-        let shared = Shared::new(Arc::new(store.clone()), Options::default());
+        let context = Context::new(Arc::new(store.clone()), Options::default());
         let path = NodePath::parse("/a").unwrap();
         let array = json!({"zarr_format": 2, "shape": [3], "chunks": [2], "dtype": "|u1", "fill_value": 0, "order": "C",
             "filters": null, "compressor": null});
@@ -186,9 +190,9 @@ mod tests {
             ("a/.zattrs", json!({})),
             ("a/zarr.json", json!({"zarr_format": 3, "node_type": "group"})),
         ] {
-            let sighting = shared.look(&path, None).await.unwrap();
+            let resolved = context.resolve_array(&path, None).await.unwrap();
             let changes = Changes { elements: ElementsChange::Some, ..Changes::default() };
-            let made = DocumentChanges::of_array(&shared, &path, &sighting, &changes).await.unwrap();
+            let made = ArrayMetadataUpdate::of_array(&context, &path, &resolved, &changes).await.unwrap();
             assert!(made.changes.iter().all(|change| matches!(change, Change::Check { .. })));
             json(&store, key, &document).await;
             let refused = store.commit(made.changes).await;

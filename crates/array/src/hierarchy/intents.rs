@@ -12,16 +12,16 @@ use store::{Change, Intent, IntentError, IntentId, Key, Prefix, StoreError};
 
 use super::{
     NodeError, Scope,
-    edits::Edits,
+    change_set::ChangeSet,
     reserved::Reservation,
     shrink::{self, Finished, ShrinkIntent},
-    unsettled,
+    too_many_conflicts,
     walk::NAMES,
 };
 use crate::{
-    ATTEMPTS, ArrayError,
-    find::{key_below, prefix},
-    shared::Shared,
+    ArrayError, MAX_ATTEMPTS,
+    context::Context,
+    find::{join_key, node_prefix},
 };
 
 /// The version of the records that this program writes and understands.
@@ -106,7 +106,7 @@ pub(super) struct Unfinished {
 
 struct Begun {
     id: IntentId,
-    shared: Arc<Shared>,
+    context: Arc<Context>,
     operation: Unsettled,
     /// Of the path, until it is settled.
     reservation: Reservation,
@@ -115,15 +115,15 @@ struct Begun {
 impl Unfinished {
     /// An operation, and the change that adds its intent, which is to be committed next. If this is dropped while that commit is made, the intent is settled all the same, since
     /// commits are made in the order in which they are asked for.
-    pub(super) fn begin(shared: &Arc<Shared>, operation: Unsettled) -> Result<(Self, Change), NodeError> {
+    pub(super) fn begin(context: &Arc<Context>, operation: Unsettled) -> Result<(Self, Change), NodeError> {
         // Nothing of it can fail to be JSON.
-        let record = Record::of(&operation).map_err(|_| unsettled(operation.path()))?;
+        let record = Record::of(&operation).map_err(|_| too_many_conflicts(operation.path()))?;
         let reservation = match &operation {
-            Unsettled::Copy(copy) => shared.copied_to.reserve(&copy.target),
-            Unsettled::Shrink(shrink) => shared.shrinking.reserve(&shrink.path),
+            Unsettled::Copy(copy) => context.copy_targets.reserve(&copy.target),
+            Unsettled::Shrink(shrink) => context.shrinking.reserve(&shrink.path),
         };
         let id = IntentId::random();
-        let begun = Begun { id, shared: Arc::clone(shared), operation, reservation };
+        let begun = Begun { id, context: Arc::clone(context), operation, reservation };
         Ok((Self { id, begun: Some(begun) }, Change::Intend { id, record: record.into() }))
     }
 
@@ -155,9 +155,9 @@ impl Drop for Unfinished {
 
 impl Begun {
     async fn settle(self) {
-        let Self { id, shared, operation, reservation } = self;
+        let Self { id, context, operation, reservation } = self;
         let path = operation.path();
-        match operation.settle(&shared, id).await {
+        match operation.settle(&context, id).await {
             Ok(Settled::Erased | Settled::Finished | Settled::Before) => {}
             Ok(Settled::Left) => {
                 tracing::warn!(%path, "chunks of a conversion that failed are left behind, since there is another node now");
@@ -183,10 +183,10 @@ impl Unsettled {
     }
 
     /// Undoes it, or carries it on.
-    async fn settle(&self, shared: &Shared, id: IntentId) -> Result<Settled, NodeError> {
+    async fn settle(&self, context: &Context, id: IntentId) -> Result<Settled, NodeError> {
         match self {
-            Self::Copy(copy) => undo_copy(shared, id, copy).await,
-            Self::Shrink(shrink) => Ok(match shrink::finish(shared, id, shrink).await? {
+            Self::Copy(copy) => undo_copy(context, id, copy).await,
+            Self::Shrink(shrink) => Ok(match shrink::finish(context, id, shrink).await? {
                 Finished::Now => Settled::Finished,
                 Finished::Before => Settled::Before,
             }),
@@ -232,9 +232,9 @@ impl Record {
 }
 
 /// See [`Hierarchies::settle_intents`](super::Hierarchies::settle_intents).
-pub(super) async fn settle_all(shared: &Shared) -> Result<SettledIntents, StoreError> {
+pub(super) async fn settle_all(context: &Context) -> Result<SettledIntents, StoreError> {
     let mut settled = SettledIntents::default();
-    for Intent { id, record } in shared.store.intents().await? {
+    for Intent { id, record } in context.store.intents().await? {
         let operation = match Record::parse(&record) {
             Ok(operation) => operation,
             Err(error) => {
@@ -245,7 +245,7 @@ pub(super) async fn settle_all(shared: &Shared) -> Result<SettledIntents, StoreE
             }
         };
         let path = operation.path();
-        match operation.settle(shared, id).await {
+        match operation.settle(context, id).await {
             Ok(Settled::Before) => {}
             Ok(Settled::Erased) => {
                 tracing::info!(%path, "undid a conversion that was interrupted");
@@ -265,7 +265,7 @@ pub(super) async fn settle_all(shared: &Shared) -> Result<SettledIntents, StoreE
                 settled.unsettled += 1;
                 if let Unsettled::Shrink(_) = &operation {
                     // Until then the array must not grow.
-                    std::mem::forget(shared.shrinking.reserve(path));
+                    std::mem::forget(context.shrinking.reserve(path));
                 }
             }
         }
@@ -274,33 +274,33 @@ pub(super) async fn settle_all(shared: &Shared) -> Result<SettledIntents, StoreE
 }
 
 /// Erases what a copy has set, unless there is a node by now, and settles its intent.
-async fn undo_copy(shared: &Shared, id: IntentId, copy: &CopyIntent) -> Result<Settled, NodeError> {
-    let _lock = shared.lock_path(&copy.target, Scope::Subtree).await?;
-    for _ in 0..ATTEMPTS {
-        let mut edits = Edits::default();
-        edits.settle(id);
-        let absent = absent_documents(shared, copy).await?;
+async fn undo_copy(context: &Context, id: IntentId, copy: &CopyIntent) -> Result<Settled, NodeError> {
+    let _lock = context.lock_path(&copy.target, Scope::Subtree).await?;
+    for _ in 0..MAX_ATTEMPTS {
+        let mut change_set = ChangeSet::default();
+        change_set.settle(id);
+        let absent = absent_documents(context, copy).await?;
         let settled = if absent.is_some() { Settled::Erased } else { Settled::Left };
         if let Some(documents) = absent {
-            documents.iter().for_each(|key| edits.saw(key, None));
-            copy.extent.iter().for_each(|prefix| edits.erase_prefix(prefix.clone()));
+            documents.iter().for_each(|key| change_set.record_read(key, None));
+            copy.extent.iter().for_each(|prefix| change_set.erase_prefix(prefix.clone()));
         }
-        match shared.store.commit(edits.stage(&*shared.store).await?).await {
+        match context.store.commit(change_set.stage(&*context.store).await?).await {
             Ok(_) => return Ok(settled),
             Err(StoreError::PreconditionFailed { .. }) => {}
             Err(StoreError::Intent(IntentError::Missing { .. })) => return Ok(Settled::Before),
             Err(error) => return Err(error.into()),
         }
     }
-    Err(unsettled(&copy.target))
+    Err(too_many_conflicts(&copy.target))
 }
 
 /// The documents that a node at a copy's target could have, if it has none. Of a hierarchy of the draft, whose other documents
 /// are elsewhere, those at the path itself.
-async fn absent_documents(shared: &Shared, copy: &CopyIntent) -> Result<Option<Vec<Key>>, NodeError> {
-    let own = prefix(&copy.target)?;
-    let keys: Vec<Key> = NAMES.iter().filter_map(|name| key_below(&own, name)).collect();
-    let snapshot = shared.store.snapshot(&keys).await?;
+async fn absent_documents(context: &Context, copy: &CopyIntent) -> Result<Option<Vec<Key>>, NodeError> {
+    let own = node_prefix(&copy.target)?;
+    let keys: Vec<Key> = NAMES.iter().filter_map(|name| join_key(&own, name)).collect();
+    let snapshot = context.store.snapshot(&keys).await?;
     for key in &keys {
         if snapshot.head(key)?.is_some() {
             return Ok(None);
@@ -309,7 +309,7 @@ async fn absent_documents(shared: &Shared, copy: &CopyIntent) -> Result<Option<V
     if copy.dialect != Dialect::Draft {
         return Ok(Some(keys));
     }
-    match shared.see(&copy.target, Some(Dialect::Draft)).await {
+    match context.resolve_node(&copy.target, Some(Dialect::Draft)).await {
         Ok(None) => Ok(Some(keys)),
         // What cannot be opened is there.
         Ok(Some(_)) | Err(ArrayError::Document { .. } | ArrayError::Chain { .. }) => Ok(None),

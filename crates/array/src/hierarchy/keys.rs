@@ -5,26 +5,26 @@ use std::sync::Arc;
 use meta::{Dialect, NodePath, documents::draft, names::NameError};
 use store::{Key, Prefix};
 
-use super::{NodeError, walk::Form};
-use crate::find::DraftRoot;
+use super::{NodeError, walk::NodeKind};
+use crate::find::DraftHierarchy;
 
 /// The keys of a node's own documents: what it is, and in v2 its attributes. Fails where a key would be too long.
-pub(super) fn documents(
+pub(super) fn document_keys(
     path: &NodePath,
     dialect: Dialect,
-    form: Form,
-    root: Option<&Arc<DraftRoot>>,
+    kind: NodeKind,
+    root: Option<&Arc<DraftHierarchy>>,
 ) -> Result<Vec<Key>, NodeError> {
     let own = path.key_prefix();
-    let names = match (dialect, form, root) {
+    let names = match (dialect, kind, root) {
         (Dialect::V3, ..) => vec![format!("{own}zarr.json")],
-        (Dialect::V2, Form::Array, _) => vec![format!("{own}.zarray"), format!("{own}.zattrs")],
-        (Dialect::V2, Form::Group, _) => vec![format!("{own}.zgroup"), format!("{own}.zattrs")],
-        (Dialect::Draft, form, Some(root)) => {
+        (Dialect::V2, NodeKind::Array, _) => vec![format!("{own}.zarray"), format!("{own}.zattrs")],
+        (Dialect::V2, NodeKind::Group, _) => vec![format!("{own}.zgroup"), format!("{own}.zattrs")],
+        (Dialect::Draft, kind, Some(root)) => {
             let below = path.below(&root.path).unwrap_or_default();
-            let key = match form {
-                Form::Array => root.entry.array_key(below),
-                Form::Group => root.entry.group_key(below),
+            let key = match kind {
+                NodeKind::Array => root.entry_point.array_key(below),
+                NodeKind::Group => root.entry_point.group_key(below),
             };
             vec![format!("{}{key}", root.prefix.as_str())]
         }
@@ -34,16 +34,20 @@ pub(super) fn documents(
 }
 
 /// What all keys of a node and of those below it begin with, and the keys that do not.
-pub(super) struct Extent {
+pub(super) struct SubtreeKeys {
     pub(super) prefixes: Vec<Prefix>,
     pub(super) keys: Vec<Key>,
 }
 
 /// Where a node is, with everything below it.
-pub(super) fn extent(path: &NodePath, dialect: Dialect, root: Option<&Arc<DraftRoot>>) -> Result<Extent, NodeError> {
+pub(super) fn subtree_keys(
+    path: &NodePath,
+    dialect: Dialect,
+    root: Option<&Arc<DraftHierarchy>>,
+) -> Result<SubtreeKeys, NodeError> {
     let parse = |prefix: &str| Prefix::parse(prefix).map_err(|_| too_long(dialect, path));
     let Some(root) = root.filter(|_| dialect == Dialect::Draft) else {
-        return Ok(Extent { prefixes: vec![parse(&path.key_prefix())?], keys: Vec::new() });
+        return Ok(SubtreeKeys { prefixes: vec![parse(&path.key_prefix())?], keys: Vec::new() });
     };
     let below = path.below(&root.path).unwrap_or_default();
     let own = root.prefix.as_str();
@@ -52,12 +56,12 @@ pub(super) fn extent(path: &NodePath, dialect: Dialect, root: Option<&Arc<DraftR
         parse(&format!("{own}{}", draft::children_prefix(below)))?,
         parse(&format!("{own}{}", draft::chunk_prefix(below)))?,
     ];
-    let mut keys = documents(path, dialect, Form::Array, Some(root))?;
-    keys.extend(documents(path, dialect, Form::Group, Some(root))?);
+    let mut keys = document_keys(path, dialect, NodeKind::Array, Some(root))?;
+    keys.extend(document_keys(path, dialect, NodeKind::Group, Some(root))?);
     if below.is_empty() {
         keys.extend(Key::parse(&format!("{own}zarr.json")));
     }
-    Ok(Extent { prefixes, keys })
+    Ok(SubtreeKeys { prefixes, keys })
 }
 
 /// A node whose keys would be too long has no name that is allowed.

@@ -4,9 +4,9 @@ use meta::{Dialect, NodePath};
 use store::Cursor;
 
 use super::{
-    FoundNode, Hierarchies, NodeError,
-    found::found,
-    walk::{Mode, Window, walk_page},
+    Hierarchies, NodeError, NodeInfo,
+    describe::describe,
+    walk::{DialectMode, Window, walk_page},
 };
 
 /// The most members of one page.
@@ -25,7 +25,7 @@ pub struct MemberPage {
 #[derive(Clone, Debug)]
 pub struct Members {
     /// The node, with the members of the page; they are told without theirs.
-    pub node: FoundNode,
+    pub node: NodeInfo,
     /// The cursor for the next page, or `None` where this is the last.
     pub next: Option<Cursor>,
 }
@@ -42,9 +42,9 @@ impl Hierarchies {
         page: &MemberPage,
         mapped: Option<Dialect>,
     ) -> Result<Members, NodeError> {
-        let mode = if mapped.is_some() { Mode::Each } else { Mode::Same };
+        let mode = if mapped.is_some() { DialectMode::Each } else { DialectMode::Same };
         let window = Window { limit: page.limit.clamp(1, MAX_MEMBERS), cursor: page.cursor.clone() };
         let (walk, Window { cursor: next, .. }) = walk_page(&self.0, path, dialect, mode, &window).await?;
-        Ok(Members { node: found(&self.0, walk, mapped).await?, next })
+        Ok(Members { node: describe(&self.0, walk, mapped).await?, next })
     }
 }

@@ -1,26 +1,26 @@
 //! Hierarchies: what nodes there are, and changing that.
 
+mod change_set;
 mod consolidated;
 mod convert;
 mod copy;
-mod declare;
+mod create;
+mod describe;
 mod differences;
 pub(crate) mod documents;
-mod edits;
 mod erase;
 mod error;
-mod found;
 mod intents;
 mod keys;
 mod members;
+mod parent;
 mod patch;
 mod path_lock;
-mod place;
 mod plan;
 mod replace;
 mod reserved;
 mod shrink;
-mod strays;
+mod stray_keys;
 mod walk;
 
 pub use error::NodeError;
@@ -39,22 +39,22 @@ use meta::{
 use store::{ErasedKeys, Precondition, StoreError, Version};
 
 use self::{
-    declare::Attempt,
+    create::Attempt,
+    describe::describe,
     differences::differences,
-    found::found,
-    walk::{Mode, Walk, walk},
+    walk::{DialectMode, Walk, walk},
 };
 pub(crate) use self::{
     path_lock::{PathGuard, PathLocks, Scope},
     reserved::ReservedPaths,
 };
-use crate::{ATTEMPTS, ArrayError, broken::BrokenNode, share::Permit, shared::Shared};
+use crate::{ArrayError, MAX_ATTEMPTS, broken::BrokenNode, context::Context, memory::Permit};
 
 /// The hierarchies of a store. Clones share its caches.
 ///
 /// Changes of the same node, or of one and those above it, come one after the other. Each is one commit, with the consolidated metadata above it, and with the documents that a node has in other dialects.
 #[derive(Clone, Debug)]
-pub struct Hierarchies(pub(crate) Arc<Shared>);
+pub struct Hierarchies(pub(crate) Arc<Context>);
 
 /// How deep a node is looked into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub enum Depth {
 
 /// A node that was found, as of one commit.
 #[derive(Clone, Debug)]
-pub struct FoundNode {
+pub struct NodeInfo {
     /// Its path.
     pub path: NodePath,
     /// In which dialect it is stored.
@@ -79,14 +79,14 @@ pub struct FoundNode {
     /// What it is.
     pub zom: Zom,
     /// The children that are of another dialect, by path: these are not among the members. Empty where they were asked for as one dialect, since they are then.
-    pub other: Vec<(NodePath, Dialect)>,
+    pub other_dialects: Vec<(NodePath, Dialect)>,
     /// The nodes below it, as deep as was asked, that are not in the ZOM because their documents cannot be read; told by another dialect's model, also those that ask for what is not
     /// supported.
     pub broken: Vec<BrokenNode>,
     /// What the ZOM does not say because it is of another dialect, with the path of the node.
     pub losses: Vec<(NodePath, Loss)>,
     /// The arrays that extensions of the group name, each with whether there is one.
-    pub links: Vec<(Link, Linked)>,
+    pub links: Vec<(Link, LinkTarget)>,
     /// The memory that all of this is allowed to take.
     #[allow(dead_code, reason = "it is held, not looked at")]
     memory: Arc<Vec<Permit>>,
@@ -94,7 +94,7 @@ pub struct FoundNode {
 
 /// What is at the path that an extension names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Linked {
+pub enum LinkTarget {
     /// An array.
     Array,
     /// A group, or nothing.
@@ -103,23 +103,23 @@ pub enum Linked {
 
 /// How a tree is declared.
 #[derive(Clone, Debug, Default)]
-pub struct Declaration {
+pub struct CreateOptions {
     /// In which dialect it is stored. Where none is said, that of the node that is there, or else of the hierarchy around it, if the ZOM is of its model; otherwise that of the ZOM.
     pub dialect: Option<Dialect>,
     /// What becomes of a node that is there and differs.
-    pub existing: Existing,
+    pub if_exists: IfExists,
     /// Must hold of the node's version.
-    pub condition: Precondition,
+    pub precondition: Precondition,
     /// What happens where the dialect cannot say all that the ZOM says.
-    pub losses: Losses,
+    pub losses: LossPolicy,
 }
 
 /// What becomes of a node that is there and differs, and of keys where there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Existing {
+pub enum IfExists {
     /// A node that differs stays, and the declaration fails with the differences. It fails as well if there are keys at the place of a new array.
     #[default]
-    Keep,
+    Fail,
     /// A node that differs is replaced, with everything below it. Chunks of arrays stay where the array at the same path is declared with the same document but for attributes and names of
     /// dimensions. Keys at the place of a new array are erased.
     Replace,
@@ -129,39 +129,39 @@ pub enum Existing {
 
 /// What happens where something would be lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Losses {
+pub enum LossPolicy {
     /// It fails, and tells what.
     #[default]
-    Refuse,
+    Reject,
     /// It is lost, and told.
-    Accept,
+    Allow,
 }
 
 /// What a declaration did.
 #[derive(Clone, Debug)]
-pub struct Declared {
+pub struct CreateOutcome {
     /// What it did.
-    pub effect: Effect,
+    pub action: CreateAction,
     /// The node as it is now, with all that is below it. Among its losses is what the dialect does not say of what was declared.
-    pub node: FoundNode,
+    pub node: NodeInfo,
 }
 
 /// What a declaration did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum CreateAction {
     /// The node was not there.
     Created,
     /// It was there and equal; nothing was changed.
-    Equal,
+    Unchanged,
     /// It was there and was replaced.
     Replaced,
 }
 
 /// A conversion. What was there stays, so whatever the other dialect cannot say is told, and nothing is refused for it.
 #[derive(Clone, Debug)]
-pub struct Conversion {
+pub struct ConvertOptions {
     /// Into which dialect.
-    pub to: Dialect,
+    pub dialect: Dialect,
     /// Where to; `None` for the same place: documents over the same chunks.
     pub target: Option<NodePath>,
 }
@@ -185,32 +185,32 @@ impl Hierarchies {
         dialect: Option<Dialect>,
         depth: Depth,
         mapped: Option<Dialect>,
-    ) -> Result<FoundNode, NodeError> {
-        let mode = if mapped.is_some() { Mode::Each } else { Mode::Same };
+    ) -> Result<NodeInfo, NodeError> {
+        let mode = if mapped.is_some() { DialectMode::Each } else { DialectMode::Same };
         let walk = walk(&self.0, path, dialect, depth, mode).await?;
-        found(&self.0, walk, mapped).await
+        describe(&self.0, walk, mapped).await
     }
 
     /// Declares a tree at a path: creates it in one commit, with the groups above it where the dialect wants them.
-    pub async fn declare(
+    pub async fn create(
         &self,
         path: &NodePath,
         zom: &Arc<Zom>,
-        declaration: &Declaration,
-    ) -> Result<Declared, NodeError> {
+        declaration: &CreateOptions,
+    ) -> Result<CreateOutcome, NodeError> {
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
-        for _ in 0..ATTEMPTS {
-            let attempt = declare::attempt(&self.0, path, zom, declaration).await?;
+        for _ in 0..MAX_ATTEMPTS {
+            let attempt = create::attempt(&self.0, path, zom, declaration).await?;
             let Some(Attempt { effect, dialect, losses, known }) = attempt else { continue };
             let walk = match known {
                 Some(top) => Walk { top, other: Vec::new(), memory: Vec::new() },
-                None => walk(&self.0, path, Some(dialect), Depth::All, Mode::Same).await?,
+                None => walk(&self.0, path, Some(dialect), Depth::All, DialectMode::Same).await?,
             };
-            let mut node = found(&self.0, walk, None).await?;
+            let mut node = describe(&self.0, walk, None).await?;
             node.losses.extend(losses);
-            return Ok(Declared { effect, node });
+            return Ok(CreateOutcome { action: effect, node });
         }
-        Err(unsettled(path))
+        Err(too_many_conflicts(path))
     }
 
     /// Where the hierarchy at a path differs from a ZOM, at most `limit` places. A broken node below it is a difference.
@@ -221,9 +221,9 @@ impl Hierarchies {
         declared: Zom,
         limit: usize,
     ) -> Result<Vec<Difference>, NodeError> {
-        let Walk { top, memory, .. } = walk(&self.0, path, dialect, Depth::All, Mode::Same).await?;
+        let Walk { top, memory, .. } = walk(&self.0, path, dialect, Depth::All, DialectMode::Same).await?;
         let bytes = memory.iter().map(Permit::bytes).fold(0, u64::saturating_add);
-        let found = self.0.on_documents(bytes, move || differences(&declared, top, limit)).await?;
+        let found = self.0.run_on_documents(bytes, move || differences(&declared, top, limit)).await?;
         drop(memory);
         found
     }
@@ -236,17 +236,17 @@ impl Hierarchies {
         dialect: Option<Dialect>,
         changes: &Changes,
         condition: &Precondition,
-    ) -> Result<FoundNode, NodeError> {
+    ) -> Result<NodeInfo, NodeError> {
         let _lock = self.0.lock_path(path, Scope::Node).await?;
         if changes.shape.is_some() {
             self.0.wait_until_shrunk(path).await?;
         }
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             if let Some(dialect) = patch::attempt(&self.0, path, dialect, changes, condition).await? {
                 return self.node(path, Some(dialect), Depth::Levels(0), None).await;
             }
         }
-        Err(unsettled(path))
+        Err(too_many_conflicts(path))
     }
 
     /// Erases a node and all below it, metadata first, and gives the number of its keys.
@@ -257,12 +257,12 @@ impl Hierarchies {
         condition: &Precondition,
     ) -> Result<ErasedKeys, NodeError> {
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             if let Some(erased) = erase::attempt(&self.0, path, dialect, condition).await? {
                 return Ok(erased);
             }
         }
-        Err(unsettled(path))
+        Err(too_many_conflicts(path))
     }
 
     /// Converts a hierarchy. Broken nodes are left out, and told among the losses.
@@ -270,18 +270,18 @@ impl Hierarchies {
         &self,
         path: &NodePath,
         dialect: Option<Dialect>,
-        conversion: &Conversion,
+        conversion: &ConvertOptions,
     ) -> Result<ConversionReport, NodeError> {
         if let Some(target) = &conversion.target {
             return copy::copy(&self.0, path, dialect, target, conversion).await;
         }
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             if let Some(report) = convert::in_place(&self.0, path, dialect, conversion).await? {
                 return Ok(report);
             }
         }
-        Err(unsettled(path))
+        Err(too_many_conflicts(path))
     }
 
     /// Undoes what operations have left that were interrupted when the store was last used. Done before anything else changes
@@ -293,6 +293,6 @@ impl Hierarchies {
     }
 }
 
-fn unsettled(path: &NodePath) -> NodeError {
+fn too_many_conflicts(path: &NodePath) -> NodeError {
     ArrayError::TooManyConflicts { path: path.clone() }.into()
 }

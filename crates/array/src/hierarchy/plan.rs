@@ -14,42 +14,42 @@ use store::Prefix;
 
 use super::{
     NodeError,
-    found::{Model, Untold, told},
+    describe::{NodeModel, Unrepresented, to_zom},
     keys,
-    walk::{Branch, Form},
+    walk::{NodeKind, NodeTree},
 };
 use crate::{
     array::Array,
-    find::{DraftRoot, Own, wrong},
+    find::{DraftHierarchy, NodeVersions, invalid_document},
 };
 
 /// Where nodes are planned: in a dialect, and in the draft in which hierarchy.
 #[derive(Clone, Debug)]
-pub(super) struct Site {
+pub(super) struct Target {
     pub(super) dialect: Dialect,
-    pub(super) root: Option<Arc<DraftRoot>>,
+    pub(super) root: Option<Arc<DraftHierarchy>>,
 }
 
 /// A tree as it is to be stored. None of its documents is there as far as it knows: each has its key, without a version.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) top: Branch,
+    pub(super) top: NodeTree,
     /// What the dialect does not say.
     pub(super) losses: Vec<(NodePath, Loss)>,
 }
 
 impl Plan {
     /// Plans a tree at a path. Fails where the dialect has no such node, or what would be stored could not be opened.
-    pub(super) fn new(path: &NodePath, zom: &Zom, site: &Site) -> Result<Self, NodeError> {
+    pub(super) fn new(path: &NodePath, zom: &Zom, site: &Target) -> Result<Self, NodeError> {
         let mut losses = Vec::new();
         let top = branch(path, &zom.root, zom.version.dialect(), site, &mut losses)?;
         Ok(Self { top, losses })
     }
 
     /// The tree as it is told when it is stored.
-    pub(super) fn told(&self) -> Result<Zom, NodeError> {
+    pub(super) fn to_zom(&self) -> Result<Zom, NodeError> {
         let version = Version::of(self.top.dialect);
-        Ok(Zom { version, root: told(self.top.clone(), version, &mut Untold::default())? })
+        Ok(Zom { version, root: to_zom(self.top.clone(), version, &mut Unrepresented::default())? })
     }
 }
 
@@ -65,15 +65,15 @@ fn branch(
     path: &NodePath,
     node: &Node,
     from: Dialect,
-    site: &Site,
+    site: &Target,
     losses: &mut Vec<(NodePath, Loss)>,
-) -> Result<Branch, NodeError> {
-    let form = match node {
-        Node::Array(_) => Form::Array,
-        Node::Group(_) => Form::Group,
+) -> Result<NodeTree, NodeError> {
+    let kind = match node {
+        Node::Array(_) => NodeKind::Array,
+        Node::Group(_) => NodeKind::Group,
     };
-    let stored = stored(path, node.document(), form, from, site, losses)?;
-    let keys = keys::documents(path, site.dialect, form, site.root.as_ref())?;
+    let stored = stored(path, node.document(), kind, from, site, losses)?;
+    let keys = keys::document_keys(path, site.dialect, kind, site.root.as_ref())?;
     let members = match node {
         Node::Group(Group { members: Some(members), .. }) => {
             let mut planned = Members::new();
@@ -85,12 +85,12 @@ fn branch(
         }
         _ => None,
     };
-    Ok(Branch {
+    Ok(NodeTree {
         path: path.clone(),
         dialect: site.dialect,
-        form,
+        kind,
         stored,
-        own: Own(keys.into_iter().map(|key| (key, None)).collect()),
+        own: NodeVersions(keys.into_iter().map(|key| (key, None)).collect()),
         root: site.root.clone(),
         members,
         broken: None,
@@ -108,18 +108,18 @@ fn child(path: &NodePath, name: &str, dialect: Dialect) -> Result<NodePath, Node
 fn stored(
     path: &NodePath,
     document: &Json,
-    form: Form,
+    kind: NodeKind,
     from: Dialect,
-    site: &Site,
+    site: &Target,
     losses: &mut Vec<(NodePath, Loss)>,
 ) -> Result<StoredNode, NodeError> {
-    let key = || keys::documents(path, site.dialect, form, site.root.as_ref());
-    let read = |dialect, stored: &StoredNode| -> Result<Model, NodeError> {
+    let key = || keys::document_keys(path, site.dialect, kind, site.root.as_ref());
+    let read = |dialect, stored: &StoredNode| -> Result<NodeModel, NodeError> {
         let below = site.root.as_ref().and_then(|root| path.below(&root.path)).unwrap_or_default();
-        let model = Model::read(dialect, form, stored, below);
+        let model = NodeModel::read(dialect, kind, stored, below);
         match (model, key()?.first()) {
             (Ok(model), _) => Ok(model),
-            (Err(source), Some(key)) => Err(wrong(key, source).into()),
+            (Err(source), Some(key)) => Err(invalid_document(key, source).into()),
             (Err(_), None) => Err(keys::too_long(dialect, path)),
         }
     };
@@ -131,7 +131,7 @@ fn stored(
         stored = StoredNode::of_node_document(site.dialect, &document);
         model = read(site.dialect, &stored)?;
     }
-    if let Model::Array(model) = model {
+    if let NodeModel::Array(model) = model {
         // Chunks are not looked at, so that any prefix will do.
         Array::new(*model, path.clone(), &Prefix::root(), 0)?;
     }

@@ -11,16 +11,16 @@ use meta::{
 use store::{Key, Version as StoreVersion};
 
 use super::{
-    Existing, NodeError,
-    consolidated::Told,
-    edits::Edits,
-    found::{Untold, told},
-    keys, strays,
-    walk::{Branch, Form, NAMES},
+    IfExists, NodeError,
+    change_set::ChangeSet,
+    consolidated::NodeChange,
+    describe::{Unrepresented, to_zom},
+    keys, stray_keys,
+    walk::{NAMES, NodeKind, NodeTree},
 };
 use crate::{
-    find::{Own, key_below, prefix},
-    shared::Shared,
+    context::Context,
+    find::{NodeVersions, join_key, node_prefix},
 };
 
 /// How many nodes are looked at with one snapshot.
@@ -28,53 +28,53 @@ const BATCH: usize = 4096;
 
 /// What becomes of nodes.
 #[derive(Default)]
-pub(super) struct Replacement {
+pub(super) struct TreeDiff {
     /// The nodes that go, with all below them.
-    gone: Vec<Branch>,
+    gone: Vec<NodeTree>,
     /// The nodes that get a document, with what they have.
-    set: Vec<(Own, Branch)>,
-    pub(super) told: Vec<Told>,
+    set: Vec<(NodeVersions, NodeTree)>,
+    pub(super) node_changes: Vec<NodeChange>,
 }
 
-impl Replacement {
+impl TreeDiff {
     pub(super) fn is_empty(&self) -> bool {
         self.gone.is_empty() && self.set.is_empty()
     }
 
     /// Nothing is there.
-    pub(super) fn create(&mut self, planned: &Branch) {
+    pub(super) fn create(&mut self, planned: &NodeTree) {
         for node in planned.all() {
-            self.put(Own::default(), node);
+            self.put(NodeVersions::default(), node);
         }
     }
 
-    fn put(&mut self, before: Own, planned: &Branch) {
-        self.set.push((before, Branch { members: None, ..planned.clone() }));
+    fn put(&mut self, before: NodeVersions, planned: &NodeTree) {
+        self.set.push((before, NodeTree { members: None, ..planned.clone() }));
     }
 
     /// What is there is equal, but for groups without a document.
-    pub(super) fn fill(&mut self, current: &Branch, planned: &Branch) {
+    pub(super) fn materialize_implicit(&mut self, current: &NodeTree, planned: &NodeTree) {
         if current.is_implicit() {
-            self.put(Own::default(), planned);
+            self.put(NodeVersions::default(), planned);
         }
         let (Some(members), Some(planned)) = (&current.members, &planned.members) else { return };
         for (name, planned) in planned {
             if let Some(member) = members.get(name) {
-                self.fill(member, planned);
+                self.materialize_implicit(member, planned);
             }
         }
     }
 
     /// What is there is put out of the way, but for what stays as it is.
-    pub(super) fn replace(&mut self, current: &Branch, planned: &Branch) -> Result<(), NodeError> {
-        let stays = match (current.form, planned.form) {
+    pub(super) fn replace(&mut self, current: &NodeTree, planned: &NodeTree) -> Result<(), NodeError> {
+        let stays = match (current.kind, planned.kind) {
             _ if current.broken.is_some() => false,
-            (Form::Group, Form::Group) => true,
-            (Form::Array, Form::Array) => has_same_chunks(current, planned)?,
+            (NodeKind::Group, NodeKind::Group) => true,
+            (NodeKind::Array, NodeKind::Array) => has_same_chunks(current, planned)?,
             _ => false,
         };
         if !stays {
-            self.gone.push(Branch { members: None, ..current.clone() });
+            self.gone.push(NodeTree { members: None, ..current.clone() });
             self.create(planned);
             return Ok(());
         }
@@ -83,13 +83,13 @@ impl Replacement {
             stored.document = stored.document.with(CONSOLIDATED, Change::SetFormatted(copies));
         }
         if current.is_implicit() || !stored.says_the_same(&current.stored) {
-            self.put(current.own.clone(), &Branch { stored, ..planned.clone() });
+            self.put(current.own.clone(), &NodeTree { stored, ..planned.clone() });
         }
         let (Some(members), Some(planned)) = (&current.members, &planned.members) else { return Ok(()) };
         for (name, member) in members {
             match planned.get(name) {
                 Some(planned) => self.replace(member, planned)?,
-                None => self.gone.push(Branch { members: None, ..member.clone() }),
+                None => self.gone.push(NodeTree { members: None, ..member.clone() }),
             }
         }
         for (name, planned) in planned {
@@ -103,68 +103,74 @@ impl Replacement {
     /// Adds all of it to a commit.
     pub(super) async fn apply(
         &mut self,
-        shared: &Shared,
-        edits: &mut Edits,
-        existing: Existing,
+        context: &Context,
+        change_set: &mut ChangeSet,
+        existing: IfExists,
     ) -> Result<(), NodeError> {
         for node in &self.gone {
-            let extent = keys::extent(&node.path, node.dialect, node.root.as_ref())?;
+            let extent = keys::subtree_keys(&node.path, node.dialect, node.root.as_ref())?;
             for (key, version) in &node.own.0 {
-                edits.saw(key, *version);
+                change_set.record_read(key, *version);
             }
-            extent.prefixes.into_iter().for_each(|prefix| edits.erase_prefix(prefix));
+            extent.prefixes.into_iter().for_each(|prefix| change_set.erase_prefix(prefix));
             // The entry point of a hierarchy of the draft stays.
             for key in extent.keys.into_iter().filter(|key| !key.as_str().ends_with("zarr.json")) {
-                edits.erase(key);
+                change_set.erase(key);
             }
-            tell(&mut self.told, &node.path, node.dialect, None);
+            record_change(&mut self.node_changes, &node.path, node.dialect, None);
         }
         let gone: BTreeSet<NodePath> = self.gone.iter().map(|node| node.path.clone()).collect();
-        let empty = strays::empty_place(shared, &self.set).await?;
+        let empty = stray_keys::empty_prefixes(context, &self.set).await?;
         // The documents of a draft hierarchy are not below the prefixes of its nodes.
         let is_draft = self.set.iter().any(|(_, node)| node.dialect == Dialect::Draft);
         let beside = match empty {
             Some(_) if !is_draft => BTreeMap::new(),
-            Some(_) | None => beside(shared, &self.set).await?,
+            Some(_) | None => sibling_documents(context, &self.set).await?,
         };
-        strays::settle(shared, edits, &self.set, &gone, existing, empty).await?;
+        stray_keys::settle(context, change_set, &self.set, &gone, existing, empty).await?;
         for (before, node) in std::mem::take(&mut self.set) {
-            if let Some(found) = in_the_way(&node, &before, &beside)
+            if let Some(found) = parent_is_array(&node, &before, &beside)
                 && !is_at_or_below(&gone, &node.path)
             {
                 return Err(NodeError::OtherDialect { path: node.path, found });
             }
-            place_documents(edits, &node, &before, &beside);
-            self.erase_twin(edits, &node, &before, &beside);
-            let told = match node.dialect {
+            place_documents(change_set, &node, &before, &beside);
+            self.erase_counterpart(change_set, &node, &before, &beside);
+            let node_changes = match node.dialect {
                 Dialect::V3 => StoredNode::whole(without_copies(&node.stored.document)),
                 _ => node.stored,
             };
-            tell(&mut self.told, &node.path, node.dialect, Some(told));
+            record_change(&mut self.node_changes, &node.path, node.dialect, Some(node_changes));
         }
         Ok(())
     }
 
     /// The same array in the other of v2 and v3 would go on saying what it said, so that it goes.
-    fn erase_twin(&mut self, edits: &mut Edits, node: &Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>) {
+    fn erase_counterpart(
+        &mut self,
+        change_set: &mut ChangeSet,
+        node: &NodeTree,
+        before: &NodeVersions,
+        beside: &BTreeMap<Key, StoreVersion>,
+    ) {
         let (other, names): (_, &[&str]) = match node.dialect {
             Dialect::V3 => (Dialect::V2, &[".zarray", ".zattrs"]),
             Dialect::V2 => (Dialect::V3, &["zarr.json"]),
             Dialect::Draft => return,
         };
-        let Ok(prefix) = prefix(&node.path) else { return };
-        if before.0.is_empty() || node.form != Form::Array {
+        let Ok(prefix) = node_prefix(&node.path) else { return };
+        if before.0.is_empty() || node.kind != NodeKind::Array {
             return;
         }
         let there: Vec<Key> =
-            names.iter().filter_map(|name| key_below(&prefix, name)).filter(|key| beside.contains_key(key)).collect();
+            names.iter().filter_map(|name| join_key(&prefix, name)).filter(|key| beside.contains_key(key)).collect();
         if there.is_empty() {
             return;
         }
         for key in there {
-            edits.erase(key);
+            change_set.erase(key);
         }
-        tell(&mut self.told, &node.path, other, None);
+        record_change(&mut self.node_changes, &node.path, other, None);
     }
 }
 
@@ -174,17 +180,17 @@ pub(super) fn is_at_or_below(gone: &BTreeSet<NodePath>, path: &NodePath) -> bool
 }
 
 /// Tells of a node, where there can be consolidated metadata that has it.
-fn tell(told: &mut Vec<Told>, path: &NodePath, dialect: Dialect, node: Option<StoredNode>) {
+fn record_change(node_changes: &mut Vec<NodeChange>, path: &NodePath, dialect: Dialect, node: Option<StoredNode>) {
     if dialect != Dialect::Draft {
-        told.push(Told { path: path.clone(), dialect, node });
+        node_changes.push(NodeChange { path: path.clone(), dialect, node });
     }
 }
 
 /// Whether two arrays differ in attributes and names of dimensions at the most.
-fn has_same_chunks(current: &Branch, planned: &Branch) -> Result<bool, NodeError> {
+fn has_same_chunks(current: &NodeTree, planned: &NodeTree) -> Result<bool, NodeError> {
     let version = Version::of(current.dialect);
-    let zom = |branch: &Branch| -> Result<Zom, NodeError> {
-        Ok(Zom { version, root: told(branch.clone(), version, &mut Untold::default())? })
+    let zom = |branch: &NodeTree| -> Result<Zom, NodeError> {
+        Ok(Zom { version, root: to_zom(branch.clone(), version, &mut Unrepresented::default())? })
     };
     let differences = Zom::differences(&zom(planned)?, &zom(current)?, usize::MAX);
     let beside = |pointer: &str| {
@@ -195,7 +201,10 @@ fn has_same_chunks(current: &Branch, planned: &Branch) -> Result<bool, NodeError
 }
 
 /// The versions of the documents of all dialects that there are at the paths of some nodes.
-async fn beside(shared: &Shared, set: &[(Own, Branch)]) -> Result<BTreeMap<Key, StoreVersion>, NodeError> {
+async fn sibling_documents(
+    context: &Context,
+    set: &[(NodeVersions, NodeTree)],
+) -> Result<BTreeMap<Key, StoreVersion>, NodeError> {
     let mut found = BTreeMap::new();
     for nodes in set.chunks(BATCH) {
         let mut keys = Vec::new();
@@ -203,12 +212,12 @@ async fn beside(shared: &Shared, set: &[(Own, Branch)]) -> Result<BTreeMap<Key, 
             match node.dialect {
                 Dialect::Draft => keys.extend(node.own.0.iter().map(|(key, _)| key.clone())),
                 Dialect::V2 | Dialect::V3 => {
-                    let prefix = prefix(&node.path)?;
-                    keys.extend(NAMES.iter().filter_map(|name| key_below(&prefix, name)));
+                    let prefix = node_prefix(&node.path)?;
+                    keys.extend(NAMES.iter().filter_map(|name| join_key(&prefix, name)));
                 }
             }
         }
-        let snapshot = shared.store.snapshot(&keys).await?;
+        let snapshot = context.store.snapshot(&keys).await?;
         for key in keys {
             if let Some(info) = snapshot.head(&key)? {
                 found.insert(key, info.version);
@@ -219,12 +228,12 @@ async fn beside(shared: &Shared, set: &[(Own, Branch)]) -> Result<BTreeMap<Key, 
 }
 
 /// The dialect of other documents that are where a new node would have its own.
-fn in_the_way(node: &Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>) -> Option<Dialect> {
+fn parent_is_array(node: &NodeTree, before: &NodeVersions, beside: &BTreeMap<Key, StoreVersion>) -> Option<Dialect> {
     if !before.0.is_empty() {
         return None;
     }
-    let prefix = prefix(&node.path).ok()?;
-    let has = |name: &str| key_below(&prefix, name).is_some_and(|key| beside.contains_key(&key));
+    let prefix = node_prefix(&node.path).ok()?;
+    let has = |name: &str| join_key(&prefix, name).is_some_and(|key| beside.contains_key(&key));
     match node.dialect {
         // It is no node of v3, or it would have been found.
         Dialect::V3 if has("zarr.json") => Some(Dialect::Draft),
@@ -235,20 +244,25 @@ fn in_the_way(node: &Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>)
 }
 
 /// Adds the documents of a node to a commit.
-fn place_documents(edits: &mut Edits, node: &Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>) {
+fn place_documents(
+    change_set: &mut ChangeSet,
+    node: &NodeTree,
+    before: &NodeVersions,
+    beside: &BTreeMap<Key, StoreVersion>,
+) {
     let expected = |key: &Key| before.0.iter().find(|(known, _)| known == key).map(|(_, version)| *version);
     let mut keys = node.own.0.iter().map(|(key, _)| key);
     if let Some(key) = keys.next() {
-        edits.saw(key, expected(key).flatten());
-        edits.set(key.clone(), node.stored.document.to_bytes());
+        change_set.record_read(key, expected(key).flatten());
+        change_set.set(key.clone(), node.stored.document.to_bytes());
     }
     if let Some(key) = keys.next() {
         // Attributes may have been left behind by a node that went.
         let there = beside.get(key).copied();
-        edits.saw(key, expected(key).unwrap_or(there));
+        change_set.record_read(key, expected(key).unwrap_or(there));
         match &node.stored.attributes {
-            Some(attributes) => edits.set(key.clone(), attributes.to_bytes()),
-            None if there.is_some() => edits.erase(key.clone()),
+            Some(attributes) => change_set.set(key.clone(), attributes.to_bytes()),
+            None if there.is_some() => change_set.erase(key.clone()),
             None => {}
         }
     }

@@ -13,8 +13,8 @@ use store::{Change, IntentError, IntentId, Key, Prefix, StoreError};
 use super::{NodeError, keys};
 use crate::{
     ArrayError,
-    find::{Sight, Sighting},
-    shared::Shared,
+    context::Context,
+    find::{ResolvedArray, ResolvedNode},
 };
 
 /// The chunks that are erased in one commit.
@@ -46,54 +46,54 @@ pub(super) fn shrinks(model: &ArrayModel, changes: &Changes) -> bool {
 }
 
 /// Erases the chunks outside of an array's shape, and settles the intent.
-pub(super) async fn finish(shared: &Shared, id: IntentId, shrink: &ShrinkIntent) -> Result<Finished, NodeError> {
+pub(super) async fn finish(context: &Context, id: IntentId, shrink: &ShrinkIntent) -> Result<Finished, NodeError> {
     for _ in 0..ATTEMPTS {
-        let sighting = match shared.see(&shrink.path, Some(shrink.dialect)).await {
-            Ok(Some(Sight::Array(sighting))) => sighting,
+        let resolved = match context.resolve_node(&shrink.path, Some(shrink.dialect)).await {
+            Ok(Some(ResolvedNode::Array(resolved))) => resolved,
             // The array is gone, and its chunks with it.
-            Ok(Some(Sight::Group(_)) | None) | Err(ArrayError::NoSuchNode { .. }) => {
-                return settle(shared, vec![Change::Settle { id }]).await.map(|done| done.unwrap_or(Finished::Before));
+            Ok(Some(ResolvedNode::Group(_)) | None) | Err(ArrayError::NoSuchNode { .. }) => {
+                return settle(context, vec![Change::Settle { id }]).await.map(|done| done.unwrap_or(Finished::Before));
             }
             Err(error) => return Err(error.into()),
         };
-        if let Some(finished) = attempt(shared, id, shrink, &sighting).await? {
+        if let Some(finished) = attempt(context, id, shrink, &resolved).await? {
             return Ok(finished);
         }
     }
-    Err(super::unsettled(&shrink.path))
+    Err(super::too_many_conflicts(&shrink.path))
 }
 
 /// One attempt; `None` if the documents changed.
 async fn attempt(
-    shared: &Shared,
+    context: &Context,
     id: IntentId,
     shrink: &ShrinkIntent,
-    sighting: &Arc<Sighting>,
+    resolved: &Arc<ResolvedArray>,
 ) -> Result<Option<Finished>, NodeError> {
-    let mut changes = sighting.checks();
+    let mut changes = resolved.preconditions();
     let checks = changes.len();
     let chunks =
-        StoredChunks::new(&shrink.path, sighting.array.model(), sighting.root.as_ref().map(|root| &root.prefix))?;
-    let mut entries = std::pin::pin!(store::walk(&*shared.store, &chunks.prefix));
+        StoredChunks::new(&shrink.path, resolved.array.model(), resolved.hierarchy.as_ref().map(|root| &root.prefix))?;
+    let mut entries = std::pin::pin!(store::walk(&*context.store, &chunks.prefix));
     while let Some(entry) = entries.try_next().await? {
         if !chunks.is_outside(&entry.key) {
             continue;
         }
         changes.push(Change::Erase { key: entry.key, precondition: store::Precondition::none() });
         if changes.len() >= BATCH + checks {
-            let batch = std::mem::replace(&mut changes, sighting.checks());
-            if settle(shared, batch).await?.is_none() {
+            let batch = std::mem::replace(&mut changes, resolved.preconditions());
+            if settle(context, batch).await?.is_none() {
                 return Ok(None);
             }
         }
     }
     changes.push(Change::Settle { id });
-    settle(shared, changes).await
+    settle(context, changes).await
 }
 
 /// Makes a commit; `None` if a precondition does not hold.
-async fn settle(shared: &Shared, changes: Vec<Change>) -> Result<Option<Finished>, NodeError> {
-    match shared.store.commit(changes).await {
+async fn settle(context: &Context, changes: Vec<Change>) -> Result<Option<Finished>, NodeError> {
+    match context.store.commit(changes).await {
         Ok(_) => Ok(Some(Finished::Now)),
         Err(StoreError::PreconditionFailed { .. }) => Ok(None),
         Err(StoreError::Intent(IntentError::Missing { .. })) => Ok(Some(Finished::Before)),

@@ -4,14 +4,14 @@
 //! into place](place), several at a time; the places are the [lanes](lanes) of a slab; [`assemble`] yields the lanes that are full.
 
 mod assemble;
-pub(crate) mod buffers;
-mod feed;
+pub(crate) mod buffer_pool;
+mod context;
 mod job;
-mod lanes;
-mod meter;
+mod metrics;
 mod needs;
-mod place;
-mod source;
+mod scatter;
+mod scheduler;
+mod slab_buffer;
 
 use std::sync::Arc;
 
@@ -22,23 +22,23 @@ use meta::{
     selection::{Resolved, Selection},
 };
 
-pub(crate) use assemble::Memory;
-pub use meter::{Meter, Work};
-pub(crate) use needs::Needs;
-pub(crate) use source::Source;
+pub(crate) use assemble::ReadMemory;
+pub(crate) use context::ReadContext;
+pub use metrics::{ReadMetrics, ReadStats};
+pub(crate) use needs::MemoryNeeds;
 
-use crate::{ArrayError, plan::Slabs, prepare::Prepared, share::Permit, work};
+use crate::{ArrayError, grid::Slabs, memory::Permit, prepare::ReadPlan, work};
 
 /// A selection that is ready to be read: one commit's metadata and chunk versions. Nothing is decoded.
 #[derive(Debug)]
-pub struct Reading {
-    pub(crate) source: Arc<Source>,
-    pub(crate) prepared: Prepared,
+pub struct ArrayRead {
+    pub(crate) source: Arc<ReadContext>,
+    pub(crate) prepared: ReadPlan,
     pub(crate) shape: Vec<u64>,
     pub(crate) fingerprint: Option<u128>,
 }
 
-impl Reading {
+impl ArrayRead {
     /// The array that is read.
     pub fn model(&self) -> &ArrayModel {
         self.source.array.model()
@@ -85,7 +85,7 @@ impl Reading {
         let Resolved::Region(region) = self.resolved() else { return None };
         // Of a view, indices are counted from elsewhere.
         let seen = self.model().origin.iter().all(|&origin| origin == 0);
-        seen.then(|| work::smaller(region, |part| fits(&part.shape()))).flatten()
+        seen.then(|| work::largest_fitting_part(region, |part| fits(&part.shape()))).flatten()
     }
 
     /// A number that is another one whenever the metadata, the selection or any chunk concerned is another. `None` where more than
@@ -95,24 +95,24 @@ impl Reading {
     }
 
     /// Tells what was done so far, also while [`pieces`](Self::pieces) is being consumed.
-    pub fn meter(&self) -> Meter {
-        self.source.meter.clone()
+    pub fn metrics(&self) -> ReadMetrics {
+        self.source.metrics.clone()
     }
 
     /// Reserves the memory that reading takes at the least, and beside it `bytes` for what is made of the elements, all at once: so that whoever needs both
     /// waits for both.
-    pub async fn reserve_beside(&mut self, bytes: u64) -> Result<Permit, ArrayError> {
-        let options = &self.source.shared.options;
-        Ok(self.prepared.memory.reserve_beside(options, bytes).await?)
+    pub async fn reserve_with_extra(&mut self, bytes: u64) -> Result<Permit, ArrayError> {
+        let options = &self.source.context.options;
+        Ok(self.prepared.memory.reserve_with_extra(options, bytes).await?)
     }
 
     /// The elements in C order, in pieces of whole elements. After an error nothing follows.
     ///
     /// Nothing is read before it is polled. When it is dropped, what is being decoded is finished and no more is begun.
-    pub fn pieces(self) -> impl Stream<Item = Result<Elements, ArrayError>> + Send + 'static {
-        let options = &self.source.shared.options;
-        let most = options.assembly / 2 / self.source.per_element().max(1);
+    pub fn into_stream(self) -> impl Stream<Item = Result<Elements, ArrayError>> + Send + 'static {
+        let options = &self.source.context.options;
+        let most = options.slab_memory / 2 / self.source.element_size().max(1);
         let slabs = Slabs::new(self.prepared.resolved, self.source.array.grid().clone(), most);
-        assemble::pieces(self.source, slabs, self.prepared.memory)
+        assemble::stream_slabs(self.source, slabs, self.prepared.memory)
     }
 }

@@ -11,11 +11,11 @@ use meta::{
     selection::{DimensionSelection, Region},
 };
 
-use crate::plan::{AxisIndices, AxisPiece};
+use crate::grid::{ChunkDimProjection, DimIndexer};
 
 /// A region with at least one element, cut by the grid of its array.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct ChunkedRegion {
     axes: Vec<Axis>,
 }
 
@@ -33,24 +33,24 @@ struct Axis {
 /// What is selected of one piece of the grid along an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CoveredPiece {
-    piece: AxisPiece,
+    piece: ChunkDimProjection,
     /// How many of its indices lie within the array.
     within: u64,
 }
 
 /// A part of a region whose elements follow each other in C order: a range of places along each axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Window(Vec<Range<u64>>);
+pub(super) struct StreamWindow(Vec<Range<u64>>);
 
 /// What a region, or a window of it, has of one chunk.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct ChunkPart {
     /// Which chunk.
     pub(super) position: Vec<u64>,
     /// Its shape, as it is stored.
     pub(super) shape: Vec<u64>,
     /// The indices within it, with their places in the window.
-    pub(super) picks: Vec<AxisIndices>,
+    pub(super) selection: Vec<DimIndexer>,
     /// What the region, with all its windows, has of the chunk.
     pub(super) coverage: Coverage,
     /// How many elements the region has of the chunk.
@@ -61,12 +61,12 @@ pub(super) struct Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coverage {
     /// All that lies within the array, so that what is stored does not matter.
-    All,
+    Full,
     /// Some.
-    Some,
+    Partial,
 }
 
-impl Layout {
+impl ChunkedRegion {
     /// Cuts a region of an array; `None` where it has no elements. Costs as much as the chunks that the region touches: where one axis has no indices, the others are not
     /// looked at, however long they are.
     pub(super) fn new(region: &Region, model: &ArrayModel) -> Option<Self> {
@@ -99,7 +99,7 @@ impl Layout {
     pub(super) fn pieces_of(&self, shape: &[u64]) -> u64 {
         let pieces = |(axis, &length): (&Axis, &u64)| {
             let grid = DimensionGrid::Regular { length: length.max(1) };
-            let within = axis.pieces.iter().map(|piece| piece.piece.indices.most_pieces(&grid));
+            let within = axis.pieces.iter().map(|piece| piece.piece.indexer.max_chunks(&grid));
             within.fold(0, u64::saturating_add)
         };
         self.axes.iter().zip(shape).map(pieces).fold(1, u64::saturating_mul)
@@ -114,8 +114,8 @@ impl Layout {
     }
 
     /// All of it.
-    pub(super) fn whole(&self) -> Window {
-        Window(self.axes.iter().map(|axis| 0..axis.len).collect())
+    pub(super) fn whole(&self) -> StreamWindow {
+        StreamWindow(self.axes.iter().map(|axis| 0..axis.len).collect())
     }
 
     /// Whether the other, of the same region after the array has changed, covers the same chunks.
@@ -135,31 +135,31 @@ impl Layout {
     }
 
     /// What a window has of each chunk, in C order of the chunks.
-    pub(super) fn parts(&self, window: &Window) -> Parts<'_> {
+    pub(super) fn parts(&self, window: &StreamWindow) -> Parts<'_> {
         let axes: Vec<_> = self.axes.iter().zip(&window.0).map(|(axis, places)| axis.within(places)).collect();
         let next = axes.iter().all(|pieces| !pieces.is_empty()).then(|| vec![0; axes.len()]);
         Parts { axes, next }
     }
 
     /// What a window has of one part of the [whole](Self::whole); `None` where it has nothing.
-    pub(super) fn clipped(part: &Part, window: &Window) -> Option<Vec<AxisIndices>> {
-        part.picks.iter().zip(&window.0).map(|(indices, places)| clip(indices, places)).collect()
+    pub(super) fn clipped(part: &ChunkPart, window: &StreamWindow) -> Option<Vec<DimIndexer>> {
+        part.selection.iter().zip(&window.0).map(|(indices, places)| clip(indices, places)).collect()
     }
 }
 
 impl Axis {
     fn new(dimension: &DimensionSelection, grid: &DimensionGrid, extent: u64) -> Option<Self> {
-        let indices = AxisIndices::of(dimension)?;
-        let within = |piece: AxisPiece| {
-            let range = grid.piece(piece.piece)?;
+        let indices = DimIndexer::of(dimension)?;
+        let within = |piece: ChunkDimProjection| {
+            let range = grid.piece(piece.chunk)?;
             Some(CoveredPiece { within: range.end.min(extent).saturating_sub(range.start), piece })
         };
-        let pieces: Vec<_> = indices.cut(grid, u64::MAX).into_iter().map(within).collect::<Option<_>>()?;
+        let pieces: Vec<_> = indices.project(grid, u64::MAX).into_iter().map(within).collect::<Option<_>>()?;
         let mut ends = Vec::new();
         let mut reached = 0;
         for (piece, next) in pieces.iter().zip(pieces.iter().skip(1)) {
-            reached = reached.max(piece.piece.indices.end_place());
-            if next.piece.indices.first_place() >= reached {
+            reached = reached.max(piece.piece.indexer.out_end());
+            if next.piece.indexer.out_start() >= reached {
                 ends.push(reached);
             }
         }
@@ -168,26 +168,26 @@ impl Axis {
     }
 
     /// The pieces that have some of the places, with those alone, counted from the first.
-    fn within(&self, places: &Range<u64>) -> Vec<(&CoveredPiece, AxisIndices)> {
+    fn within(&self, places: &Range<u64>) -> Vec<(&CoveredPiece, DimIndexer)> {
         // Pieces that do not begin before the end have none. Those that end before the beginning have none either, and of slices they come first.
-        let until = self.pieces.partition_point(|piece| piece.piece.indices.first_place() < places.end);
-        let strided = |piece: &CoveredPiece| matches!(piece.piece.indices, AxisIndices::Strided { .. });
+        let until = self.pieces.partition_point(|piece| piece.piece.indexer.out_start() < places.end);
+        let strided = |piece: &CoveredPiece| matches!(piece.piece.indexer, DimIndexer::Strided { .. });
         let from = match self.pieces.first().is_some_and(strided) {
-            true => self.pieces.partition_point(|piece| piece.piece.indices.end_place() <= places.start),
+            true => self.pieces.partition_point(|piece| piece.piece.indexer.out_end() <= places.start),
             false => 0,
         };
         let some = self.pieces.get(from..until).unwrap_or_default();
-        some.iter().filter_map(|piece| Some((piece, clip(&piece.piece.indices, places)?))).collect()
+        some.iter().filter_map(|piece| Some((piece, clip(&piece.piece.indexer, places)?))).collect()
     }
 }
 
 impl CoveredPiece {
     fn is_covered(&self) -> bool {
-        self.piece.indices.len() >= self.within
+        self.piece.indexer.len() >= self.within
     }
 }
 
-impl Window {
+impl StreamWindow {
     /// How many elements it has along each axis.
     pub(super) fn extents(&self) -> Vec<u64> {
         self.0.iter().map(|places| places.end - places.start).collect()
@@ -199,39 +199,39 @@ impl Window {
     }
 }
 
-impl Part {
+impl ChunkPart {
     /// Whether a window has all that the region has of the chunk, and that is all that there is.
     pub(super) fn is_complete(&self) -> bool {
-        self.is_all_of(elements(&self.picks))
+        self.is_complete_with(elements(&self.selection))
     }
 
     /// Whether so many elements are all that there is of the chunk.
-    pub(super) fn is_all_of(&self, elements: u64) -> bool {
-        self.coverage != Coverage::Some && elements == self.wanted
+    pub(super) fn is_complete_with(&self, elements: u64) -> bool {
+        self.coverage != Coverage::Partial && elements == self.wanted
     }
 }
 
 /// How many elements these are.
-pub(super) fn elements(picks: &[AxisIndices]) -> u64 {
-    picks.iter().fold(1, |product, indices| product.saturating_mul(indices.len()))
+pub(super) fn elements(selection: &[DimIndexer]) -> u64 {
+    selection.iter().fold(1, |product, indices| product.saturating_mul(indices.len()))
 }
 
 /// The indices that have some places, counted from the first of those.
-fn clip(indices: &AxisIndices, places: &Range<u64>) -> Option<AxisIndices> {
+fn clip(indices: &DimIndexer, places: &Range<u64>) -> Option<DimIndexer> {
     match indices {
-        AxisIndices::Strided { first, step, len, out } => {
+        DimIndexer::Strided { first, step, len, out } => {
             let start = places.start.max(*out);
             let end = places.end.min(out.saturating_add(*len));
             let len = end.checked_sub(start).filter(|&len| len > 0)?;
             let distance = step.checked_mul(i64::try_from(start - out).ok()?)?;
             let first = first.checked_add_signed(distance)?;
-            Some(AxisIndices::Strided { first, step: *step, len, out: start - places.start })
+            Some(DimIndexer::Strided { first, step: *step, len, out: start - places.start })
         }
-        AxisIndices::Listed(pairs) => {
+        DimIndexer::Listed(pairs) => {
             let from = pairs.partition_point(|&(_, out)| out < places.start);
             let until = pairs.partition_point(|&(_, out)| out < places.end);
             let some = pairs.get(from..until).filter(|some| !some.is_empty())?;
-            Some(AxisIndices::Listed(some.iter().map(|&(index, out)| (index, out - places.start)).collect()))
+            Some(DimIndexer::Listed(some.iter().map(|&(index, out)| (index, out - places.start)).collect()))
         }
     }
 }
@@ -239,16 +239,16 @@ fn clip(indices: &AxisIndices, places: &Range<u64>) -> Option<AxisIndices> {
 /// Cuts a region into windows.
 #[derive(Debug)]
 pub(super) struct Windows<'a> {
-    layout: &'a Layout,
+    layout: &'a ChunkedRegion,
     /// What is left, the next last.
-    left: Vec<Window>,
+    left: Vec<StreamWindow>,
     least: u64,
     most: u64,
 }
 
 impl Windows<'_> {
     /// Takes the last window back, for which there is too little memory, and gives the part with which it begins, of at most `most` elements.
-    pub(super) fn shortened(&mut self, window: Window, most: u64) -> Window {
+    pub(super) fn shortened(&mut self, window: StreamWindow, most: u64) -> StreamWindow {
         let (whole, before) = (window.clone(), (self.least, self.most));
         (self.least, self.most) = (most.max(1), most.max(1));
         self.left.push(window);
@@ -258,7 +258,7 @@ impl Windows<'_> {
     }
 
     /// Cuts a window that has too many elements: along the first axis with more than one index, where chunks end if that is possible.
-    fn split(&self, window: &Window) -> Option<(Window, Window)> {
+    fn split(&self, window: &StreamWindow) -> Option<(StreamWindow, StreamWindow)> {
         let axis = window.0.iter().position(|places| places.end - places.start > 1)?;
         let after = window
             .0
@@ -281,9 +281,9 @@ impl Windows<'_> {
 }
 
 impl Iterator for Windows<'_> {
-    type Item = Window;
+    type Item = StreamWindow;
 
-    fn next(&mut self) -> Option<Window> {
+    fn next(&mut self) -> Option<StreamWindow> {
         loop {
             let window = self.left.pop()?;
             let elements = window.elements();
@@ -310,24 +310,24 @@ impl Iterator for Windows<'_> {
 /// The parts of chunks.
 #[derive(Debug)]
 pub(super) struct Parts<'a> {
-    axes: Vec<Vec<(&'a CoveredPiece, AxisIndices)>>,
+    axes: Vec<Vec<(&'a CoveredPiece, DimIndexer)>>,
     next: Option<Vec<usize>>,
 }
 
 impl Iterator for Parts<'_> {
-    type Item = Part;
+    type Item = ChunkPart;
 
-    fn next(&mut self) -> Option<Part> {
+    fn next(&mut self) -> Option<ChunkPart> {
         let current = self.next.take()?;
-        let chosen: Vec<&(&CoveredPiece, AxisIndices)> =
+        let chosen: Vec<&(&CoveredPiece, DimIndexer)> =
             self.axes.iter().zip(&current).map(|(pieces, &index)| pieces.get(index)).collect::<Option<_>>()?;
         let covered = chosen.iter().all(|(piece, _)| piece.is_covered());
-        let part = Part {
-            position: chosen.iter().map(|(piece, _)| piece.piece.piece).collect(),
+        let part = ChunkPart {
+            position: chosen.iter().map(|(piece, _)| piece.piece.chunk).collect(),
             shape: chosen.iter().map(|(piece, _)| piece.piece.extent).collect(),
-            picks: chosen.iter().map(|(_, picks)| picks.clone()).collect(),
-            coverage: if covered { Coverage::All } else { Coverage::Some },
-            wanted: chosen.iter().fold(1, |product, (piece, _)| product.saturating_mul(piece.piece.indices.len())),
+            selection: chosen.iter().map(|(_, selection)| selection.clone()).collect(),
+            coverage: if covered { Coverage::Full } else { Coverage::Partial },
+            wanted: chosen.iter().fold(1, |product, (piece, _)| product.saturating_mul(piece.piece.indexer.len())),
         };
         let mut following = current;
         for (index, pieces) in following.iter_mut().zip(&self.axes).rev() {

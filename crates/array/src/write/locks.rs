@@ -11,66 +11,67 @@ use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// How many locks there are. Names share them.
-const LOCKS: u64 = 1024;
+const STRIPES: u64 = 1024;
 
 /// Locks for all names.
 #[derive(Debug)]
-pub(crate) struct Locks(Vec<RwLock<()>>);
+pub(crate) struct StripedLocks(Vec<RwLock<()>>);
 
 /// How somebody holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Hold {
+enum LockMode {
     /// Together with others.
     Shared,
     /// Alone.
-    Alone,
+    Exclusive,
 }
 
 /// Locks that are held.
 #[derive(Debug)]
 #[allow(dead_code, reason = "they are held, not looked at")]
-pub(crate) enum Held<'a> {
+pub(crate) enum StripeGuard<'a> {
     Shared(RwLockReadGuard<'a, ()>),
-    Alone(RwLockWriteGuard<'a, ()>),
+    Exclusive(RwLockWriteGuard<'a, ()>),
 }
 
-impl Default for Locks {
+impl Default for StripedLocks {
     fn default() -> Self {
-        Self((0..LOCKS).map(|_| RwLock::new(())).collect())
+        Self((0..STRIPES).map(|_| RwLock::new(())).collect())
     }
 }
 
-impl Locks {
+impl StripedLocks {
     /// The locks of these names, held together with others.
-    pub(crate) async fn share<'n>(&self, names: impl IntoIterator<Item = &'n [u8]>) -> Vec<Held<'_>> {
-        self.hold(names.into_iter().map(|name| (lock_of(name), Hold::Shared)).collect()).await
+    pub(crate) async fn lock_shared<'n>(&self, names: impl IntoIterator<Item = &'n [u8]>) -> Vec<StripeGuard<'_>> {
+        self.lock_all(names.into_iter().map(|name| (stripe_of(name), LockMode::Shared)).collect()).await
     }
 
     /// The locks of `alone`, held by nobody else, and those of `shared`.
-    pub(crate) async fn hold_alone<'n>(
+    pub(crate) async fn lock_exclusive<'n>(
         &self,
         alone: impl IntoIterator<Item = &'n [u8]>,
         shared: impl IntoIterator<Item = &'n [u8]>,
-    ) -> Vec<Held<'_>> {
-        let shared = shared.into_iter().map(|name| (lock_of(name), Hold::Shared));
-        self.hold(shared.chain(alone.into_iter().map(|name| (lock_of(name), Hold::Alone))).collect()).await
+    ) -> Vec<StripeGuard<'_>> {
+        let shared = shared.into_iter().map(|name| (stripe_of(name), LockMode::Shared));
+        self.lock_all(shared.chain(alone.into_iter().map(|name| (stripe_of(name), LockMode::Exclusive))).collect())
+            .await
     }
 
-    async fn hold(&self, wanted: BTreeSet<(u64, Hold)>) -> Vec<Held<'_>> {
+    async fn lock_all(&self, wanted: BTreeSet<(u64, LockMode)>) -> Vec<StripeGuard<'_>> {
         // Everybody takes them in the same order, so nobody waits in a circle. Of two ways to hold one the second of the order is the stronger.
-        let wanted: BTreeMap<u64, Hold> = wanted.into_iter().collect();
+        let wanted: BTreeMap<u64, LockMode> = wanted.into_iter().collect();
         let mut held = Vec::with_capacity(wanted.len());
         for (number, hold) in wanted {
             let Some(lock) = usize::try_from(number).ok().and_then(|number| self.0.get(number)) else { continue };
             held.push(match hold {
-                Hold::Shared => Held::Shared(lock.read().await),
-                Hold::Alone => Held::Alone(lock.write().await),
+                LockMode::Shared => StripeGuard::Shared(lock.read().await),
+                LockMode::Exclusive => StripeGuard::Exclusive(lock.write().await),
             });
         }
         held
     }
 }
 
-fn lock_of(name: &[u8]) -> u64 {
-    xxh3_64(name) % LOCKS
+fn stripe_of(name: &[u8]) -> u64 {
+    xxh3_64(name) % STRIPES
 }

@@ -6,17 +6,17 @@
 
 mod append;
 mod commit;
-mod copy;
+mod encode;
 mod error;
-mod intake;
-mod kept;
+mod gather;
 mod layout;
 mod locks;
+mod memory;
 mod merge;
-mod purse;
+mod pending;
+mod read_modify_write;
+mod reader;
 mod receive;
-mod rewrite;
-mod target;
 
 pub use append::Append;
 pub use error::WriteError;
@@ -31,13 +31,13 @@ use meta::{
 };
 use store::{ByteStream, MAX_COMMIT_CHANGES, Precondition, Version};
 
-pub(crate) use self::locks::Locks;
+pub(crate) use self::locks::StripedLocks;
 use self::{
-    commit::{Ground, Place},
-    layout::Layout,
-    target::Target,
+    commit::{WriteKind, WriteTarget},
+    encode::WriteContext,
+    layout::ChunkedRegion,
 };
-use crate::{ArrayError, Arrays, array::Array, find::Sighting, plan::AxisIndices, shared::Shared};
+use crate::{ArrayError, Arrays, array::Array, context::Context, find::ResolvedArray, grid::DimIndexer};
 
 /// The most chunks that one write concerns. They are one commit, with documents beside them.
 const MAX_CHUNKS: u64 = 100_000;
@@ -46,9 +46,9 @@ const _: () = assert!(MAX_CHUNKS + 256 < MAX_COMMIT_CHANGES as u64, "there is ro
 /// A region that is about to be written. Nothing was read but metadata.
 #[derive(Debug)]
 pub struct RegionWrite {
-    shared: Arc<Shared>,
-    place: Place,
-    sighting: Arc<Sighting>,
+    context: Arc<Context>,
+    target: WriteTarget,
+    resolved: Arc<ResolvedArray>,
     selection: Selection,
     /// By where it is stored.
     region: Region,
@@ -56,7 +56,7 @@ pub struct RegionWrite {
 }
 
 /// Elements on their way in, as [`ElementType`](meta::data_type::ElementType) has them in memory.
-pub enum Incoming {
+pub enum ElementSource {
     /// Of a fixed size, in C order of the region, in pieces of any length. An error that the stream yields fails the write with that error.
     Fixed(ByteStream),
     /// Of variable length, in C order of the region.
@@ -73,11 +73,11 @@ pub struct WriteReport {
     /// The array's shape now, as people see it.
     pub shape: Vec<u64>,
     /// How many chunks (of a sharded array: shards) were stored.
-    pub stored: u64,
+    pub chunks_written: u64,
     /// How many were erased, or left out, since they are full of the fill value.
-    pub erased: u64,
+    pub chunks_erased: u64,
     /// How many had to be done again because somebody else wrote them meanwhile.
-    pub repeated: u64,
+    pub conflicts_retried: u64,
 }
 
 impl Arrays {
@@ -91,16 +91,16 @@ impl Arrays {
         selection: &Selection,
         condition: Precondition,
     ) -> Result<RegionWrite, WriteError> {
-        let place = Place { path: path.clone(), dialect, condition };
-        let shared = self.0.begin();
-        let sighting = place.find(&shared).await?;
-        let model = sighting.array.model();
+        let place = WriteTarget { path: path.clone(), dialect, condition };
+        let context = self.0.for_operation();
+        let resolved = place.resolve(&context).await?;
+        let model = resolved.array.model();
         let seen = selection.resolve(&model.view_shape()).map_err(ArrayError::from)?;
         check_lists(&seen)?;
         let shape = seen.shape();
         let region = seen.shifted(&model.origin);
-        check_chunks(&sighting.array, &region)?;
-        Ok(RegionWrite { shared, place, sighting, selection: selection.clone(), region, shape })
+        check_chunks(&resolved.array, &region)?;
+        Ok(RegionWrite { context, target: place, resolved, selection: selection.clone(), region, shape })
     }
 
     /// Makes ready to append along a dimension (negative from the end).
@@ -111,24 +111,24 @@ impl Arrays {
         dimension: i64,
         condition: Precondition,
     ) -> Result<Append, WriteError> {
-        let place = Place { path: path.clone(), dialect, condition };
-        let shared = self.0.begin();
-        let sighting = place.find(&shared).await?;
-        Append::new(shared, place, sighting, dimension)
+        let place = WriteTarget { path: path.clone(), dialect, condition };
+        let context = self.0.for_operation();
+        let resolved = place.resolve(&context).await?;
+        Append::new(context, place, resolved, dimension)
     }
 
     /// What the node at a path is, if it is an array, and its version.
     pub async fn model(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<(ArrayModel, Version), ArrayError> {
-        let place = Place { path: path.clone(), dialect, condition: Precondition::none() };
-        let sighting = place.current(&self.0).await?;
-        Ok((sighting.array.model().clone(), sighting.version()))
+        let place = WriteTarget { path: path.clone(), dialect, condition: Precondition::none() };
+        let resolved = place.resolve_current(&self.0).await?;
+        Ok((resolved.array.model().clone(), resolved.version()))
     }
 }
 
 impl RegionWrite {
     /// The array.
     pub fn model(&self) -> &ArrayModel {
-        self.sighting.array.model()
+        self.resolved.array.model()
     }
 
     /// The shape that the elements must have, without the dimensions of which one index is selected.
@@ -143,15 +143,15 @@ impl RegionWrite {
     }
 
     /// Writes the elements: all of them become visible in one commit, or none. Memory does not grow with their number.
-    pub async fn run(self, elements: Incoming) -> Result<WriteReport, WriteError> {
-        let Some(layout) = Layout::new(&self.region, self.model()) else {
-            receive::nothing(elements).await?;
-            return Ok(commit::nothing(&self.sighting));
+    pub async fn execute(self, elements: ElementSource) -> Result<WriteReport, WriteError> {
+        let Some(layout) = ChunkedRegion::new(&self.region, self.model()) else {
+            receive::expect_no_elements(elements).await?;
+            return Ok(commit::empty_report(&self.resolved));
         };
-        let target = Arc::new(Target::new(self.shared, self.sighting.array.clone(), layout)?);
-        let received = receive::receive(&target, target.shared.account(), elements).await?;
-        let ground = Ground::Region(&self.selection, &self.region);
-        commit::commit(&target, &self.place, self.sighting, &ground, received).await
+        let target = Arc::new(WriteContext::new(self.context, self.resolved.array.clone(), layout)?);
+        let received = receive::receive(&target, target.context.account(), elements).await?;
+        let kind = WriteKind::Region(&self.selection, &self.region);
+        commit::commit(&target, &self.target, self.resolved, &kind, received).await
     }
 }
 
@@ -170,11 +170,11 @@ fn check_lists(region: &Region) -> Result<(), WriteError> {
 /// Fails where a region concerns more chunks than a commit has changes, or one whose key would be too long.
 fn check_chunks(array: &Array, region: &Region) -> Result<(), WriteError> {
     let axes = || region.dimensions.iter().zip(array.grid().dimensions());
-    let chunks = axes().fold(1, |product: u128, (dimension, grid)| product.saturating_mul(pieces(dimension, grid)));
+    let chunks = axes().fold(1, |product: u128, (dimension, grid)| product.saturating_mul(max_chunks(dimension, grid)));
     if chunks > u128::from(MAX_CHUNKS) {
         return Err(ArrayError::TooManyChunks { chunks, limit: MAX_CHUNKS }.into());
     }
-    let furthest = |(dimension, grid): (&DimensionSelection, &DimensionGrid)| grid.piece_of(furthest(dimension)?);
+    let furthest = |(dimension, grid): (&DimensionSelection, &DimensionGrid)| grid.piece_of(max_index(dimension)?);
     let Some(position) = axes().map(furthest).collect::<Option<Vec<_>>>() else { return Ok(()) };
     match array.chunk_keys(&position).next() {
         Some(_) => Ok(()),
@@ -183,18 +183,18 @@ fn check_chunks(array: &Array, region: &Region) -> Result<(), WriteError> {
 }
 
 /// How many pieces of a grid a selection touches.
-fn pieces(dimension: &DimensionSelection, grid: &DimensionGrid) -> u128 {
+fn max_chunks(dimension: &DimensionSelection, grid: &DimensionGrid) -> u128 {
     match dimension {
         // Many of its indices may be in one piece.
         DimensionSelection::List(indices) => {
             indices.iter().filter_map(|&index| grid.piece_of(index)).collect::<HashSet<_>>().len() as u128
         }
-        _ => AxisIndices::of(dimension).map_or(0, |indices| u128::from(indices.most_pieces(grid))),
+        _ => DimIndexer::of(dimension).map_or(0, |indices| u128::from(indices.max_chunks(grid))),
     }
 }
 
 /// The largest index; `None` where there is none.
-fn furthest(dimension: &DimensionSelection) -> Option<u64> {
+fn max_index(dimension: &DimensionSelection) -> Option<u64> {
     match dimension {
         DimensionSelection::Index(index) => Some(*index),
         DimensionSelection::Range { start, step, len } => {
@@ -205,7 +205,7 @@ fn furthest(dimension: &DimensionSelection) -> Option<u64> {
     }
 }
 
-impl std::fmt::Debug for Incoming {
+impl std::fmt::Debug for ElementSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Fixed(_) => "Fixed",

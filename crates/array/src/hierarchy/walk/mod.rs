@@ -4,13 +4,13 @@
 //! of the dialect that is found first. A node of which a document cannot be read is found as any other: it is marked as [broken](Branch::broken) and not looked into. The whole is as of one commit: where any was made meanwhile, everything that was looked at is compared with one snapshot and everything
 //! that was listed is listed again.
 
-mod branch;
 mod documents;
-mod look;
 mod page;
 mod probe;
 mod scan;
+mod snapshot_reader;
 mod top;
+mod tree;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -26,23 +26,23 @@ use meta::{
 use store::{Key, Prefix, Version};
 
 use self::{
-    branch::implicit,
     documents::Check,
-    look::{Listed, Look},
     scan::Purpose,
+    snapshot_reader::{Listed, SnapshotReader},
+    tree::implicit,
 };
 pub(super) use self::{
-    branch::{Branch, Form, bare_group, group_branch},
     documents::Documents,
-    look::NAMES,
     page::{Window, walk_page},
+    snapshot_reader::NAMES,
+    tree::{NodeKind, NodeTree, empty_group, group_tree},
 };
 use super::{Depth, NodeError};
 use crate::{
-    ATTEMPTS, ArrayError,
-    find::{DraftRoot, prefix},
-    share::Permit,
-    shared::Shared,
+    ArrayError, MAX_ATTEMPTS,
+    context::Context,
+    find::{DraftHierarchy, node_prefix},
+    memory::Permit,
 };
 
 /// So many nodes are put together where the request is.
@@ -59,7 +59,7 @@ pub(super) const MAX_LEVELS: u32 = 64;
 
 /// What is meant where a path answers in several dialects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum DialectMode {
     /// The members of a group are nodes of its own dialect.
     Same,
     /// They are nodes of any, each in the dialect that is preferred.
@@ -78,7 +78,7 @@ enum Top {
 /// What a walk found.
 #[derive(Debug)]
 pub(super) struct Walk {
-    pub(super) top: Branch,
+    pub(super) top: NodeTree,
     /// The children that are of another dialect.
     pub(super) other: Vec<(NodePath, Dialect)>,
     /// Held for as long as the documents are.
@@ -87,55 +87,55 @@ pub(super) struct Walk {
 
 /// Walks over the node at a path, as of one commit.
 pub(super) async fn walk(
-    shared: &Shared,
+    context: &Context,
     path: &NodePath,
     dialect: Option<Dialect>,
     depth: Depth,
-    mode: Mode,
+    mode: DialectMode,
 ) -> Result<Walk, NodeError> {
-    Walker::settled(shared, path, dialect, (depth, mode, Top::Readable), None).await?.finish(path).await
+    Walker::settled(context, path, dialect, (depth, mode, Top::Readable), None).await?.finish(path).await
 }
 
 /// Walks over the node at a path as [`walk`] does, also where that node is broken.
 pub(super) async fn walk_any(
-    shared: &Shared,
+    context: &Context,
     path: &NodePath,
     dialect: Option<Dialect>,
     depth: Depth,
 ) -> Result<Walk, NodeError> {
-    Walker::settled(shared, path, dialect, (depth, Mode::Same, Top::Any), None).await?.finish(path).await
+    Walker::settled(context, path, dialect, (depth, DialectMode::Same, Top::Any), None).await?.finish(path).await
 }
 
 /// What a path and the groups above it have of documents, the path first, the root last.
-pub(super) async fn around(
-    shared: &Shared,
+pub(super) async fn ancestors(
+    context: &Context,
     path: &NodePath,
 ) -> Result<(Vec<(NodePath, Documents)>, Vec<(Key, Option<Version>)>), NodeError> {
-    let mut look = Look::new(shared);
+    let mut look = SnapshotReader::new(context);
     let paths: Vec<NodePath> = once(path.clone()).chain(path.ancestors()).collect();
     let documents = look.documents(&paths, Check::Model).await?;
     Ok((paths.into_iter().zip(documents).collect(), look.seen))
 }
 
 struct Walker<'a> {
-    shared: &'a Shared,
-    look: Look<'a>,
+    context: &'a Context,
+    look: SnapshotReader<'a>,
     depth: Depth,
-    mode: Mode,
+    mode: DialectMode,
     top: Top,
     /// The part of the topmost group's members that is told, where not all are.
     window: Option<Window>,
-    items: Vec<Item>,
+    items: Vec<WalkItem>,
     other: Vec<(NodePath, Dialect)>,
     /// The dialects of the groups without documents that probes came through.
     probed: HashMap<Prefix, Dialect>,
 }
 
 /// A node that was found, in the order of the walk.
-struct Item {
-    branch: Branch,
+struct WalkItem {
+    branch: NodeTree,
     /// Its members, once all that is below them is done.
-    members: Vec<(String, Branch)>,
+    members: Vec<(String, NodeTree)>,
     parent: Option<usize>,
     level: u32,
     /// The names below it that are no nodes, since a hierarchy of the draft has its keys there.
@@ -148,15 +148,15 @@ const RESERVED: &[&str] = &["meta", "data"];
 impl<'a> Walker<'a> {
     /// Walks over the node at a path until all of it was as of one commit; with a window, over the topmost group's members that are in it.
     async fn settled(
-        shared: &'a Shared,
+        context: &'a Context,
         path: &NodePath,
         dialect: Option<Dialect>,
-        how: (Depth, Mode, Top),
+        how: (Depth, DialectMode, Top),
         window: Option<&Window>,
     ) -> Result<Self, NodeError> {
         let (mut attempts, mut expected) = (0, 0);
-        while attempts < ATTEMPTS {
-            let mut walker = Self::begin(shared, how).await?;
+        while attempts < MAX_ATTEMPTS {
+            let mut walker = Self::begin(context, how).await?;
             walker.window = window.cloned();
             walker.look.expected = expected;
             if let Err(error) = walker.run(path, dialect).await {
@@ -164,7 +164,7 @@ impl<'a> Walker<'a> {
                 expected = walker.look.better_expectation(&error).ok_or(error)?;
                 continue;
             }
-            if walker.look.is_true_still().await? {
+            if walker.look.validate().await? {
                 return Ok(walker);
             }
             attempts += 1;
@@ -172,10 +172,10 @@ impl<'a> Walker<'a> {
         Err(ArrayError::TooManyConflicts { path: path.clone() }.into())
     }
 
-    async fn begin(shared: &'a Shared, (depth, mode, top): (Depth, Mode, Top)) -> Result<Self, NodeError> {
-        let look = Look::begin(shared).await?;
+    async fn begin(context: &'a Context, (depth, mode, top): (Depth, DialectMode, Top)) -> Result<Self, NodeError> {
+        let look = SnapshotReader::begin(context).await?;
         Ok(Self {
-            shared,
+            context,
             look,
             depth,
             mode,
@@ -193,7 +193,7 @@ impl<'a> Walker<'a> {
         while !level.is_empty() {
             for index in level.clone() {
                 if let Some(item) = self.items.get(index)
-                    && item.branch.form == Form::Group
+                    && item.branch.kind == NodeKind::Group
                     && item.branch.broken.is_none()
                     && self.depth.reaches(item.level)
                 {
@@ -221,7 +221,7 @@ impl<'a> Walker<'a> {
         match root {
             Some(root) => self.open_draft(index, &path, &root, level).await,
             None => {
-                let names = self.look.list(&prefix(&path)?, self.purpose_at(at)).await?.prefixes;
+                let names = self.look.list(&node_prefix(&path)?, self.purpose_at(at)).await?.prefixes;
                 self.children(index, &paths(&path.key_prefix(), &names, reserved), dialect, level).await
             }
         }
@@ -256,11 +256,11 @@ impl<'a> Walker<'a> {
         let reserved: &'static [&'static str] = if documents.has_entry() { RESERVED } else { &[] };
         let has = documents.dialects();
         let dialect = match self.mode {
-            Mode::Same if has.contains(&wanted) => Some(wanted),
-            Mode::Same | Mode::Each => documents.readable().next().or(has.first().copied()),
+            DialectMode::Same if has.contains(&wanted) => Some(wanted),
+            DialectMode::Same | DialectMode::Each => documents.readable().next().or(has.first().copied()),
         };
         let Some(dialect) = dialect else {
-            let implied = self.probe(&prefix(path)?, None, reserved, self.purpose_at(level)).await?;
+            let implied = self.probe(&node_prefix(path)?, None, reserved, self.purpose_at(level)).await?;
             return match implied {
                 Some(dialect) if self.is_other(dialect, wanted) => self.push_other(path, dialect),
                 Some(dialect) => self.push(implicit(path.clone(), dialect, None), parent, level, reserved),
@@ -283,7 +283,7 @@ impl<'a> Walker<'a> {
     }
 
     fn is_other(&self, dialect: Dialect, wanted: Dialect) -> bool {
-        self.mode == Mode::Same && dialect != wanted
+        self.mode == DialectMode::Same && dialect != wanted
     }
 
     fn push_other(&mut self, path: &NodePath, dialect: Dialect) -> Result<(), NodeError> {
@@ -296,27 +296,27 @@ impl<'a> Walker<'a> {
         &mut self,
         index: usize,
         path: &NodePath,
-        root: &Arc<DraftRoot>,
+        root: &Arc<DraftHierarchy>,
         level: u32,
     ) -> Result<(), NodeError> {
         let below = path.below(&root.path).unwrap_or_default();
         let children = format!("{}{}", root.prefix.as_str(), draft::children_prefix(below));
         let Ok(children) = Prefix::parse(&children) else { return Ok(()) };
         let listed = self.look.list(&children, self.purpose_at(level.saturating_sub(1))).await?;
-        let suffix = &root.entry.metadata_key_suffix;
-        let mut found: BTreeMap<String, Option<(Form, Key)>> =
+        let suffix = &root.entry_point.metadata_key_suffix;
+        let mut found: BTreeMap<String, Option<(NodeKind, Key)>> =
             listed.prefixes.into_iter().map(|name| (name, None)).collect();
         let documents = listed.keys.iter().filter_map(|name| {
             let stem = name.strip_suffix(suffix.as_str())?;
-            let array = stem.strip_suffix(".array").map(|stem| (stem, Form::Array));
-            let (stem, form) = array.or_else(|| stem.strip_suffix(".group").map(|stem| (stem, Form::Group)))?;
-            Some((stem, form, children.join(name).ok()?))
+            let array = stem.strip_suffix(".array").map(|stem| (stem, NodeKind::Array));
+            let (stem, kind) = array.or_else(|| stem.strip_suffix(".group").map(|stem| (stem, NodeKind::Group)))?;
+            Some((stem, kind, children.join(name).ok()?))
         });
-        for (stem, form, key) in documents {
+        for (stem, kind, key) in documents {
             let entry = found.entry(stem.to_owned()).or_default();
             // An array comes before a group of the same path.
-            if !matches!(entry, Some((Form::Array, _))) {
-                *entry = Some((form, key));
+            if !matches!(entry, Some((NodeKind::Array, _))) {
+                *entry = Some((kind, key));
             }
         }
         let keys: Vec<Key> = found.values().flatten().map(|(_, key)| key.clone()).collect();
@@ -331,8 +331,8 @@ impl<'a> Walker<'a> {
             match document {
                 None => self.push(implicit(path, Dialect::Draft, Some(root.clone())), index, level, &[])?,
                 // What went since it was listed is noticed when all is compared.
-                Some((form, key)) => {
-                    stored.extend(read.remove(&key).flatten().map(|value| (path, form, key, value)));
+                Some((kind, key)) => {
+                    stored.extend(read.remove(&key).flatten().map(|value| (path, kind, key, value)));
                 }
             }
         }
@@ -353,7 +353,7 @@ impl<'a> Walker<'a> {
 
     fn push(
         &mut self,
-        branch: Branch,
+        branch: NodeTree,
         parent: usize,
         level: u32,
         reserved: &'static [&'static str],
@@ -361,17 +361,17 @@ impl<'a> Walker<'a> {
         if self.items.len() >= MAX_NODES {
             return Err(NodeError::TooManyNodes { limit: MAX_NODES });
         }
-        self.items.push(Item::new(branch, Some(parent), level, reserved));
+        self.items.push(WalkItem::new(branch, Some(parent), level, reserved));
         Ok(())
     }
 
     async fn finish(self, path: &NodePath) -> Result<Walk, NodeError> {
-        let Self { shared, look: Look { memory, .. }, items, mut other, .. } = self;
+        let Self { context, look: SnapshotReader { memory, .. }, items, mut other, .. } = self;
         let nodes = items.len() as u64;
         let top = match nodes {
             ..=FEW => assemble(items),
             // What is not a byte of a document is about as much work.
-            _ => shared.on_documents(nodes.saturating_mul(64), || assemble(items)).await?,
+            _ => context.run_on_documents(nodes.saturating_mul(64), || assemble(items)).await?,
         };
         other.sort_unstable();
         Ok(Walk { top: top.ok_or_else(|| ArrayError::NoSuchNode { path: path.clone() })?, other, memory })
@@ -385,7 +385,7 @@ fn paths(prefix: &str, names: &[String], reserved: &[&str]) -> Vec<NodePath> {
 }
 
 /// Puts all nodes below those that hold them. Every node is after the one that holds it.
-fn assemble(mut items: Vec<Item>) -> Option<Branch> {
+fn assemble(mut items: Vec<WalkItem>) -> Option<NodeTree> {
     while items.len() > 1 {
         let Some(item) = items.pop() else { break };
         let holder = item.parent.and_then(|parent| items.get_mut(parent));
@@ -394,16 +394,16 @@ fn assemble(mut items: Vec<Item>) -> Option<Branch> {
             holder.members.push((name, branch));
         }
     }
-    items.pop().map(Item::finish)
+    items.pop().map(WalkItem::finish)
 }
 
-impl Item {
-    fn new(branch: Branch, parent: Option<usize>, level: u32, reserved: &'static [&'static str]) -> Self {
+impl WalkItem {
+    fn new(branch: NodeTree, parent: Option<usize>, level: u32, reserved: &'static [&'static str]) -> Self {
         Self { branch, members: Vec::new(), parent, level, reserved }
     }
 
     /// The node with its members.
-    fn finish(mut self) -> Branch {
+    fn finish(mut self) -> NodeTree {
         if !self.members.is_empty() {
             self.branch.members = Some(self.members.into_iter().collect());
         }

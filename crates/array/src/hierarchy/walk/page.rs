@@ -6,13 +6,13 @@ use meta::{Dialect, NodePath, documents::draft, zom::Members};
 use store::{Cursor, Key, Page, Prefix, StoreError};
 
 use super::{
-    BATCH, Depth, Documents, Form, Listed, Mode, Top, Walk, Walker, branch::implicit, documents::Check, paths,
+    BATCH, Depth, DialectMode, Documents, Listed, NodeKind, Top, Walk, Walker, documents::Check, paths, tree::implicit,
 };
 use crate::{
     ArrayError,
-    find::{DraftRoot, key_below, prefix},
+    context::Context,
+    find::{DraftHierarchy, join_key, node_prefix},
     hierarchy::NodeError,
-    shared::Shared,
 };
 
 /// For each member that is wanted, so many entries of the store are looked at before a page ends that is not full.
@@ -28,7 +28,7 @@ pub(in crate::hierarchy) struct Window {
 }
 
 /// A page of a listing that was looked at.
-pub(super) struct Seen {
+pub(super) struct PageReads {
     prefix: Prefix,
     page: Page,
     listed: Listed,
@@ -36,15 +36,15 @@ pub(super) struct Seen {
 
 /// Walks over the node at a path and a page of its members, as of one commit; with the window comes where the next page begins.
 pub(in crate::hierarchy) async fn walk_page(
-    shared: &Shared,
+    context: &Context,
     path: &NodePath,
     dialect: Option<Dialect>,
-    mode: Mode,
+    mode: DialectMode,
     window: &Window,
 ) -> Result<(Walk, Window), NodeError> {
     let mut walker =
-        Walker::settled(shared, path, dialect, (Depth::Levels(1), mode, Top::Readable), Some(window)).await?;
-    if walker.items.first().is_some_and(|top| top.branch.form == Form::Array) && window.cursor.is_some() {
+        Walker::settled(context, path, dialect, (Depth::Levels(1), mode, Top::Readable), Some(window)).await?;
+    if walker.items.first().is_some_and(|top| top.branch.kind == NodeKind::Array) && window.cursor.is_some() {
         return Err(StoreError::InvalidCursor.into());
     }
     let cursor = walker.window.take().and_then(|window| window.cursor);
@@ -52,16 +52,16 @@ pub(in crate::hierarchy) async fn walk_page(
     Ok((walker.finish(path).await?, next))
 }
 
-impl Seen {
+impl PageReads {
     /// True where the page has the same now.
-    pub(super) async fn is_true_still(&self, shared: &Shared) -> Result<bool, NodeError> {
-        let (now, _) = list(shared, &self.prefix, &self.page).await?;
+    pub(super) async fn validate(&self, context: &Context) -> Result<bool, NodeError> {
+        let (now, _) = list(context, &self.prefix, &self.page).await?;
         Ok(now == self.listed)
     }
 }
 
-async fn list(shared: &Shared, prefix: &Prefix, page: &Page) -> Result<(Listed, Option<Cursor>), NodeError> {
-    let found = shared.store.list_dir(prefix, page.clone()).await?;
+async fn list(context: &Context, prefix: &Prefix, page: &Page) -> Result<(Listed, Option<Cursor>), NodeError> {
+    let found = context.store.list_dir(prefix, page.clone()).await?;
     let prefixes = found.prefixes.iter().map(|prefix| prefix.name().to_owned()).collect();
     let keys = found.keys.iter().map(|entry| entry.key.name().to_owned()).collect();
     Ok((Listed { prefixes, keys }, found.cursor))
@@ -70,8 +70,8 @@ async fn list(shared: &Shared, prefix: &Prefix, page: &Page) -> Result<(Listed, 
 impl Walker<'_> {
     /// A page of what is directly below a prefix, and where the next begins.
     async fn list_page(&mut self, prefix: &Prefix, page: Page) -> Result<(Listed, Option<Cursor>), NodeError> {
-        let (listed, cursor) = list(self.shared, prefix, &page).await?;
-        self.look.pages.push(Seen { prefix: prefix.clone(), page, listed: listed.clone() });
+        let (listed, cursor) = list(self.context, prefix, &page).await?;
+        self.look.pages.push(PageReads { prefix: prefix.clone(), page, listed: listed.clone() });
         Ok((listed, cursor))
     }
 
@@ -103,7 +103,7 @@ impl Walker<'_> {
         let (path, dialect, root) = (item.branch.path.clone(), item.branch.dialect, item.branch.root.clone());
         let reserved = item.reserved;
         let below = match &root {
-            None => prefix(&path)?,
+            None => node_prefix(&path)?,
             Some(root) => {
                 let below = draft::children_prefix(path.below(&root.path).unwrap_or_default());
                 let children = format!("{}{below}", root.prefix.as_str());
@@ -139,25 +139,25 @@ impl Walker<'_> {
     async fn draft_members(
         &mut self,
         path: &NodePath,
-        root: &Arc<DraftRoot>,
+        root: &Arc<DraftHierarchy>,
         below: &Prefix,
         listed: Listed,
     ) -> Result<(), NodeError> {
-        let suffix = root.entry.metadata_key_suffix.clone();
-        let mut first: BTreeMap<String, Place> = BTreeMap::new();
-        let prefixes = listed.prefixes.into_iter().map(|name| (name, Place::Prefix));
+        let suffix = root.entry_point.metadata_key_suffix.clone();
+        let mut first: BTreeMap<String, PagePosition> = BTreeMap::new();
+        let prefixes = listed.prefixes.into_iter().map(|name| (name, PagePosition::Prefix));
         let keys = listed.keys.iter().filter_map(|name| {
             let stem = name.strip_suffix(suffix.as_str())?;
-            let array = stem.strip_suffix(".array").map(|stem| (stem, Place::Array));
-            array.or_else(|| stem.strip_suffix(".group").map(|stem| (stem, Place::Group)))
+            let array = stem.strip_suffix(".array").map(|stem| (stem, PagePosition::Array));
+            array.or_else(|| stem.strip_suffix(".group").map(|stem| (stem, PagePosition::Group)))
         });
         for (stem, place) in keys.map(|(stem, place)| (stem.to_owned(), place)).chain(prefixes) {
             let known = first.entry(stem).or_insert(place);
             *known = place.min(*known);
         }
-        let stems: Vec<(String, Place)> = first.into_iter().collect();
+        let stems: Vec<(String, PagePosition)> = first.into_iter().collect();
         for batch in stems.chunks(BATCH) {
-            let named = |stem: &str, kind: &str| key_below(below, &format!("{stem}.{kind}{suffix}"));
+            let named = |stem: &str, kind: &str| join_key(below, &format!("{stem}.{kind}{suffix}"));
             let keys: Vec<_> = batch.iter().map(|(stem, _)| ["array", "group"].map(|kind| named(stem, kind))).collect();
             let wanted: Vec<_> = keys.iter().flatten().flatten().cloned().collect();
             let mut read: BTreeMap<_, _> = wanted.iter().cloned().zip(self.look.read(&wanted).await?).collect();
@@ -167,18 +167,19 @@ impl Walker<'_> {
                 let mut there = |key: Option<Key>| key.and_then(|key| Some((read.remove(&key)??, key)));
                 let (array, group) = (there(array), there(group));
                 // What comes before this page is there.
-                let before = array.is_some() && *place > Place::Array || group.is_some() && *place > Place::Group;
+                let before =
+                    array.is_some() && *place > PagePosition::Array || group.is_some() && *place > PagePosition::Group;
                 if before {
                     continue;
                 }
-                let array = array.map(|found| (Form::Array, found));
-                match array.or_else(|| group.map(|found| (Form::Group, found))) {
-                    None if *place == Place::Prefix => {
+                let array = array.map(|found| (NodeKind::Array, found));
+                match array.or_else(|| group.map(|found| (NodeKind::Group, found))) {
+                    None if *place == PagePosition::Prefix => {
                         self.push(implicit(path, Dialect::Draft, Some(root.clone())), 0, 1, &[])?;
                     }
                     // It went since it was listed, which is noticed when all is compared.
                     None => {}
-                    Some((form, (value, key))) => stored.push((path, form, key, value)),
+                    Some((kind, (value, key))) => stored.push((path, kind, key, value)),
                 }
             }
             for branch in self.look.draft_branches(root, stored).await? {
@@ -191,7 +192,7 @@ impl Walker<'_> {
 
 /// The entries of a listing that a member of a draft group may have, in their order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum PagePosition {
     Array,
     Group,
     Prefix,

@@ -4,7 +4,7 @@ use meta::{Dialect, NodePath};
 use store::Prefix;
 
 use super::{BATCH, RESERVED, Walker, documents::Check, paths, scan::Purpose};
-use crate::{find::prefix, hierarchy::NodeError};
+use crate::{find::node_prefix, hierarchy::NodeError};
 
 impl Walker<'_> {
     /// The dialect of the group that a path without documents is because there are nodes below it.
@@ -13,7 +13,7 @@ impl Walker<'_> {
         path: &NodePath,
         dialect: Option<Dialect>,
     ) -> Result<Option<Dialect>, NodeError> {
-        let own = prefix(path)?;
+        let own = node_prefix(path)?;
         let ancestors: Vec<NodePath> = path.ancestors().collect();
         for (ancestor, documents) in ancestors.iter().zip(self.look.documents(&ancestors, Check::Syntax).await?) {
             let first = path.below(ancestor).and_then(|below| below.split('/').next());
@@ -77,19 +77,19 @@ impl Walker<'_> {
                     }
                 }
                 if let Some(found) = best {
-                    self.came_through(top, &prefix, found, wanted);
+                    self.probe_cached(top, &prefix, found, wanted);
                     return Ok(best);
                 }
             }
             open.extend(deeper.into_iter().rev());
         }
         let Some((last, found)) = broken else { return Ok(None) };
-        self.came_through(top, &last, found, wanted);
+        self.probe_cached(top, &last, found, wanted);
         Ok(Some(found))
     }
 
     /// Whoever probes a prefix between `top` and the one with the first node comes to the same node.
-    fn came_through(&mut self, top: &Prefix, last: &Prefix, found: Dialect, wanted: Option<Dialect>) {
+    fn probe_cached(&mut self, top: &Prefix, last: &Prefix, found: Dialect, wanted: Option<Dialect>) {
         let below = last.as_str().strip_prefix(top.as_str()).filter(|_| wanted.is_none());
         let mut at = top.as_str().to_owned();
         for segment in below.into_iter().flat_map(|below| below.split_terminator('/')) {

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use store::{Key, MAX_PAGE, Page, Prefix};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::look::{Listed, NAMES};
-use crate::{ArrayError, share::Permit, shared::Shared};
+use super::snapshot_reader::{Listed, NAMES};
+use crate::{ArrayError, context::Context, memory::Permit};
 
 /// The credit of a walk that begins: the keys that a scan is given to show what is there.
 const FIRST_CREDIT: u64 = 64;
@@ -153,7 +153,12 @@ impl Scans {
     }
 
     /// Scans the keys below a prefix, as far as there is credit for it: its beginning out of turn, and the rest in turn.
-    pub(super) async fn scan(&mut self, shared: &Shared, prefix: &Prefix, purpose: Purpose) -> Result<(), ArrayError> {
+    pub(super) async fn scan(
+        &mut self,
+        context: &Context,
+        prefix: &Prefix,
+        purpose: Purpose,
+    ) -> Result<(), ArrayError> {
         if self.credit < SMALLEST || self.memory >= MAX_MEMORY {
             return Ok(());
         }
@@ -164,9 +169,9 @@ impl Scans {
             hash: Xxh3::new(),
             page: Some(Page::first(self.page())),
         };
-        self.go_on(shared, &mut scan, OUT_OF_TURN).await?;
+        self.go_on(context, &mut scan, OUT_OF_TURN).await?;
         if scan.page.is_some() {
-            shared.in_turn(usize::MAX, self.go_on(shared, &mut scan, usize::MAX)).await??;
+            context.run_lookups(usize::MAX, self.go_on(context, &mut scan, usize::MAX)).await??;
         }
         let Scan { mut part, mut place, hash, .. } = scan;
         if part.last.is_none() {
@@ -178,11 +183,11 @@ impl Scans {
     }
 
     /// Goes on with a scan until it is done, or there were so many keys.
-    async fn go_on(&mut self, shared: &Shared, scan: &mut Scan, keys: usize) -> Result<(), ArrayError> {
+    async fn go_on(&mut self, context: &Context, scan: &mut Scan, keys: usize) -> Result<(), ArrayError> {
         while scan.part.keys <= keys
             && let Some(page) = scan.page.take()
         {
-            let found = shared.store.list_prefix(&scan.part.prefix, page).await?;
+            let found = context.store.list_prefix(&scan.part.prefix, page).await?;
             let mut nodes = false;
             for entry in &found.keys {
                 note(&mut scan.hash, &entry.key);
@@ -191,16 +196,16 @@ impl Scans {
             scan.part.keys = scan.part.keys.saturating_add(found.keys.len());
             scan.part.last = found.keys.last().map(|entry| entry.key.clone()).filter(|_| found.cursor.is_some());
             let enough = nodes && matches!(scan.purpose, Purpose::FirstNode);
-            let goes_on = self.credit >= SMALLEST && !enough && self.reserve(shared);
+            let goes_on = self.credit >= SMALLEST && !enough && self.reserve(context);
             scan.page = found.cursor.filter(|_| goes_on).map(|cursor| Page::after(self.page(), cursor));
         }
         Ok(())
     }
 
     /// True where all that was scanned has the same keys now.
-    pub(super) async fn are_true_still(&self, shared: &Shared) -> Result<bool, ArrayError> {
+    pub(super) async fn validate(&self, context: &Context) -> Result<bool, ArrayError> {
         for part in &self.parts {
-            if !shared.in_turn(part.keys, part.is_true_still(shared)).await?? {
+            if !context.run_lookups(part.keys, part.is_current(context)).await?? {
                 return Ok(false);
             }
         }
@@ -233,9 +238,9 @@ impl Scans {
     /// Takes in the next key of a scan; true where it is the document of a node.
     fn take(&mut self, place: &mut Place, key: &Key, purpose: Purpose) -> bool {
         let key = key.as_str();
-        let shared =
+        let context =
             place.open.iter().take_while(|(_, length)| place.text.get(..*length) == key.get(..*length)).count();
-        self.close(place, shared);
+        self.close(place, context);
         let from = place.open.last().map_or(0, |(_, length)| *length);
         place.text.truncate(from);
         let (directories, name) =
@@ -285,9 +290,9 @@ impl Scans {
     }
 
     /// Reserves memory for what was found; true where there is room for more.
-    fn reserve(&mut self, shared: &Shared) -> bool {
+    fn reserve(&mut self, context: &Context) -> bool {
         while self.reserved < self.memory {
-            let Some(permit) = shared.try_admit(RESERVED_AT_ONCE) else { return false };
+            let Some(permit) = context.try_reserve_memory(RESERVED_AT_ONCE) else { return false };
             self.permits.push(permit);
             self.reserved = self.reserved.saturating_add(RESERVED_AT_ONCE);
         }
@@ -334,11 +339,11 @@ impl Scans {
 }
 
 impl Part {
-    async fn is_true_still(&self, shared: &Shared) -> Result<bool, ArrayError> {
+    async fn is_current(&self, context: &Context) -> Result<bool, ArrayError> {
         let mut hash = Xxh3::new();
         let (mut keys, mut page) = (0_usize, Page::first(self.keys.clamp(1, MAX_PAGE)));
         loop {
-            let found = shared.store.list_prefix(&self.prefix, page).await?;
+            let found = context.store.list_prefix(&self.prefix, page).await?;
             let mut passed = false;
             for entry in &found.keys {
                 if self.last.as_ref().is_some_and(|last| entry.key > *last) {

@@ -5,21 +5,21 @@ use std::{iter::once, sync::Arc};
 use meta::{Dialect, NodePath};
 
 use super::{
-    Branch, Documents, Form, Item, RESERVED, Top, Walker,
-    branch::{array_branch, group_branch, implicit},
+    Documents, NodeKind, NodeTree, RESERVED, Top, WalkItem, Walker,
     documents::Check,
+    tree::{array_tree, group_tree, implicit},
 };
 use crate::{
     ArrayError,
     broken::Broken,
-    find::{DraftRoot, Sight, prefix},
+    find::{DraftHierarchy, ResolvedNode, node_prefix},
     hierarchy::{NodeError, keys},
 };
 
 impl Walker<'_> {
     /// Finds the topmost node.
     pub(super) async fn top(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
-        let sight = match self.shared.see(path, dialect).await {
+        let sight = match self.context.resolve_node(path, dialect).await {
             // What an array is can be told without its codecs.
             Err(error @ ArrayError::Chain { .. }) => return self.unopened_top(path, dialect, error).await,
             Err(error @ ArrayError::Document { .. }) if self.top == Top::Any => {
@@ -28,8 +28,8 @@ impl Walker<'_> {
             sight => sight?,
         };
         let (documents, branch) = match sight {
-            Some(Sight::Array(sighting)) => (Some(sighting.documents.clone()), array_branch(path, &sighting)),
-            Some(Sight::Group(sighting)) => (Some(sighting.documents.clone()), group_branch(path, *sighting)),
+            Some(ResolvedNode::Array(resolved)) => (Some(resolved.read_set.clone()), array_tree(path, &resolved)),
+            Some(ResolvedNode::Group(resolved)) => (Some(resolved.read_set.clone()), group_tree(path, *resolved)),
             None => {
                 let dialect = self.implied(path, dialect).await?;
                 let none = ArrayError::NoSuchNode { path: path.clone() };
@@ -68,18 +68,18 @@ impl Walker<'_> {
         }
     }
 
-    fn push_top(&mut self, branch: Branch, reserved: &'static [&'static str]) -> Result<(), NodeError> {
+    fn push_top(&mut self, branch: NodeTree, reserved: &'static [&'static str]) -> Result<(), NodeError> {
         match (&branch.broken, self.top) {
             (Some(broken), Top::Readable) => Err(ArrayError::Broken(broken.clone()).into()),
             _ => {
-                self.items.push(Item::new(branch, None, 0, reserved));
+                self.items.push(WalkItem::new(branch, None, 0, reserved));
                 Ok(())
             }
         }
     }
 
     /// The node of a hierarchy of the draft that has documents at a path, of which only these are looked at.
-    async fn draft_node(&mut self, path: &NodePath) -> Result<Option<Branch>, NodeError> {
+    async fn draft_node(&mut self, path: &NodePath) -> Result<Option<NodeTree>, NodeError> {
         let roots: Vec<NodePath> = once(path.clone()).chain(path.ancestors()).collect();
         let found = self.look.documents(&roots, Check::Syntax).await?;
         let Some((at, mut documents)) = roots.into_iter().zip(found).find(|(_, documents)| documents.has_entry())
@@ -89,13 +89,13 @@ impl Walker<'_> {
         let Some(entry) = documents.entry_point() else {
             return Ok(documents.branch(&at, Dialect::Draft).filter(|_| at == *path));
         };
-        let root = Arc::new(DraftRoot { prefix: prefix(&at)?, path: at, entry });
-        for form in [Form::Array, Form::Group] {
-            let keys = keys::documents(path, Dialect::Draft, form, Some(&root))?;
+        let root = Arc::new(DraftHierarchy { prefix: node_prefix(&at)?, path: at, entry_point: entry });
+        for kind in [NodeKind::Array, NodeKind::Group] {
+            let keys = keys::document_keys(path, Dialect::Draft, kind, Some(&root))?;
             let values = self.look.read(&keys).await?;
             let found = keys.into_iter().zip(values).find_map(|(key, value)| value.map(|value| (key, value)));
             if let Some((key, value)) = found {
-                let found = vec![(path.clone(), form, key, value)];
+                let found = vec![(path.clone(), kind, key, value)];
                 return Ok(self.look.draft_branches(&root, found).await?.pop());
             }
         }
@@ -108,10 +108,10 @@ impl Walker<'_> {
     }
 
     /// The topmost node of a hierarchy of the draft.
-    pub(super) async fn draft_root(&mut self, path: &NodePath) -> Result<Option<Branch>, NodeError> {
-        let (documents, branch) = match self.shared.see(path, Some(Dialect::Draft)).await {
-            Ok(Some(Sight::Array(sighting))) => (sighting.documents.clone(), array_branch(path, &sighting)),
-            Ok(Some(Sight::Group(sighting))) => (sighting.documents.clone(), group_branch(path, *sighting)),
+    pub(super) async fn draft_root(&mut self, path: &NodePath) -> Result<Option<NodeTree>, NodeError> {
+        let (documents, branch) = match self.context.resolve_node(path, Some(Dialect::Draft)).await {
+            Ok(Some(ResolvedNode::Array(resolved))) => (resolved.read_set.clone(), array_tree(path, &resolved)),
+            Ok(Some(ResolvedNode::Group(resolved))) => (resolved.read_set.clone(), group_tree(path, *resolved)),
             Ok(None) => return Ok(None),
             Err(error @ (ArrayError::Document { .. } | ArrayError::Chain { .. })) => {
                 return Ok(self.draft_node(path).await?.map(|branch| marked(branch, &error)));
@@ -124,10 +124,10 @@ impl Walker<'_> {
 }
 
 /// A node that could not be opened: a broken one, unless it was for its codecs only.
-fn marked(branch: Branch, error: &ArrayError) -> Branch {
+fn marked(branch: NodeTree, error: &ArrayError) -> NodeTree {
     let broken = match error {
         ArrayError::Document { key, source } => branch.broken.or_else(|| Some(Broken::new(key, source))),
         _ => branch.broken,
     };
-    Branch { broken, ..branch }
+    NodeTree { broken, ..branch }
 }

@@ -1,0 +1,198 @@
+//! From what a walk found to what is told of it.
+
+use std::sync::Arc;
+
+use meta::{
+    ArrayModel, Dialect, NodePath,
+    convert::{self, Chunks, Converted, Loss},
+    documents::{
+        DocumentError, GroupModel, draft, v2, v3,
+        write::{StoredNode, without_copies},
+    },
+    extensions::Link,
+    json::Json,
+    zom::{Group, Members, Node, Version, Zom, completed},
+};
+
+use super::{
+    LinkTarget, NodeError, NodeInfo,
+    walk::{NodeKind, NodeTree, Walk},
+};
+use crate::{
+    ArrayError,
+    broken::{Broken, BrokenNode, read_v3},
+    context::Context,
+    find::{ResolvedNode, invalid_document},
+    memory::Permit,
+};
+
+/// How many links of one group are looked at.
+const MAX_LINKS: usize = 1024;
+
+/// How many small nodes are told where the request is.
+const INLINE_NODES: usize = 256;
+
+/// What a ZOM does not say of the nodes that were found.
+#[derive(Debug, Default)]
+pub(super) struct Unrepresented {
+    /// What its dialect does not have, with the path of the node.
+    pub(super) losses: Vec<(NodePath, Loss)>,
+    /// The nodes that are left out.
+    pub(super) broken: Vec<BrokenNode>,
+}
+
+/// The model of a node.
+pub(super) enum NodeModel {
+    Array(Box<ArrayModel>),
+    Group(GroupModel),
+}
+
+impl NodeModel {
+    /// Reads the documents of a node of a dialect; of the draft, those of the node `below` the hierarchy's root.
+    pub(super) fn read(
+        dialect: Dialect,
+        kind: NodeKind,
+        stored: &StoredNode,
+        below: &str,
+    ) -> Result<Self, DocumentError> {
+        let array = |model| Self::Array(Box::new(model));
+        let document = stored.document.clone();
+        let attributes = || stored.attributes.clone().unwrap_or_default();
+        match (dialect, kind) {
+            (Dialect::V3, _) => read_v3(document).map(|node| match node {
+                v3::Node::Array(model) => Self::Array(model),
+                v3::Node::Group(model) => Self::Group(model),
+            }),
+            (Dialect::Draft, NodeKind::Array) => draft::read_array(document, below).map(array),
+            (Dialect::Draft, NodeKind::Group) => draft::read_group(document).map(Self::Group),
+            (Dialect::V2, NodeKind::Array) => v2::read_array(document, attributes()).map(array),
+            (Dialect::V2, NodeKind::Group) => v2::read_group(document, attributes()).map(Self::Group),
+        }
+    }
+
+    /// Its document in another dialect.
+    pub(super) fn convert(&self, path: &NodePath, to: Dialect, chunks: Chunks) -> Result<Converted, NodeError> {
+        match self {
+            Self::Array(model) => convert::array(model, to, chunks)
+                .map_err(|source| NodeError::Inconvertible { path: path.clone(), source }),
+            Self::Group(model) => Ok(convert::group(model, to)),
+        }
+    }
+}
+
+/// The model of a node that was found.
+pub(super) fn read_model(branch: &NodeTree) -> Result<NodeModel, NodeError> {
+    if let Some(broken) = &branch.broken {
+        return Err(ArrayError::Broken(broken.clone()).into());
+    }
+    let below = branch.root.as_ref().and_then(|root| branch.path.below(&root.path)).unwrap_or_default();
+    NodeModel::read(branch.dialect, branch.kind, &branch.stored, below).map_err(|source| match branch.own.0.first() {
+        Some((key, _)) => invalid_document(key, source).into(),
+        None => ArrayError::NoSuchNode { path: branch.path.clone() }.into(),
+    })
+}
+
+/// What is told of a node; with `mapped` all by the model of that dialect.
+pub(super) async fn describe(context: &Context, walk: Walk, mapped: Option<Dialect>) -> Result<NodeInfo, NodeError> {
+    let Walk { top, other, memory, .. } = walk;
+    let links = links(context, &top).await?;
+    let (path, dialect, implicit) = (top.path.clone(), top.dialect, top.is_implicit());
+    let version = (!implicit).then(|| top.own.version());
+    let as_version = Version::of(mapped.unwrap_or(dialect));
+    let few = memory.is_empty() && top.all().len() <= INLINE_NODES;
+    let tell = move || {
+        let mut unrepresented = Unrepresented::default();
+        let root = to_zom(top, as_version, &mut unrepresented)?;
+        Ok::<_, NodeError>((Zom { version: as_version, root }, unrepresented))
+    };
+    let (zom, Unrepresented { losses, broken }) = match few {
+        true => tell()?,
+        false => {
+            context.run_on_documents(memory.iter().map(Permit::bytes).fold(0, u64::saturating_add), tell).await??
+        }
+    };
+    let memory = Arc::new(memory);
+    Ok(NodeInfo { path, dialect, implicit, version, zom, other_dialects: other, broken, losses, links, memory })
+}
+
+/// A node by a model, with what that does not say. Broken members are left out.
+pub(super) fn to_zom(
+    mut branch: NodeTree,
+    version: Version,
+    unrepresented: &mut Unrepresented,
+) -> Result<Node, NodeError> {
+    let document = without_consolidated(&mut branch, version, &mut unrepresented.losses)?;
+    if branch.kind == NodeKind::Array {
+        return Ok(Node::Array(document));
+    }
+    let Some(members) = branch.members else { return Ok(Node::Group(Group { document, members: None })) };
+    let mut readable = Vec::new();
+    for (name, member) in members {
+        let (path, dialect) = (member.path.clone(), member.dialect);
+        match member_to_zom(member, version, unrepresented)? {
+            Ok(node) => readable.push((name, node)),
+            Err(problem) => unrepresented.broken.push(BrokenNode { path, dialect, problem }),
+        }
+    }
+    Ok(Node::Group(Group { document, members: Some(readable.into_iter().collect::<Members<_>>()) }))
+}
+
+/// A member by a model, or why it is left out.
+fn member_to_zom(
+    member: NodeTree,
+    version: Version,
+    unrepresented: &mut Unrepresented,
+) -> Result<Result<Node, Broken>, NodeError> {
+    if let Some(broken) = member.broken {
+        return Ok(Err(broken));
+    }
+    match to_zom(member, version, unrepresented) {
+        Ok(node) => Ok(Ok(node)),
+        Err(NodeError::Array(ArrayError::Document { key, source })) => Ok(Err(Broken::new(&key, &source))),
+        Err(error) => Err(error),
+    }
+}
+
+/// A node's document by a model, taken out of the node where it is of that model.
+fn without_consolidated(
+    branch: &mut NodeTree,
+    version: Version,
+    losses: &mut Vec<(NodePath, Loss)>,
+) -> Result<Json, NodeError> {
+    let to = version.dialect();
+    if branch.dialect == to {
+        let document = std::mem::take(&mut branch.stored).node_document(to);
+        return Ok(match (branch.kind, to) {
+            (NodeKind::Group, Dialect::V3) => completed(&without_copies(&document)),
+            _ => completed(&document),
+        });
+    }
+    // The chunks of v2 have names that v3 has too.
+    let chunks = if branch.dialect == Dialect::V2 { Chunks::Kept } else { Chunks::Moved };
+    let Converted { document, losses: lost } = read_model(branch)?.convert(&branch.path, to, chunks)?;
+    losses.extend(lost.into_iter().map(|loss| (branch.path.clone(), loss)));
+    Ok(document)
+}
+
+/// The arrays that extensions of a group name.
+async fn links(context: &Context, top: &NodeTree) -> Result<Vec<(Link, LinkTarget)>, NodeError> {
+    if top.kind == NodeKind::Array || top.is_implicit() || top.stored.document.get("extensions").is_none() {
+        return Ok(Vec::new());
+    }
+    let NodeModel::Group(model) = read_model(top)? else { return Ok(Vec::new()) };
+    let mut links = Vec::new();
+    for link in model.links().into_iter().take(MAX_LINKS) {
+        let path = NodePath::parse(&format!("{}{}", top.path.key_prefix(), link.path));
+        let linked = match path {
+            Err(_) => LinkTarget::Missing,
+            Ok(path) => match context.resolve_node(&path, None).await {
+                Ok(Some(ResolvedNode::Array(_))) => LinkTarget::Array,
+                Ok(_) | Err(ArrayError::Document { .. } | ArrayError::Chain { .. }) => LinkTarget::Missing,
+                Err(ArrayError::NoSuchNode { .. }) => LinkTarget::Missing,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        links.push((link, linked));
+    }
+    Ok(links)
+}

@@ -1,0 +1,77 @@
+//! Keys where a new array would have its own.
+//!
+//! They would become elements of the array, or documents of nodes below it, without anybody having meant it. So the place of a new array has to be empty when it is created, unless the declaration
+//! says what becomes of the keys. Erased and replaced arrays leave nothing behind; such keys come from those who write single keys.
+
+use std::collections::BTreeSet;
+
+use meta::NodePath;
+use store::{Key, Page, Prefix};
+
+use super::{
+    IfExists, NodeError,
+    change_set::ChangeSet,
+    keys,
+    replace::is_at_or_below,
+    walk::{NodeKind, NodeTree},
+};
+use crate::{context::Context, find::NodeVersions};
+
+/// The prefixes of the place of a new tree, if some nodes are one and there are no keys at its place, as it mostly is.
+pub(super) async fn empty_prefixes(
+    context: &Context,
+    nodes: &[(NodeVersions, NodeTree)],
+) -> Result<Option<Vec<Prefix>>, NodeError> {
+    let Some((_, top)) = nodes.first() else { return Ok(None) };
+    if !nodes.iter().all(|(own, node)| own.0.is_empty() && node.path.below(&top.path).is_some()) {
+        return Ok(None);
+    }
+    let places = node_prefixes(top)?;
+    Ok(first_key(context, &places).await?.is_none().then_some(places))
+}
+
+/// Adds to a commit what becomes of the keys at the places of new arrays: checks that there are none, or their erasure. `nodes` are the nodes that get documents, each with those it has;
+/// `gone` are erased with all below them, and `empty` is the place of all of them, if it is [empty](empty_place).
+pub(super) async fn settle(
+    context: &Context,
+    change_set: &mut ChangeSet,
+    nodes: &[(NodeVersions, NodeTree)],
+    gone: &BTreeSet<NodePath>,
+    existing: IfExists,
+    empty: Option<Vec<Prefix>>,
+) -> Result<(), NodeError> {
+    let is_new = |(own, node): &&(NodeVersions, NodeTree)| own.0.is_empty() && !is_at_or_below(gone, &node.path);
+    if existing == IfExists::Adopt || !nodes.iter().filter(is_new).any(|(_, node)| node.kind == NodeKind::Array) {
+        return Ok(());
+    }
+    if let Some(places) = empty {
+        places.into_iter().for_each(|place| change_set.check_empty(place));
+        return Ok(());
+    }
+    for (_, array) in nodes.iter().filter(is_new).filter(|(_, node)| node.kind == NodeKind::Array) {
+        let places = node_prefixes(array)?;
+        match (first_key(context, &places).await?, existing) {
+            (None, _) => places.into_iter().for_each(|place| change_set.check_empty(place)),
+            (Some(key), IfExists::Fail) => return Err(NodeError::StrayKeys { path: array.path.clone(), key }),
+            (Some(_), IfExists::Replace) => places.into_iter().for_each(|place| change_set.erase_prefix(place)),
+            (Some(_), IfExists::Adopt) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The prefixes of a node's keys and of those of nodes below it.
+fn node_prefixes(node: &NodeTree) -> Result<Vec<Prefix>, NodeError> {
+    Ok(keys::subtree_keys(&node.path, node.dialect, node.root.as_ref())?.prefixes)
+}
+
+/// A key below any of some prefixes.
+pub(super) async fn first_key(context: &Context, places: &[Prefix]) -> Result<Option<Key>, NodeError> {
+    for place in places {
+        let found = context.store.list_prefix(place, Page::first(1)).await?;
+        if let Some(entry) = found.keys.into_iter().next() {
+            return Ok(Some(entry.key));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,122 @@
+//! Nodes as they are found, or planned.
+
+use std::sync::Arc;
+
+use meta::{Dialect, NodePath, documents::write::StoredNode, json::Json, zom::Members};
+use serde_json::json;
+
+use super::super::documents::stored_array;
+use crate::{
+    broken::{Broken, BrokenNode},
+    find::{DraftHierarchy, NodeVersions, ResolvedArray, ResolvedGroup},
+};
+
+/// A node with those below it.
+#[derive(Clone, Debug)]
+pub(in crate::hierarchy) struct NodeTree {
+    pub(in crate::hierarchy) path: NodePath,
+    pub(in crate::hierarchy) dialect: Dialect,
+    pub(in crate::hierarchy) kind: NodeKind,
+    /// Its documents as they are stored; of an implicit group, what one would say without attributes.
+    pub(in crate::hierarchy) stored: StoredNode,
+    /// Empty for an implicit group.
+    pub(in crate::hierarchy) own: NodeVersions,
+    /// The hierarchy of the draft that it is in.
+    pub(in crate::hierarchy) root: Option<Arc<DraftHierarchy>>,
+    /// `None` for arrays and for groups that were not looked into.
+    pub(in crate::hierarchy) members: Option<Members<NodeTree>>,
+    /// The reason why its documents are not told, where they cannot be read. Such a node is not looked into.
+    pub(in crate::hierarchy) broken: Option<Broken>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::hierarchy) enum NodeKind {
+    Array,
+    Group,
+}
+
+impl NodeTree {
+    /// Whether it is a group only because there are nodes below it.
+    pub(in crate::hierarchy) fn is_implicit(&self) -> bool {
+        self.own.0.is_empty()
+    }
+
+    /// All nodes that can be read, each after the one that holds it.
+    pub(in crate::hierarchy) fn readable(&self) -> Vec<&Self> {
+        self.all().into_iter().filter(|branch| branch.broken.is_none()).collect()
+    }
+
+    /// The nodes that cannot be read.
+    pub(in crate::hierarchy) fn broken(&self) -> Vec<BrokenNode> {
+        let broken = |branch: &Self| {
+            let problem = branch.broken.clone()?;
+            Some(BrokenNode { path: branch.path.clone(), dialect: branch.dialect, problem })
+        };
+        self.all().into_iter().filter_map(broken).collect()
+    }
+
+    /// All nodes, each after the one that holds it.
+    pub(in crate::hierarchy) fn all(&self) -> Vec<&Self> {
+        let mut all = vec![self];
+        let mut next = 0;
+        while let Some(branch) = all.get(next).copied() {
+            all.extend(branch.members.iter().flat_map(Members::values));
+            next += 1;
+        }
+        all
+    }
+}
+
+/// A node of which nothing is known but its documents' versions, since one of them cannot be read.
+pub(super) fn broken_tree(
+    path: NodePath,
+    dialect: Dialect,
+    kind: NodeKind,
+    own: NodeVersions,
+    broken: Broken,
+) -> NodeTree {
+    NodeTree { broken: Some(broken), ..from_document(path, dialect, kind, StoredNode::default(), own) }
+}
+
+/// The documents of a group that says nothing.
+pub(in crate::hierarchy) fn empty_group(dialect: Dialect) -> StoredNode {
+    StoredNode::whole(Json::pretty(&match dialect {
+        Dialect::V2 => json!({"zarr_format": 2}),
+        Dialect::V3 => json!({"zarr_format": 3, "node_type": "group", "attributes": {}}),
+        Dialect::Draft => json!({"extensions": [], "attributes": {}}),
+    }))
+}
+
+pub(super) fn array_tree(path: &NodePath, resolved: &ResolvedArray) -> NodeTree {
+    let model = resolved.array.model();
+    let stored = stored_array(model);
+    let branch = from_document(path.clone(), model.dialect, NodeKind::Array, stored, resolved.versions.clone());
+    let root = resolved.hierarchy.clone().filter(|_| model.dialect == Dialect::Draft);
+    NodeTree { root, broken: resolved.unreadable_attributes.clone(), ..branch }
+}
+
+pub(in crate::hierarchy) fn group_tree(path: &NodePath, resolved: ResolvedGroup) -> NodeTree {
+    let ResolvedGroup { model, dialect, versions: own, hierarchy: root, .. } = resolved;
+    let root = root.filter(|_| dialect == Dialect::Draft);
+    match model {
+        None => implicit(path.clone(), dialect, root),
+        Some(model) => {
+            let stored = StoredNode::new(dialect, &model.document, &model.attributes);
+            NodeTree { root, ..from_document(path.clone(), dialect, NodeKind::Group, stored, own) }
+        }
+    }
+}
+
+pub(super) fn implicit(path: NodePath, dialect: Dialect, root: Option<Arc<DraftHierarchy>>) -> NodeTree {
+    NodeTree { root, ..from_document(path, dialect, NodeKind::Group, empty_group(dialect), NodeVersions::default()) }
+}
+
+pub(super) fn from_document(
+    path: NodePath,
+    dialect: Dialect,
+    kind: NodeKind,
+    stored: StoredNode,
+    own: NodeVersions,
+) -> NodeTree {
+    NodeTree { path, dialect, kind, stored, own, root: None, members: None, broken: None }
+}

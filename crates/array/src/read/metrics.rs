@@ -1,0 +1,72 @@
+//! What a reading takes.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+/// Tells what a reading took so far. Clones tell of the same reading.
+#[derive(Clone, Debug, Default)]
+pub struct ReadMetrics(Arc<Counts>);
+
+/// What a reading took so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadStats {
+    /// How long finding and planning took.
+    pub plan: Duration,
+    /// How long values were fetched, added up over all that were fetched at the same time.
+    pub fetch: Duration,
+    /// How long was decoded, added up in the same way.
+    pub decode: Duration,
+    /// How many chunks, inner chunks, and parts of uncompressed chunks were decoded.
+    pub decoded: u64,
+    /// How many were in the cache.
+    pub cached: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    plan: AtomicU64,
+    fetch: AtomicU64,
+    decode: AtomicU64,
+    decoded: AtomicU64,
+    cached: AtomicU64,
+}
+
+impl ReadMetrics {
+    /// What it took so far.
+    pub fn stats(&self) -> ReadStats {
+        let Counts { plan, fetch, decode, decoded, cached } = &*self.0;
+        ReadStats {
+            plan: Duration::from_nanos(plan.load(Relaxed)),
+            fetch: Duration::from_nanos(fetch.load(Relaxed)),
+            decode: Duration::from_nanos(decode.load(Relaxed)),
+            decoded: decoded.load(Relaxed),
+            cached: cached.load(Relaxed),
+        }
+    }
+
+    pub(crate) fn planned(&self, took: Duration) {
+        self.0.plan.fetch_add(nanos(took), Relaxed);
+    }
+
+    pub(super) fn fetched(&self, took: Duration) {
+        self.0.fetch.fetch_add(nanos(took), Relaxed);
+    }
+
+    pub(super) fn decoded(&self, took: Duration) {
+        self.0.decode.fetch_add(nanos(took), Relaxed);
+        self.0.decoded.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn cached(&self) {
+        self.0.cached.fetch_add(1, Relaxed);
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

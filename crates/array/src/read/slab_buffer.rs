@@ -1,0 +1,434 @@
+//! Where a slab is assembled: in lanes, each a run of its elements.
+//!
+//! Many tasks write into one slab at the same time. Each lane has a lock of its own, held for a copy at a time, so that tasks that decode neighbouring chunks
+//! seldom meet; and each is yielded as soon as it is full, so that an answer begins before all chunks of its first slab are decoded.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use codec::{Elements, VariableBuilder};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::buffer_pool::{BufferPool, ByteCounter, with_permit};
+use crate::memory::Permit;
+
+/// In what a lane's memory is counted.
+pub(super) const PERMIT_UNIT: u64 = 1 << 10;
+
+/// How many bytes a lane should have. Small enough that the first is full early, large enough that it is worth a write to a socket.
+const SEGMENT_BYTES: u64 = 128 << 10;
+
+/// How many a lane of a small slab should have, which is soon full anyhow.
+const SMALL_SLAB_SEGMENT_BYTES: u64 = 1 << 20;
+
+/// Up to how many bytes a slab is small.
+const SMALL_SLAB_BYTES: u64 = 4 << 20;
+
+/// What an element of variable length costs in a lane beside its own bytes.
+pub(super) const VARIABLE_SLOT_SIZE: u64 = size_of::<Box<[u8]>>() as u64;
+
+/// How a slab is divided into lanes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SegmentLayout {
+    elements: u64,
+    /// How many elements follow each other for one index of the axes before the one that is divided.
+    block: u64,
+    /// How many elements a lane has; the last of each block may have fewer.
+    segment: u64,
+    /// How many lanes a block has.
+    segments_per_block: u64,
+}
+
+/// A slab being assembled.
+#[derive(Debug)]
+pub(super) struct SlabBuffer {
+    layout: SegmentLayout,
+    /// The size of an element in bytes; `None` where each has its own.
+    size: Option<usize>,
+    segments: Vec<Mutex<Segment>>,
+    resources: BufferResources,
+}
+
+/// What all slabs of a reading share.
+#[derive(Clone, Debug)]
+pub(super) struct BufferResources {
+    pub(super) buffers: Arc<BufferPool>,
+    /// What the elements of variable length take that were assembled and not yet taken.
+    pub(super) retained: Arc<ByteCounter>,
+    /// The memory of the reading, which lasts until the last use of what it yielded.
+    pub(super) memory: Option<Arc<Permit>>,
+}
+
+/// A run of elements being assembled.
+#[derive(Debug, Default)]
+enum Segment {
+    /// Nothing was written to it, and it has no memory.
+    Empty { permit: Option<OwnedSemaphorePermit> },
+    Open {
+        cells: SegmentData,
+        /// How many elements were written. Each is written exactly once, so the lane is full when this is their number.
+        written: u64,
+        _permit: Option<OwnedSemaphorePermit>,
+    },
+    #[default]
+    Taken,
+}
+
+#[derive(Debug)]
+enum SegmentData {
+    Fixed(Vec<u8>),
+    /// All elements of the lane as they were decoded.
+    Shared(Bytes),
+    Variable(Vec<Box<[u8]>>),
+}
+
+/// Writes into a slab, keeping the lane that it wrote into last.
+pub(super) struct SlabCursor<'a> {
+    buffer: &'a SlabBuffer,
+    locked: Option<LockedSegment<'a>>,
+}
+
+/// A lane that is written to.
+struct LockedSegment<'a> {
+    number: usize,
+    /// Its first element in the slab.
+    start: u64,
+    /// How many elements it has.
+    len: u64,
+    segment: MutexGuard<'a, Segment>,
+}
+
+/// Elements of a fixed size that stand at equal distances.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StridedElements<'a> {
+    /// What they stand in.
+    pub(super) bytes: &'a [u8],
+    /// Where the first is, counted in elements.
+    pub(super) first: u64,
+    /// How many elements further the next one is.
+    pub(super) step: i64,
+    /// How many there are.
+    pub(super) count: u64,
+}
+
+/// Why an element is not assembled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ScatterError {
+    /// Its place is not being assembled, or it is none of its chunk: a mistake of this crate's, found before wrong elements leave.
+    Internal,
+    /// Elements of variable length take more memory than there is.
+    OverBudget,
+}
+
+impl SegmentLayout {
+    /// Divides a slab of these extents, whose elements have `size` bytes. `chunk` says how far along an axis the answer goes before it meets other
+    /// chunks.
+    pub(super) fn new(extents: &[u64], size: u64, chunk: impl Fn(usize) -> u64) -> Self {
+        let elements = extents.iter().fold(1_u64, |product, &extent| product.saturating_mul(extent));
+        let segment =
+            if elements.saturating_mul(size) <= SMALL_SLAB_BYTES { SMALL_SLAB_SEGMENT_BYTES } else { SEGMENT_BYTES };
+        let fit = (segment / size.max(1)).max(1);
+        let mut after = 1_u64;
+        for (axis, &extent) in extents.iter().enumerate().rev() {
+            let block = after.saturating_mul(extent);
+            if block > fit || axis == 0 {
+                let most = (fit / after.max(1)).max(1);
+                let chunk = chunk(axis).max(1);
+                let count = if chunk <= most { most - most % chunk } else { most };
+                let count = count.min(extent.max(1));
+                return Self { elements, block, segment: count * after, segments_per_block: extent.div_ceil(count) };
+            }
+            after = block;
+        }
+        Self { elements, block: elements, segment: elements, segments_per_block: 1 }
+    }
+
+    /// How many [`UNIT`]s of memory a slab of elements of `size` bytes takes.
+    pub(super) fn units(&self, size: Option<usize>) -> u64 {
+        (0..self.segments()).map(|segment| self.segment_units(segment, size)).sum()
+    }
+
+    fn segment_units(&self, segment: u64, size: Option<usize>) -> u64 {
+        let per_element = size.map_or(VARIABLE_SLOT_SIZE, |size| size as u64);
+        self.len(segment).saturating_mul(per_element).div_ceil(PERMIT_UNIT)
+    }
+
+    fn segments(&self) -> u64 {
+        (self.elements / self.block.max(1)).saturating_mul(self.segments_per_block)
+    }
+
+    /// Which lane has an element, and as which of its elements.
+    fn segment_of(&self, element: u64) -> (u64, u64) {
+        let (block, within) = (element / self.block.max(1), element % self.block.max(1));
+        (block * self.segments_per_block + within / self.segment.max(1), within % self.segment.max(1))
+    }
+
+    /// How many elements a lane has.
+    fn len(&self, segment: u64) -> u64 {
+        let start = (segment % self.segments_per_block.max(1)).saturating_mul(self.segment);
+        self.block.saturating_sub(start).min(self.segment)
+    }
+}
+
+impl SlabBuffer {
+    /// A slab of elements of `size` bytes, or each of its own length. Lanes get their memory when they are first written to; `permit` is for
+    /// [all of it](Layout::units), a part of which each lane gives back when it is taken.
+    pub(super) fn new(
+        layout: SegmentLayout,
+        size: Option<usize>,
+        mut permit: OwnedSemaphorePermit,
+        supplies: BufferResources,
+    ) -> Self {
+        let segment = |segment| {
+            let units = usize::try_from(layout.segment_units(segment, size)).unwrap_or(usize::MAX);
+            Mutex::new(Segment::Empty { permit: permit.split(units) })
+        };
+        let segments = (0..layout.segments()).map(segment).collect();
+        Self { layout, size, segments, resources: supplies }
+    }
+
+    /// How many lanes there are.
+    pub(super) fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// The size of an element in bytes; `None` where each has its own.
+    pub(super) fn size(&self) -> Option<usize> {
+        self.size
+    }
+
+    /// Takes a lane that is full; `None` for one that is not yet.
+    pub(super) fn take(&self, segment: usize) -> Option<Result<Elements, ScatterError>> {
+        let mut state = self.segments.get(segment)?.lock();
+        let len = self.layout.len(segment as u64);
+        if !matches!(*state, Segment::Open { written, .. } if written >= len) {
+            return None;
+        }
+        // Its room is free for the next slab as soon as it is taken, whatever its reader does with it: nobody who assembles waits for a reader.
+        let Segment::Open { cells, written, .. } = std::mem::take(&mut *state) else { return None };
+        drop(state);
+        let memory = self.resources.memory.clone();
+        if written > len {
+            return Some(Err(ScatterError::Internal));
+        }
+        Some(match cells {
+            SegmentData::Fixed(buffer) => Ok(Elements::Fixed(self.resources.buffers.into_bytes(buffer, memory))),
+            SegmentData::Shared(bytes) => Ok(Elements::Fixed(with_permit(bytes, memory))),
+            SegmentData::Variable(cells) => self.collect(cells),
+        })
+    }
+
+    /// Something to write with.
+    pub(super) fn cursor(&self) -> SlabCursor<'_> {
+        SlabCursor { buffer: self, locked: None }
+    }
+
+    /// The memory of a lane.
+    fn cells(&self, segment: usize) -> SegmentData {
+        let len = usize::try_from(self.layout.len(segment as u64)).unwrap_or_default();
+        match self.size {
+            Some(size) => SegmentData::Fixed(self.resources.buffers.take(len.saturating_mul(size))),
+            None => SegmentData::Variable(vec![Box::default(); len]),
+        }
+    }
+
+    fn collect(&self, cells: Vec<Box<[u8]>>) -> Result<Elements, ScatterError> {
+        let mut elements = VariableBuilder::new(u64::MAX);
+        for cell in cells {
+            elements.push(&cell).map_err(|_| ScatterError::OverBudget)?;
+            self.resources.retained.release(cell.len() as u64);
+        }
+        Ok(Elements::Variable(elements.finish()))
+    }
+}
+
+impl<'a> SlabCursor<'a> {
+    /// Writes elements of a fixed size that stand one after the other, `bytes` in all, to `out` and the places that follow.
+    #[inline]
+    pub(super) fn write(&mut self, out: u64, bytes: &[u8]) -> Result<(), ScatterError> {
+        let size = self.buffer.size.unwrap_or(0);
+        let mut out = out;
+        let mut bytes = bytes;
+        while !bytes.is_empty() {
+            let (room, written) = self.segment_bytes(out, size)?;
+            let count = room.len().min(bytes.len());
+            let (now, later) = bytes.split_at_checked(count).ok_or(ScatterError::Internal)?;
+            room.get_mut(..count).ok_or(ScatterError::Internal)?.copy_from_slice(now);
+            let elements = (count / size) as u64;
+            *written += elements;
+            out += elements;
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// As [`write`](Self::write), of bytes that may be kept: a lane of which they are all takes them as they are.
+    pub(super) fn install(&mut self, out: u64, bytes: &Bytes) -> Result<(), ScatterError> {
+        let size = self.buffer.size.filter(|&size| size > 0).ok_or(ScatterError::Internal)?;
+        let (mut out, mut start) = (out, 0_usize);
+        while start < bytes.len() {
+            let (number, first) = self.buffer.layout.segment_of(out);
+            let elements = self.buffer.layout.len(number).saturating_sub(first);
+            let room = usize::try_from(elements).ok().and_then(|elements| elements.checked_mul(size));
+            let count = room.ok_or(ScatterError::Internal)?.min(bytes.len() - start);
+            if count == 0 {
+                return Err(ScatterError::Internal);
+            }
+            let now = bytes.slice(start..start + count);
+            match first == 0 && (count / size) as u64 == elements {
+                true => self.install_segment(out, now, elements)?,
+                false => self.write(out, &now)?,
+            }
+            out += (count / size) as u64;
+            start += count;
+        }
+        Ok(())
+    }
+
+    fn install_segment(&mut self, out: u64, bytes: Bytes, elements: u64) -> Result<(), ScatterError> {
+        self.lock(out)?;
+        let held = self.locked.as_mut().ok_or(ScatterError::Internal)?;
+        let Segment::Empty { permit } = &mut *held.segment else { return Err(ScatterError::Internal) };
+        *held.segment = Segment::Open { _permit: permit.take(), cells: SegmentData::Shared(bytes), written: elements };
+        Ok(())
+    }
+
+    /// Writes elements of a fixed size that stand at equal distances, to `out` and the places that follow.
+    #[inline]
+    pub(super) fn write_strided(&mut self, out: u64, elements: StridedElements<'_>) -> Result<(), ScatterError> {
+        let size = self.buffer.size.unwrap_or(0);
+        let mut out = out;
+        let mut left = elements;
+        while left.count > 0 {
+            let (room, written) = self.segment_bytes(out, size)?;
+            let count = ((room.len() / size) as u64).min(left.count);
+            let bytes = usize::try_from(count).map_err(|_| ScatterError::Internal)? * size;
+            left.copy_to(room.get_mut(..bytes).ok_or(ScatterError::Internal)?, size).ok_or(ScatterError::Internal)?;
+            *written += count;
+            out += count;
+            left = left.after(count).ok_or(ScatterError::Internal)?;
+        }
+        Ok(())
+    }
+
+    /// Writes `count` elements of no size, of which only the number matters.
+    pub(super) fn write_empty(&mut self, out: u64, count: u64) -> Result<(), ScatterError> {
+        let (mut out, mut left) = (out, count);
+        while left > 0 {
+            let (number, first) = self.buffer.layout.segment_of(out);
+            let now = self.buffer.layout.len(number).saturating_sub(first).min(left);
+            let (Segment::Open { written, .. }, _) = self.segment_at(out)? else { return Err(ScatterError::Internal) };
+            if now == 0 {
+                return Err(ScatterError::Internal);
+            }
+            *written += now;
+            out += now;
+            left -= now;
+        }
+        Ok(())
+    }
+
+    /// Writes an element of variable length.
+    pub(super) fn write_variable(&mut self, out: u64, element: &[u8]) -> Result<(), ScatterError> {
+        let retained = &self.buffer.resources.retained;
+        if !retained.take(element.len() as u64) {
+            return Err(ScatterError::OverBudget);
+        }
+        let (segment, first) = self.segment_at(out)?;
+        let Segment::Open { cells: SegmentData::Variable(cells), written, .. } = segment else {
+            return Err(ScatterError::Internal);
+        };
+        let cell = usize::try_from(first).ok().and_then(|first| cells.get_mut(first)).ok_or(ScatterError::Internal)?;
+        *cell = element.into();
+        *written += 1;
+        Ok(())
+    }
+
+    /// The memory of a lane from `out` on, at least one element of it, and the lane's count of elements.
+    #[inline]
+    fn segment_bytes(&mut self, out: u64, size: usize) -> Result<(&mut [u8], &mut u64), ScatterError> {
+        let (segment, first) = self.segment_at(out)?;
+        let Segment::Open { cells: SegmentData::Fixed(buffer), written, .. } = segment else {
+            return Err(ScatterError::Internal);
+        };
+        let first = usize::try_from(first).ok().and_then(|first| first.checked_mul(size));
+        let room = first.and_then(|first| buffer.get_mut(first..)).ok_or(ScatterError::Internal)?;
+        if size == 0 || room.len() < size { Err(ScatterError::Internal) } else { Ok((room, written)) }
+    }
+
+    /// The lane that has an element, with its memory, and which of its elements it is.
+    #[inline]
+    fn segment_at(&mut self, out: u64) -> Result<(&mut Segment, u64), ScatterError> {
+        // Dividing costs more than a short run does, and most runs go where the one before went.
+        let within =
+            self.locked.as_ref().and_then(|held| out.checked_sub(held.start).filter(|&first| first < held.len));
+        let first = match within {
+            Some(first) => first,
+            None => self.lock(out)?,
+        };
+        let held = self.locked.as_mut().ok_or(ScatterError::Internal)?;
+        if let Segment::Empty { permit } = &mut *held.segment {
+            *held.segment = Segment::Open { _permit: permit.take(), cells: self.buffer.cells(held.number), written: 0 };
+        }
+        Ok((&mut *held.segment, first))
+    }
+
+    /// Locks the lane that has an element; tells which of its elements it is.
+    fn lock(&mut self, out: u64) -> Result<u64, ScatterError> {
+        let (number, first) = self.buffer.layout.segment_of(out);
+        let len = self.buffer.layout.len(number);
+        let number = usize::try_from(number).map_err(|_| ScatterError::Internal)?;
+        // One lane is let go before another is waited for, so that no two brushes wait for each other.
+        self.locked = None;
+        let segment = self.buffer.segments.get(number).ok_or(ScatterError::Internal)?.lock();
+        self.locked = Some(LockedSegment { number, start: out.saturating_sub(first), len, segment });
+        Ok(first)
+    }
+}
+
+impl StridedElements<'_> {
+    /// The elements after the first `count`.
+    fn after(self, count: u64) -> Option<Self> {
+        let left = self.count.checked_sub(count)?;
+        if left == 0 {
+            return Some(Self { count: left, ..self });
+        }
+        let distance = self.step.checked_mul(i64::try_from(count).ok()?)?;
+        Some(Self { first: self.first.checked_add_signed(distance)?, count: left, ..self })
+    }
+
+    /// Copies as many of the elements as `to` has room for.
+    #[inline]
+    fn copy_to(&self, to: &mut [u8], size: usize) -> Option<()> {
+        match size {
+            1 => self.copy_sized::<1>(to),
+            2 => self.copy_sized::<2>(to),
+            4 => self.copy_sized::<4>(to),
+            8 => self.copy_sized::<8>(to),
+            16 => self.copy_sized::<16>(to),
+            _ => {
+                let mut from = self.first;
+                for slot in to.chunks_exact_mut(size) {
+                    let start = usize::try_from(from).ok()?.checked_mul(size)?;
+                    slot.copy_from_slice(self.bytes.get(start..start.checked_add(size)?)?);
+                    from = from.wrapping_add_signed(self.step);
+                }
+                Some(())
+            }
+        }
+    }
+
+    /// [`copy_to`](Self::copy_to) with a size that the compiler knows, so that each copy is one move.
+    #[inline]
+    fn copy_sized<const SIZE: usize>(&self, to: &mut [u8]) -> Option<()> {
+        let (elements, _) = self.bytes.as_chunks::<SIZE>();
+        let (slots, _) = to.as_chunks_mut::<SIZE>();
+        let mut from = self.first;
+        for slot in slots {
+            *slot = *elements.get(usize::try_from(from).ok()?)?;
+            from = from.wrapping_add_signed(self.step);
+        }
+        Some(())
+    }
+}
