@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use meta::{Dialect, NodePath};
+use meta::NodePath;
 use store::TransactionalStore;
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
@@ -10,12 +10,16 @@ use tokio::{
 };
 
 use crate::{
-    ArrayError, Options,
     cache::ChunkCache,
-    find::{NodeCache, ResolvedArray, ResolvedNode},
-    hierarchy::{PathGuard, PathLocks, ReservedPaths, Scope},
+    error::ArrayError,
+    locks::{
+        path::{PathGuard, PathLocks, Scope},
+        reserved_paths::ReservedPaths,
+        striped::StripedLocks,
+    },
     memory::{Account, Caller, Claim, JobSize, MemoryBudget, NoWaitGuard, Permit, Rejection, ThreadPermits, Usage},
-    write::StripedLocks,
+    node::cache::NodeCache,
+    options::Options,
 };
 
 /// Up to how many steps a piece of work is small: a thread is kept for these.
@@ -105,24 +109,6 @@ impl Context {
 }
 
 impl Context {
-    /// Looks at what is at a path.
-    pub(crate) async fn resolve_array(
-        &self,
-        path: &NodePath,
-        dialect: Option<Dialect>,
-    ) -> Result<Arc<ResolvedArray>, ArrayError> {
-        self.nodes.resolve_array(self, path, dialect).await
-    }
-
-    /// Looks at what is at a path, be it an array or a group.
-    pub(crate) async fn resolve_node(
-        &self,
-        path: &NodePath,
-        dialect: Option<Dialect>,
-    ) -> Result<Option<ResolvedNode>, ArrayError> {
-        self.nodes.resolve_node(self, path, dialect).await
-    }
-
     /// Locks a part of the hierarchy for a change of its structure, and gives up the right to wait for memory: others wait for the lock who may have some.
     pub(crate) async fn lock_path(&self, path: &NodePath, scope: Scope) -> Result<PathGuard<'_>, ArrayError> {
         let lock = timeout(self.options.memory_timeout, self.path_locks.lock(path, scope))

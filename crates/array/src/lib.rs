@@ -9,28 +9,27 @@
 //! - A chunk is decoded once wherever that memory allows; of uncompressed chunks and of shards only the parts are fetched that are asked for.
 //! - Decoding runs on the blocking pool, several chunks at a time, and ends when the reading is dropped.
 
-mod array;
-mod broken;
 mod cache;
 mod context;
 mod error;
-mod find;
 mod grid;
 mod hierarchy;
+mod locks;
 mod memory;
+mod node;
 mod options;
-mod prepare;
 mod read;
+mod resolve;
 mod work;
 mod write;
 
-pub use broken::{Broken, BrokenNode};
 pub use error::ArrayError;
 pub use hierarchy::{
     ConversionReport, ConvertOptions, CreateAction, CreateOptions, CreateOutcome, Depth, Hierarchies, IfExists,
     LinkTarget, LossPolicy, MAX_MEMBERS, MemberPage, Members, NodeError, NodeInfo, SettledIntents,
 };
 pub use memory::{Caller, Claim, MemoryBudget, MemoryError, Permit, Usage};
+pub use node::broken::{Broken, BrokenNode};
 pub use options::{EmptyChunks, Options};
 pub use read::{ArrayRead, ReadMetrics, ReadStats};
 pub use write::{Append, ElementSource, RegionWrite, WriteError, WriteReport};
@@ -40,7 +39,10 @@ use std::{sync::Arc, time::Instant};
 use meta::{Dialect, NodePath, selection::ReadRequest};
 use store::{Key, TransactionalStore};
 
-use crate::{context::Context, prepare::ReadPlan, read::ReadContext};
+use crate::{
+    context::Context,
+    read::{ReadContext, plan::ReadPlan},
+};
 
 /// How often a reading begins anew because the metadata changed while it was planned.
 const MAX_ATTEMPTS: usize = 8;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use codec::{Access, Chain, Sharding};
 use meta::selection::{Region, Selection};
 
-use crate::ArrayError;
+use crate::error::ArrayError;
 
 /// How many steps it takes to look for a value and to fetch it.
 pub(crate) const STEPS_PER_KEY: u64 = 16 << 10;

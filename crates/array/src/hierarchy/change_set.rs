@@ -7,7 +7,7 @@ use meta::documents::write::StoredNode;
 use store::{Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version};
 
 use super::NodeError;
-use crate::find::{NodeVersions, ReadSet};
+use crate::node::read_set::{NodeVersions, ReadSet};
 
 /// What one commit changes, and what it depends on. No key is named twice.
 #[derive(Debug, Default)]

@@ -18,9 +18,11 @@ use super::{
     change_set::{ChangeSet, PendingState},
 };
 use crate::{
-    broken::MAX_REASON,
     context::{Context, block_in_place},
-    find::{join_key, node_prefix},
+    node::{
+        broken::MAX_REASON,
+        keys::{join_key, node_prefix},
+    },
 };
 
 /// Up to so many bytes of consolidated metadata are changed where the request is.

@@ -25,9 +25,12 @@ use super::{
     walk::{DialectMode, NodeKind, NodeTree, walk},
 };
 use crate::{
-    broken::{Broken, BrokenNode},
     context::Context,
-    find::{NodeVersions, join_key, node_prefix},
+    node::{
+        broken::{Broken, BrokenNode},
+        keys::{join_key, node_prefix},
+        read_set::NodeVersions,
+    },
 };
 
 /// How many keys are looked up at a time.

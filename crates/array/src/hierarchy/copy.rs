@@ -16,7 +16,7 @@ use meta::{
 use store::{Change, Content, IntentId, Key, Page, Precondition, Prefix, Snapshot, StoreError, Watermark};
 
 use super::{
-    ConversionReport, ConvertOptions, Depth, IfExists, NodeError, Scope,
+    ConversionReport, ConvertOptions, Depth, IfExists, NodeError,
     change_set::ChangeSet,
     consolidated::update_consolidated_metadata,
     convert::{broken_as_losses, check_convertible},
@@ -31,7 +31,8 @@ use super::{
     stray_keys::first_key,
     walk::{DialectMode, NodeKind, NodeTree, walk},
 };
-use crate::{ArrayError, context::Context, memory::Permit};
+use crate::locks::path::Scope;
+use crate::{context::Context, error::ArrayError, memory::Permit};
 
 /// The chunks that are copied in one commit.
 const BATCH: usize = 256;

@@ -19,11 +19,14 @@ use super::{
     walk::{NodeKind, NodeTree, Walk},
 };
 use crate::{
-    ArrayError,
-    broken::{Broken, BrokenNode, read_v3},
     context::Context,
-    find::{ResolvedNode, invalid_document},
+    error::ArrayError,
     memory::Permit,
+    node::{
+        broken::{Broken, BrokenNode, read_v3},
+        keys::invalid_document,
+        resolved::ResolvedNode,
+    },
 };
 
 /// How many links of one group are looked at.

@@ -14,7 +14,7 @@ use super::{
     describe::{Unrepresented, to_zom},
     walk::NodeTree,
 };
-use crate::broken::{Broken, BrokenNode};
+use crate::node::broken::{Broken, BrokenNode};
 
 /// The places where a tree differs from what is declared, at most `limit`. A broken node differs from whatever is declared in its place, be it nothing.
 pub(super) fn differences(declared: &Zom, found: NodeTree, limit: usize) -> Result<Vec<Difference>, NodeError> {

@@ -14,9 +14,13 @@ use super::{
     consolidated::{NodeChange, update_consolidated_metadata},
 };
 use crate::{
-    ArrayError,
     context::Context,
-    find::{NodeVersions, ResolvedArray, ResolvedNode, join_key, node_prefix},
+    error::ArrayError,
+    node::{
+        keys::{join_key, node_prefix},
+        read_set::NodeVersions,
+        resolved::{ResolvedArray, ResolvedNode},
+    },
 };
 
 /// The part of a commit that makes the documents of a node say something new.

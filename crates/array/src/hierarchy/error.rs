@@ -9,7 +9,7 @@ use meta::{
 };
 use store::{Key, StoreError, Version};
 
-use crate::ArrayError;
+use crate::error::ArrayError;
 
 /// Why a node is not told, created or changed.
 #[derive(Debug, thiserror::Error)]

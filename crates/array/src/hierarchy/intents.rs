@@ -11,17 +11,18 @@ use serde::{Deserialize, Serialize};
 use store::{Change, Intent, IntentError, IntentId, Key, Prefix, StoreError};
 
 use super::{
-    NodeError, Scope,
+    NodeError,
     change_set::ChangeSet,
-    reserved::Reservation,
     shrink::{self, Finished, ShrinkIntent},
     too_many_conflicts,
     walk::NAMES,
 };
+use crate::locks::{path::Scope, reserved_paths::Reservation};
 use crate::{
-    ArrayError, MAX_ATTEMPTS,
+    MAX_ATTEMPTS,
     context::Context,
-    find::{join_key, node_prefix},
+    error::ArrayError,
+    node::keys::{join_key, node_prefix},
 };
 
 /// The version of the records that this program writes and understands.

@@ -6,7 +6,7 @@ use meta::{Dialect, NodePath, documents::draft, names::NameError};
 use store::{Key, Prefix};
 
 use super::{NodeError, walk::NodeKind};
-use crate::find::DraftHierarchy;
+use crate::node::resolved::DraftHierarchy;
 
 /// The keys of a node's own documents: what it is, and in v2 its attributes. Fails where a key would be too long.
 pub(super) fn document_keys(

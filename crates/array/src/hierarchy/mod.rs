@@ -15,10 +15,8 @@ mod keys;
 mod members;
 mod parent;
 mod patch;
-mod path_lock;
 mod plan;
 mod replace;
-mod reserved;
 mod shrink;
 mod stray_keys;
 mod walk;
@@ -44,11 +42,9 @@ use self::{
     differences::differences,
     walk::{DialectMode, Walk, walk},
 };
-pub(crate) use self::{
-    path_lock::{PathGuard, PathLocks, Scope},
-    reserved::ReservedPaths,
+use crate::{
+    MAX_ATTEMPTS, context::Context, error::ArrayError, locks::path::Scope, memory::Permit, node::broken::BrokenNode,
 };
-use crate::{ArrayError, MAX_ATTEMPTS, broken::BrokenNode, context::Context, memory::Permit};
 
 /// The hierarchies of a store. Clones share its caches.
 ///

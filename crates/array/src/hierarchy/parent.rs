@@ -18,9 +18,12 @@ use super::{
     walk::{Documents, NodeKind, NodeTree, ancestors, empty_group, walk_any},
 };
 use crate::{
-    ArrayError,
     context::Context,
-    find::{DraftHierarchy, ResolvedNode, invalid_document, join_key, node_prefix},
+    error::ArrayError,
+    node::{
+        keys::{invalid_document, join_key, node_prefix},
+        resolved::{DraftHierarchy, ResolvedNode},
+    },
 };
 
 /// What is around the place of a declaration.

@@ -18,9 +18,9 @@ use super::{
     walk::{DialectMode, NodeKind, NodeTree, group_tree, walk},
 };
 use crate::{
-    ArrayError,
     context::Context,
-    find::{NodeVersions, ResolvedNode},
+    error::ArrayError,
+    node::{read_set::NodeVersions, resolved::ResolvedNode},
 };
 
 /// One attempt to change a node, and the dialect that it has; `None` where somebody else changed it.

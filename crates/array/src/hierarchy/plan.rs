@@ -18,10 +18,7 @@ use super::{
     keys,
     walk::{NodeKind, NodeTree},
 };
-use crate::{
-    array::Array,
-    find::{DraftHierarchy, NodeVersions, invalid_document},
-};
+use crate::node::{array::Array, keys::invalid_document, read_set::NodeVersions, resolved::DraftHierarchy};
 
 /// Where nodes are planned: in a dialect, and in the draft in which hierarchy.
 #[derive(Clone, Debug)]

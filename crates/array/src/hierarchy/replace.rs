@@ -20,7 +20,10 @@ use super::{
 };
 use crate::{
     context::Context,
-    find::{NodeVersions, join_key, node_prefix},
+    node::{
+        keys::{join_key, node_prefix},
+        read_set::NodeVersions,
+    },
 };
 
 /// How many nodes are looked at with one snapshot.

@@ -12,9 +12,9 @@ use store::{Change, IntentError, IntentId, Key, Prefix, StoreError};
 
 use super::{NodeError, keys};
 use crate::{
-    ArrayError,
     context::Context,
-    find::{ResolvedArray, ResolvedNode},
+    error::ArrayError,
+    node::resolved::{ResolvedArray, ResolvedNode},
 };
 
 /// The chunks that are erased in one commit.
@@ -70,7 +70,7 @@ async fn attempt(
     shrink: &ShrinkIntent,
     resolved: &Arc<ResolvedArray>,
 ) -> Result<Option<Finished>, NodeError> {
-    let mut changes = resolved.preconditions();
+    let mut changes = resolved.read_set.preconditions();
     let checks = changes.len();
     let chunks =
         StoredChunks::new(&shrink.path, resolved.array.model(), resolved.hierarchy.as_ref().map(|root| &root.prefix))?;
@@ -81,7 +81,7 @@ async fn attempt(
         }
         changes.push(Change::Erase { key: entry.key, precondition: store::Precondition::none() });
         if changes.len() >= BATCH + checks {
-            let batch = std::mem::replace(&mut changes, resolved.preconditions());
+            let batch = std::mem::replace(&mut changes, resolved.read_set.preconditions());
             if settle(context, batch).await?.is_none() {
                 return Ok(None);
             }

@@ -15,7 +15,7 @@ use super::{
     replace::is_at_or_below,
     walk::{NodeKind, NodeTree},
 };
-use crate::{context::Context, find::NodeVersions};
+use crate::{context::Context, node::read_set::NodeVersions};
 
 /// The prefixes of the place of a new tree, if some nodes are one and there are no keys at its place, as it mostly is.
 pub(super) async fn empty_prefixes(

@@ -27,9 +27,10 @@ use super::{
     slab_buffer::{BufferResources, PERMIT_UNIT, ScatterError, SegmentLayout, SlabBuffer},
 };
 use crate::{
-    ArrayError, Options,
+    error::ArrayError,
     grid::{Slab, Slabs},
     memory::{Account, MemoryError, Permit},
+    options::Options,
 };
 
 /// The elements of all the slabs.

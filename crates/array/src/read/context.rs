@@ -9,12 +9,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{metrics::ReadMetrics, scheduler::EncodedChunk, slab_buffer::VARIABLE_SLOT_SIZE};
 use crate::{
-    ArrayError,
-    array::Array,
     cache::{CacheKey, CacheKind, Cached, ChunkCache},
     context::Context,
+    error::ArrayError,
     grid::ElementSelection,
-    prepare::ReadPlan,
+    node::array::Array,
+    read::plan::ReadPlan,
     work::WorkBudget,
 };
 

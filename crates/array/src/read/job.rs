@@ -11,8 +11,8 @@ use super::{
     slab_buffer::{ScatterError, SlabBuffer},
 };
 use crate::{
-    ArrayError,
     cache::{CacheKind, Cached},
+    error::ArrayError,
     grid::{ElementSelection, Strides},
 };
 

@@ -9,6 +9,7 @@ mod context;
 mod job;
 mod metrics;
 mod needs;
+pub(crate) mod plan;
 mod scatter;
 mod scheduler;
 mod slab_buffer;
@@ -27,7 +28,7 @@ pub(crate) use context::ReadContext;
 pub use metrics::{ReadMetrics, ReadStats};
 pub(crate) use needs::MemoryNeeds;
 
-use crate::{ArrayError, grid::Slabs, memory::Permit, prepare::ReadPlan, work};
+use crate::{error::ArrayError, grid::Slabs, memory::Permit, read::plan::ReadPlan, work};
 
 /// A selection that is ready to be read: one commit's metadata and chunk versions. Nothing is decoded.
 #[derive(Debug)]

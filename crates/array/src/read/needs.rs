@@ -4,7 +4,7 @@ use codec::Chain;
 use meta::selection::Resolved;
 
 use super::slab_buffer::{PERMIT_UNIT, VARIABLE_SLOT_SIZE};
-use crate::{ArrayError, Options, array::Array};
+use crate::{error::ArrayError, node::array::Array, options::Options};
 
 /// How many bytes of encoded and decoded chunks a job takes that is made of small ones, where nothing else is known.
 const UNKNOWN_JOB_MEMORY: u64 = 8 << 20;

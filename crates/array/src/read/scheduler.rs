@@ -11,8 +11,8 @@ use super::{
     job::{DecodeKind, DecodeUnit, Job},
 };
 use crate::{
-    ArrayError,
     cache::{CacheKind, Cached},
+    error::ArrayError,
     grid::{ChunkProjection, ChunkProjections, EdgePolicy, ElementSelection, Strides},
 };
 

@@ -20,7 +20,8 @@ use super::{
     receive::receive,
 };
 use crate::{
-    ArrayError, context::Context, find::ResolvedArray, hierarchy::documents::ArrayMetadataUpdate, memory::Permit,
+    context::Context, error::ArrayError, hierarchy::documents::ArrayMetadataUpdate, memory::Permit,
+    node::resolved::ResolvedArray,
 };
 
 /// How often an append is planned anew.

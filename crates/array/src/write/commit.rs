@@ -17,7 +17,9 @@ use super::{
     merge,
     receive::ReceivedChunks,
 };
-use crate::{ArrayError, context::Context, find::ResolvedArray, hierarchy::documents::ArrayMetadataUpdate};
+use crate::{
+    context::Context, error::ArrayError, hierarchy::documents::ArrayMetadataUpdate, node::resolved::ResolvedArray,
+};
 
 /// How often a write is tried before it locks what it changes.
 pub(super) const OPTIMISTIC_ATTEMPTS: usize = 3;
@@ -200,7 +202,7 @@ async fn documents<'a>(
             let changes = Changes { elements: ElementsChange::Some, ..Changes::default() };
             Node::Own(ArrayMetadataUpdate::of_array(context, &place.path, resolved, &changes).await?)
         }
-        WriteKind::Region(..) => return Ok(Documents { changes: resolved.preconditions(), node: None }),
+        WriteKind::Region(..) => return Ok(Documents { changes: resolved.read_set.preconditions(), node: None }),
     };
     Ok(Documents { changes: node.get().changes.clone(), node: Some(node) })
 }

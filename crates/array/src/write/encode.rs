@@ -17,10 +17,11 @@ use super::{
     receive::BATCH,
 };
 use crate::{
-    ArrayError, EmptyChunks,
-    array::Array,
     cache::{CacheKey, CacheKind, Cached},
     context::Context,
+    error::ArrayError,
+    node::array::Array,
+    options::EmptyChunks,
     work::{STEPS_PER_KEY, WorkBudget, min_decode_work},
 };
 

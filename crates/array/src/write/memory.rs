@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::{
-    ArrayError,
+    error::ArrayError,
     memory::{Account, MemoryError, Permit},
 };
 

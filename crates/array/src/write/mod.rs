@@ -10,7 +10,6 @@ mod encode;
 mod error;
 mod gather;
 mod layout;
-mod locks;
 mod memory;
 mod merge;
 mod pending;
@@ -31,13 +30,18 @@ use meta::{
 };
 use store::{ByteStream, MAX_COMMIT_CHANGES, Precondition, Version};
 
-pub(crate) use self::locks::StripedLocks;
 use self::{
     commit::{WriteKind, WriteTarget},
     encode::WriteContext,
     layout::ChunkedRegion,
 };
-use crate::{ArrayError, Arrays, array::Array, context::Context, find::ResolvedArray, grid::DimIndexer};
+use crate::{
+    Arrays,
+    context::Context,
+    error::ArrayError,
+    grid::DimIndexer,
+    node::{array::Array, resolved::ResolvedArray},
+};
 
 /// The most chunks that one write concerns. They are one commit, with documents beside them.
 const MAX_CHUNKS: u64 = 100_000;

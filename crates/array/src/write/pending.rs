@@ -14,7 +14,7 @@ use super::{
     memory::{MemoryShare, WriteMemory},
     reader::BufferMemory,
 };
-use crate::{ArrayError, grid::DimIndexer};
+use crate::{error::ArrayError, grid::DimIndexer};
 
 /// The windows of which parts are kept, in their order.
 #[derive(Debug, Default)]

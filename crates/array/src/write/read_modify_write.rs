@@ -10,8 +10,8 @@ use super::{
     layout::elements,
 };
 use crate::{
-    EmptyChunks,
     grid::{EdgePolicy, ElementSelection},
+    options::EmptyChunks,
 };
 
 /// What a chunk was before.

@@ -11,7 +11,7 @@ use super::{
     memory::{MemoryShare, MemoryUse},
     receive::ChunkEncoder,
 };
-use crate::{ArrayError, read::buffer_pool::BufferPool};
+use crate::{error::ArrayError, read::buffer_pool::BufferPool};
 
 /// How many bytes of memory are reserved at a time.
 pub(super) const RESERVATION_STEP: u64 = 4 << 20;

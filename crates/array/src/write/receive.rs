@@ -15,7 +15,7 @@ use super::{
     pending::PendingParts,
     reader::{ElementReader, ReadOutcome, ReadWindow},
 };
-use crate::{ArrayError, memory::Account};
+use crate::{error::ArrayError, memory::Account};
 
 /// How many bytes a window has if it can end there.
 const WINDOW: u64 = 8 << 20;

@@ -15,9 +15,12 @@ use super::{
     tree::{broken_tree, from_document},
 };
 use crate::{
-    broken::{Broken, is_unsupported},
-    find::{DraftHierarchy, NodeVersions},
     hierarchy::describe::NodeModel,
+    node::{
+        broken::{Broken, is_unsupported},
+        read_set::NodeVersions,
+        resolved::DraftHierarchy,
+    },
 };
 
 /// How closely documents are looked at.

@@ -39,10 +39,11 @@ pub(super) use self::{
 };
 use super::{Depth, NodeError};
 use crate::{
-    ArrayError, MAX_ATTEMPTS,
+    MAX_ATTEMPTS,
     context::Context,
-    find::{DraftHierarchy, node_prefix},
+    error::ArrayError,
     memory::Permit,
+    node::{keys::node_prefix, resolved::DraftHierarchy},
 };
 
 /// So many nodes are put together where the request is.

@@ -9,10 +9,13 @@ use super::{
     BATCH, Depth, DialectMode, Documents, Listed, NodeKind, Top, Walk, Walker, documents::Check, paths, tree::implicit,
 };
 use crate::{
-    ArrayError,
     context::Context,
-    find::{DraftHierarchy, join_key, node_prefix},
+    error::ArrayError,
     hierarchy::NodeError,
+    node::{
+        keys::{join_key, node_prefix},
+        resolved::DraftHierarchy,
+    },
 };
 
 /// For each member that is wanted, so many entries of the store are looked at before a page ends that is not full.

@@ -4,7 +4,7 @@ use meta::{Dialect, NodePath};
 use store::Prefix;
 
 use super::{BATCH, RESERVED, Walker, documents::Check, paths, scan::Purpose};
-use crate::{find::node_prefix, hierarchy::NodeError};
+use crate::{hierarchy::NodeError, node::keys::node_prefix};
 
 impl Walker<'_> {
     /// The dialect of the group that a path without documents is because there are nodes below it.

@@ -10,7 +10,7 @@ use store::{Key, MAX_PAGE, Page, Prefix};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::snapshot_reader::{Listed, NAMES};
-use crate::{ArrayError, context::Context, memory::Permit};
+use crate::{context::Context, error::ArrayError, memory::Permit};
 
 /// The credit of a walk that begins: the keys that a scan is given to show what is there.
 const FIRST_CREDIT: u64 = 64;

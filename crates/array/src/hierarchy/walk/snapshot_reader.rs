@@ -19,11 +19,11 @@ use super::{
     scan::{Purpose, Scans},
 };
 use crate::{
-    ArrayError,
     context::Context,
-    find::{DraftHierarchy, join_key},
+    error::ArrayError,
     hierarchy::NodeError,
     memory::{MemoryError, Permit},
+    node::{keys::join_key, resolved::DraftHierarchy},
 };
 
 /// How many entries of listings are gone through for one answer.

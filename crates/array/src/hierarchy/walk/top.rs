@@ -10,10 +10,13 @@ use super::{
     tree::{array_tree, group_tree, implicit},
 };
 use crate::{
-    ArrayError,
-    broken::Broken,
-    find::{DraftHierarchy, ResolvedNode, node_prefix},
+    error::ArrayError,
     hierarchy::{NodeError, keys},
+    node::{
+        broken::Broken,
+        keys::node_prefix,
+        resolved::{DraftHierarchy, ResolvedNode},
+    },
 };
 
 impl Walker<'_> {

@@ -6,9 +6,10 @@ use meta::{Dialect, NodePath, documents::write::StoredNode, json::Json, zom::Mem
 use serde_json::json;
 
 use super::super::documents::stored_array;
-use crate::{
+use crate::node::{
     broken::{Broken, BrokenNode},
-    find::{DraftHierarchy, NodeVersions, ResolvedArray, ResolvedGroup},
+    read_set::NodeVersions,
+    resolved::{DraftHierarchy, ResolvedArray, ResolvedGroup},
 };
 
 /// A node with those below it.

@@ -10,7 +10,7 @@ use meta::{
 use parking_lot::Mutex;
 use store::{Key, Prefix};
 
-use crate::ArrayError;
+use crate::error::ArrayError;
 
 /// An array as it was at one commit. Clones are the same.
 #[derive(Clone, Debug)]

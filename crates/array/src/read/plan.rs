@@ -14,10 +14,11 @@ use store::{Key, Snapshot, StoreError};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::{
-    ArrayError, Options,
-    array::Array,
     context::Context,
+    error::ArrayError,
     grid::{EdgePolicy, ElementSelection, IndexedPoint},
+    node::array::Array,
+    options::Options,
     read::{MemoryNeeds, ReadMemory},
     work::{STEPS_PER_INNER_CHUNK, STEPS_PER_KEY, WorkBudget, index_work, largest_fitting_part},
 };

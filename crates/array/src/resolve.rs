@@ -1,10 +1,11 @@
-//! Finding the node at a path, in whatever dialect it has.
+//! From a path to the node that the metadata describes there, in whatever dialect.
 //!
-//! A `v2` or `v3` node is found from its own path. A node of a `draft` hierarchy is found from the hierarchy's root: the nearest ancestor, or the path
-//! itself, whose `zarr.json` has a URI for its format. Where a path answers in several dialects, v3 comes before v2 before the draft.
+//! A node of v2 or v3 is resolved from the documents at its own path. A node of a `draft` hierarchy is resolved from the hierarchy's
+//! root: the nearest ancestor, or the path itself, whose `zarr.json` has a URI for its format. If several dialects have a node at
+//! the path, v3 comes before v2 before the draft.
 //!
-//! All documents that say what is at a path are looked at as of one commit. Their versions are kept with what was found, so that as long as
-//! they are the same nothing is read or parsed again.
+//! All documents are read in one snapshot. Their versions are returned as the [read set](crate::node::read_set::ReadSet), so that
+//! nothing is read or parsed again as long as they are current.
 
 use std::sync::Arc;
 
@@ -15,243 +16,81 @@ use meta::{
     json::Json,
     limits::MAX_DOCUMENT,
 };
-use quick_cache::{Weighter, sync::Cache};
-use store::{Change, Key, Outcome, Precondition, Prefix, Snapshot, StoreError, TransactionalStore, Version};
-use xxhash_rust::xxh3::Xxh3;
+use store::{Key, Prefix, Snapshot, TransactionalStore};
 
 use crate::{
-    ArrayError,
-    array::Array,
-    broken::{Broken, read_v3},
     context::Context,
+    error::ArrayError,
     memory::Permit,
+    node::{
+        array::Array,
+        broken::{Broken, read_v3},
+        cache::PARSED_SIZE_FACTOR,
+        keys::{invalid_document, join_key, node_prefix},
+        read_set::{NodeVersions, ReadSet},
+        resolved::{DraftHierarchy, ResolvedArray, ResolvedGroup, ResolvedNode},
+    },
 };
 
-/// How many bytes of memory the nodes may take that are remembered.
-const CACHE_CAPACITY: u64 = 64 << 20;
-
-/// What a node takes beside its documents.
-const NODE_OVERHEAD: u64 = 4 << 10;
-
-/// How many times as much memory as its text a document that was parsed takes, roughly.
-const PARSED_SIZE_FACTOR: u64 = 8;
-
-/// Documents up to this length are parsed where the request is, without a reservation of memory.
+/// The size up to which a document is parsed on the request's own thread, without a reservation of memory.
 const INLINE_PARSE_LIMIT: u64 = 64 << 10;
 
-/// The arrays that were found.
-#[derive(Debug)]
-pub(crate) struct NodeCache {
-    arrays: Cache<(NodePath, Option<Dialect>), Arc<ResolvedArray>, ByteWeighter>,
-}
-
-#[derive(Clone, Debug)]
-struct ByteWeighter;
-
-/// An array, and the documents that say that it is there.
-#[derive(Clone, Debug)]
-pub(crate) struct ResolvedArray {
-    pub(crate) array: Array,
-    pub(crate) read_set: ReadSet,
-    /// The documents that the array itself has.
-    pub(crate) versions: NodeVersions,
-    /// The hierarchy of the draft that it is in.
-    pub(crate) hierarchy: Option<Arc<DraftHierarchy>>,
-    /// The reason why its attributes are not known, where they are not. Its elements do not need them.
-    pub(crate) unreadable_attributes: Option<Broken>,
-}
-
-/// A group, and the documents that say that it is there.
-#[derive(Clone, Debug)]
-pub(crate) struct ResolvedGroup {
-    /// What it is; `None` where it is a group of the draft because there are nodes below it.
-    pub(crate) model: Option<GroupModel>,
-    pub(crate) dialect: Dialect,
-    pub(crate) read_set: ReadSet,
-    /// The documents that the group itself has.
-    pub(crate) versions: NodeVersions,
-    /// The hierarchy of the draft that it is in.
-    pub(crate) hierarchy: Option<Arc<DraftHierarchy>>,
-}
-
-/// What is at a path because its documents say so.
-#[derive(Clone, Debug)]
-pub(crate) enum ResolvedNode {
-    Array(Arc<ResolvedArray>),
-    Group(Box<ResolvedGroup>),
-}
-
-/// A hierarchy of the draft.
-#[derive(Clone, Debug)]
-pub(crate) struct DraftHierarchy {
-    /// Where it is.
-    pub(crate) path: NodePath,
-    /// What all its keys begin with.
-    pub(crate) prefix: Prefix,
-    pub(crate) entry_point: draft::EntryPoint,
-}
-
-/// The documents of one node, with their versions; `None` for a part of them that is not there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct NodeVersions(pub(crate) Vec<(Key, Option<Version>)>);
-
-/// Keys of documents, with the versions that they had; `None` for those that were not there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ReadSet {
-    versions: Vec<(Key, Option<Version>)>,
-    bytes: u64,
-}
-
-impl Default for NodeCache {
-    fn default() -> Self {
-        Self { arrays: Cache::with_weighter(1024, CACHE_CAPACITY, ByteWeighter) }
-    }
-}
-
-impl Weighter<(NodePath, Option<Dialect>), Arc<ResolvedArray>> for ByteWeighter {
-    fn weight(&self, (path, _): &(NodePath, Option<Dialect>), resolved: &Arc<ResolvedArray>) -> u64 {
-        let fill = resolved.array.model().fill_value.len() as u64;
-        let documents = resolved.read_set.bytes.saturating_mul(PARSED_SIZE_FACTOR);
-        documents.saturating_add(fill.saturating_mul(2)).saturating_add(NODE_OVERHEAD + path.relative().len() as u64)
-    }
-}
-
-impl ResolvedArray {
-    /// Another one whenever the array's own documents are others. It does not change with those that were only looked at.
-    pub(crate) fn version(&self) -> Version {
-        self.versions.version()
-    }
-
-    /// What has to hold in a commit for the sighting to be true still: one check for each document.
-    pub(crate) fn preconditions(&self) -> Vec<Change> {
-        let check = |(key, version): &(Key, Option<Version>)| Change::Check {
-            key: key.clone(),
-            precondition: Precondition::unchanged(*version),
-        };
-        self.read_set.versions.iter().map(check).collect()
-    }
-}
-
-impl NodeVersions {
-    /// Another version whenever one of the documents is another.
-    pub(crate) fn version(&self) -> Version {
-        Version::from_u128(hash_versions(&self.0))
-    }
-
-    /// Takes over what a commit did, given the keys of its changes.
-    pub(crate) fn advance(&mut self, keys: &[Key], outcomes: &[Outcome]) {
-        for (key, version) in &mut self.0 {
-            match keys.iter().zip(outcomes).find(|(changed, _)| *changed == key) {
-                Some((_, Outcome::Set(written))) => *version = Some(written.version),
-                Some((_, Outcome::Erased { .. })) => *version = None,
-                Some((_, Outcome::Checked | Outcome::PrefixErased | Outcome::Intended | Outcome::Settled)) | None => {}
-            }
-        }
-    }
-}
-
-impl ReadSet {
-    /// The keys.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.versions.iter().map(|(key, _)| key)
-    }
-
-    /// Whether all of them are in a snapshot as they were.
-    pub(crate) fn is_current(&self, snapshot: &dyn Snapshot) -> Result<bool, StoreError> {
-        for (key, version) in &self.versions {
-            if snapshot.head(key)?.map(|info| info.version) != *version {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// The keys, each with the version that it had.
-    pub(crate) fn versions(&self) -> &[(Key, Option<Version>)] {
-        &self.versions
-    }
-
-    /// The version that a document had; `None` for one that was not looked at.
-    pub(crate) fn version_of(&self, key: &Key) -> Option<Option<Version>> {
-        self.versions.iter().find(|(known, _)| known == key).map(|(_, version)| *version)
-    }
-}
-
-/// Another number for other versions.
-fn hash_versions(versions: &[(Key, Option<Version>)]) -> u128 {
-    let mut hash = Xxh3::new();
-    for (key, version) in versions {
-        hash.update(key.as_bytes());
-        hash.update(&[0, u8::from(version.is_some())]);
-        hash.update(&version.map_or(0, Version::as_u128).to_le_bytes());
-    }
-    hash.digest128()
-}
-
-impl NodeCache {
-    /// What was found at a path before. Whether it is still true is for the caller to see.
-    pub(crate) fn get(&self, path: &NodePath, dialect: Option<Dialect>) -> Option<Arc<ResolvedArray>> {
-        self.arrays.get(&(path.clone(), dialect))
-    }
-
-    /// Looks for an array at a path.
+impl Context {
+    /// Resolves the array at a path, and caches it.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError::NoSuchNode`] or [`ArrayError::NotAnArray`] if there is none, [`ArrayError::Document`] if its metadata is invalid.
     pub(crate) async fn resolve_array(
         &self,
-        context: &Context,
         path: &NodePath,
         dialect: Option<Dialect>,
     ) -> Result<Arc<ResolvedArray>, ArrayError> {
-        match self.resolve_node(context, path, dialect).await? {
+        match self.resolve_node(path, dialect).await? {
             Some(ResolvedNode::Array(resolved)) => Ok(resolved),
             Some(ResolvedNode::Group(_)) => Err(ArrayError::NotAnArray { path: path.clone() }),
             None => Err(ArrayError::NoSuchNode { path: path.clone() }),
         }
     }
 
-    /// Looks at what the store has at a path. A group of v2 or v3 that has no document is not seen.
+    /// Resolves the node at a path, and caches it if it is an array; `None` if there is no document, as for an implicit group of v2
+    /// or v3.
     pub(crate) async fn resolve_node(
         &self,
-        context: &Context,
         path: &NodePath,
         dialect: Option<Dialect>,
     ) -> Result<Option<ResolvedNode>, ArrayError> {
-        let store = &*context.store;
-        let mut search = Resolver {
-            context,
-            store,
+        let mut resolver = Resolver {
+            context: self,
+            store: &*self.store,
             path,
             read_set: ReadSet::default(),
             hierarchy: None,
             unreadable_attributes: None,
             memory: Vec::new(),
         };
-        let (dialect_found, answer) = search.run(dialect).await?;
-        let Resolver { read_set: documents, hierarchy: root, unreadable_attributes: unread, .. } = search;
-        let own = |keys: &[Key]| {
-            NodeVersions(keys.iter().map(|key| (key.clone(), documents.version_of(key).flatten())).collect())
+        let (found_dialect, found) = resolver.run(dialect).await?;
+        let Resolver { read_set, hierarchy, unreadable_attributes, .. } = resolver;
+        let versions = |keys: &[Key]| {
+            NodeVersions(keys.iter().map(|key| (key.clone(), read_set.version_of(key).flatten())).collect())
         };
-        Ok(Some(match answer {
+        Ok(Some(match found {
             DialectMatch::Array(array, keys) => {
-                let own = own(&keys);
-                let resolved = Arc::new(ResolvedArray {
-                    array: *array,
-                    read_set: documents,
-                    versions: own,
-                    hierarchy: root,
-                    unreadable_attributes: unread,
-                });
-                self.arrays.insert((path.clone(), dialect), resolved.clone());
+                let versions = versions(&keys);
+                let resolved = ResolvedArray { array: *array, read_set, versions, hierarchy, unreadable_attributes };
+                let resolved = Arc::new(resolved);
+                self.nodes.insert(path, dialect, resolved.clone());
                 ResolvedNode::Array(resolved)
             }
             DialectMatch::Group(model, keys) => {
-                let own = own(&keys);
+                let versions = versions(&keys);
                 let model = model.map(|model| *model);
                 ResolvedNode::Group(Box::new(ResolvedGroup {
                     model,
-                    dialect: dialect_found,
-                    read_set: documents,
-                    versions: own,
-                    hierarchy: root,
+                    dialect: found_dialect,
+                    read_set,
+                    versions,
+                    hierarchy,
                 }))
             }
             DialectMatch::Missing => return Ok(None),
@@ -259,24 +98,25 @@ impl NodeCache {
     }
 }
 
+/// One resolution of a path.
 struct Resolver<'a> {
     context: &'a Context,
     store: &'a dyn TransactionalStore,
     path: &'a NodePath,
     read_set: ReadSet,
-    /// The hierarchy of the draft in which the node was found.
+    /// The draft hierarchy in which the node was found.
     hierarchy: Option<Arc<DraftHierarchy>>,
-    /// The reason why the attributes of an array are not known.
+    /// The error of an array's attributes, if they cannot be read.
     unreadable_attributes: Option<Broken>,
-    /// For large documents.
+    /// The reservations for large documents.
     memory: Vec<Permit>,
 }
 
-/// What one dialect has at a path.
+/// The node that one dialect has at the path.
 enum DialectMatch {
     /// With the keys of its documents.
     Array(Box<Array>, Vec<Key>),
-    /// With the keys of its documents, where it has some.
+    /// With the keys of its documents; without a model for an implicit group, which has none.
     Group(Option<Box<GroupModel>>, Vec<Key>),
     Missing,
 }
@@ -382,7 +222,7 @@ impl Resolver<'_> {
         Ok(DialectMatch::Missing)
     }
 
-    /// Looks for a node in a draft hierarchy: for an array, for a group, and for nodes below it, in this order.
+    /// Resolves a node of a draft hierarchy: an array, else a group, else an implicit group with nodes below it.
     async fn draft_node(&mut self, root: &DraftHierarchy, below: &str) -> Result<DialectMatch, ArrayError> {
         let DraftHierarchy { prefix: hierarchy, entry_point: entry, .. } = root;
         let keys = [entry.array_key(below), entry.group_key(below)].map(|key| join_key(hierarchy, &key));
@@ -405,11 +245,11 @@ impl Resolver<'_> {
     }
 
     fn array(&self, model: meta::ArrayModel, hierarchy: &Prefix, own: Vec<Key>) -> Result<DialectMatch, ArrayError> {
-        Array::new(model, self.path.clone(), hierarchy, hash_versions(&self.read_set.versions))
+        Array::new(model, self.path.clone(), hierarchy, self.read_set.hash())
             .map(|array| DialectMatch::Array(Box::new(array), own))
     }
 
-    /// A document, if it is there. It is one that what is found depends on, whether it is there or not.
+    /// Reads a document, if it exists, and records it in the read set either way.
     async fn document(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, ArrayError> {
         let size = self.record(snapshot, key)?;
         let Some(size) = size else { return Ok(None) };
@@ -424,17 +264,15 @@ impl Resolver<'_> {
         Ok(Some(value.bytes().await?))
     }
 
+    /// The size of a document, which is recorded in the read set; `None` if it does not exist.
     fn record(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<u64>, ArrayError> {
         let info = snapshot.head(key)?;
-        if !self.read_set.keys().any(|known| known == key) {
-            self.read_set.versions.push((key.clone(), info.map(|info| info.version)));
-            self.read_set.bytes = self.read_set.bytes.saturating_add(info.map_or(0, |info| info.size));
-        }
+        self.read_set.record(key, info.map(|info| (info.version, info.size)));
         Ok(info.map(|info| info.size))
     }
 }
 
-/// What is in a document; a long one is parsed where it keeps no request waiting.
+/// Parses a document; a large one on the blocking pool, so that it delays no other request.
 async fn parse_document<T: Send + 'static>(
     context: &Context,
     key: &Key,
@@ -446,18 +284,4 @@ async fn parse_document<T: Send + 'static>(
         len => context.run_on_documents(len, move || parse(document)).await?,
     };
     parsed.map_err(|source| invalid_document(key, source))
-}
-
-pub(crate) fn invalid_document(key: &Key, source: DocumentError) -> ArrayError {
-    ArrayError::Document { key: key.clone(), source }
-}
-
-/// The prefix of a node. A path that no key can lie below names nothing.
-pub(crate) fn node_prefix(path: &NodePath) -> Result<Prefix, ArrayError> {
-    Prefix::parse(&path.key_prefix()).map_err(|_| ArrayError::NoSuchNode { path: path.clone() })
-}
-
-/// `None` where it would be too long to be a key, and so is not there.
-pub(crate) fn join_key(prefix: &Prefix, name: &str) -> Option<Key> {
-    Key::parse(&format!("{}{name}", prefix.as_str())).ok()
 }

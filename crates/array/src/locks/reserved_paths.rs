@@ -16,19 +16,19 @@ pub(crate) struct ReservedPaths {
 
 /// A reserved path, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Reservation {
+pub(crate) struct Reservation {
     reserved: Arc<ReservedPaths>,
     path: NodePath,
 }
 
 impl ReservedPaths {
-    pub(super) fn reserve(self: &Arc<Self>, path: &NodePath) -> Reservation {
+    pub(crate) fn reserve(self: &Arc<Self>, path: &NodePath) -> Reservation {
         self.paths.lock().push(path.clone());
         Reservation { reserved: Arc::clone(self), path: path.clone() }
     }
 
     /// True if a path is reserved that is this one, above it or below it.
-    pub(super) fn overlaps(&self, path: &NodePath) -> bool {
+    pub(crate) fn overlaps(&self, path: &NodePath) -> bool {
         let overlaps = |reserved: &NodePath| reserved.below(path).is_some() || path.below(reserved).is_some();
         self.paths.lock().iter().any(overlaps)
     }
