@@ -17,7 +17,12 @@ use crate::{
         reserved_paths::ReservedPaths,
         striped::StripedLocks,
     },
-    memory::{Account, Caller, Claim, JobSize, MemoryBudget, NoWaitGuard, Permit, Rejection, ThreadPermits, Usage},
+    memory::{
+        account::Account,
+        caller::{Caller, Usage},
+        claim::{Claim, MemoryBudget, NoWaitGuard, Permit},
+        pool::{JobSize, Rejection, ThreadPermits},
+    },
     node::cache::NodeCache,
     options::Options,
 };

@@ -8,7 +8,7 @@ use meta::{
 };
 use store::{Key, StoreError};
 
-use crate::{memory::MemoryError, node::broken::Broken};
+use crate::{memory::error::MemoryError, node::broken::Broken};
 
 /// Why an array is not read.
 #[derive(Debug, thiserror::Error)]

@@ -9,6 +9,7 @@
 //! - A chunk is decoded once wherever that memory allows; of uncompressed chunks and of shards only the parts are fetched that are asked for.
 //! - Decoding runs on the blocking pool, several chunks at a time, and ends when the reading is dropped.
 
+mod arrays;
 mod cache;
 mod context;
 mod error;
@@ -16,125 +17,36 @@ mod grid;
 mod hierarchy;
 mod locks;
 mod memory;
+mod metadata;
 mod node;
 mod options;
 mod read;
 mod resolve;
+mod retry;
 mod work;
 mod write;
 
+pub use arrays::Arrays;
 pub use error::ArrayError;
 pub use hierarchy::{
-    ConversionReport, ConvertOptions, CreateAction, CreateOptions, CreateOutcome, Depth, Hierarchies, IfExists,
-    LinkTarget, LossPolicy, MAX_MEMBERS, MemberPage, Members, NodeError, NodeInfo, SettledIntents,
+    hierarchies::Hierarchies,
+    intents::SettledIntents,
+    members::{MAX_MEMBERS, MemberPage, Members},
+    options::{
+        ConversionReport, ConvertOptions, CreateAction, CreateOptions, CreateOutcome, Depth, IfExists, LinkTarget,
+        LossPolicy, NodeInfo,
+    },
 };
-pub use memory::{Caller, Claim, MemoryBudget, MemoryError, Permit, Usage};
+pub use memory::{
+    caller::{Caller, Usage},
+    claim::{Claim, MemoryBudget, Permit},
+    error::MemoryError,
+};
+pub use metadata::error::NodeError;
 pub use node::broken::{Broken, BrokenNode};
 pub use options::{EmptyChunks, Options};
-pub use read::{ArrayRead, ReadMetrics, ReadStats};
-pub use write::{Append, ElementSource, RegionWrite, WriteError, WriteReport};
-
-use std::{sync::Arc, time::Instant};
-
-use meta::{Dialect, NodePath, selection::ReadRequest};
-use store::{Key, TransactionalStore};
-
-use crate::{
-    context::Context,
-    read::{ReadContext, plan::ReadPlan},
+pub use read::{
+    array_read::ArrayRead,
+    metrics::{ReadMetrics, ReadStats},
 };
-
-/// How often a reading begins anew because the metadata changed while it was planned.
-const MAX_ATTEMPTS: usize = 8;
-
-/// The arrays of a store. Clones share its caches.
-#[derive(Clone, Debug)]
-pub struct Arrays(Arc<Context>);
-
-impl Arrays {
-    /// The arrays of `store`.
-    pub fn new(store: Arc<dyn TransactionalStore>, options: Options) -> Self {
-        Self(Arc::new(Context::new(store, options)))
-    }
-
-    /// The same arrays on behalf of one request, which has a claim on their [memory](Self::memory). Where there is not enough memory or threads for all, callers take turns, and
-    /// none has more than half. Of arrays that serve no request in particular, each reading and each writing is one of its own.
-    pub fn for_request(&self, claim: Claim) -> Self {
-        Self(Arc::new(self.0.for_request(claim)))
-    }
-
-    /// The memory that all requests together may hold: for what is read and written here, and for whatever else is taken of it.
-    pub fn memory(&self) -> &MemoryBudget {
-        self.0.memory()
-    }
-
-    /// Runs work on so many bytes of documents on a thread of its own, on behalf of the request: as many pieces of work at a time as there are threads for decoding, callers in turn.
-    pub async fn run_on_documents<T: Send + 'static>(
-        &self,
-        bytes: u64,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, ArrayError> {
-        self.0.run_on_documents(bytes, work).await
-    }
-
-    /// How many threads there are that decode and encode, how many of them are taken, and how many pieces of work wait for one.
-    pub fn threads(&self) -> Usage {
-        self.0.threads()
-    }
-
-    /// The bytes of decoded chunks that are cached.
-    pub fn cached_bytes(&self) -> u64 {
-        self.0.cache.used()
-    }
-
-    /// The capacity of the cache of decoded chunks, in bytes.
-    pub fn cache_capacity(&self) -> u64 {
-        self.0.cache.capacity()
-    }
-
-    /// The hierarchies that the arrays are in, on behalf of the same request.
-    pub fn hierarchies(&self) -> Hierarchies {
-        Hierarchies(self.0.clone())
-    }
-
-    /// Makes ready to read what `request` selects of the array at `path`; in `dialect` if only that is meant, else in the one that is
-    /// preferred of those in which the path answers. Nothing is decoded, and nothing but metadata is read.
-    ///
-    /// At most `limit` bytes of elements may be selected. Elements of variable length or of no size count 16 bytes each; the former are
-    /// bounded again when they are read.
-    pub async fn read(
-        &self,
-        path: &NodePath,
-        dialect: Option<Dialect>,
-        request: &ReadRequest,
-        limit: u64,
-    ) -> Result<ArrayRead, ArrayError> {
-        let start = Instant::now();
-        let context = self.0.for_operation();
-        let mut resolved = match context.nodes.get(path, dialect) {
-            Some(resolved) => resolved,
-            None => context.resolve_array(path, dialect).await?,
-        };
-        for _ in 0..MAX_ATTEMPTS {
-            let array = &resolved.array;
-            // Where what is remembered is no longer true, the new shape may be one that the selection fits.
-            let prepared = ReadPlan::new(&context, array, request, limit).await;
-            let chunks = prepared.as_ref().map(|prepared| prepared.keys.as_slice()).unwrap_or_default();
-            let keys: Vec<Key> = resolved.read_set.keys().chain(chunks).cloned().collect();
-            let snapshot = context.store.snapshot(&keys).await?;
-            if resolved.read_set.is_current(&*snapshot)? {
-                let mut prepared = prepared?;
-                let fingerprint = prepared.fingerprint(array, &*snapshot)?;
-                let shape = prepared.resolved.shape();
-                let work = prepared.work_budget(&context.options, array, &*snapshot)?;
-                let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, work)?;
-                source.metrics.planned(start.elapsed());
-                return Ok(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint });
-            }
-            // Nothing is held while what the documents take is waited for.
-            drop((prepared, snapshot));
-            resolved = context.resolve_array(path, dialect).await?;
-        }
-        Err(ArrayError::TooManyConflicts { path: path.clone() })
-    }
-}
+pub use write::{append::Append, error::WriteError, region::RegionWrite, report::WriteReport, source::ElementSource};

@@ -21,7 +21,7 @@ use store::{Key, Prefix, Snapshot, TransactionalStore};
 use crate::{
     context::Context,
     error::ArrayError,
-    memory::Permit,
+    memory::claim::Permit,
     node::{
         array::Array,
         broken::{Broken, read_v3},

@@ -4,16 +4,9 @@
 //! where they go ([`cut`]). The same cut serves an array and its chunks, a shard and its inner chunks, and an uncompressed chunk and the parts
 //! of it that lie together. A selection larger than may be assembled at once is cut into [slabs](slabs) first. Where elements are on both sides is said by [`runs`].
 
-mod dimension;
-mod projection;
-mod slab;
-mod strided;
+pub(crate) mod dimension;
+pub(crate) mod projection;
+pub(crate) mod slab;
+pub(crate) mod strided;
 #[cfg(test)]
 mod tests;
-
-pub(crate) use dimension::{ChunkDimProjection, DimIndexer};
-pub(crate) use projection::{
-    ChunkProjection, ChunkProjections, EdgePolicy, ElementSelection, IndexedPoint, StackEntry,
-};
-pub(crate) use slab::{Slab, Slabs};
-pub(crate) use strided::{StridedCopies, StridedCopy, Strides};

@@ -63,7 +63,7 @@ impl IndexedPoint {
     }
 
     /// Some of the points, at the places of their order among those.
-    pub(super) fn in_range(points: &Points, range: Range<usize>) -> Vec<Self> {
+    pub(crate) fn in_range(points: &Points, range: Range<usize>) -> Vec<Self> {
         let at = |point: usize| {
             let first = point.checked_mul(points.rank)?;
             points.coordinates.get(first..first.checked_add(points.rank)?).map(<[u64]>::to_vec)

@@ -7,7 +7,11 @@ use meta::{
     selection::{DimensionSelection, Points, Region, Resolved},
 };
 
-use super::{DimIndexer, ElementSelection, IndexedPoint, Strides};
+use super::{
+    dimension::DimIndexer,
+    projection::{ElementSelection, IndexedPoint},
+    strided::Strides,
+};
 
 /// A part of an answer: elements that follow each other in its C order.
 #[derive(Clone, Debug, PartialEq, Eq)]

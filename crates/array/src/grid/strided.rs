@@ -1,6 +1,6 @@
 //! Elements that are in two places, as runs: of a chunk and of an answer, or of what is written.
 
-use super::DimIndexer;
+use super::dimension::DimIndexer;
 
 /// How far apart, in elements, neighbours along each axis are in C order.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,11 @@ use meta::{
 };
 use proptest::{collection::vec, prelude::*};
 
-use super::{ChunkProjections, DimIndexer, EdgePolicy, ElementSelection, Slabs, StackEntry};
+use super::{
+    dimension::DimIndexer,
+    projection::{ChunkProjections, EdgePolicy, ElementSelection, StackEntry},
+    slab::Slabs,
+};
 
 /// For each place in the answer, which element of which piece goes there.
 type Placed = BTreeMap<Vec<u64>, (Vec<u64>, Vec<u64>)>;

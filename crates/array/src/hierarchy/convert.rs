@@ -16,16 +16,20 @@ use serde_json::json;
 use store::Key;
 
 use super::{
-    ConversionReport, ConvertOptions, Depth, NodeError,
-    change_set::ChangeSet,
-    consolidated::{NodeChange, update_consolidated_metadata},
     create::commit,
-    describe::read_model,
-    keys,
-    walk::{DialectMode, NodeKind, NodeTree, walk},
+    options::{ConversionReport, ConvertOptions, Depth},
+    walk::{mode::DialectMode, walker::walk},
 };
 use crate::{
     context::Context,
+    metadata::{
+        change_set::ChangeSet,
+        consolidated::{NodeChange, update_consolidated_metadata},
+        error::NodeError,
+        keys,
+        model::read_model,
+        tree::{NodeKind, NodeTree},
+    },
     node::{
         broken::{Broken, BrokenNode},
         keys::{join_key, node_prefix},
@@ -37,7 +41,7 @@ use crate::{
 const LOOKED_UP: usize = 4096;
 
 /// One attempt to put documents of another dialect over the same chunks; `None` where somebody else changed the hierarchy.
-pub(super) async fn in_place(
+pub(crate) async fn in_place(
     context: &Context,
     path: &NodePath,
     dialect: Option<Dialect>,
@@ -104,7 +108,7 @@ async fn in_place_edits(
 }
 
 /// Fails where there are groups that are too deep to have been looked into.
-pub(super) fn check_convertible(top: &NodeTree) -> Result<(), NodeError> {
+pub(crate) fn check_convertible(top: &NodeTree) -> Result<(), NodeError> {
     let unseen = |node: &&NodeTree| node.kind == NodeKind::Group && node.members.is_none();
     match top.readable().iter().any(unseen) {
         true => Err(NodeError::TooManyNodes { limit: MAX_NODES }),
@@ -113,7 +117,7 @@ pub(super) fn check_convertible(top: &NodeTree) -> Result<(), NodeError> {
 }
 
 /// A node that is left out, as a report has it.
-pub(super) fn broken_as_losses(BrokenNode { path, problem, .. }: BrokenNode) -> (NodePath, Loss) {
+pub(crate) fn broken_as_losses(BrokenNode { path, problem, .. }: BrokenNode) -> (NodePath, Loss) {
     let what = format!("the node is left out: {problem}");
     (path, Loss { pointer: String::new(), what })
 }

@@ -16,23 +16,32 @@ use meta::{
 use store::{Change, Content, IntentId, Key, Page, Precondition, Prefix, Snapshot, StoreError, Watermark};
 
 use super::{
-    ConversionReport, ConvertOptions, Depth, IfExists, NodeError,
-    change_set::ChangeSet,
-    consolidated::update_consolidated_metadata,
     convert::{broken_as_losses, check_convertible},
     create::commit,
-    describe::{NodeModel, Unrepresented, read_model, to_zom},
+    describe::{Unrepresented, to_zom},
     intents::{CopyIntent, Unfinished, Unsettled},
-    keys,
+    options::{ConversionReport, ConvertOptions, Depth, IfExists},
     parent::ParentContext,
     plan::Plan,
     replace::TreeDiff,
     shrink::StoredChunks,
     stray_keys::first_key,
-    walk::{DialectMode, NodeKind, NodeTree, walk},
+    walk::{mode::DialectMode, walker::walk},
 };
-use crate::locks::path::Scope;
-use crate::{context::Context, error::ArrayError, memory::Permit};
+use crate::{
+    context::Context,
+    error::ArrayError,
+    locks::path::Scope,
+    memory::claim::Permit,
+    metadata::{
+        change_set::ChangeSet,
+        consolidated::update_consolidated_metadata,
+        error::{NodeError, too_many_conflicts},
+        keys,
+        model::{NodeModel, read_model},
+        tree::{NodeKind, NodeTree},
+    },
+};
 
 /// The chunks that are copied in one commit.
 const BATCH: usize = 256;
@@ -58,7 +67,7 @@ enum Fence {
 }
 
 /// Copies a hierarchy.
-pub(super) async fn copy(
+pub(crate) async fn copy(
     context: &Arc<Context>,
     path: &NodePath,
     dialect: Option<Dialect>,
@@ -90,7 +99,7 @@ pub(super) async fn copy(
             }
         }
     }
-    Err(super::too_many_conflicts(path))
+    Err(too_many_conflicts(path))
 }
 
 /// One attempt; `None` if somebody else changed what is copied, or what is around the target.

@@ -10,31 +10,36 @@ use meta::{
 use store::{Key, Outcome, StoreError};
 
 use super::{
-    CreateAction, CreateOptions, IfExists, LossPolicy, NodeError,
-    change_set::ChangeSet,
-    consolidated::update_consolidated_metadata,
+    options::{CreateAction, CreateOptions, IfExists, LossPolicy},
     parent::ParentContext,
     plan::Plan,
     replace::TreeDiff,
-    walk::{NodeKind, NodeTree},
 };
-use crate::context::Context;
+use crate::{
+    context::Context,
+    metadata::{
+        change_set::ChangeSet,
+        consolidated::update_consolidated_metadata,
+        error::NodeError,
+        tree::{NodeKind, NodeTree},
+    },
+};
 
 /// How many bytes of documents the planning of a node is worth.
 const PER_NODE: u64 = 1 << 10;
 
 /// What an attempt did.
-pub(super) struct Attempt {
-    pub(super) effect: CreateAction,
-    pub(super) dialect: Dialect,
+pub(crate) struct Attempt {
+    pub(crate) effect: CreateAction,
+    pub(crate) dialect: Dialect,
     /// What the dialect does not say of what was declared.
-    pub(super) losses: Vec<(NodePath, Loss)>,
+    pub(crate) losses: Vec<(NodePath, Loss)>,
     /// The tree as it is now, where that is known.
-    pub(super) known: Option<NodeTree>,
+    pub(crate) known: Option<NodeTree>,
 }
 
 /// One attempt to declare a tree; `None` where somebody else changed what it depended on.
-pub(super) async fn attempt(
+pub(crate) async fn attempt(
     context: &Context,
     path: &NodePath,
     zom: &Arc<Zom>,
@@ -141,7 +146,7 @@ fn nothing_else(branch: &mut NodeTree) {
 }
 
 /// Makes a commit. `None` where something that it depends on is no longer so.
-pub(super) async fn commit(context: &Context, change_set: ChangeSet) -> Result<Option<Vec<Outcome>>, NodeError> {
+pub(crate) async fn commit(context: &Context, change_set: ChangeSet) -> Result<Option<Vec<Outcome>>, NodeError> {
     let changes = context.run_lookups(change_set.len(), change_set.stage(&*context.store)).await??;
     match context.store.commit(changes).await {
         Ok(outcomes) => Ok(Some(outcomes)),

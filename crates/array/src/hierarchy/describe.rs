@@ -3,28 +3,29 @@
 use std::sync::Arc;
 
 use meta::{
-    ArrayModel, Dialect, NodePath,
-    convert::{self, Chunks, Converted, Loss},
-    documents::{
-        DocumentError, GroupModel, draft, v2, v3,
-        write::{StoredNode, without_copies},
-    },
+    Dialect, NodePath,
+    convert::{Chunks, Converted, Loss},
+    documents::write::without_copies,
     extensions::Link,
     json::Json,
     zom::{Group, Members, Node, Version, Zom, completed},
 };
 
 use super::{
-    LinkTarget, NodeError, NodeInfo,
-    walk::{NodeKind, NodeTree, Walk},
+    options::{LinkTarget, NodeInfo},
+    walk::walker::Walk,
 };
 use crate::{
     context::Context,
     error::ArrayError,
-    memory::Permit,
+    memory::claim::Permit,
+    metadata::{
+        error::NodeError,
+        model::{NodeModel, read_model},
+        tree::{NodeKind, NodeTree},
+    },
     node::{
-        broken::{Broken, BrokenNode, read_v3},
-        keys::invalid_document,
+        broken::{Broken, BrokenNode},
         resolved::ResolvedNode,
     },
 };
@@ -37,66 +38,15 @@ const INLINE_NODES: usize = 256;
 
 /// What a ZOM does not say of the nodes that were found.
 #[derive(Debug, Default)]
-pub(super) struct Unrepresented {
+pub(crate) struct Unrepresented {
     /// What its dialect does not have, with the path of the node.
-    pub(super) losses: Vec<(NodePath, Loss)>,
+    pub(crate) losses: Vec<(NodePath, Loss)>,
     /// The nodes that are left out.
-    pub(super) broken: Vec<BrokenNode>,
-}
-
-/// The model of a node.
-pub(super) enum NodeModel {
-    Array(Box<ArrayModel>),
-    Group(GroupModel),
-}
-
-impl NodeModel {
-    /// Reads the documents of a node of a dialect; of the draft, those of the node `below` the hierarchy's root.
-    pub(super) fn read(
-        dialect: Dialect,
-        kind: NodeKind,
-        stored: &StoredNode,
-        below: &str,
-    ) -> Result<Self, DocumentError> {
-        let array = |model| Self::Array(Box::new(model));
-        let document = stored.document.clone();
-        let attributes = || stored.attributes.clone().unwrap_or_default();
-        match (dialect, kind) {
-            (Dialect::V3, _) => read_v3(document).map(|node| match node {
-                v3::Node::Array(model) => Self::Array(model),
-                v3::Node::Group(model) => Self::Group(model),
-            }),
-            (Dialect::Draft, NodeKind::Array) => draft::read_array(document, below).map(array),
-            (Dialect::Draft, NodeKind::Group) => draft::read_group(document).map(Self::Group),
-            (Dialect::V2, NodeKind::Array) => v2::read_array(document, attributes()).map(array),
-            (Dialect::V2, NodeKind::Group) => v2::read_group(document, attributes()).map(Self::Group),
-        }
-    }
-
-    /// Its document in another dialect.
-    pub(super) fn convert(&self, path: &NodePath, to: Dialect, chunks: Chunks) -> Result<Converted, NodeError> {
-        match self {
-            Self::Array(model) => convert::array(model, to, chunks)
-                .map_err(|source| NodeError::Inconvertible { path: path.clone(), source }),
-            Self::Group(model) => Ok(convert::group(model, to)),
-        }
-    }
-}
-
-/// The model of a node that was found.
-pub(super) fn read_model(branch: &NodeTree) -> Result<NodeModel, NodeError> {
-    if let Some(broken) = &branch.broken {
-        return Err(ArrayError::Broken(broken.clone()).into());
-    }
-    let below = branch.root.as_ref().and_then(|root| branch.path.below(&root.path)).unwrap_or_default();
-    NodeModel::read(branch.dialect, branch.kind, &branch.stored, below).map_err(|source| match branch.own.0.first() {
-        Some((key, _)) => invalid_document(key, source).into(),
-        None => ArrayError::NoSuchNode { path: branch.path.clone() }.into(),
-    })
+    pub(crate) broken: Vec<BrokenNode>,
 }
 
 /// What is told of a node; with `mapped` all by the model of that dialect.
-pub(super) async fn describe(context: &Context, walk: Walk, mapped: Option<Dialect>) -> Result<NodeInfo, NodeError> {
+pub(crate) async fn describe(context: &Context, walk: Walk, mapped: Option<Dialect>) -> Result<NodeInfo, NodeError> {
     let Walk { top, other, memory, .. } = walk;
     let links = links(context, &top).await?;
     let (path, dialect, implicit) = (top.path.clone(), top.dialect, top.is_implicit());
@@ -119,7 +69,7 @@ pub(super) async fn describe(context: &Context, walk: Walk, mapped: Option<Diale
 }
 
 /// A node by a model, with what that does not say. Broken members are left out.
-pub(super) fn to_zom(
+pub(crate) fn to_zom(
     mut branch: NodeTree,
     version: Version,
     unrepresented: &mut Unrepresented,

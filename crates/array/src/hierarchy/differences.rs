@@ -9,15 +9,14 @@ use meta::{
 };
 use serde_json::json;
 
-use super::{
-    NodeError,
-    describe::{Unrepresented, to_zom},
-    walk::NodeTree,
+use super::describe::{Unrepresented, to_zom};
+use crate::{
+    metadata::{error::NodeError, tree::NodeTree},
+    node::broken::{Broken, BrokenNode},
 };
-use crate::node::broken::{Broken, BrokenNode};
 
 /// The places where a tree differs from what is declared, at most `limit`. A broken node differs from whatever is declared in its place, be it nothing.
-pub(super) fn differences(declared: &Zom, found: NodeTree, limit: usize) -> Result<Vec<Difference>, NodeError> {
+pub(crate) fn differences(declared: &Zom, found: NodeTree, limit: usize) -> Result<Vec<Difference>, NodeError> {
     if let Some(broken) = &found.broken {
         let declared = Some(declared.root.document().clone());
         return Ok(vec![Difference { pointer: String::new(), declared, found: Some(problem(broken)) }]);

@@ -3,18 +3,19 @@
 use meta::{Dialect, NodePath};
 use store::{ErasedKeys, Outcome, Precondition, count_keys};
 
-use super::{
-    Depth, NodeError,
-    change_set::ChangeSet,
-    consolidated::{NodeChange, update_consolidated_metadata},
-    create::commit,
-    keys,
-    walk::walk_any,
+use super::{create::commit, options::Depth, walk::walker::walk_any};
+use crate::{
+    context::Context,
+    metadata::{
+        change_set::ChangeSet,
+        consolidated::{NodeChange, update_consolidated_metadata},
+        error::NodeError,
+        keys,
+    },
 };
-use crate::context::Context;
 
 /// One attempt to erase a node with all below it, which may be broken; `None` where somebody else changed it.
-pub(super) async fn attempt(
+pub(crate) async fn attempt(
     context: &Context,
     path: &NodePath,
     dialect: Option<Dialect>,

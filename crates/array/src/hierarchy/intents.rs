@@ -10,19 +10,18 @@ use meta::{Dialect, NodePath};
 use serde::{Deserialize, Serialize};
 use store::{Change, Intent, IntentError, IntentId, Key, Prefix, StoreError};
 
-use super::{
-    NodeError,
-    change_set::ChangeSet,
-    shrink::{self, Finished, ShrinkIntent},
-    too_many_conflicts,
-    walk::NAMES,
-};
-use crate::locks::{path::Scope, reserved_paths::Reservation};
+use super::shrink::{self, Finished, ShrinkIntent};
 use crate::{
-    MAX_ATTEMPTS,
     context::Context,
     error::ArrayError,
+    locks::{path::Scope, reserved_paths::Reservation},
+    metadata::{
+        change_set::ChangeSet,
+        error::{NodeError, too_many_conflicts},
+        keys::NAMES,
+    },
     node::keys::{join_key, node_prefix},
+    retry::MAX_ATTEMPTS,
 };
 
 /// The version of the records that this program writes and understands.
@@ -71,18 +70,18 @@ enum RecordError {
 
 /// An operation that may have to be settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unsettled {
+pub(crate) enum Unsettled {
     Copy(CopyIntent),
     Shrink(ShrinkIntent),
 }
 
 /// A copy of a hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CopyIntent {
-    pub(super) target: NodePath,
-    pub(super) dialect: Dialect,
+pub(crate) struct CopyIntent {
+    pub(crate) target: NodePath,
+    pub(crate) dialect: Dialect,
     /// The prefixes below which its chunks are.
-    pub(super) extent: Vec<Prefix>,
+    pub(crate) extent: Vec<Prefix>,
 }
 
 /// The result of settling an operation.
@@ -99,7 +98,7 @@ enum Settled {
 }
 
 /// An operation that has begun. Unless it comes to its end it is settled, by its owner or when it is dropped.
-pub(super) struct Unfinished {
+pub(crate) struct Unfinished {
     id: IntentId,
     /// `None` once it is settled.
     begun: Option<Begun>,
@@ -116,7 +115,7 @@ struct Begun {
 impl Unfinished {
     /// An operation, and the change that adds its intent, which is to be committed next. If this is dropped while that commit is made, the intent is settled all the same, since
     /// commits are made in the order in which they are asked for.
-    pub(super) fn begin(context: &Arc<Context>, operation: Unsettled) -> Result<(Self, Change), NodeError> {
+    pub(crate) fn begin(context: &Arc<Context>, operation: Unsettled) -> Result<(Self, Change), NodeError> {
         // Nothing of it can fail to be JSON.
         let record = Record::of(&operation).map_err(|_| too_many_conflicts(operation.path()))?;
         let reservation = match &operation {
@@ -128,17 +127,17 @@ impl Unfinished {
         Ok((Self { id, begun: Some(begun) }, Change::Intend { id, record: record.into() }))
     }
 
-    pub(super) fn id(&self) -> IntentId {
+    pub(crate) fn id(&self) -> IntentId {
         self.id
     }
 
     /// The operation came to its end, and its last commit settled the intent; or its intent was never added.
-    pub(super) fn settled(mut self) {
+    pub(crate) fn settled(mut self) {
         self.begun = None;
     }
 
     /// Settles the operation.
-    pub(super) async fn settle(mut self) {
+    pub(crate) async fn settle(mut self) {
         if let Some(begun) = self.begun.take() {
             begun.settle().await;
         }
@@ -233,7 +232,7 @@ impl Record {
 }
 
 /// See [`Hierarchies::settle_intents`](super::Hierarchies::settle_intents).
-pub(super) async fn settle_all(context: &Context) -> Result<SettledIntents, StoreError> {
+pub(crate) async fn settle_all(context: &Context) -> Result<SettledIntents, StoreError> {
     let mut settled = SettledIntents::default();
     for Intent { id, record } in context.store.intents().await? {
         let operation = match Record::parse(&record) {

@@ -4,10 +4,15 @@ use meta::{Dialect, NodePath};
 use store::Cursor;
 
 use super::{
-    Hierarchies, NodeError, NodeInfo,
     describe::describe,
-    walk::{DialectMode, Window, walk_page},
+    hierarchies::Hierarchies,
+    options::NodeInfo,
+    walk::{
+        mode::{DialectMode, Window},
+        page::walk_page,
+    },
 };
+use crate::metadata::error::NodeError;
 
 /// The most members of one page.
 pub const MAX_MEMBERS: usize = 10_000;

@@ -10,16 +10,23 @@ use meta::{
 use store::{Key, Version as StoreVersion};
 
 use super::{
-    Depth, NodeError,
-    change_set::ChangeSet,
-    consolidated::NodeChange,
-    keys,
+    options::Depth,
     plan::{Target, check_name},
-    walk::{Documents, NodeKind, NodeTree, ancestors, empty_group, walk_any},
+    walk::{
+        documents::Documents,
+        walker::{ancestors, walk_any},
+    },
 };
 use crate::{
     context::Context,
     error::ArrayError,
+    metadata::{
+        change_set::ChangeSet,
+        consolidated::NodeChange,
+        error::NodeError,
+        keys,
+        tree::{NodeKind, NodeTree, empty_group},
+    },
     node::{
         keys::{invalid_document, join_key, node_prefix},
         resolved::{DraftHierarchy, ResolvedNode},
@@ -27,8 +34,8 @@ use crate::{
 };
 
 /// What is around the place of a declaration.
-pub(super) struct ParentContext {
-    pub(super) site: Target,
+pub(crate) struct ParentContext {
+    pub(crate) site: Target,
     /// The documents of the path and of the groups above it, the path first.
     around: Vec<(NodePath, Documents)>,
     /// What all of this depends on.
@@ -39,7 +46,7 @@ pub(super) struct ParentContext {
 
 impl ParentContext {
     /// Looks around a path. Fails where no node can be there.
-    pub(super) async fn find(
+    pub(crate) async fn find(
         context: &Context,
         path: &NodePath,
         dialect: Option<Dialect>,
@@ -112,7 +119,7 @@ impl ParentContext {
     }
 
     /// What is there already, be it broken.
-    pub(super) async fn current(&self, context: &Context, path: &NodePath) -> Result<Option<NodeTree>, NodeError> {
+    pub(crate) async fn current(&self, context: &Context, path: &NodePath) -> Result<Option<NodeTree>, NodeError> {
         if let Some(broken) = self.around.first().and_then(|(_, documents)| documents.broken(path)) {
             return Ok(Some(broken));
         }
@@ -129,7 +136,7 @@ impl ParentContext {
     }
 
     /// Fails where the path has documents of another dialect only. Those that cannot be read are of none.
-    pub(super) fn check_dialects(&self, path: &NodePath) -> Result<(), NodeError> {
+    pub(crate) fn check_dialects(&self, path: &NodePath) -> Result<(), NodeError> {
         let Some((_, documents)) = self.around.first() else { return Ok(()) };
         match documents.readable().next() {
             Some(found) if !documents.dialects().contains(&self.site.dialect) => {
@@ -140,7 +147,7 @@ impl ParentContext {
     }
 
     /// Checks the last name of a path that is to be a new node; the root of a hierarchy has none.
-    pub(super) fn check_name(&self, path: &NodePath) -> Result<(), NodeError> {
+    pub(crate) fn check_name(&self, path: &NodePath) -> Result<(), NodeError> {
         match &self.site.root {
             Some(root) if root.path == *path => Ok(()),
             _ => check_name(self.site.dialect, path),
@@ -148,7 +155,7 @@ impl ParentContext {
     }
 
     /// Creates the groups above the path that are not there: from the first that is there on, in any dialect, but never the root of everything.
-    pub(super) fn parents(
+    pub(crate) fn parents(
         &self,
         path: &NodePath,
         change_set: &mut ChangeSet,
@@ -180,7 +187,7 @@ impl ParentContext {
         Ok(())
     }
 
-    pub(super) fn saw(&self, change_set: &mut ChangeSet) {
+    pub(crate) fn saw(&self, change_set: &mut ChangeSet) {
         for (key, version) in &self.seen {
             change_set.record_read(key, *version);
         }

@@ -6,25 +6,29 @@ use meta::{Dialect, NodePath, documents::Changes};
 use store::{Precondition, StoreError};
 
 use super::{
-    Depth, NodeError,
-    change_set::ChangeSet,
-    consolidated::{NodeChange, update_consolidated_metadata},
     create::commit,
-    describe::{NodeModel, read_model},
-    documents::plan_array_update,
     intents::{Unfinished, Unsettled},
-    keys,
+    options::Depth,
     shrink::{ShrinkIntent, finish, shrinks},
-    walk::{DialectMode, NodeKind, NodeTree, group_tree, walk},
+    walk::{mode::DialectMode, walker::walk},
 };
 use crate::{
     context::Context,
     error::ArrayError,
+    metadata::{
+        array_update::plan_array_update,
+        change_set::ChangeSet,
+        consolidated::{NodeChange, update_consolidated_metadata},
+        error::NodeError,
+        keys,
+        model::{NodeModel, read_model},
+        tree::{NodeKind, NodeTree, group_tree},
+    },
     node::{read_set::NodeVersions, resolved::ResolvedNode},
 };
 
 /// One attempt to change a node, and the dialect that it has; `None` where somebody else changed it.
-pub(super) async fn attempt(
+pub(crate) async fn attempt(
     context: &Arc<Context>,
     path: &NodePath,
     dialect: Option<Dialect>,

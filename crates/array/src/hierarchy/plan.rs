@@ -12,46 +12,49 @@ use meta::{
 };
 use store::Prefix;
 
-use super::{
-    NodeError,
-    describe::{NodeModel, Unrepresented, to_zom},
-    keys,
-    walk::{NodeKind, NodeTree},
+use super::describe::{Unrepresented, to_zom};
+use crate::{
+    metadata::{
+        error::NodeError,
+        keys,
+        model::NodeModel,
+        tree::{NodeKind, NodeTree},
+    },
+    node::{array::Array, keys::invalid_document, read_set::NodeVersions, resolved::DraftHierarchy},
 };
-use crate::node::{array::Array, keys::invalid_document, read_set::NodeVersions, resolved::DraftHierarchy};
 
 /// Where nodes are planned: in a dialect, and in the draft in which hierarchy.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
-    pub(super) dialect: Dialect,
-    pub(super) root: Option<Arc<DraftHierarchy>>,
+pub(crate) struct Target {
+    pub(crate) dialect: Dialect,
+    pub(crate) root: Option<Arc<DraftHierarchy>>,
 }
 
 /// A tree as it is to be stored. None of its documents is there as far as it knows: each has its key, without a version.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) top: NodeTree,
+pub(crate) struct Plan {
+    pub(crate) top: NodeTree,
     /// What the dialect does not say.
-    pub(super) losses: Vec<(NodePath, Loss)>,
+    pub(crate) losses: Vec<(NodePath, Loss)>,
 }
 
 impl Plan {
     /// Plans a tree at a path. Fails where the dialect has no such node, or what would be stored could not be opened.
-    pub(super) fn new(path: &NodePath, zom: &Zom, site: &Target) -> Result<Self, NodeError> {
+    pub(crate) fn new(path: &NodePath, zom: &Zom, site: &Target) -> Result<Self, NodeError> {
         let mut losses = Vec::new();
         let top = branch(path, &zom.root, zom.version.dialect(), site, &mut losses)?;
         Ok(Self { top, losses })
     }
 
     /// The tree as it is told when it is stored.
-    pub(super) fn to_zom(&self) -> Result<Zom, NodeError> {
+    pub(crate) fn to_zom(&self) -> Result<Zom, NodeError> {
         let version = Version::of(self.top.dialect);
         Ok(Zom { version, root: to_zom(self.top.clone(), version, &mut Unrepresented::default())? })
     }
 }
 
 /// Checks the name of a node that is to be created.
-pub(super) fn check_name(dialect: Dialect, path: &NodePath) -> Result<(), NodeError> {
+pub(crate) fn check_name(dialect: Dialect, path: &NodePath) -> Result<(), NodeError> {
     match path.name() {
         None => Ok(()),
         Some(name) => names::check(dialect, name).map_err(|source| NodeError::Name { path: path.clone(), source }),

@@ -11,15 +11,19 @@ use meta::{
 use store::{Key, Version as StoreVersion};
 
 use super::{
-    IfExists, NodeError,
-    change_set::ChangeSet,
-    consolidated::NodeChange,
     describe::{Unrepresented, to_zom},
-    keys, stray_keys,
-    walk::{NAMES, NodeKind, NodeTree},
+    options::IfExists,
+    stray_keys,
 };
 use crate::{
     context::Context,
+    metadata::{
+        change_set::ChangeSet,
+        consolidated::NodeChange,
+        error::NodeError,
+        keys::{self, NAMES, is_at_or_below},
+        tree::{NodeKind, NodeTree},
+    },
     node::{
         keys::{join_key, node_prefix},
         read_set::NodeVersions,
@@ -31,21 +35,21 @@ const BATCH: usize = 4096;
 
 /// What becomes of nodes.
 #[derive(Default)]
-pub(super) struct TreeDiff {
+pub(crate) struct TreeDiff {
     /// The nodes that go, with all below them.
     gone: Vec<NodeTree>,
     /// The nodes that get a document, with what they have.
     set: Vec<(NodeVersions, NodeTree)>,
-    pub(super) node_changes: Vec<NodeChange>,
+    pub(crate) node_changes: Vec<NodeChange>,
 }
 
 impl TreeDiff {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.gone.is_empty() && self.set.is_empty()
     }
 
     /// Nothing is there.
-    pub(super) fn create(&mut self, planned: &NodeTree) {
+    pub(crate) fn create(&mut self, planned: &NodeTree) {
         for node in planned.all() {
             self.put(NodeVersions::default(), node);
         }
@@ -56,7 +60,7 @@ impl TreeDiff {
     }
 
     /// What is there is equal, but for groups without a document.
-    pub(super) fn materialize_implicit(&mut self, current: &NodeTree, planned: &NodeTree) {
+    pub(crate) fn materialize_implicit(&mut self, current: &NodeTree, planned: &NodeTree) {
         if current.is_implicit() {
             self.put(NodeVersions::default(), planned);
         }
@@ -69,7 +73,7 @@ impl TreeDiff {
     }
 
     /// What is there is put out of the way, but for what stays as it is.
-    pub(super) fn replace(&mut self, current: &NodeTree, planned: &NodeTree) -> Result<(), NodeError> {
+    pub(crate) fn replace(&mut self, current: &NodeTree, planned: &NodeTree) -> Result<(), NodeError> {
         let stays = match (current.kind, planned.kind) {
             _ if current.broken.is_some() => false,
             (NodeKind::Group, NodeKind::Group) => true,
@@ -104,7 +108,7 @@ impl TreeDiff {
     }
 
     /// Adds all of it to a commit.
-    pub(super) async fn apply(
+    pub(crate) async fn apply(
         &mut self,
         context: &Context,
         change_set: &mut ChangeSet,
@@ -175,11 +179,6 @@ impl TreeDiff {
         }
         record_change(&mut self.node_changes, &node.path, other, None);
     }
-}
-
-/// Whether a node, or one that holds it, is among those that go.
-pub(super) fn is_at_or_below(gone: &BTreeSet<NodePath>, path: &NodePath) -> bool {
-    gone.contains(path) || path.ancestors().any(|above| gone.contains(&above))
 }
 
 /// Tells of a node, where there can be consolidated metadata that has it.

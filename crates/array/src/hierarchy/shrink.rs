@@ -10,10 +10,13 @@ use futures::TryStreamExt;
 use meta::{ArrayModel, Dialect, NodePath, chunk_keys::ChunkNames, documents::Changes};
 use store::{Change, IntentError, IntentId, Key, Prefix, StoreError};
 
-use super::{NodeError, keys};
 use crate::{
     context::Context,
     error::ArrayError,
+    metadata::{
+        error::{NodeError, too_many_conflicts},
+        keys,
+    },
     node::resolved::{ResolvedArray, ResolvedNode},
 };
 
@@ -25,14 +28,14 @@ const ATTEMPTS: usize = 64;
 
 /// A shrink that is under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ShrinkIntent {
-    pub(super) path: NodePath,
-    pub(super) dialect: Dialect,
+pub(crate) struct ShrinkIntent {
+    pub(crate) path: NodePath,
+    pub(crate) dialect: Dialect,
 }
 
 /// The result of carrying a shrink on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Finished {
+pub(crate) enum Finished {
     /// This call settled the intent.
     Now,
     /// It was settled before, or never added.
@@ -40,13 +43,13 @@ pub(super) enum Finished {
 }
 
 /// True if some changes make an array smaller along a dimension.
-pub(super) fn shrinks(model: &ArrayModel, changes: &Changes) -> bool {
+pub(crate) fn shrinks(model: &ArrayModel, changes: &Changes) -> bool {
     let is_smaller = |shape: &Vec<u64>| shape.iter().zip(model.view_shape()).any(|(after, before)| *after < before);
     changes.shape.as_ref().is_some_and(is_smaller)
 }
 
 /// Erases the chunks outside of an array's shape, and settles the intent.
-pub(super) async fn finish(context: &Context, id: IntentId, shrink: &ShrinkIntent) -> Result<Finished, NodeError> {
+pub(crate) async fn finish(context: &Context, id: IntentId, shrink: &ShrinkIntent) -> Result<Finished, NodeError> {
     for _ in 0..ATTEMPTS {
         let resolved = match context.resolve_node(&shrink.path, Some(shrink.dialect)).await {
             Ok(Some(ResolvedNode::Array(resolved))) => resolved,
@@ -60,7 +63,7 @@ pub(super) async fn finish(context: &Context, id: IntentId, shrink: &ShrinkInten
             return Ok(finished);
         }
     }
-    Err(super::too_many_conflicts(&shrink.path))
+    Err(too_many_conflicts(&shrink.path))
 }
 
 /// One attempt; `None` if the documents changed.
@@ -102,15 +105,15 @@ async fn settle(context: &Context, changes: Vec<Change>) -> Result<Option<Finish
 }
 
 /// The keys of an array's chunks.
-pub(super) struct StoredChunks {
+pub(crate) struct StoredChunks {
     chunks: ChunkNames,
     /// The text that all of them begin with.
-    pub(super) prefix: Prefix,
+    pub(crate) prefix: Prefix,
 }
 
 impl StoredChunks {
     /// Those of an array at a path; `hierarchy` is the prefix of its hierarchy of the draft.
-    pub(super) fn new(path: &NodePath, model: &ArrayModel, hierarchy: Option<&Prefix>) -> Result<Self, NodeError> {
+    pub(crate) fn new(path: &NodePath, model: &ArrayModel, hierarchy: Option<&Prefix>) -> Result<Self, NodeError> {
         let text = match (model.dialect, hierarchy) {
             (Dialect::Draft, Some(hierarchy)) => format!("{}{}", hierarchy.as_str(), model.chunk_prefix),
             _ => format!("{}{}", path.key_prefix(), model.chunk_prefix),
@@ -120,7 +123,7 @@ impl StoredChunks {
     }
 
     /// The coordinates of a chunk with elements of the array; `None` for any other key.
-    pub(super) fn position(&self, key: &Key) -> Option<Vec<u64>> {
+    pub(crate) fn position(&self, key: &Key) -> Option<Vec<u64>> {
         let position = self.chunks.position(self.prefix.strip(key)?)?;
         self.chunks.contains(&position).then_some(position)
     }

@@ -8,17 +8,20 @@ use std::collections::BTreeSet;
 use meta::NodePath;
 use store::{Key, Page, Prefix};
 
-use super::{
-    IfExists, NodeError,
-    change_set::ChangeSet,
-    keys,
-    replace::is_at_or_below,
-    walk::{NodeKind, NodeTree},
+use super::options::IfExists;
+use crate::{
+    context::Context,
+    metadata::{
+        change_set::ChangeSet,
+        error::NodeError,
+        keys::{self, is_at_or_below},
+        tree::{NodeKind, NodeTree},
+    },
+    node::read_set::NodeVersions,
 };
-use crate::{context::Context, node::read_set::NodeVersions};
 
 /// The prefixes of the place of a new tree, if some nodes are one and there are no keys at its place, as it mostly is.
-pub(super) async fn empty_prefixes(
+pub(crate) async fn empty_prefixes(
     context: &Context,
     nodes: &[(NodeVersions, NodeTree)],
 ) -> Result<Option<Vec<Prefix>>, NodeError> {
@@ -32,7 +35,7 @@ pub(super) async fn empty_prefixes(
 
 /// Adds to a commit what becomes of the keys at the places of new arrays: checks that there are none, or their erasure. `nodes` are the nodes that get documents, each with those it has;
 /// `gone` are erased with all below them, and `empty` is the place of all of them, if it is [empty](empty_place).
-pub(super) async fn settle(
+pub(crate) async fn settle(
     context: &Context,
     change_set: &mut ChangeSet,
     nodes: &[(NodeVersions, NodeTree)],
@@ -66,7 +69,7 @@ fn node_prefixes(node: &NodeTree) -> Result<Vec<Prefix>, NodeError> {
 }
 
 /// A key below any of some prefixes.
-pub(super) async fn first_key(context: &Context, places: &[Prefix]) -> Result<Option<Key>, NodeError> {
+pub(crate) async fn first_key(context: &Context, places: &[Prefix]) -> Result<Option<Key>, NodeError> {
     for place in places {
         let found = context.store.list_prefix(place, Page::first(1)).await?;
         if let Some(entry) = found.keys.into_iter().next() {

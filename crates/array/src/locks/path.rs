@@ -6,7 +6,10 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering::Acquire, Ordering::Release},
+    atomic::{
+        AtomicBool,
+        Ordering::{Acquire, Release},
+    },
 };
 
 use meta::NodePath;

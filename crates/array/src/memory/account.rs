@@ -1,6 +1,9 @@
 //! The memory of one piece of work.
 
-use super::{Claim, MemoryError, Permit};
+use super::{
+    claim::{Claim, Permit},
+    error::MemoryError,
+};
 
 /// The memory that a reading or a writing has.
 ///

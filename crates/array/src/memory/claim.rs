@@ -6,7 +6,11 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{Caller, JobSize, MemoryError, Priority, Rejection, ThreadPermits, Usage, pool::PoolPermit};
+use super::{
+    caller::{Caller, Usage},
+    error::MemoryError,
+    pool::{JobSize, PoolPermit, Priority, Rejection, ThreadPermits},
+};
 
 /// In what memory is counted.
 const UNIT: u64 = 1 << 10;

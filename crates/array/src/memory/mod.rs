@@ -10,38 +10,8 @@
 //! [`Permit`] comes from a claim, more of it is taken through the same claim, and what is dropped is given back to both. Those who hold a lock that others wait for with memory in
 //! their hands give up the right to wait as well, for as long or altogether ([`Claim::no_waiting`], [`Claim::never_wait`]).
 
-mod account;
-mod claim;
-mod error;
-mod pool;
-
-pub(crate) use account::Account;
-pub(crate) use claim::NoWaitGuard;
-pub use claim::{Claim, MemoryBudget, Permit};
-pub use error::MemoryError;
-pub(crate) use pool::{JobSize, Priority, Rejection, ThreadPermits};
-
-/// On whose behalf something is done: the same number is the same caller. What is behind it, an address or a name, is the business of those above.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Caller(u128);
-
-impl Caller {
-    /// The one who nothing is known of.
-    pub const UNKNOWN: Self = Self(0);
-
-    /// A caller by a number of their own.
-    pub const fn new(number: u128) -> Self {
-        Self(number)
-    }
-}
-
-/// How much there is of something, and who wants it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// How much there is.
-    pub total: u64,
-    /// How much of it is taken.
-    pub taken: u64,
-    /// How many wait for some.
-    pub waiting: u64,
-}
+pub(crate) mod account;
+pub(crate) mod caller;
+pub(crate) mod claim;
+pub(crate) mod error;
+pub(crate) mod pool;

@@ -9,7 +9,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::timeout};
 
-use super::{Caller, Usage};
+use super::caller::{Caller, Usage};
 
 /// An amount of something. Clones are the same.
 #[derive(Clone, Debug)]

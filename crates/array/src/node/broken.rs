@@ -5,7 +5,10 @@
 use meta::{
     Dialect, NodePath,
     data_type::TypeError,
-    documents::{DocumentError, v3, write::CONSOLIDATED, write::without_copies},
+    documents::{
+        DocumentError, v3,
+        write::{CONSOLIDATED, without_copies},
+    },
     json::Json,
 };
 use store::Key;

@@ -8,7 +8,7 @@ use std::sync::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::memory::Permit;
+use crate::memory::claim::Permit;
 
 /// The buffers of one reading. What was sent is written to again, which spares the kernel from clearing fresh pages.
 #[derive(Debug, Default)]

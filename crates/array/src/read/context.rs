@@ -7,29 +7,28 @@ use codec::{Chain, CodecError, Sharding};
 use store::{ByteRange, Key, Snapshot};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{metrics::ReadMetrics, scheduler::EncodedChunk, slab_buffer::VARIABLE_SLOT_SIZE};
+use super::{encoded_chunk::EncodedChunk, metrics::ReadMetrics, plan::ReadPlan, slab_buffer::VARIABLE_SLOT_SIZE};
 use crate::{
     cache::{CacheKey, CacheKind, Cached, ChunkCache},
     context::Context,
     error::ArrayError,
-    grid::ElementSelection,
+    grid::projection::ElementSelection,
     node::array::Array,
-    read::plan::ReadPlan,
     work::WorkBudget,
 };
 
 /// The array and its chunks as of one commit, and what is used to read them.
 pub(crate) struct ReadContext {
-    pub(super) array: Array,
-    pub(super) snapshot: Box<dyn Snapshot>,
-    pub(super) context: Arc<Context>,
+    pub(crate) array: Array,
+    pub(crate) snapshot: Box<dyn Snapshot>,
+    pub(crate) context: Arc<Context>,
     pub(crate) metrics: ReadMetrics,
     /// At most how many chunks there are to read.
-    pub(super) chunks: u64,
+    pub(crate) chunks: u64,
     /// Whether what is decoded is kept for others: not where one reading would push out everything else.
-    pub(super) caching: bool,
+    pub(crate) caching: bool,
     /// How much it may do.
-    pub(super) work_budget: WorkBudget,
+    pub(crate) work_budget: WorkBudget,
 }
 
 impl ReadContext {
@@ -47,7 +46,7 @@ impl ReadContext {
     }
 
     /// The value of a chunk; `None` where it is not there.
-    pub(super) fn locate_chunk(&self, position: &[u64]) -> Result<Option<EncodedChunk>, ArrayError> {
+    pub(crate) fn locate_chunk(&self, position: &[u64]) -> Result<Option<EncodedChunk>, ArrayError> {
         for key in self.array.chunk_keys(position) {
             if let Some(info) = self.snapshot.head(&key)? {
                 return Ok(Some(EncodedChunk { key, version: info.version, range: 0..info.size }));
@@ -57,7 +56,7 @@ impl ReadContext {
     }
 
     /// Some bytes of a value.
-    pub(super) async fn fetch(&self, key: &Key, range: Range<u64>) -> Result<Bytes, ArrayError> {
+    pub(crate) async fn fetch(&self, key: &Key, range: Range<u64>) -> Result<Bytes, ArrayError> {
         let Ok(wanted) = ByteRange::bounded(range.start, range.end) else { return Ok(Bytes::new()) };
         let start = Instant::now();
         let value = self.snapshot.get(key, Some(wanted)).await?;
@@ -68,23 +67,23 @@ impl ReadContext {
     }
 
     /// Decodes something, and counts it.
-    pub(super) fn measure_decode<T>(&self, decode: impl FnOnce() -> T) -> T {
+    pub(crate) fn measure_decode<T>(&self, decode: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = decode();
         self.metrics.decoded(start.elapsed());
         result
     }
 
-    pub(super) fn cache(&self) -> &ChunkCache {
+    pub(crate) fn cache(&self) -> &ChunkCache {
         &self.context.cache
     }
 
-    pub(super) fn cache_key(&self, part: &EncodedChunk, start: u64, kind: CacheKind) -> CacheKey {
+    pub(crate) fn cache_key(&self, part: &EncodedChunk, start: u64, kind: CacheKind) -> CacheKey {
         CacheKey { key: part.key.clone(), version: part.version, start, kind, metadata: self.array.metadata_hash() }
     }
 
     /// What is in the cache, or is made and kept there; made in a task of its own, since others may wait for it whose readers are quicker than ours.
-    pub(super) async fn cached(
+    pub(crate) async fn cached(
         &self,
         key: CacheKey,
         make: impl Future<Output = Result<Cached, ArrayError>> + Send + 'static,
@@ -98,32 +97,32 @@ impl ReadContext {
     }
 
     /// How many bytes elements of variable length may take.
-    pub(super) fn variable_length_budget(&self) -> u64 {
+    pub(crate) fn variable_length_budget(&self) -> u64 {
         self.context.options.slab_memory / 2
     }
 
     /// How many bytes of an answer these elements have.
-    pub(super) fn bytes_of(&self, selection: &ElementSelection) -> u64 {
+    pub(crate) fn bytes_of(&self, selection: &ElementSelection) -> u64 {
         selection.len().saturating_mul(self.element_size())
     }
 
     /// How many bytes of memory an element takes in an answer; of variable length, without its own.
-    pub(super) fn element_size(&self) -> u64 {
+    pub(crate) fn element_size(&self) -> u64 {
         self.array.model().data_type.fixed_size().map_or(VARIABLE_SLOT_SIZE, |size| size as u64)
     }
 
     /// Fails where a chunk is too large to be decoded at all.
-    pub(super) fn check_chunk_size(&self, chain: &Chain, encoded: u64) -> Result<(), ArrayError> {
+    pub(crate) fn check_chunk_size(&self, chain: &Chain, encoded: u64) -> Result<(), ArrayError> {
         self.check_size(chain.working_len().unwrap_or_else(|| self.variable_length_budget()).saturating_add(encoded))
     }
 
     /// Fails where the index of a shard is too large.
-    pub(super) fn check_index_size(&self, sharding: &Sharding) -> Result<(), ArrayError> {
+    pub(crate) fn check_index_size(&self, sharding: &Sharding) -> Result<(), ArrayError> {
         self.check_size(sharding.index_len().saturating_mul(3))
     }
 
     /// The error for a chunk that cannot be decoded.
-    pub(super) fn chunk_error(&self, part: &EncodedChunk, source: CodecError) -> ArrayError {
+    pub(crate) fn chunk_error(&self, part: &EncodedChunk, source: CodecError) -> ArrayError {
         match source {
             CodecError::OverBudget { budget, .. } => ArrayError::OverBudget { budget },
             source => ArrayError::Chunk { key: part.key.clone(), source },

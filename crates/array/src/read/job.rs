@@ -6,14 +6,15 @@ use bytes::Bytes;
 use codec::{Access, Chain, CodecError, Elements};
 
 use super::{
-    ReadContext, scatter,
-    scheduler::EncodedChunk,
+    context::ReadContext,
+    encoded_chunk::EncodedChunk,
+    scatter,
     slab_buffer::{ScatterError, SlabBuffer},
 };
 use crate::{
     cache::{CacheKind, Cached},
     error::ArrayError,
-    grid::{ElementSelection, Strides},
+    grid::{projection::ElementSelection, strided::Strides},
 };
 
 /// How many bytes are put into place on the async thread: what takes less time than the way to another thread.
@@ -24,7 +25,7 @@ const INLINE_SINGLE_COPY_LIMIT: u64 = 2 << 20;
 
 /// One thing to do for a slab.
 #[derive(Debug)]
-pub(super) enum Job {
+pub(crate) enum Job {
     /// Put the fill value into the places of a chunk that is not there.
     Fill(ElementSelection),
     /// Fetch a part of a value, decode what is in it and put it into place.
@@ -38,16 +39,16 @@ pub(super) enum Job {
 
 /// Something that is decoded as one.
 #[derive(Debug)]
-pub(super) struct DecodeUnit {
-    pub(super) kind: DecodeKind,
+pub(crate) struct DecodeUnit {
+    pub(crate) kind: DecodeKind,
     /// Where it is in the value.
-    pub(super) range: Range<u64>,
-    pub(super) shape: Vec<u64>,
-    pub(super) selection: ElementSelection,
+    pub(crate) range: Range<u64>,
+    pub(crate) shape: Vec<u64>,
+    pub(crate) selection: ElementSelection,
 }
 
 #[derive(Debug)]
-pub(super) enum DecodeKind {
+pub(crate) enum DecodeKind {
     /// A chunk, decoded by its chain.
     Chunk(Arc<Chain>),
     /// A run of elements of an uncompressed chunk.
@@ -56,14 +57,14 @@ pub(super) enum DecodeKind {
 
 /// The slab that is painted, and how places in it are counted.
 #[derive(Debug)]
-pub(super) struct SlabWriter {
-    pub(super) buffer: SlabBuffer,
-    pub(super) strides: Strides,
+pub(crate) struct SlabWriter {
+    pub(crate) buffer: SlabBuffer,
+    pub(crate) strides: Strides,
 }
 
 impl DecodeUnit {
     /// How many bytes it has when it is decoded; of variable length, what is stored.
-    pub(super) fn decoded_len(&self) -> u64 {
+    pub(crate) fn decoded_len(&self) -> u64 {
         let stored = self.range.end - self.range.start;
         match &self.kind {
             DecodeKind::Chunk(chain) => chain.array().fixed_len().unwrap_or(stored),
@@ -107,7 +108,7 @@ impl DecodeUnit {
 
 impl Job {
     /// Does it at once, where it is small and nothing has to be waited for.
-    pub(super) fn try_run_inline(&self, source: &ReadContext, writer: &SlabWriter) -> Option<Result<(), ArrayError>> {
+    pub(crate) fn try_run_inline(&self, source: &ReadContext, writer: &SlabWriter) -> Option<Result<(), ArrayError>> {
         match self {
             Self::Fill(selection) => {
                 (source.bytes_of(selection) <= INLINE_COPY_LIMIT).then(|| writer.write_fill_value(source, selection))
@@ -126,7 +127,7 @@ impl Job {
 
     /// Whether it waits for nothing that others wait for too, and takes little. Anything else needs a task of its own: while this answer's reader
     /// is slow, it would keep a thread's permit or a place in the cache from those who are not.
-    pub(super) fn is_cheap(&self, source: &ReadContext) -> bool {
+    pub(crate) fn is_cheap(&self, source: &ReadContext) -> bool {
         match self {
             Self::Fill(_) => false,
             Self::Decode { units: leaves, .. } => is_cheap(source, leaves),
@@ -134,7 +135,7 @@ impl Job {
     }
 
     /// Does it.
-    pub(super) async fn run(self, source: Arc<ReadContext>, writer: Arc<SlabWriter>) -> Result<(), ArrayError> {
+    pub(crate) async fn run(self, source: Arc<ReadContext>, writer: Arc<SlabWriter>) -> Result<(), ArrayError> {
         match self {
             Self::Fill(selection) => {
                 let work = source.clone();
@@ -290,7 +291,7 @@ impl ReadContext {
         }
     }
 
-    pub(super) fn scatter_error(&self, error: ScatterError) -> ArrayError {
+    pub(crate) fn scatter_error(&self, error: ScatterError) -> ArrayError {
         match error {
             ScatterError::Internal => ArrayError::Misplaced { path: self.array.path().clone() },
             ScatterError::OverBudget => ArrayError::OverBudget { budget: self.variable_length_budget() },

@@ -53,16 +53,16 @@ impl ReadMetrics {
         self.0.plan.fetch_add(nanos(took), Relaxed);
     }
 
-    pub(super) fn fetched(&self, took: Duration) {
+    pub(crate) fn fetched(&self, took: Duration) {
         self.0.fetch.fetch_add(nanos(took), Relaxed);
     }
 
-    pub(super) fn decoded(&self, took: Duration) {
+    pub(crate) fn decoded(&self, took: Duration) {
         self.0.decode.fetch_add(nanos(took), Relaxed);
         self.0.decoded.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn cached(&self) {
+    pub(crate) fn cached(&self) {
         self.0.cached.fetch_add(1, Relaxed);
     }
 }

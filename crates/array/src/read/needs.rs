@@ -16,11 +16,11 @@ const MAX_PARTIAL_FETCH: u64 = 4 << 20;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemoryNeeds {
     /// Bytes for two slabs, so that one is assembled while the other is sent; and for one.
-    pub(super) assembly: u64,
-    pub(super) slab: u64,
+    pub(crate) assembly: u64,
+    pub(crate) slab: u64,
     /// Bytes for a job, and how many there may be at a time.
-    pub(super) job: u64,
-    pub(super) jobs: u64,
+    pub(crate) job: u64,
+    pub(crate) jobs: u64,
 }
 
 impl MemoryNeeds {

@@ -13,13 +13,13 @@ use meta::{
 use store::{Key, Snapshot, StoreError};
 use xxhash_rust::xxh3::Xxh3;
 
+use super::{memory::ReadMemory, needs::MemoryNeeds};
 use crate::{
     context::Context,
     error::ArrayError,
-    grid::{EdgePolicy, ElementSelection, IndexedPoint},
+    grid::projection::{EdgePolicy, ElementSelection, IndexedPoint},
     node::array::Array,
     options::Options,
-    read::{MemoryNeeds, ReadMemory},
     work::{STEPS_PER_INNER_CHUNK, STEPS_PER_KEY, WorkBudget, index_work, largest_fitting_part},
 };
 

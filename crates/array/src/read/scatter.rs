@@ -3,14 +3,18 @@
 use codec::Elements;
 
 use super::slab_buffer::{ScatterError, SlabBuffer, SlabCursor, StridedElements};
-use crate::grid::{DimIndexer, ElementSelection, IndexedPoint, StackEntry, StridedCopies, StridedCopy, Strides};
+use crate::grid::{
+    dimension::DimIndexer,
+    projection::{ElementSelection, IndexedPoint, StackEntry},
+    strided::{StridedCopies, StridedCopy, Strides},
+};
 
 /// Runs from this length on are not copied if they make up whole lanes.
 const MIN_SHARED_RUN: usize = 32 << 10;
 
 /// What is put into the places.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum CopySource<'a> {
+pub(crate) enum CopySource<'a> {
     /// The elements of something of this shape.
     Elements {
         /// In C order.
@@ -24,7 +28,7 @@ pub(super) enum CopySource<'a> {
 
 impl Strides {
     /// The first place of picks in what has these strides.
-    pub(super) fn first(&self, selection: &ElementSelection) -> u64 {
+    pub(crate) fn first(&self, selection: &ElementSelection) -> u64 {
         match selection {
             ElementSelection::Orthogonal(axes) => self.first_of(axes),
             ElementSelection::Points(points) => points.iter().map(|point| point.out).min().unwrap_or(0),
@@ -45,7 +49,7 @@ impl Strides {
 }
 
 /// Puts the picked elements of `source` into their places; `strides` are those of the slab.
-pub(super) fn scatter(
+pub(crate) fn scatter(
     buffer: &SlabBuffer,
     strides: &Strides,
     selection: &ElementSelection,

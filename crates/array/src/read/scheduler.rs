@@ -4,16 +4,19 @@ use std::{ops::Range, sync::Arc};
 
 use codec::{Access, Chain, CodecError, EncodedLen, ShardIndex, Sharding};
 use meta::grid::ChunkGrid;
-use store::{Key, Version};
 
 use super::{
-    ReadContext,
+    context::ReadContext,
+    encoded_chunk::EncodedChunk,
     job::{DecodeKind, DecodeUnit, Job},
 };
 use crate::{
     cache::{CacheKind, Cached},
     error::ArrayError,
-    grid::{ChunkProjection, ChunkProjections, EdgePolicy, ElementSelection, Strides},
+    grid::{
+        projection::{ChunkProjection, ChunkProjections, EdgePolicy, ElementSelection},
+        strided::Strides,
+    },
 };
 
 /// How far apart two parts of a value may be that are fetched together: reading what lies between costs less than a fetch of its own.
@@ -43,7 +46,7 @@ const INTERLEAVED_SHARDS: usize = 4;
 
 /// Finds the jobs of one slab, in the order of the answer as far as the chunks have it.
 #[derive(Debug)]
-pub(super) struct ChunkScheduler {
+pub(crate) struct ChunkScheduler {
     source: Arc<ReadContext>,
     strides: Strides,
     /// What is walked over, the innermost last. Those of one group take turns.
@@ -70,17 +73,9 @@ enum Container {
     Elements { part: EncodedChunk, chain: Arc<Chain> },
 }
 
-/// An encoded chunk: a value, or a part of one.
-#[derive(Clone, Debug)]
-pub(super) struct EncodedChunk {
-    pub(super) key: Key,
-    pub(super) version: Version,
-    pub(super) range: Range<u64>,
-}
-
 impl ChunkScheduler {
     /// The jobs for these elements of the array, which go into a slab with these strides.
-    pub(super) fn new(source: Arc<ReadContext>, selection: &ElementSelection, strides: Strides) -> Self {
+    pub(crate) fn new(source: Arc<ReadContext>, selection: &ElementSelection, strides: Strides) -> Self {
         let projections = selection.project(&source.array.model().grid, EdgePolicy::Full);
         Self {
             source,
@@ -91,7 +86,7 @@ impl ChunkScheduler {
     }
 
     /// The next jobs; `None` after the last.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<Job>>, ArrayError> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Job>>, ArrayError> {
         while let Some(group) = self.stack.pop() {
             let (mut left, mut inner) = (Vec::with_capacity(group.len()), Vec::new());
             for mut frame in group {

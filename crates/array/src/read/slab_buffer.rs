@@ -11,10 +11,10 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::buffer_pool::{BufferPool, ByteCounter, with_permit};
-use crate::memory::Permit;
+use crate::memory::claim::Permit;
 
 /// In what a lane's memory is counted.
-pub(super) const PERMIT_UNIT: u64 = 1 << 10;
+pub(crate) const PERMIT_UNIT: u64 = 1 << 10;
 
 /// How many bytes a lane should have. Small enough that the first is full early, large enough that it is worth a write to a socket.
 const SEGMENT_BYTES: u64 = 128 << 10;
@@ -26,11 +26,11 @@ const SMALL_SLAB_SEGMENT_BYTES: u64 = 1 << 20;
 const SMALL_SLAB_BYTES: u64 = 4 << 20;
 
 /// What an element of variable length costs in a lane beside its own bytes.
-pub(super) const VARIABLE_SLOT_SIZE: u64 = size_of::<Box<[u8]>>() as u64;
+pub(crate) const VARIABLE_SLOT_SIZE: u64 = size_of::<Box<[u8]>>() as u64;
 
 /// How a slab is divided into lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SegmentLayout {
+pub(crate) struct SegmentLayout {
     elements: u64,
     /// How many elements follow each other for one index of the axes before the one that is divided.
     block: u64,
@@ -42,7 +42,7 @@ pub(super) struct SegmentLayout {
 
 /// A slab being assembled.
 #[derive(Debug)]
-pub(super) struct SlabBuffer {
+pub(crate) struct SlabBuffer {
     layout: SegmentLayout,
     /// The size of an element in bytes; `None` where each has its own.
     size: Option<usize>,
@@ -52,12 +52,12 @@ pub(super) struct SlabBuffer {
 
 /// What all slabs of a reading share.
 #[derive(Clone, Debug)]
-pub(super) struct BufferResources {
-    pub(super) buffers: Arc<BufferPool>,
+pub(crate) struct BufferResources {
+    pub(crate) buffers: Arc<BufferPool>,
     /// What the elements of variable length take that were assembled and not yet taken.
-    pub(super) retained: Arc<ByteCounter>,
+    pub(crate) retained: Arc<ByteCounter>,
     /// The memory of the reading, which lasts until the last use of what it yielded.
-    pub(super) memory: Option<Arc<Permit>>,
+    pub(crate) memory: Option<Arc<Permit>>,
 }
 
 /// A run of elements being assembled.
@@ -84,7 +84,7 @@ enum SegmentData {
 }
 
 /// Writes into a slab, keeping the lane that it wrote into last.
-pub(super) struct SlabCursor<'a> {
+pub(crate) struct SlabCursor<'a> {
     buffer: &'a SlabBuffer,
     locked: Option<LockedSegment<'a>>,
 }
@@ -101,20 +101,20 @@ struct LockedSegment<'a> {
 
 /// Elements of a fixed size that stand at equal distances.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct StridedElements<'a> {
+pub(crate) struct StridedElements<'a> {
     /// What they stand in.
-    pub(super) bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
     /// Where the first is, counted in elements.
-    pub(super) first: u64,
+    pub(crate) first: u64,
     /// How many elements further the next one is.
-    pub(super) step: i64,
+    pub(crate) step: i64,
     /// How many there are.
-    pub(super) count: u64,
+    pub(crate) count: u64,
 }
 
 /// Why an element is not assembled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ScatterError {
+pub(crate) enum ScatterError {
     /// Its place is not being assembled, or it is none of its chunk: a mistake of this crate's, found before wrong elements leave.
     Internal,
     /// Elements of variable length take more memory than there is.
@@ -124,7 +124,7 @@ pub(super) enum ScatterError {
 impl SegmentLayout {
     /// Divides a slab of these extents, whose elements have `size` bytes. `chunk` says how far along an axis the answer goes before it meets other
     /// chunks.
-    pub(super) fn new(extents: &[u64], size: u64, chunk: impl Fn(usize) -> u64) -> Self {
+    pub(crate) fn new(extents: &[u64], size: u64, chunk: impl Fn(usize) -> u64) -> Self {
         let elements = extents.iter().fold(1_u64, |product, &extent| product.saturating_mul(extent));
         let segment =
             if elements.saturating_mul(size) <= SMALL_SLAB_BYTES { SMALL_SLAB_SEGMENT_BYTES } else { SEGMENT_BYTES };
@@ -145,7 +145,7 @@ impl SegmentLayout {
     }
 
     /// How many [`UNIT`]s of memory a slab of elements of `size` bytes takes.
-    pub(super) fn units(&self, size: Option<usize>) -> u64 {
+    pub(crate) fn units(&self, size: Option<usize>) -> u64 {
         (0..self.segments()).map(|segment| self.segment_units(segment, size)).sum()
     }
 
@@ -174,7 +174,7 @@ impl SegmentLayout {
 impl SlabBuffer {
     /// A slab of elements of `size` bytes, or each of its own length. Lanes get their memory when they are first written to; `permit` is for
     /// [all of it](Layout::units), a part of which each lane gives back when it is taken.
-    pub(super) fn new(
+    pub(crate) fn new(
         layout: SegmentLayout,
         size: Option<usize>,
         mut permit: OwnedSemaphorePermit,
@@ -189,17 +189,17 @@ impl SlabBuffer {
     }
 
     /// How many lanes there are.
-    pub(super) fn segments(&self) -> usize {
+    pub(crate) fn segments(&self) -> usize {
         self.segments.len()
     }
 
     /// The size of an element in bytes; `None` where each has its own.
-    pub(super) fn size(&self) -> Option<usize> {
+    pub(crate) fn size(&self) -> Option<usize> {
         self.size
     }
 
     /// Takes a lane that is full; `None` for one that is not yet.
-    pub(super) fn take(&self, segment: usize) -> Option<Result<Elements, ScatterError>> {
+    pub(crate) fn take(&self, segment: usize) -> Option<Result<Elements, ScatterError>> {
         let mut state = self.segments.get(segment)?.lock();
         let len = self.layout.len(segment as u64);
         if !matches!(*state, Segment::Open { written, .. } if written >= len) {
@@ -220,7 +220,7 @@ impl SlabBuffer {
     }
 
     /// Something to write with.
-    pub(super) fn cursor(&self) -> SlabCursor<'_> {
+    pub(crate) fn cursor(&self) -> SlabCursor<'_> {
         SlabCursor { buffer: self, locked: None }
     }
 
@@ -246,7 +246,7 @@ impl SlabBuffer {
 impl<'a> SlabCursor<'a> {
     /// Writes elements of a fixed size that stand one after the other, `bytes` in all, to `out` and the places that follow.
     #[inline]
-    pub(super) fn write(&mut self, out: u64, bytes: &[u8]) -> Result<(), ScatterError> {
+    pub(crate) fn write(&mut self, out: u64, bytes: &[u8]) -> Result<(), ScatterError> {
         let size = self.buffer.size.unwrap_or(0);
         let mut out = out;
         let mut bytes = bytes;
@@ -264,7 +264,7 @@ impl<'a> SlabCursor<'a> {
     }
 
     /// As [`write`](Self::write), of bytes that may be kept: a lane of which they are all takes them as they are.
-    pub(super) fn install(&mut self, out: u64, bytes: &Bytes) -> Result<(), ScatterError> {
+    pub(crate) fn install(&mut self, out: u64, bytes: &Bytes) -> Result<(), ScatterError> {
         let size = self.buffer.size.filter(|&size| size > 0).ok_or(ScatterError::Internal)?;
         let (mut out, mut start) = (out, 0_usize);
         while start < bytes.len() {
@@ -296,7 +296,7 @@ impl<'a> SlabCursor<'a> {
 
     /// Writes elements of a fixed size that stand at equal distances, to `out` and the places that follow.
     #[inline]
-    pub(super) fn write_strided(&mut self, out: u64, elements: StridedElements<'_>) -> Result<(), ScatterError> {
+    pub(crate) fn write_strided(&mut self, out: u64, elements: StridedElements<'_>) -> Result<(), ScatterError> {
         let size = self.buffer.size.unwrap_or(0);
         let mut out = out;
         let mut left = elements;
@@ -313,7 +313,7 @@ impl<'a> SlabCursor<'a> {
     }
 
     /// Writes `count` elements of no size, of which only the number matters.
-    pub(super) fn write_empty(&mut self, out: u64, count: u64) -> Result<(), ScatterError> {
+    pub(crate) fn write_empty(&mut self, out: u64, count: u64) -> Result<(), ScatterError> {
         let (mut out, mut left) = (out, count);
         while left > 0 {
             let (number, first) = self.buffer.layout.segment_of(out);
@@ -330,7 +330,7 @@ impl<'a> SlabCursor<'a> {
     }
 
     /// Writes an element of variable length.
-    pub(super) fn write_variable(&mut self, out: u64, element: &[u8]) -> Result<(), ScatterError> {
+    pub(crate) fn write_variable(&mut self, out: u64, element: &[u8]) -> Result<(), ScatterError> {
         let retained = &self.buffer.resources.retained;
         if !retained.take(element.len() as u64) {
             return Err(ScatterError::OverBudget);

@@ -13,19 +13,23 @@ use meta::{
 use store::{ByteStream, Content, Key, Staged, StoreError, TransactionalStore};
 
 use super::{
-    ElementSource, WriteError, WriteReport, check_chunks,
-    commit::{self, OPTIMISTIC_ATTEMPTS, WriteKind, WriteTarget},
+    commit::{self, WriteKind, WriteTarget},
     encode::WriteContext,
+    error::WriteError,
     layout::ChunkedRegion,
     receive::receive,
+    region::check_chunks,
+    report::WriteReport,
+    source::ElementSource,
 };
 use crate::{
-    context::Context, error::ArrayError, hierarchy::documents::ArrayMetadataUpdate, memory::Permit,
+    context::Context,
+    error::ArrayError,
+    memory::claim::Permit,
+    metadata::array_update::ArrayMetadataUpdate,
     node::resolved::ResolvedArray,
+    retry::{MAX_ATTEMPTS, OPTIMISTIC_ATTEMPTS},
 };
-
-/// How often an append is planned anew.
-const MAX_ATTEMPTS: usize = 16;
 
 /// How many bytes are reserved at a time for what comes.
 const RESERVATION_STEP: u64 = 1 << 20;
@@ -59,7 +63,7 @@ struct BufferedBytes {
 }
 
 impl Append {
-    pub(super) fn new(
+    pub(crate) fn new(
         context: Arc<Context>,
         place: WriteTarget,
         resolved: Arc<ResolvedArray>,

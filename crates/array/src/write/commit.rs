@@ -11,40 +11,39 @@ use meta::{
 use store::{Change, Key, Outcome, Precondition, StoreError};
 
 use super::{
-    WriteError, WriteReport,
     encode::{StagedChunk, WriteContext},
+    error::WriteError,
     layout::ChunkedRegion,
     merge,
     receive::ReceivedChunks,
+    report::WriteReport,
 };
 use crate::{
-    context::Context, error::ArrayError, hierarchy::documents::ArrayMetadataUpdate, node::resolved::ResolvedArray,
+    context::Context,
+    error::ArrayError,
+    metadata::array_update::ArrayMetadataUpdate,
+    node::resolved::ResolvedArray,
+    retry::{MAX_ATTEMPTS, OPTIMISTIC_ATTEMPTS},
 };
-
-/// How often a write is tried before it locks what it changes.
-pub(super) const OPTIMISTIC_ATTEMPTS: usize = 3;
-
-/// How often it is tried in all. Behind locks only those are in the way who write chunks without knowing of arrays, or change the array itself.
-const MAX_ATTEMPTS: usize = 16;
 
 /// An array at a path, and what must hold of it.
 #[derive(Clone, Debug)]
-pub(super) struct WriteTarget {
-    pub(super) path: NodePath,
-    pub(super) dialect: Option<Dialect>,
-    pub(super) condition: Precondition,
+pub(crate) struct WriteTarget {
+    pub(crate) path: NodePath,
+    pub(crate) dialect: Option<Dialect>,
+    pub(crate) condition: Precondition,
 }
 
 impl WriteTarget {
     /// The array as it is now, if the condition holds of it.
-    pub(super) async fn resolve(&self, context: &Context) -> Result<Arc<ResolvedArray>, WriteError> {
+    pub(crate) async fn resolve(&self, context: &Context) -> Result<Arc<ResolvedArray>, WriteError> {
         let resolved = self.resolve_current(context).await?;
         self.check_precondition(&resolved)?;
         Ok(resolved)
     }
 
     /// The array as it is now.
-    pub(super) async fn resolve_current(&self, context: &Context) -> Result<Arc<ResolvedArray>, ArrayError> {
+    pub(crate) async fn resolve_current(&self, context: &Context) -> Result<Arc<ResolvedArray>, ArrayError> {
         match context.nodes.get(&self.path, self.dialect) {
             Some(resolved) if is_current(context, &resolved).await? => Ok(resolved),
             _ => context.resolve_array(&self.path, self.dialect).await,
@@ -74,7 +73,7 @@ async fn is_current(context: &Context, resolved: &ResolvedArray) -> Result<bool,
 }
 
 /// What a write is planned on, beside the array's documents.
-pub(super) enum WriteKind<'a> {
+pub(crate) enum WriteKind<'a> {
     /// A selection, and the region that it is.
     Region(&'a Selection, &'a Region),
     /// An array that grows to this shape, as people see it.
@@ -87,7 +86,7 @@ pub(super) enum WriteKind<'a> {
 }
 
 /// Commits what was received of a region.
-pub(super) async fn commit(
+pub(crate) async fn commit(
     target: &Arc<WriteContext>,
     place: &WriteTarget,
     mut resolved: Arc<ResolvedArray>,
@@ -152,7 +151,7 @@ async fn unless_changed(
 }
 
 /// Commits a change of documents alone.
-pub(super) async fn documents_only(
+pub(crate) async fn documents_only(
     context: &Context,
     place: &WriteTarget,
     resolved: &ResolvedArray,
@@ -167,7 +166,7 @@ pub(super) async fn documents_only(
 }
 
 /// The report of a write that has nothing to write.
-pub(super) fn empty_report(resolved: &ResolvedArray) -> WriteReport {
+pub(crate) fn empty_report(resolved: &ResolvedArray) -> WriteReport {
     let shape = resolved.array.model().view_shape();
     WriteReport { version: Some(resolved.version()), shape, chunks_written: 0, chunks_erased: 0, conflicts_retried: 0 }
 }
@@ -272,7 +271,7 @@ async fn replan(
 }
 
 /// Whether the elements of both are stored in the same way at the same place, whatever their shapes.
-pub(super) fn stores_alike(one: &ArrayModel, other: &ArrayModel) -> bool {
+pub(crate) fn stores_alike(one: &ArrayModel, other: &ArrayModel) -> bool {
     one.data_type == other.data_type
         && one.fill_value == other.fill_value
         && one.fill_value_is_agreed() == other.fill_value_is_agreed()

@@ -8,13 +8,11 @@ use futures::{StreamExt, TryStreamExt, stream};
 use store::{Change, Key, Precondition, Staged, Version};
 
 use super::{
-    WriteError,
+    error::WriteError,
     gather::Patch,
     layout::{ChunkPart, ChunkedRegion},
-    memory::MinMemory,
+    memory::{BATCH, MinMemory, RESERVATION_STEP},
     read_modify_write::{RewriteError, RewriteLimits, StoredContent, rewrite},
-    reader::RESERVATION_STEP,
-    receive::BATCH,
 };
 use crate::{
     cache::{CacheKey, CacheKind, Cached},
@@ -27,7 +25,7 @@ use crate::{
 
 /// How much of a region is carried by what is written to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BodyKind {
+pub(crate) enum BodyKind {
     /// Every element.
     All,
     /// One that stands for all.
@@ -49,27 +47,27 @@ const MAX_INLINE_VALUES: u64 = 16 << 20;
 const STAGE_CONCURRENCY: usize = 8;
 
 /// An array that is written to, and the region.
-pub(super) struct WriteContext {
-    pub(super) context: Arc<Context>,
-    pub(super) array: Array,
-    pub(super) layout: ChunkedRegion,
+pub(crate) struct WriteContext {
+    pub(crate) context: Arc<Context>,
+    pub(crate) array: Array,
+    pub(crate) layout: ChunkedRegion,
     /// The size of an element; `None` where each has its own.
-    pub(super) size: Option<usize>,
+    pub(crate) size: Option<usize>,
     /// The least memory with which the region can be written.
-    pub(super) least: MinMemory,
+    pub(crate) least: MinMemory,
     empty: EmptyChunks,
 }
 
 /// A chunk that is to be made.
-pub(super) struct EncodeJob {
-    pub(super) position: Vec<u64>,
-    pub(super) shape: Vec<u64>,
-    pub(super) under: BaseContent,
-    pub(super) patches: Vec<Patch>,
+pub(crate) struct EncodeJob {
+    pub(crate) position: Vec<u64>,
+    pub(crate) shape: Vec<u64>,
+    pub(crate) under: BaseContent,
+    pub(crate) patches: Vec<Patch>,
 }
 
 /// What is under the patches.
-pub(super) enum BaseContent {
+pub(crate) enum BaseContent {
     /// Nothing that matters: beyond the array there is the fill value.
     Nothing,
     /// What is stored.
@@ -77,7 +75,7 @@ pub(super) enum BaseContent {
 }
 
 /// A chunk as it is stored.
-pub(super) struct Stored {
+pub(crate) struct Stored {
     /// The version of each of its keys.
     versions: Vec<Option<Version>>,
     /// The key that has it; the first where there is none.
@@ -87,7 +85,7 @@ pub(super) struct Stored {
 
 /// A chunk that was made.
 #[derive(Debug)]
-pub(super) struct StagedChunk {
+pub(crate) struct StagedChunk {
     keys: Vec<Key>,
     /// `None` for one that is not stored, since it is full of the fill value.
     staged: Option<Staged>,
@@ -97,7 +95,7 @@ pub(super) struct StagedChunk {
 
 impl WriteContext {
     /// Fails where a chunk is too large to be encoded here.
-    pub(super) fn new(context: Arc<Context>, array: Array, layout: ChunkedRegion) -> Result<Self, ArrayError> {
+    pub(crate) fn new(context: Arc<Context>, array: Array, layout: ChunkedRegion) -> Result<Self, ArrayError> {
         let model = array.model();
         let empty = match model.skips_empty_chunks() {
             true => EmptyChunks::Omit,
@@ -115,7 +113,7 @@ impl WriteContext {
     }
 
     /// Fails where making the chunks takes more work than it may for what is `carried`, or where one element of what becomes of them could not be read.
-    pub(super) fn check_work(&self, carried: BodyKind) -> Result<(), ArrayError> {
+    pub(crate) fn check_work(&self, carried: BodyKind) -> Result<(), ArrayError> {
         let Some(chain) = self.array.largest_chain()? else { return Ok(()) };
         let limit = self.context.options.max_work;
         WorkBudget::new(0, None, limit).check(min_decode_work(&chain))?;
@@ -163,12 +161,12 @@ impl WriteContext {
     }
 
     /// How many bytes of memory an element takes; of variable length, without its own.
-    pub(super) fn element_size(&self) -> u64 {
+    pub(crate) fn element_size(&self) -> u64 {
         self.size.map_or(size_of::<u64>() as u64, |size| size as u64)
     }
 
     /// How many bytes making one chunk of this shape takes.
-    pub(super) fn chunk_memory(&self, shape: &[u64]) -> Result<u64, ArrayError> {
+    pub(crate) fn chunk_memory(&self, shape: &[u64]) -> Result<u64, ArrayError> {
         // What is stored of it, or is made of it, beside it.
         Ok(working_len(&*self.array.chain(shape)?).saturating_mul(2))
     }
@@ -186,13 +184,13 @@ impl WriteContext {
     }
 
     /// The keys of a chunk in the order in which they are looked for. The last is written: of scalars in the draft it is the one that zarr-python knows.
-    pub(super) fn keys(&self, position: &[u64]) -> Result<Vec<Key>, WriteError> {
+    pub(crate) fn keys(&self, position: &[u64]) -> Result<Vec<Key>, WriteError> {
         let keys: Vec<Key> = self.array.chunk_keys(position).collect();
         if keys.is_empty() { Err(WriteError::ChunkKey { path: self.array.path().clone() }) } else { Ok(keys) }
     }
 
     /// Reads what is stored of a chunk.
-    pub(super) async fn read(&self, part: &ChunkPart) -> Result<Stored, WriteError> {
+    pub(crate) async fn read(&self, part: &ChunkPart) -> Result<Stored, WriteError> {
         let keys = self.keys(&part.position)?;
         let mut stored = Stored { versions: Vec::new(), key: first(&keys)?, content: StoredContent::Nothing };
         for key in keys {
@@ -232,7 +230,7 @@ impl WriteContext {
     }
 
     /// Makes chunks: assembles, encodes and stages them.
-    pub(super) async fn encode_chunks(self: &Arc<Self>, works: Vec<EncodeJob>) -> Result<Vec<StagedChunk>, WriteError> {
+    pub(crate) async fn encode_chunks(self: &Arc<Self>, works: Vec<EncodeJob>) -> Result<Vec<StagedChunk>, WriteError> {
         let bytes: u64 = works.iter().map(|work| self.chunk_len(&work.shape)).sum();
         let encoded = if bytes <= INLINE_ENCODE_LIMIT {
             works.into_iter().map(|work| self.encode(work)).collect::<Result<Vec<_>, _>>()?
@@ -246,7 +244,7 @@ impl WriteContext {
     }
 
     /// How many bytes a chunk of this shape has; of variable length, without the elements' own.
-    pub(super) fn chunk_len(&self, shape: &[u64]) -> u64 {
+    pub(crate) fn chunk_len(&self, shape: &[u64]) -> u64 {
         let elements = shape.iter().fold(1_u64, |product, &extent| product.saturating_mul(extent));
         elements.saturating_mul(self.element_size())
     }
@@ -320,22 +318,22 @@ struct EncodedValue {
 
 impl StagedChunk {
     /// Whether it is stored, or left out.
-    pub(super) fn is_stored(&self) -> bool {
+    pub(crate) fn is_stored(&self) -> bool {
         self.staged.is_some()
     }
 
     /// Its keys.
-    pub(super) fn keys(&self) -> &[Key] {
+    pub(crate) fn keys(&self) -> &[Key] {
         &self.keys
     }
 
     /// Whether what it was made of is what the keys have, by these versions.
-    pub(super) fn is_based_on(&self, current: &[Option<Version>]) -> bool {
+    pub(crate) fn is_based_on(&self, current: &[Option<Version>]) -> bool {
         self.read.as_ref().is_none_or(|read| read == current)
     }
 
     /// The changes that put it into the store: its last key is set, or erased, and the others are erased.
-    pub(super) fn changes(&self) -> impl Iterator<Item = Change> {
+    pub(crate) fn changes(&self) -> impl Iterator<Item = Change> {
         self.keys.iter().enumerate().map(|(number, key)| {
             let read = self.read.as_ref().and_then(|read| read.get(number));
             let precondition = read.map_or_else(Precondition::none, |version| Precondition::unchanged(*version));

@@ -4,7 +4,7 @@ use codec::CodecError;
 use meta::NodePath;
 use store::{Key, StoreError, Version};
 
-use crate::{NodeError, error::ArrayError};
+use crate::{error::ArrayError, metadata::error::NodeError};
 
 /// Why elements are not written. Nothing of the array was changed.
 #[derive(Debug, thiserror::Error)]

@@ -4,25 +4,28 @@ use bytes::{Bytes, BytesMut};
 use codec::{Elements, Representation, VariableBuilder, VariableElements};
 
 use super::layout::elements;
-use crate::grid::{DimIndexer, StridedCopies, StridedCopy, Strides};
+use crate::grid::{
+    dimension::DimIndexer,
+    strided::{StridedCopies, StridedCopy, Strides},
+};
 
 /// Elements that are written, and how places are counted in them.
 #[derive(Clone, Debug)]
-pub(super) struct SourceElements {
+pub(crate) struct SourceElements {
     elements: Elements,
     strides: Strides,
 }
 
 /// Some of a chunk's elements: the indices, and where what is written there is found.
 #[derive(Clone, Debug)]
-pub(super) struct Patch {
-    pub(super) selection: Vec<DimIndexer>,
-    pub(super) source: SourceElements,
+pub(crate) struct Patch {
+    pub(crate) selection: Vec<DimIndexer>,
+    pub(crate) source: SourceElements,
 }
 
 /// What a chunk has where no patch says anything.
 #[derive(Debug)]
-pub(super) enum ChunkBase {
+pub(crate) enum ChunkBase {
     /// There is no such place.
     Overwritten,
     /// The fill value.
@@ -33,22 +36,22 @@ pub(super) enum ChunkBase {
 
 /// A place that is none of the elements: a mistake of this crate's, found before anything is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct InternalError;
+pub(crate) struct InternalError;
 
 impl SourceElements {
     /// Elements in C order, of this shape.
-    pub(super) fn new(elements: Elements, shape: &[u64]) -> Self {
+    pub(crate) fn new(elements: Elements, shape: &[u64]) -> Self {
         Self { elements, strides: Strides::of(shape) }
     }
 
     /// One element for every place along so many axes.
-    pub(super) fn scalar(element: Elements, rank: usize) -> Self {
+    pub(crate) fn scalar(element: Elements, rank: usize) -> Self {
         Self { elements: element, strides: Strides::broadcast(rank) }
     }
 }
 
 /// Picked elements of a window by themselves, in C order.
-pub(super) fn gather(window: &SourceElements, selection: &[DimIndexer], size: usize) -> Result<Vec<u8>, InternalError> {
+pub(crate) fn gather(window: &SourceElements, selection: &[DimIndexer], size: usize) -> Result<Vec<u8>, InternalError> {
     let shape: Vec<u64> = selection.iter().map(DimIndexer::len).collect();
     let numbered: Vec<DimIndexer> = selection.iter().map(numbered).collect();
     let Elements::Fixed(from) = &window.elements else { return Err(InternalError) };
@@ -59,7 +62,7 @@ pub(super) fn gather(window: &SourceElements, selection: &[DimIndexer], size: us
 }
 
 /// What [`gather`] made of picks, to be put where they belong.
-pub(super) fn buffered(elements: Bytes, selection: &[DimIndexer]) -> Patch {
+pub(crate) fn buffered(elements: Bytes, selection: &[DimIndexer]) -> Patch {
     let shape: Vec<u64> = selection.iter().map(DimIndexer::len).collect();
     let renumbered = |indices: &DimIndexer| match indices {
         DimIndexer::Strided { first, step, len, .. } => {
@@ -86,7 +89,7 @@ fn numbered(indices: &DimIndexer) -> DimIndexer {
 }
 
 /// A chunk: its base with the patches on it.
-pub(super) fn assemble(chunk: &Representation, base: ChunkBase, patches: &[Patch]) -> Result<Elements, InternalError> {
+pub(crate) fn assemble(chunk: &Representation, base: ChunkBase, patches: &[Patch]) -> Result<Elements, InternalError> {
     let strides = Strides::of(chunk.shape());
     match chunk.data_type().fixed_size() {
         Some(0) => Ok(Elements::Fixed(Bytes::new())),

@@ -11,11 +11,11 @@ use meta::{
     selection::{DimensionSelection, Region},
 };
 
-use crate::grid::{ChunkDimProjection, DimIndexer};
+use crate::grid::dimension::{ChunkDimProjection, DimIndexer};
 
 /// A region with at least one element, cut by the grid of its array.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct ChunkedRegion {
+pub(crate) struct ChunkedRegion {
     axes: Vec<Axis>,
 }
 
@@ -40,26 +40,26 @@ struct CoveredPiece {
 
 /// A part of a region whose elements follow each other in C order: a range of places along each axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct StreamWindow(Vec<Range<u64>>);
+pub(crate) struct StreamWindow(Vec<Range<u64>>);
 
 /// What a region, or a window of it, has of one chunk.
 #[derive(Clone, Debug)]
-pub(super) struct ChunkPart {
+pub(crate) struct ChunkPart {
     /// Which chunk.
-    pub(super) position: Vec<u64>,
+    pub(crate) position: Vec<u64>,
     /// Its shape, as it is stored.
-    pub(super) shape: Vec<u64>,
+    pub(crate) shape: Vec<u64>,
     /// The indices within it, with their places in the window.
-    pub(super) selection: Vec<DimIndexer>,
+    pub(crate) selection: Vec<DimIndexer>,
     /// What the region, with all its windows, has of the chunk.
-    pub(super) coverage: Coverage,
+    pub(crate) coverage: Coverage,
     /// How many elements the region has of the chunk.
-    pub(super) wanted: u64,
+    pub(crate) wanted: u64,
 }
 
 /// What a region has of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coverage {
+pub(crate) enum Coverage {
     /// All that lies within the array, so that what is stored does not matter.
     Full,
     /// Some.
@@ -69,7 +69,7 @@ pub(super) enum Coverage {
 impl ChunkedRegion {
     /// Cuts a region of an array; `None` where it has no elements. Costs as much as the chunks that the region touches: where one axis has no indices, the others are not
     /// looked at, however long they are.
-    pub(super) fn new(region: &Region, model: &ArrayModel) -> Option<Self> {
+    pub(crate) fn new(region: &Region, model: &ArrayModel) -> Option<Self> {
         if region.elements() == Some(0) {
             return None;
         }
@@ -79,24 +79,24 @@ impl ChunkedRegion {
     }
 
     /// How many elements there are.
-    pub(super) fn elements(&self) -> u64 {
+    pub(crate) fn elements(&self) -> u64 {
         self.axes.iter().fold(1, |product, axis| product.saturating_mul(axis.len))
     }
 
     /// How many chunks there are.
-    pub(super) fn chunks(&self) -> u64 {
+    pub(crate) fn chunks(&self) -> u64 {
         self.axes.iter().fold(1, |product, axis| product.saturating_mul(axis.pieces.len() as u64))
     }
 
     /// How many chunks are covered in part.
-    pub(super) fn partial(&self) -> u64 {
+    pub(crate) fn partial(&self) -> u64 {
         let covered = |axis: &Axis| axis.pieces.iter().filter(|piece| piece.is_covered()).count() as u64;
         let covered = self.axes.iter().fold(1_u64, |product, axis| product.saturating_mul(covered(axis)));
         self.chunks().saturating_sub(covered)
     }
 
     /// At most how many pieces of this shape the region touches.
-    pub(super) fn pieces_of(&self, shape: &[u64]) -> u64 {
+    pub(crate) fn pieces_of(&self, shape: &[u64]) -> u64 {
         let pieces = |(axis, &length): (&Axis, &u64)| {
             let grid = DimensionGrid::Regular { length: length.max(1) };
             let within = axis.pieces.iter().map(|piece| piece.piece.indexer.max_chunks(&grid));
@@ -106,7 +106,7 @@ impl ChunkedRegion {
     }
 
     /// How many elements a window has at the least to be of whole chunks; the first of several numbers if these differ.
-    pub(super) fn row(&self) -> u64 {
+    pub(crate) fn row(&self) -> u64 {
         let Some(cut) = self.axes.iter().position(|axis| axis.len > 1) else { return 1 };
         let after = self.axes.iter().skip(cut + 1).fold(1_u64, |product, axis| product.saturating_mul(axis.len));
         let first = self.axes.get(cut).and_then(|axis| axis.ends.first()).copied().unwrap_or(1);
@@ -114,12 +114,12 @@ impl ChunkedRegion {
     }
 
     /// All of it.
-    pub(super) fn whole(&self) -> StreamWindow {
+    pub(crate) fn whole(&self) -> StreamWindow {
         StreamWindow(self.axes.iter().map(|axis| 0..axis.len).collect())
     }
 
     /// Whether the other, of the same region after the array has changed, covers the same chunks.
-    pub(super) fn covers_as(&self, other: &Self) -> bool {
+    pub(crate) fn covers_as(&self, other: &Self) -> bool {
         self.axes.len() == other.axes.len()
             && self.axes.iter().zip(&other.axes).all(|(one, other)| {
                 let same = |(one, other): (&CoveredPiece, &CoveredPiece)| {
@@ -130,19 +130,19 @@ impl ChunkedRegion {
     }
 
     /// The windows, in C order. Each has at most `most` elements, and ends where chunks end if that is possible, the sooner the better once there are `least`.
-    pub(super) fn windows(&self, least: u64, most: u64) -> Windows<'_> {
+    pub(crate) fn windows(&self, least: u64, most: u64) -> Windows<'_> {
         Windows { layout: self, left: vec![self.whole()], least: least.max(1), most: most.max(1) }
     }
 
     /// What a window has of each chunk, in C order of the chunks.
-    pub(super) fn parts(&self, window: &StreamWindow) -> Parts<'_> {
+    pub(crate) fn parts(&self, window: &StreamWindow) -> Parts<'_> {
         let axes: Vec<_> = self.axes.iter().zip(&window.0).map(|(axis, places)| axis.within(places)).collect();
         let next = axes.iter().all(|pieces| !pieces.is_empty()).then(|| vec![0; axes.len()]);
         Parts { axes, next }
     }
 
     /// What a window has of one part of the [whole](Self::whole); `None` where it has nothing.
-    pub(super) fn clipped(part: &ChunkPart, window: &StreamWindow) -> Option<Vec<DimIndexer>> {
+    pub(crate) fn clipped(part: &ChunkPart, window: &StreamWindow) -> Option<Vec<DimIndexer>> {
         part.selection.iter().zip(&window.0).map(|(indices, places)| clip(indices, places)).collect()
     }
 }
@@ -189,30 +189,30 @@ impl CoveredPiece {
 
 impl StreamWindow {
     /// How many elements it has along each axis.
-    pub(super) fn extents(&self) -> Vec<u64> {
+    pub(crate) fn extents(&self) -> Vec<u64> {
         self.0.iter().map(|places| places.end - places.start).collect()
     }
 
     /// How many elements it has.
-    pub(super) fn elements(&self) -> u64 {
+    pub(crate) fn elements(&self) -> u64 {
         self.0.iter().fold(1, |product, places| product.saturating_mul(places.end - places.start))
     }
 }
 
 impl ChunkPart {
     /// Whether a window has all that the region has of the chunk, and that is all that there is.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.is_complete_with(elements(&self.selection))
     }
 
     /// Whether so many elements are all that there is of the chunk.
-    pub(super) fn is_complete_with(&self, elements: u64) -> bool {
+    pub(crate) fn is_complete_with(&self, elements: u64) -> bool {
         self.coverage != Coverage::Partial && elements == self.wanted
     }
 }
 
 /// How many elements these are.
-pub(super) fn elements(selection: &[DimIndexer]) -> u64 {
+pub(crate) fn elements(selection: &[DimIndexer]) -> u64 {
     selection.iter().fold(1, |product, indices| product.saturating_mul(indices.len()))
 }
 
@@ -238,7 +238,7 @@ fn clip(indices: &DimIndexer, places: &Range<u64>) -> Option<DimIndexer> {
 
 /// Cuts a region into windows.
 #[derive(Debug)]
-pub(super) struct Windows<'a> {
+pub(crate) struct Windows<'a> {
     layout: &'a ChunkedRegion,
     /// What is left, the next last.
     left: Vec<StreamWindow>,
@@ -248,7 +248,7 @@ pub(super) struct Windows<'a> {
 
 impl Windows<'_> {
     /// Takes the last window back, for which there is too little memory, and gives the part with which it begins, of at most `most` elements.
-    pub(super) fn shortened(&mut self, window: StreamWindow, most: u64) -> StreamWindow {
+    pub(crate) fn shortened(&mut self, window: StreamWindow, most: u64) -> StreamWindow {
         let (whole, before) = (window.clone(), (self.least, self.most));
         (self.least, self.most) = (most.max(1), most.max(1));
         self.left.push(window);
@@ -309,7 +309,7 @@ impl Iterator for Windows<'_> {
 
 /// The parts of chunks.
 #[derive(Debug)]
-pub(super) struct Parts<'a> {
+pub(crate) struct Parts<'a> {
     axes: Vec<Vec<(&'a CoveredPiece, DimIndexer)>>,
     next: Option<Vec<usize>>,
 }

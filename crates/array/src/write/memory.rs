@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::{
     error::ArrayError,
-    memory::{Account, MemoryError, Permit},
+    memory::{account::Account, claim::Permit, error::MemoryError},
 };
 
 /// How much is reserved for the parts of the least being rounded.
@@ -17,7 +17,7 @@ const ROUNDING: u64 = 2 << 10;
 /// The least is there for one window and for the chunks that are made at a time. Either is lent to one user after the other; what its user has made of it never needs more to be
 /// finished, so that it comes back.
 #[derive(Clone, Debug)]
-pub(super) struct WriteMemory(Arc<Inner>);
+pub(crate) struct WriteMemory(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -29,18 +29,18 @@ struct Inner {
 
 /// The least that a write can do with, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct MinMemory {
+pub(crate) struct MinMemory {
     /// For elements on their way in.
-    pub(super) window: u64,
+    pub(crate) window: u64,
     /// For chunks being made.
-    pub(super) encoder: u64,
+    pub(crate) encoder: u64,
     /// For what is known of chunks that were made, to the end.
-    pub(super) made: u64,
+    pub(crate) made: u64,
 }
 
 /// What a part of the least is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MemoryUse {
+pub(crate) enum MemoryUse {
     /// Elements on their way in.
     Window,
     /// Chunks being made.
@@ -49,14 +49,14 @@ pub(super) enum MemoryUse {
 
 /// Some of the memory; it goes back when this is dropped.
 #[derive(Debug)]
-pub(super) struct MemoryShare {
+pub(crate) struct MemoryShare {
     permit: Option<Permit>,
     home: Option<(WriteMemory, MemoryUse)>,
 }
 
 impl WriteMemory {
     /// Waits for the least, if `account` may still wait.
-    pub(super) async fn open(mut account: Account, least: MinMemory) -> Result<Self, ArrayError> {
+    pub(crate) async fn open(mut account: Account, least: MinMemory) -> Result<Self, ArrayError> {
         let MinMemory { window, encoder, made } = least;
         // Each part is rounded up when it is split off.
         account.reserve(window.saturating_add(encoder).saturating_add(made).saturating_add(ROUNDING)).await?;
@@ -71,7 +71,7 @@ impl WriteMemory {
     }
 
     /// Memory for something: of the least if that is there and enough, else beside it if it is free.
-    pub(super) fn take(&self, what: MemoryUse, bytes: u64) -> Result<MemoryShare, MemoryError> {
+    pub(crate) fn take(&self, what: MemoryUse, bytes: u64) -> Result<MemoryShare, MemoryError> {
         let mut slot = self.slot(what).lock();
         match slot.take_if(|permit| permit.bytes() >= bytes) {
             Some(permit) => Ok(MemoryShare { permit: Some(permit), home: Some((self.clone(), what)) }),
@@ -83,7 +83,7 @@ impl WriteMemory {
     }
 
     /// Memory beside the least, if it is free.
-    pub(super) fn more(&self, bytes: u64) -> Result<MemoryShare, MemoryError> {
+    pub(crate) fn more(&self, bytes: u64) -> Result<MemoryShare, MemoryError> {
         let mut rest = self.0.rest.lock();
         rest.try_grow(bytes)?;
         Ok(MemoryShare { permit: Some(rest.split(bytes)), home: None })
@@ -99,7 +99,7 @@ impl WriteMemory {
 
 impl MemoryShare {
     /// Whether it is of the least, and so has to come back before the write goes on.
-    pub(super) fn is_least(&self) -> bool {
+    pub(crate) fn is_least(&self) -> bool {
         self.home.is_some()
     }
 }
@@ -111,3 +111,9 @@ impl Drop for MemoryShare {
         }
     }
 }
+
+/// How many bytes of chunks are made together.
+pub(crate) const BATCH: u64 = 256 << 10;
+
+/// How many bytes of memory are reserved at a time.
+pub(crate) const RESERVATION_STEP: u64 = 4 << 20;

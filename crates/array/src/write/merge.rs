@@ -6,26 +6,26 @@ use futures::{StreamExt, TryStreamExt, stream};
 use store::{Key, Version};
 
 use super::{
-    WriteError,
+    chunk_encoder::ChunkEncoder,
     encode::{BaseContent, EncodeJob, StagedChunk, WriteContext},
+    error::WriteError,
     layout::{ChunkPart, Coverage},
     memory::WriteMemory,
     pending::{PendingPart, PendingParts},
-    receive::ChunkEncoder,
 };
 
 /// How many parts of one chunk are fetched at a time.
 const FETCH_CONCURRENCY: usize = 4;
 
 /// Chunks that were made of what is stored and of what came.
-pub(super) struct MergedChunks {
-    pub(super) chunks: Vec<StagedChunk>,
+pub(crate) struct MergedChunks {
+    pub(crate) chunks: Vec<StagedChunk>,
     /// For what they take, where that is much.
     memory: Option<WriteMemory>,
 }
 
 /// Makes all chunks of which parts were kept.
-pub(super) async fn merge_partial_chunks(
+pub(crate) async fn merge_partial_chunks(
     target: &Arc<WriteContext>,
     pending: &PendingParts,
     memory: Option<WriteMemory>,
@@ -34,7 +34,7 @@ pub(super) async fn merge_partial_chunks(
 }
 
 /// Makes those chunks anew that others have written meanwhile; how many.
-pub(super) async fn retry_conflicting(
+pub(crate) async fn retry_conflicting(
     target: &Arc<WriteContext>,
     pending: &PendingParts,
     merged: &mut MergedChunks,

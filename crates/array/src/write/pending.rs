@@ -7,18 +7,18 @@ use futures::TryStreamExt;
 use store::{ByteRange, Staged};
 
 use super::{
-    WriteError,
     encode::WriteContext,
+    error::WriteError,
     gather::{self, Patch, SourceElements},
     layout::{self, ChunkPart, ChunkedRegion, StreamWindow},
     memory::{MemoryShare, WriteMemory},
     reader::BufferMemory,
 };
-use crate::{error::ArrayError, grid::DimIndexer};
+use crate::{error::ArrayError, grid::dimension::DimIndexer};
 
 /// The windows of which parts are kept, in their order.
 #[derive(Debug, Default)]
-pub(super) struct PendingParts {
+pub(crate) struct PendingParts {
     windows: Vec<(StreamWindow, Storage)>,
     /// How many bytes of them are in memory.
     memory: u64,
@@ -44,7 +44,7 @@ struct PartsInMemory {
 
 /// A part that is kept: where it is.
 #[derive(Clone, Debug)]
-pub(super) struct PendingPart {
+pub(crate) struct PendingPart {
     held: Storage,
     selection: Vec<DimIndexer>,
     /// How many elements of the window's parts come before it.
@@ -53,7 +53,7 @@ pub(super) struct PendingPart {
 
 /// Finds the parts of chunks, one chunk after the other.
 #[derive(Debug)]
-pub(super) struct PartCursor<'a> {
+pub(crate) struct PartCursor<'a> {
     pending: &'a PendingParts,
     /// How many elements of each window's parts belong to chunks that were looked at.
     passed: Vec<u64>,
@@ -61,17 +61,17 @@ pub(super) struct PartCursor<'a> {
 
 impl PendingParts {
     /// Whether nothing is kept.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.windows.is_empty()
     }
 
     /// Keeps a window that is in memory anyhow.
-    pub(super) fn push_window(&mut self, window: StreamWindow, source: SourceElements) {
+    pub(crate) fn push_window(&mut self, window: StreamWindow, source: SourceElements) {
         self.windows.push((window, Storage::Window(source)));
     }
 
     /// Keeps some parts of a window.
-    pub(super) async fn push_parts(
+    pub(crate) async fn push_parts(
         &mut self,
         target: &Arc<WriteContext>,
         memory: Option<&WriteMemory>,
@@ -116,14 +116,14 @@ impl PendingParts {
     }
 
     /// Finds the parts of chunks.
-    pub(super) fn cursor(&self) -> PartCursor<'_> {
+    pub(crate) fn cursor(&self) -> PartCursor<'_> {
         PartCursor { pending: self, passed: vec![0; self.windows.len()] }
     }
 }
 
 impl PartCursor<'_> {
     /// What is kept of the next chunk; all chunks of the region have to be asked for, in their order.
-    pub(super) fn next(&mut self, chunk: &ChunkPart) -> Vec<PendingPart> {
+    pub(crate) fn next(&mut self, chunk: &ChunkPart) -> Vec<PendingPart> {
         let mut waiting = Vec::new();
         for ((window, held), passed) in self.pending.windows.iter().zip(&mut self.passed) {
             let Some(selection) = ChunkedRegion::clipped(chunk, window) else { continue };
@@ -140,7 +140,7 @@ impl PartCursor<'_> {
 
 impl PendingPart {
     /// The part, fetched if it has to be.
-    pub(super) async fn fetch(self, target: &WriteContext) -> Result<Patch, WriteError> {
+    pub(crate) async fn fetch(self, target: &WriteContext) -> Result<Patch, WriteError> {
         let Self { held, selection, before } = self;
         let size = target.size.unwrap_or(0) as u64;
         let start = before.saturating_mul(size);

@@ -10,12 +10,12 @@ use super::{
     layout::elements,
 };
 use crate::{
-    grid::{EdgePolicy, ElementSelection},
+    grid::projection::{EdgePolicy, ElementSelection},
     options::EmptyChunks,
 };
 
 /// What a chunk was before.
-pub(super) enum StoredContent {
+pub(crate) enum StoredContent {
     /// It was not there, or it does not matter.
     Nothing,
     /// As it is stored.
@@ -26,7 +26,7 @@ pub(super) enum StoredContent {
 
 /// Why a chunk is not written anew.
 #[derive(Debug)]
-pub(super) enum RewriteError {
+pub(crate) enum RewriteError {
     /// A mistake of this crate's.
     Misplaced,
     /// What is stored cannot be decoded.
@@ -44,11 +44,11 @@ pub(super) enum RewriteError {
 
 /// What a chunk may be, so that it can be read again.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RewriteLimits {
+pub(crate) struct RewriteLimits {
     /// How many bytes elements of variable length may take.
-    pub(super) budget: u64,
+    pub(crate) budget: u64,
     /// How much memory decoding may take.
-    pub(super) memory: u64,
+    pub(crate) memory: u64,
 }
 
 impl From<InternalError> for RewriteError {
@@ -58,7 +58,7 @@ impl From<InternalError> for RewriteError {
 }
 
 /// The chunk as it is stored afterwards; `None` where it is not, since every element is the fill value.
-pub(super) fn rewrite(
+pub(crate) fn rewrite(
     chain: &Chain,
     before: StoredContent,
     patches: Vec<Patch>,

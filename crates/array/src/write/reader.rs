@@ -7,17 +7,14 @@ use futures::TryStreamExt;
 use store::ByteStream;
 
 use super::{
-    WriteError,
-    memory::{MemoryShare, MemoryUse},
-    receive::ChunkEncoder,
+    chunk_encoder::ChunkEncoder,
+    error::WriteError,
+    memory::{MemoryShare, MemoryUse, RESERVATION_STEP},
 };
 use crate::{error::ArrayError, read::buffer_pool::BufferPool};
 
-/// How many bytes of memory are reserved at a time.
-pub(super) const RESERVATION_STEP: u64 = 4 << 20;
-
 /// The bytes of a region on their way in.
-pub(super) struct ElementReader {
+pub(crate) struct ElementReader {
     stream: ByteStream,
     /// What came and was not taken.
     rest: Bytes,
@@ -27,7 +24,7 @@ pub(super) struct ElementReader {
 }
 
 /// How much was taken.
-pub(super) enum ReadOutcome {
+pub(crate) enum ReadOutcome {
     /// All that was wanted.
     All(ReadWindow),
     /// As much as there was memory for.
@@ -35,14 +32,14 @@ pub(super) enum ReadOutcome {
 }
 
 /// Bytes that were taken.
-pub(super) struct ReadWindow {
-    pub(super) bytes: Bytes,
-    pub(super) memory: BufferMemory,
+pub(crate) struct ReadWindow {
+    pub(crate) bytes: Bytes,
+    pub(crate) memory: BufferMemory,
 }
 
 /// Which memory bytes are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BufferMemory {
+pub(crate) enum BufferMemory {
     /// That of what came.
     Nothing,
     /// The least that a write can do with, which has to come back before it goes on.
@@ -75,7 +72,7 @@ impl Drop for WindowBuffer {
 
 impl ElementReader {
     /// Of `stream`, which has to yield `expected` bytes.
-    pub(super) fn new(stream: ByteStream, expected: u64) -> Self {
+    pub(crate) fn new(stream: ByteStream, expected: u64) -> Self {
         Self { stream, rest: Bytes::new(), expected, taken: 0, buffers: Arc::default() }
     }
 
@@ -89,7 +86,7 @@ impl ElementReader {
     }
 
     /// The next `len` bytes, or those for which there is memory. Where they do not come in one piece they are held in memory, reserved as they come, until the last use of them.
-    pub(super) async fn take(&mut self, len: u64, encoder: &mut ChunkEncoder) -> Result<ReadOutcome, WriteError> {
+    pub(crate) async fn take(&mut self, len: u64, encoder: &mut ChunkEncoder) -> Result<ReadOutcome, WriteError> {
         self.begin().await?;
         let wanted = usize::try_from(len).map_err(|_| ArrayError::Busy)?;
         if self.rest.len() >= wanted {
@@ -138,7 +135,7 @@ impl ElementReader {
     }
 
     /// Keeps the first `len` bytes of what was taken; the others come again.
-    pub(super) fn put_back(&mut self, taken: ReadWindow, len: u64) -> ReadWindow {
+    pub(crate) fn put_back(&mut self, taken: ReadWindow, len: u64) -> ReadWindow {
         let ReadWindow { mut bytes, memory } = taken;
         let back = bytes.split_off(usize::try_from(len).unwrap_or(usize::MAX).min(bytes.len()));
         self.taken = self.taken.saturating_sub(back.len() as u64);
@@ -148,7 +145,7 @@ impl ElementReader {
     }
 
     /// Fails where more comes than was expected.
-    pub(super) async fn end(mut self) -> Result<(), WriteError> {
+    pub(crate) async fn end(mut self) -> Result<(), WriteError> {
         self.begin().await?;
         match self.rest.len() {
             0 => Ok(()),

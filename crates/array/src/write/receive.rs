@@ -4,56 +4,34 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use codec::{Elements, VariableBuilder};
-use tokio::task::JoinSet;
 
 use super::{
-    ElementSource, WriteError,
-    encode::{BaseContent, BodyKind, EncodeJob, StagedChunk, WriteContext},
-    gather::{Patch, SourceElements},
-    layout::ChunkPart,
-    memory::{MemoryShare, MemoryUse, WriteMemory},
+    chunk_encoder::ChunkEncoder,
+    encode::{BodyKind, StagedChunk, WriteContext},
+    error::WriteError,
+    gather::SourceElements,
+    memory::WriteMemory,
     pending::PendingParts,
     reader::{ElementReader, ReadOutcome, ReadWindow},
+    source::ElementSource,
 };
-use crate::{error::ArrayError, memory::Account};
+use crate::{error::ArrayError, memory::account::Account};
 
 /// How many bytes a window has if it can end there.
 const WINDOW: u64 = 8 << 20;
 
-/// How many bytes of chunks are made together.
-pub(super) const BATCH: u64 = 256 << 10;
-
-/// What a chunk that is to be made counts beside its elements.
-const PER_WORK: u64 = 256;
-
-/// Up to how many bytes are taken without a reservation.
-const LIGHT: u64 = 64 << 10;
-
 /// What came of a region.
-pub(super) struct ReceivedChunks {
+pub(crate) struct ReceivedChunks {
     /// The chunks that were made.
-    pub(super) chunks: Vec<StagedChunk>,
+    pub(crate) chunks: Vec<StagedChunk>,
     /// The parts of the others.
-    pub(super) pending: PendingParts,
+    pub(crate) pending: PendingParts,
     /// For what they take, where that is much.
-    pub(super) memory: Option<WriteMemory>,
-}
-
-/// Chunks being made, several at a time.
-pub(super) struct ChunkEncoder {
-    target: Arc<WriteContext>,
-    tasks: JoinSet<Result<Vec<StagedChunk>, WriteError>>,
-    done: Vec<StagedChunk>,
-    account: Option<Account>,
-    memory: Option<WriteMemory>,
-    batch: Vec<EncodeJob>,
-    batch_bytes: u64,
-    /// What making the batch takes, no more than the least that there is for it.
-    batch_memory: u64,
+    pub(crate) memory: Option<WriteMemory>,
 }
 
 /// Takes in all elements.
-pub(super) async fn receive(
+pub(crate) async fn receive(
     target: &Arc<WriteContext>,
     account: Account,
     elements: ElementSource,
@@ -96,7 +74,7 @@ pub(super) async fn receive(
 }
 
 /// Fails unless there are no elements, where there is no place for any.
-pub(super) async fn expect_no_elements(elements: ElementSource) -> Result<(), WriteError> {
+pub(crate) async fn expect_no_elements(elements: ElementSource) -> Result<(), WriteError> {
     match elements {
         ElementSource::Fixed(stream) => ElementReader::new(stream, 0).end().await,
         ElementSource::Variable(elements) if !elements.is_empty() => {
@@ -164,139 +142,5 @@ fn scalar(element: Vec<u8>, size: Option<usize>) -> Result<Elements, WriteError>
             elements.push(&element).map_err(|_| ArrayError::Busy)?;
             Ok(Elements::Variable(elements.finish()))
         }
-    }
-}
-
-impl ChunkEncoder {
-    /// Makes chunks with the memory of a write: what is in `purse`, or else what `account` has yet to reserve.
-    pub(super) fn new(target: Arc<WriteContext>, account: Option<Account>, memory: Option<WriteMemory>) -> Self {
-        let (tasks, done, batch) = (JoinSet::new(), Vec::new(), Vec::new());
-        Self { target, tasks, done, account, memory, batch, batch_bytes: 0, batch_memory: 0 }
-    }
-
-    /// Makes a chunk that came whole, with others if it is small.
-    async fn add(&mut self, part: ChunkPart, source: SourceElements) -> Result<(), WriteError> {
-        let memory = self.target.chunk_memory(&part.shape)?;
-        if self.batch_memory.saturating_add(memory) > self.target.least.encoder {
-            self.start().await?;
-        }
-        self.batch_memory = self.batch_memory.saturating_add(memory);
-        self.batch_bytes = self.batch_bytes.saturating_add(self.target.chunk_len(&part.shape)).saturating_add(PER_WORK);
-        let patches = vec![Patch { selection: part.selection, source }];
-        self.batch.push(EncodeJob { position: part.position, shape: part.shape, under: BaseContent::Nothing, patches });
-        if self.batch_bytes >= BATCH {
-            self.start().await?;
-        }
-        Ok(())
-    }
-
-    /// Starts to make what was added.
-    async fn start(&mut self) -> Result<(), WriteError> {
-        let works = std::mem::take(&mut self.batch);
-        let memory = std::mem::take(&mut self.batch_memory);
-        self.batch_bytes = 0;
-        if works.is_empty() {
-            return Ok(());
-        }
-        let share = self.reserve(memory).await?;
-        let target = self.target.clone();
-        self.spawn(share, async move { target.encode_chunks(works).await }).await
-    }
-
-    /// Makes something beside the others, when there is room for it.
-    pub(super) async fn spawn(
-        &mut self,
-        share: Option<MemoryShare>,
-        encoder: impl Future<Output = Result<Vec<StagedChunk>, WriteError>> + Send + 'static,
-    ) -> Result<(), WriteError> {
-        while self.tasks.len() >= self.target.context.options.parallelism.max(1) {
-            self.join().await?;
-        }
-        self.tasks.spawn(async move {
-            let made = encoder.await;
-            drop(share);
-            made
-        });
-        Ok(())
-    }
-
-    /// Memory for making a chunk of a shape.
-    pub(super) async fn reserve_chunk(&mut self, shape: &[u64]) -> Result<Option<MemoryShare>, WriteError> {
-        self.reserve(self.target.chunk_memory(shape)?).await
-    }
-
-    async fn reserve(&mut self, bytes: u64) -> Result<Option<MemoryShare>, WriteError> {
-        if bytes <= LIGHT {
-            return Ok(None);
-        }
-        let bytes = bytes.min(self.target.context.options.max_chunk_memory());
-        self.take(MemoryUse::Making, bytes).await.map(Some)
-    }
-
-    /// Memory for something. What is being made for the same write is waited for, and nothing else.
-    pub(super) async fn take(&mut self, what: MemoryUse, bytes: u64) -> Result<MemoryShare, WriteError> {
-        let memory = self.memory().await?;
-        loop {
-            match memory.take(what, bytes) {
-                Ok(share) => return Ok(share),
-                Err(error) if !self.made_something().await? => return Err(ArrayError::from(error).into()),
-                Err(_) => {}
-            }
-        }
-    }
-
-    /// Memory beside the least. What is being made is waited for, if there is none else; `None` where there is none even then.
-    pub(super) async fn more(&mut self, bytes: u64) -> Result<Option<MemoryShare>, WriteError> {
-        let memory = self.memory().await?;
-        loop {
-            if let Ok(share) = memory.more(bytes) {
-                return Ok(Some(share));
-            }
-            if !self.made_something().await? {
-                return Ok(None);
-            }
-        }
-    }
-
-    /// Waits for something to be made, of which memory comes back; whether there was anything.
-    async fn made_something(&mut self) -> Result<bool, WriteError> {
-        if self.tasks.is_empty() {
-            // A batch keeps the window that its chunks come from. The memory to make it is there, since nothing is being made.
-            Box::pin(self.start()).await?;
-        }
-        let any = !self.tasks.is_empty();
-        self.join().await?;
-        Ok(any)
-    }
-
-    /// The memory of the write, whose least is waited for when it is first needed.
-    async fn memory(&mut self) -> Result<WriteMemory, WriteError> {
-        if let Some(memory) = &self.memory {
-            return Ok(memory.clone());
-        }
-        let account = self.account.take().ok_or(ArrayError::Busy)?;
-        let memory = WriteMemory::open(account, self.target.least).await?;
-        self.memory = Some(memory.clone());
-        Ok(memory)
-    }
-
-    async fn join(&mut self) -> Result<(), WriteError> {
-        if let Some(done) = self.tasks.join_next().await {
-            self.done.extend(done.unwrap_or(Err(ArrayError::ShuttingDown.into()))?);
-        }
-        Ok(())
-    }
-
-    /// All that was made, and the memory for it.
-    pub(super) async fn finish(mut self) -> Result<(Vec<StagedChunk>, Option<WriteMemory>), WriteError> {
-        if self.tasks.is_empty() && self.batch_bytes <= LIGHT {
-            let works = std::mem::take(&mut self.batch);
-            self.done.extend(self.target.encode_chunks(works).await?);
-        }
-        self.start().await?;
-        while !self.tasks.is_empty() {
-            self.join().await?;
-        }
-        Ok((self.done, self.memory))
     }
 }

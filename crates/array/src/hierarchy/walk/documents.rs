@@ -10,12 +10,11 @@ use meta::{
 };
 use store::{Key, Version};
 
-use super::{
-    NodeKind, NodeTree,
-    tree::{broken_tree, from_document},
-};
 use crate::{
-    hierarchy::describe::NodeModel,
+    metadata::{
+        model::NodeModel,
+        tree::{NodeKind, NodeTree, broken_tree, from_document},
+    },
     node::{
         broken::{Broken, is_unsupported},
         read_set::NodeVersions,
@@ -25,7 +24,7 @@ use crate::{
 
 /// How closely documents are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Check {
+pub(crate) enum Check {
     /// They have to be JSON objects.
     Syntax,
     /// They have to be what their dialect wants.
@@ -33,14 +32,14 @@ pub(super) enum Check {
 }
 
 /// The text of a document, or the reason why it cannot be one.
-pub(super) type Text = Result<Bytes, DocumentError>;
+pub(crate) type Text = Result<Bytes, DocumentError>;
 
 /// A document that is there, with its key.
-pub(super) type Read = (Key, Version, Text);
+pub(crate) type Read = (Key, Version, Text);
 
 /// What a path has of documents of v2 and v3, and of entry points.
 #[derive(Default)]
-pub(in crate::hierarchy) struct Documents {
+pub(crate) struct Documents {
     v3: Option<PresentDocuments>,
     v2: Option<PresentDocuments>,
     /// The entry point of a hierarchy of the draft, whose own documents are elsewhere.
@@ -56,7 +55,7 @@ struct PresentDocuments {
 
 impl Documents {
     /// What there is of the documents of one path, given the keys in the order of [`NAMES`](super::NAMES).
-    pub(super) fn interpret(
+    pub(crate) fn interpret(
         keys: &[Option<Key>; 4],
         [zarr_json, zarray, zgroup, zattrs]: [Option<Read>; 4],
         check: Check,
@@ -93,7 +92,7 @@ impl Documents {
     }
 
     /// The node that it is in a dialect: in v2 or v3 as it is stored, in the draft where that cannot be read.
-    pub(super) fn branch(&mut self, path: &NodePath, dialect: Dialect) -> Option<NodeTree> {
+    pub(crate) fn branch(&mut self, path: &NodePath, dialect: Dialect) -> Option<NodeTree> {
         let PresentDocuments { kind, own, stored } = match dialect {
             Dialect::V3 => self.v3.take()?,
             Dialect::V2 => self.v2.take()?,
@@ -106,7 +105,7 @@ impl Documents {
     }
 
     /// The node of which no document can be read, if that is what is there.
-    pub(in crate::hierarchy) fn broken(&self, path: &NodePath) -> Option<NodeTree> {
+    pub(crate) fn broken(&self, path: &NodePath) -> Option<NodeTree> {
         if self.readable().next().is_some() {
             return None;
         }
@@ -117,28 +116,28 @@ impl Documents {
     }
 
     /// The entry point of a hierarchy of the draft, if it can be read.
-    pub(super) fn entry_point(&self) -> Option<draft::EntryPoint> {
+    pub(crate) fn entry_point(&self) -> Option<draft::EntryPoint> {
         let stored = self.draft.as_ref()?.stored.as_ref().ok()?;
         draft::entry_point(stored.document.to_bytes()).ok()
     }
 
     /// The dialects in which there is a node, the preferred one first.
-    pub(in crate::hierarchy) fn dialects(&self) -> Vec<Dialect> {
+    pub(crate) fn dialects(&self) -> Vec<Dialect> {
         self.there().map(|(dialect, _)| dialect).collect()
     }
 
     /// The dialects in which there is a node that can be read, the preferred one first.
-    pub(in crate::hierarchy) fn readable(&self) -> impl Iterator<Item = Dialect> {
+    pub(crate) fn readable(&self) -> impl Iterator<Item = Dialect> {
         self.there().filter(|(_, there)| there.stored.is_ok()).map(|(dialect, _)| dialect)
     }
 
     /// Whether there is the entry point of a hierarchy of the draft.
-    pub(in crate::hierarchy) fn has_entry(&self) -> bool {
+    pub(crate) fn has_entry(&self) -> bool {
         self.draft.is_some()
     }
 
     /// Whether there is an array, which has no nodes below it. A `zarr.json` that is not even JSON is none, since nobody could tell.
-    pub(in crate::hierarchy) fn has_array(&self) -> bool {
+    pub(crate) fn has_array(&self) -> bool {
         self.there().any(|(_, there)| there.kind == NodeKind::Array)
     }
 
@@ -149,7 +148,7 @@ impl Documents {
 }
 
 /// The node of a hierarchy of the draft that has this document.
-pub(super) fn draft_branch(
+pub(crate) fn draft_branch(
     path: NodePath,
     root: &Arc<DraftHierarchy>,
     kind: NodeKind,

@@ -6,12 +6,19 @@ use meta::{Dialect, NodePath, documents::draft, zom::Members};
 use store::{Cursor, Key, Page, Prefix, StoreError};
 
 use super::{
-    BATCH, Depth, DialectMode, Documents, Listed, NodeKind, Top, Walk, Walker, documents::Check, paths, tree::implicit,
+    documents::{Check, Documents},
+    listing::{Listed, PageReads, list},
+    mode::{DialectMode, Top, Window},
+    walker::{BATCH, Walk, Walker, paths},
 };
 use crate::{
     context::Context,
     error::ArrayError,
-    hierarchy::NodeError,
+    hierarchy::options::Depth,
+    metadata::{
+        error::NodeError,
+        tree::{NodeKind, implicit},
+    },
     node::{
         keys::{join_key, node_prefix},
         resolved::DraftHierarchy,
@@ -21,24 +28,8 @@ use crate::{
 /// For each member that is wanted, so many entries of the store are looked at before a page ends that is not full.
 const ENTRIES_PER_MEMBER: usize = 10;
 
-/// The part of a group's members that is told.
-#[derive(Clone, Debug)]
-pub(in crate::hierarchy) struct Window {
-    /// The number of members at the most.
-    pub(in crate::hierarchy) limit: usize,
-    /// The beginning; `None` for the first member. After the walk, the beginning of the next page; `None` where this is the last.
-    pub(in crate::hierarchy) cursor: Option<Cursor>,
-}
-
-/// A page of a listing that was looked at.
-pub(super) struct PageReads {
-    prefix: Prefix,
-    page: Page,
-    listed: Listed,
-}
-
 /// Walks over the node at a path and a page of its members, as of one commit; with the window comes where the next page begins.
-pub(in crate::hierarchy) async fn walk_page(
+pub(crate) async fn walk_page(
     context: &Context,
     path: &NodePath,
     dialect: Option<Dialect>,
@@ -55,21 +46,6 @@ pub(in crate::hierarchy) async fn walk_page(
     Ok((walker.finish(path).await?, next))
 }
 
-impl PageReads {
-    /// True where the page has the same now.
-    pub(super) async fn validate(&self, context: &Context) -> Result<bool, NodeError> {
-        let (now, _) = list(context, &self.prefix, &self.page).await?;
-        Ok(now == self.listed)
-    }
-}
-
-async fn list(context: &Context, prefix: &Prefix, page: &Page) -> Result<(Listed, Option<Cursor>), NodeError> {
-    let found = context.store.list_dir(prefix, page.clone()).await?;
-    let prefixes = found.prefixes.iter().map(|prefix| prefix.name().to_owned()).collect();
-    let keys = found.keys.iter().map(|entry| entry.key.name().to_owned()).collect();
-    Ok((Listed { prefixes, keys }, found.cursor))
-}
-
 impl Walker<'_> {
     /// A page of what is directly below a prefix, and where the next begins.
     async fn list_page(&mut self, prefix: &Prefix, page: Page) -> Result<(Listed, Option<Cursor>), NodeError> {
@@ -79,7 +55,7 @@ impl Walker<'_> {
     }
 
     /// The dialect of the first node directly below a prefix, which is looked through page by page.
-    pub(super) async fn probe_pages(
+    pub(crate) async fn probe_pages(
         &mut self,
         prefix: &Prefix,
         wanted: Option<Dialect>,
@@ -100,7 +76,7 @@ impl Walker<'_> {
     }
 
     /// Finds the members of the topmost group that are in the window.
-    pub(super) async fn open_window(&mut self, window: Window) -> Result<(), NodeError> {
+    pub(crate) async fn open_window(&mut self, window: Window) -> Result<(), NodeError> {
         let Some(item) = self.items.first_mut() else { return Ok(()) };
         item.branch.members = Some(Members::new());
         let (path, dialect, root) = (item.branch.path.clone(), item.branch.dialect, item.branch.root.clone());

@@ -3,12 +3,16 @@
 use meta::{Dialect, NodePath};
 use store::Prefix;
 
-use super::{BATCH, RESERVED, Walker, documents::Check, paths, scan::Purpose};
-use crate::{hierarchy::NodeError, node::keys::node_prefix};
+use super::{
+    documents::Check,
+    scan::Purpose,
+    walker::{BATCH, RESERVED, Walker, paths},
+};
+use crate::{metadata::error::NodeError, node::keys::node_prefix};
 
 impl Walker<'_> {
     /// The dialect of the group that a path without documents is because there are nodes below it.
-    pub(super) async fn implied(
+    pub(crate) async fn implied(
         &mut self,
         path: &NodePath,
         dialect: Option<Dialect>,
@@ -42,7 +46,7 @@ impl Walker<'_> {
 
     /// The dialect of the first node that is found below a prefix; of `wanted` if only that is meant. Of the nodes directly below a prefix that which is preferred counts. Broken ones count
     /// where there are no others.
-    pub(super) async fn probe(
+    pub(crate) async fn probe(
         &mut self,
         prefix: &Prefix,
         wanted: Option<Dialect>,

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use store::{Key, MAX_PAGE, Page, Prefix};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::snapshot_reader::{Listed, NAMES};
-use crate::{context::Context, error::ArrayError, memory::Permit};
+use super::listing::Listed;
+use crate::{context::Context, error::ArrayError, memory::claim::Permit, metadata::keys::NAMES};
 
 /// The credit of a walk that begins: the keys that a scan is given to show what is there.
 const FIRST_CREDIT: u64 = 64;
@@ -38,7 +38,7 @@ const RESERVED_AT_ONCE: u64 = 1 << 20;
 
 /// The use that is made of a listing.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     /// The members of a group are looked for, those of its members, and so on: so many levels.
     Members(u32),
     /// The first node below the prefix is looked for.
@@ -46,7 +46,7 @@ pub(super) enum Purpose {
 }
 
 /// The findings of the scans of one walk.
-pub(super) struct Scans {
+pub(crate) struct Scans {
     directories: Vec<Directory>,
     /// The prefixes where scans began.
     roots: HashMap<String, usize>,
@@ -120,7 +120,7 @@ impl Default for Scans {
 
 impl Scans {
     /// The names directly below a prefix, if scans have seen all of it. Of the keys there are those that may be documents of the draft.
-    pub(super) fn listed(&self, prefix: &Prefix) -> Option<Listed> {
+    pub(crate) fn listed(&self, prefix: &Prefix) -> Option<Listed> {
         Some(match self.known(prefix.as_str())? {
             Known::Nothing => Listed { prefixes: Vec::new(), keys: Vec::new() },
             Known::Directory(directory) => Listed {
@@ -135,7 +135,7 @@ impl Scans {
     }
 
     /// Those of [`NAMES`] that are directly below a prefix, one bit for each, if scans have seen all of it.
-    pub(super) fn documents(&self, prefix: &str) -> Option<u8> {
+    pub(crate) fn documents(&self, prefix: &str) -> Option<u8> {
         Some(match self.known(prefix)? {
             Known::Nothing => 0,
             Known::Directory(directory) => directory.documents,
@@ -143,17 +143,17 @@ impl Scans {
     }
 
     /// Notes that a prefix was listed without a scan.
-    pub(super) fn earn(&mut self) {
+    pub(crate) fn earn(&mut self) {
         self.credit = self.credit.saturating_add(PER_LISTING);
     }
 
     /// True where nothing was scanned.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
     /// Scans the keys below a prefix, as far as there is credit for it: its beginning out of turn, and the rest in turn.
-    pub(super) async fn scan(
+    pub(crate) async fn scan(
         &mut self,
         context: &Context,
         prefix: &Prefix,
@@ -203,7 +203,7 @@ impl Scans {
     }
 
     /// True where all that was scanned has the same keys now.
-    pub(super) async fn validate(&self, context: &Context) -> Result<bool, ArrayError> {
+    pub(crate) async fn validate(&self, context: &Context) -> Result<bool, ArrayError> {
         for part in &self.parts {
             if !context.run_lookups(part.keys, part.is_current(context)).await?? {
                 return Ok(false);

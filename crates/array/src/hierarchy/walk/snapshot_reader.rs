@@ -13,16 +13,19 @@ use store::{Info, Key, Page, Prefix, Snapshot, Version, Watermark};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{
-    Documents, NodeKind, NodeTree,
-    documents::{Check, Text, draft_branch},
-    page::PageReads,
+    documents::{Check, Documents, Text, draft_branch},
+    listing::{Listed, PageReads},
     scan::{Purpose, Scans},
 };
 use crate::{
     context::Context,
     error::ArrayError,
-    hierarchy::NodeError,
-    memory::{MemoryError, Permit},
+    memory::{claim::Permit, error::MemoryError},
+    metadata::{
+        error::NodeError,
+        keys::NAMES,
+        tree::{NodeKind, NodeTree},
+    },
     node::{keys::join_key, resolved::DraftHierarchy},
 };
 
@@ -41,46 +44,36 @@ const PER_DOCUMENT: u64 = 768;
 /// Up to so many bytes of documents are read without a reservation of memory, and parsed where the request is.
 const LIGHT: u64 = 64 << 10;
 
-/// The documents of v2 and v3.
-pub(in crate::hierarchy) const NAMES: [&str; 4] = ["zarr.json", ".zarray", ".zgroup", ".zattrs"];
-
 /// The bits of all of [`NAMES`], of those that make a node of v2, and of its attributes.
 const ALL: u8 = 0b1111;
 const V2: u8 = 0b0110;
 const ATTRIBUTES: u8 = 0b1000;
 
 /// What looks at a store, and keeps what it looked at.
-pub(super) struct SnapshotReader<'a> {
+pub(crate) struct SnapshotReader<'a> {
     context: &'a Context,
     /// All documents that were looked at, with their versions.
-    pub(super) seen: Vec<(Key, Option<Version>)>,
+    pub(crate) seen: Vec<(Key, Option<Version>)>,
     /// The prefixes that were listed, each with a hash of what was in it.
     listed: Vec<(Prefix, u128)>,
     scans: Scans,
     /// The single pages of listings that were looked at.
-    pub(super) pages: Vec<PageReads>,
+    pub(crate) pages: Vec<PageReads>,
     /// The store's, from before anything was looked at.
     watermark: Option<Watermark>,
     entries: usize,
     /// How much memory all documents take, how much of it is reserved, and with how much it begins.
     needed: u64,
     reserved: u64,
-    pub(super) expected: u64,
+    pub(crate) expected: u64,
     /// How much of that is for the model of one document at a time.
     for_model: u64,
     /// For the documents.
-    pub(super) memory: Vec<Permit>,
-}
-
-/// What is directly below a prefix: names.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Listed {
-    pub(super) prefixes: Vec<String>,
-    pub(super) keys: Vec<String>,
+    pub(crate) memory: Vec<Permit>,
 }
 
 impl<'a> SnapshotReader<'a> {
-    pub(super) fn new(context: &'a Context) -> Self {
+    pub(crate) fn new(context: &'a Context) -> Self {
         Self {
             context,
             seen: Vec::new(),
@@ -98,13 +91,13 @@ impl<'a> SnapshotReader<'a> {
     }
 
     /// For a look at what is to be as of one commit.
-    pub(super) async fn begin(context: &'a Context) -> Result<Self, NodeError> {
+    pub(crate) async fn begin(context: &'a Context) -> Result<Self, NodeError> {
         let watermark = context.store.watermark().await?;
         Ok(Self { watermark: Some(watermark), ..Self::new(context) })
     }
 
     /// What each of some paths has of documents.
-    pub(super) async fn documents(&mut self, paths: &[NodePath], check: Check) -> Result<Vec<Documents>, NodeError> {
+    pub(crate) async fn documents(&mut self, paths: &[NodePath], check: Check) -> Result<Vec<Documents>, NodeError> {
         let named: Vec<[Option<Key>; 4]> = paths.iter().map(|path| self.keys_of(path)).collect();
         let keys: Vec<Key> = named.iter().flatten().flatten().cloned().collect();
         let values = self.read(&keys).await?;
@@ -124,7 +117,7 @@ impl<'a> SnapshotReader<'a> {
     }
 
     /// The nodes of a hierarchy of the draft that have these documents.
-    pub(super) async fn draft_branches(
+    pub(crate) async fn draft_branches(
         &self,
         root: &Arc<DraftHierarchy>,
         found: Vec<(NodePath, NodeKind, Key, (Version, Text))>,
@@ -161,7 +154,7 @@ impl<'a> SnapshotReader<'a> {
     }
 
     /// The values of documents, with their versions. One that is too large for a document is not read.
-    pub(super) async fn read(&mut self, keys: &[Key]) -> Result<Vec<Option<(Version, Text)>>, NodeError> {
+    pub(crate) async fn read(&mut self, keys: &[Key]) -> Result<Vec<Option<(Version, Text)>>, NodeError> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
@@ -223,7 +216,7 @@ impl<'a> SnapshotReader<'a> {
     }
 
     /// After a failure: how much memory to begin with instead, where this one only failed because it had some, and who has some does not wait for more.
-    pub(super) fn better_expectation(&self, error: &NodeError) -> Option<u64> {
+    pub(crate) fn better_expectation(&self, error: &NodeError) -> Option<u64> {
         let NodeError::Array(ArrayError::Memory(MemoryError::Busy { .. } | MemoryError::TooManyRequests { .. })) =
             error
         else {
@@ -234,7 +227,7 @@ impl<'a> SnapshotReader<'a> {
     }
 
     /// What is directly below a prefix. Of keys there are those that may be documents of the draft, and may be others.
-    pub(super) async fn list(&mut self, prefix: &Prefix, purpose: Purpose) -> Result<Listed, NodeError> {
+    pub(crate) async fn list(&mut self, prefix: &Prefix, purpose: Purpose) -> Result<Listed, NodeError> {
         let mut scanned = self.scans.listed(prefix);
         if scanned.is_none() {
             self.scans.scan(self.context, prefix, purpose).await?;
@@ -259,7 +252,7 @@ impl<'a> SnapshotReader<'a> {
 
     /// Whether everything is as it was looked at. It is where nothing was committed since. Otherwise all is looked at again: first what was listed, then all
     /// documents in one snapshot. A document that has the same version as before had it all the time between, and so when the listings were the same.
-    pub(super) async fn validate(&mut self) -> Result<bool, NodeError> {
+    pub(crate) async fn validate(&mut self) -> Result<bool, NodeError> {
         if self.listed.is_empty() && self.scans.is_empty() && self.pages.is_empty() {
             return Ok(true);
         }

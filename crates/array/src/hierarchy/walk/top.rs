@@ -5,13 +5,17 @@ use std::{iter::once, sync::Arc};
 use meta::{Dialect, NodePath};
 
 use super::{
-    Documents, NodeKind, NodeTree, RESERVED, Top, WalkItem, Walker,
-    documents::Check,
-    tree::{array_tree, group_tree, implicit},
+    documents::{Check, Documents},
+    mode::Top,
+    walker::{RESERVED, WalkItem, Walker},
 };
 use crate::{
     error::ArrayError,
-    hierarchy::{NodeError, keys},
+    metadata::{
+        error::NodeError,
+        keys,
+        tree::{NodeKind, NodeTree, array_tree, group_tree, implicit},
+    },
     node::{
         broken::Broken,
         keys::node_prefix,
@@ -21,7 +25,7 @@ use crate::{
 
 impl Walker<'_> {
     /// Finds the topmost node.
-    pub(super) async fn top(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
+    pub(crate) async fn top(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
         let sight = match self.context.resolve_node(path, dialect).await {
             // What an array is can be told without its codecs.
             Err(error @ ArrayError::Chain { .. }) => return self.unopened_top(path, dialect, error).await,
@@ -105,13 +109,13 @@ impl Walker<'_> {
         Ok(None)
     }
 
-    pub(super) async fn entry_point_at(&mut self, path: &NodePath) -> Result<bool, NodeError> {
+    pub(crate) async fn entry_point_at(&mut self, path: &NodePath) -> Result<bool, NodeError> {
         let found = self.look.documents(std::slice::from_ref(path), Check::Syntax).await?;
         Ok(found.first().is_some_and(Documents::has_entry))
     }
 
     /// The topmost node of a hierarchy of the draft.
-    pub(super) async fn draft_root(&mut self, path: &NodePath) -> Result<Option<NodeTree>, NodeError> {
+    pub(crate) async fn draft_root(&mut self, path: &NodePath) -> Result<Option<NodeTree>, NodeError> {
         let (documents, branch) = match self.context.resolve_node(path, Some(Dialect::Draft)).await {
             Ok(Some(ResolvedNode::Array(resolved))) => (resolved.read_set.clone(), array_tree(path, &resolved)),
             Ok(Some(ResolvedNode::Group(resolved))) => (resolved.read_set.clone(), group_tree(path, *resolved)),

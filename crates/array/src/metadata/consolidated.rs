@@ -14,8 +14,8 @@ use meta::{
 use store::Key;
 
 use super::{
-    NodeError,
     change_set::{ChangeSet, PendingState},
+    error::NodeError,
 };
 use crate::{
     context::{Context, block_in_place},
@@ -30,15 +30,15 @@ const INLINE_UPDATE_LIMIT: usize = 64 << 10;
 
 /// What became of a node in v2 or v3.
 #[derive(Debug)]
-pub(super) struct NodeChange {
-    pub(super) path: NodePath,
-    pub(super) dialect: Dialect,
+pub(crate) struct NodeChange {
+    pub(crate) path: NodePath,
+    pub(crate) dialect: Dialect,
     /// Its documents now; `None` where it is gone with all below it.
-    pub(super) node: Option<StoredNode>,
+    pub(crate) node: Option<StoredNode>,
 }
 
 /// Adds to a commit what consolidated metadata has to say of changed nodes: that of `top`, of the groups above it, and of these `groups` below. Only what is there and can be read is kept true.
-pub(super) async fn update_consolidated_metadata(
+pub(crate) async fn update_consolidated_metadata(
     context: &Context,
     change_set: &mut ChangeSet,
     top: &NodePath,

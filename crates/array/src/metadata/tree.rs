@@ -5,7 +5,7 @@ use std::sync::Arc;
 use meta::{Dialect, NodePath, documents::write::StoredNode, json::Json, zom::Members};
 use serde_json::json;
 
-use super::super::documents::stored_array;
+use super::array_update::stored_array;
 use crate::node::{
     broken::{Broken, BrokenNode},
     read_set::NodeVersions,
@@ -14,41 +14,41 @@ use crate::node::{
 
 /// A node with those below it.
 #[derive(Clone, Debug)]
-pub(in crate::hierarchy) struct NodeTree {
-    pub(in crate::hierarchy) path: NodePath,
-    pub(in crate::hierarchy) dialect: Dialect,
-    pub(in crate::hierarchy) kind: NodeKind,
+pub(crate) struct NodeTree {
+    pub(crate) path: NodePath,
+    pub(crate) dialect: Dialect,
+    pub(crate) kind: NodeKind,
     /// Its documents as they are stored; of an implicit group, what one would say without attributes.
-    pub(in crate::hierarchy) stored: StoredNode,
+    pub(crate) stored: StoredNode,
     /// Empty for an implicit group.
-    pub(in crate::hierarchy) own: NodeVersions,
+    pub(crate) own: NodeVersions,
     /// The hierarchy of the draft that it is in.
-    pub(in crate::hierarchy) root: Option<Arc<DraftHierarchy>>,
+    pub(crate) root: Option<Arc<DraftHierarchy>>,
     /// `None` for arrays and for groups that were not looked into.
-    pub(in crate::hierarchy) members: Option<Members<NodeTree>>,
+    pub(crate) members: Option<Members<NodeTree>>,
     /// The reason why its documents are not told, where they cannot be read. Such a node is not looked into.
-    pub(in crate::hierarchy) broken: Option<Broken>,
+    pub(crate) broken: Option<Broken>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::hierarchy) enum NodeKind {
+pub(crate) enum NodeKind {
     Array,
     Group,
 }
 
 impl NodeTree {
     /// Whether it is a group only because there are nodes below it.
-    pub(in crate::hierarchy) fn is_implicit(&self) -> bool {
+    pub(crate) fn is_implicit(&self) -> bool {
         self.own.0.is_empty()
     }
 
     /// All nodes that can be read, each after the one that holds it.
-    pub(in crate::hierarchy) fn readable(&self) -> Vec<&Self> {
+    pub(crate) fn readable(&self) -> Vec<&Self> {
         self.all().into_iter().filter(|branch| branch.broken.is_none()).collect()
     }
 
     /// The nodes that cannot be read.
-    pub(in crate::hierarchy) fn broken(&self) -> Vec<BrokenNode> {
+    pub(crate) fn broken(&self) -> Vec<BrokenNode> {
         let broken = |branch: &Self| {
             let problem = branch.broken.clone()?;
             Some(BrokenNode { path: branch.path.clone(), dialect: branch.dialect, problem })
@@ -57,7 +57,7 @@ impl NodeTree {
     }
 
     /// All nodes, each after the one that holds it.
-    pub(in crate::hierarchy) fn all(&self) -> Vec<&Self> {
+    pub(crate) fn all(&self) -> Vec<&Self> {
         let mut all = vec![self];
         let mut next = 0;
         while let Some(branch) = all.get(next).copied() {
@@ -69,7 +69,7 @@ impl NodeTree {
 }
 
 /// A node of which nothing is known but its documents' versions, since one of them cannot be read.
-pub(super) fn broken_tree(
+pub(crate) fn broken_tree(
     path: NodePath,
     dialect: Dialect,
     kind: NodeKind,
@@ -80,7 +80,7 @@ pub(super) fn broken_tree(
 }
 
 /// The documents of a group that says nothing.
-pub(in crate::hierarchy) fn empty_group(dialect: Dialect) -> StoredNode {
+pub(crate) fn empty_group(dialect: Dialect) -> StoredNode {
     StoredNode::whole(Json::pretty(&match dialect {
         Dialect::V2 => json!({"zarr_format": 2}),
         Dialect::V3 => json!({"zarr_format": 3, "node_type": "group", "attributes": {}}),
@@ -88,7 +88,7 @@ pub(in crate::hierarchy) fn empty_group(dialect: Dialect) -> StoredNode {
     }))
 }
 
-pub(super) fn array_tree(path: &NodePath, resolved: &ResolvedArray) -> NodeTree {
+pub(crate) fn array_tree(path: &NodePath, resolved: &ResolvedArray) -> NodeTree {
     let model = resolved.array.model();
     let stored = stored_array(model);
     let branch = from_document(path.clone(), model.dialect, NodeKind::Array, stored, resolved.versions.clone());
@@ -96,7 +96,7 @@ pub(super) fn array_tree(path: &NodePath, resolved: &ResolvedArray) -> NodeTree 
     NodeTree { root, broken: resolved.unreadable_attributes.clone(), ..branch }
 }
 
-pub(in crate::hierarchy) fn group_tree(path: &NodePath, resolved: ResolvedGroup) -> NodeTree {
+pub(crate) fn group_tree(path: &NodePath, resolved: ResolvedGroup) -> NodeTree {
     let ResolvedGroup { model, dialect, versions: own, hierarchy: root, .. } = resolved;
     let root = root.filter(|_| dialect == Dialect::Draft);
     match model {
@@ -108,11 +108,11 @@ pub(in crate::hierarchy) fn group_tree(path: &NodePath, resolved: ResolvedGroup)
     }
 }
 
-pub(super) fn implicit(path: NodePath, dialect: Dialect, root: Option<Arc<DraftHierarchy>>) -> NodeTree {
+pub(crate) fn implicit(path: NodePath, dialect: Dialect, root: Option<Arc<DraftHierarchy>>) -> NodeTree {
     NodeTree { root, ..from_document(path, dialect, NodeKind::Group, empty_group(dialect), NodeVersions::default()) }
 }
 
-pub(super) fn from_document(
+pub(crate) fn from_document(
     path: NodePath,
     dialect: Dialect,
     kind: NodeKind,

@@ -9,9 +9,9 @@ use meta::{
 use store::{Change, Key, Outcome, Version};
 
 use super::{
-    NodeError,
     change_set::ChangeSet,
     consolidated::{NodeChange, update_consolidated_metadata},
+    error::NodeError,
 };
 use crate::{
     context::Context,
@@ -66,7 +66,7 @@ impl ArrayMetadataUpdate {
 }
 
 /// What a commit has to change for an array to be changed.
-pub(super) async fn plan_array_update(
+pub(crate) async fn plan_array_update(
     context: &Context,
     path: &NodePath,
     resolved: &ResolvedArray,
@@ -105,7 +105,7 @@ fn update_array_document(
 }
 
 /// The documents of an array.
-pub(super) fn stored_array(model: &ArrayModel) -> StoredNode {
+pub(crate) fn stored_array(model: &ArrayModel) -> StoredNode {
     StoredNode::new(model.dialect, &model.document, &model.attributes)
 }
 

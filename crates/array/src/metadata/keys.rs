@@ -1,15 +1,15 @@
 //! Which keys a node has.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use meta::{Dialect, NodePath, documents::draft, names::NameError};
 use store::{Key, Prefix};
 
-use super::{NodeError, walk::NodeKind};
+use super::{error::NodeError, tree::NodeKind};
 use crate::node::resolved::DraftHierarchy;
 
 /// The keys of a node's own documents: what it is, and in v2 its attributes. Fails where a key would be too long.
-pub(super) fn document_keys(
+pub(crate) fn document_keys(
     path: &NodePath,
     dialect: Dialect,
     kind: NodeKind,
@@ -34,13 +34,13 @@ pub(super) fn document_keys(
 }
 
 /// What all keys of a node and of those below it begin with, and the keys that do not.
-pub(super) struct SubtreeKeys {
-    pub(super) prefixes: Vec<Prefix>,
-    pub(super) keys: Vec<Key>,
+pub(crate) struct SubtreeKeys {
+    pub(crate) prefixes: Vec<Prefix>,
+    pub(crate) keys: Vec<Key>,
 }
 
 /// Where a node is, with everything below it.
-pub(super) fn subtree_keys(
+pub(crate) fn subtree_keys(
     path: &NodePath,
     dialect: Dialect,
     root: Option<&Arc<DraftHierarchy>>,
@@ -65,8 +65,16 @@ pub(super) fn subtree_keys(
 }
 
 /// A node whose keys would be too long has no name that is allowed.
-pub(super) fn too_long(dialect: Dialect, path: &NodePath) -> NodeError {
+pub(crate) fn too_long(dialect: Dialect, path: &NodePath) -> NodeError {
     let name = path.name().unwrap_or_default().chars().take(64).collect();
     let source = NameError { dialect, name, reason: "the keys of the node would be too long" };
     NodeError::Name { path: path.clone(), source }
+}
+
+/// The documents of v2 and v3.
+pub(crate) const NAMES: [&str; 4] = ["zarr.json", ".zarray", ".zgroup", ".zattrs"];
+
+/// Whether a node, or one that holds it, is among those that go.
+pub(crate) fn is_at_or_below(gone: &BTreeSet<NodePath>, path: &NodePath) -> bool {
+    gone.contains(path) || path.ancestors().any(|above| gone.contains(&above))
 }

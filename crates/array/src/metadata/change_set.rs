@@ -6,12 +6,12 @@ use bytes::Bytes;
 use meta::documents::write::StoredNode;
 use store::{Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, TransactionalStore, Version};
 
-use super::NodeError;
+use super::error::NodeError;
 use crate::node::read_set::{NodeVersions, ReadSet};
 
 /// What one commit changes, and what it depends on. No key is named twice.
 #[derive(Debug, Default)]
-pub(super) struct ChangeSet {
+pub(crate) struct ChangeSet {
     keys: BTreeMap<Key, PendingChange>,
     /// Prefixes below which everything is erased before the keys are changed.
     erased: BTreeSet<Prefix>,
@@ -37,7 +37,7 @@ enum Action {
 }
 
 /// What is to become of a key.
-pub(super) enum PendingState<'a> {
+pub(crate) enum PendingState<'a> {
     /// It stays as it is.
     Kept,
     /// It is set to this.
@@ -48,7 +48,7 @@ pub(super) enum PendingState<'a> {
 
 impl ChangeSet {
     /// The commit depends on this key having this version. What was seen first counts.
-    pub(super) fn record_read(&mut self, key: &Key, version: Option<Version>) {
+    pub(crate) fn record_read(&mut self, key: &Key, version: Option<Version>) {
         match self.keys.entry(key.clone()) {
             Entry::Vacant(entry) => {
                 entry.insert(PendingChange { seen: Some(version), action: Action::Check });
@@ -60,39 +60,39 @@ impl ChangeSet {
     }
 
     /// The commit depends on all these documents.
-    pub(super) fn record_reads(&mut self, documents: &ReadSet) {
+    pub(crate) fn record_reads(&mut self, documents: &ReadSet) {
         for (key, version) in documents.versions() {
             self.record_read(key, *version);
         }
     }
 
     /// Sets a key.
-    pub(super) fn set(&mut self, key: Key, value: Bytes) {
+    pub(crate) fn set(&mut self, key: Key, value: Bytes) {
         self.keys.entry(key).or_default().action = Action::Set(value);
     }
 
     /// Erases a key.
-    pub(super) fn erase(&mut self, key: Key) {
+    pub(crate) fn erase(&mut self, key: Key) {
         self.keys.entry(key).or_default().action = Action::Erase;
     }
 
     /// Erases all keys below a prefix, however many there are.
-    pub(super) fn erase_prefix(&mut self, prefix: Prefix) {
+    pub(crate) fn erase_prefix(&mut self, prefix: Prefix) {
         self.erased.insert(prefix);
     }
 
     /// The commit depends on there being no key below a prefix.
-    pub(super) fn check_empty(&mut self, prefix: Prefix) {
+    pub(crate) fn check_empty(&mut self, prefix: Prefix) {
         self.empty.insert(prefix);
     }
 
     /// Settles an intent.
-    pub(super) fn settle(&mut self, id: IntentId) {
+    pub(crate) fn settle(&mut self, id: IntentId) {
         self.settled = Some(id);
     }
 
     /// Sets the documents of a node, whose keys are those of `own`, where they differ from those `before`. Whether anything changes.
-    pub(super) fn rewrite(&mut self, own: &NodeVersions, before: Option<&StoredNode>, after: &StoredNode) -> bool {
+    pub(crate) fn rewrite(&mut self, own: &NodeVersions, before: Option<&StoredNode>, after: &StoredNode) -> bool {
         if before == Some(after) {
             return false;
         }
@@ -115,7 +115,7 @@ impl ChangeSet {
     }
 
     /// What is to become of a key.
-    pub(super) fn pending(&self, key: &Key) -> PendingState<'_> {
+    pub(crate) fn pending(&self, key: &Key) -> PendingState<'_> {
         match self.keys.get(key).map(|edit| &edit.action) {
             None | Some(Action::Check) if self.erased.iter().any(|prefix| prefix.contains(key)) => PendingState::Erased,
             None | Some(Action::Check) => PendingState::Kept,
@@ -125,29 +125,29 @@ impl ChangeSet {
     }
 
     /// Whether a key was seen to be there and stays as it is.
-    pub(super) fn keeps(&self, key: &Key) -> bool {
+    pub(crate) fn keeps(&self, key: &Key) -> bool {
         let is_there = |edit: &PendingChange| matches!(edit.seen, Some(Some(_)));
         self.keys.get(key).is_some_and(is_there) && matches!(self.pending(key), PendingState::Kept)
     }
 
     /// The keys that it names, in the order of the changes that it becomes; everything else comes behind them.
-    pub(super) fn keys(&self) -> impl Iterator<Item = &Key> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.keys.keys()
     }
 
     /// How many changes it becomes.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         let prefixes = self.erased.len().saturating_add(self.empty.len());
         self.keys.len().saturating_add(prefixes).saturating_add(usize::from(self.settled.is_some()))
     }
 
     /// Whether it changes anything.
-    pub(super) fn changes_anything(&self) -> bool {
+    pub(crate) fn changes_anything(&self) -> bool {
         !self.erased.is_empty() || self.keys.values().any(|edit| !matches!(edit.action, Action::Check))
     }
 
     /// Stages what is set. Fails where it is more than one commit has.
-    pub(super) async fn stage(self, store: &dyn TransactionalStore) -> Result<Vec<Change>, NodeError> {
+    pub(crate) async fn stage(self, store: &dyn TransactionalStore) -> Result<Vec<Change>, NodeError> {
         if self.len() > MAX_COMMIT_CHANGES {
             return Err(NodeError::TooManyChanges { changes: self.len() as u64, limit: MAX_COMMIT_CHANGES });
         }

@@ -112,3 +112,7 @@ pub enum NodeError {
     #[error(transparent)]
     Store(#[from] StoreError),
 }
+
+pub(crate) fn too_many_conflicts(path: &NodePath) -> NodeError {
+    ArrayError::TooManyConflicts { path: path.clone() }.into()
+}
