@@ -37,18 +37,20 @@ impl Arrays {
         Self(Arc::new(Context::new(store, options)))
     }
 
-    /// The same arrays on behalf of one request, which has a claim on their [memory](Self::memory). Where there is not enough memory or threads for all, callers take turns, and
-    /// none has more than half. Of arrays that serve no request in particular, each reading and each writing is one of its own.
+    /// The same arrays on behalf of one request, which has a claim on their [memory](Self::memory). If memory or
+    /// threads run short, callers take turns, and none has more than half. Without a request, each read and each write
+    /// has a claim of its own.
     pub fn for_request(&self, claim: Claim) -> Self {
         Self(Arc::new(self.0.for_request(claim)))
     }
 
-    /// The memory that all requests together may hold: for what is read and written here, and for whatever else is taken of it.
+    /// The memory that all requests together may hold, including what other layers take from the same budget.
     pub fn memory(&self) -> &MemoryBudget {
         self.0.memory()
     }
 
-    /// Runs work on so many bytes of documents on a thread of its own, on behalf of the request: as many pieces of work at a time as there are threads for decoding, callers in turn.
+    /// Runs work on `bytes` bytes of documents on the blocking pool, on behalf of the request. As many jobs run at a
+    /// time as there are decoding threads, and callers take turns.
     pub async fn run_on_documents<T: Send + 'static>(
         &self,
         bytes: u64,
@@ -57,12 +59,12 @@ impl Arrays {
         self.0.run_on_documents(bytes, work).await
     }
 
-    /// How many threads there are that decode and encode, how many of them are taken, and how many pieces of work wait for one.
+    /// The number of decoding threads, how many are taken, and how many jobs wait for one.
     pub fn threads(&self) -> Usage {
         self.0.threads()
     }
 
-    /// The bytes of decoded chunks that are cached.
+    /// The size of the cached decoded chunks, in bytes of memory.
     pub fn cached_bytes(&self) -> u64 {
         self.0.cache.used()
     }
@@ -72,16 +74,16 @@ impl Arrays {
         self.0.cache.capacity()
     }
 
-    /// The hierarchies that the arrays are in, on behalf of the same request.
+    /// The hierarchies that contain the arrays, on behalf of the same request.
     pub fn hierarchies(&self) -> Hierarchies {
         Hierarchies(self.0.clone())
     }
 
-    /// Makes ready to read what `request` selects of the array at `path`; in `dialect` if only that is meant, else in the one that is
-    /// preferred of those in which the path answers. Nothing is decoded, and nothing but metadata is read.
+    /// Plans a read of `request` from the array at `path`: of its node in `dialect`, or in the preferred dialect that
+    /// has a node there. Only metadata is read; nothing is decoded.
     ///
-    /// At most `limit` bytes of elements may be selected. Elements of variable length or of no size count 16 bytes each; the former are
-    /// bounded again when they are read.
+    /// The selection may have at most `limit` bytes of elements. Elements of variable length or of no size are charged
+    /// 16 bytes each; those of variable length are bounded again while they are read.
     pub async fn read(
         &self,
         path: &NodePath,
@@ -97,7 +99,7 @@ impl Arrays {
         };
         for _ in 0..MAX_ATTEMPTS {
             let array = &resolved.array;
-            // Where what is remembered is no longer true, the new shape may be one that the selection fits.
+            // The cached array may be stale, so a selection that does not fit its shape may fit the current one.
             let prepared = ReadPlan::new(&context, array, request, limit).await;
             let chunks = prepared.as_ref().map(|prepared| prepared.keys.as_slice()).unwrap_or_default();
             let keys: Vec<Key> = resolved.read_set.keys().chain(chunks).cloned().collect();
@@ -111,7 +113,7 @@ impl Arrays {
                 source.metrics.planned(start.elapsed());
                 return Ok(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint });
             }
-            // Nothing is held while what the documents take is waited for.
+            // Release everything before waiting for the memory of the documents.
             drop((prepared, snapshot));
             resolved = context.resolve_array(path, dialect).await?;
         }
@@ -120,9 +122,10 @@ impl Arrays {
 }
 
 impl Arrays {
-    /// Makes ready to write what `selection` has of the array at `path`. Repeated indices in lists are refused: it would not be said which element stays.
+    /// Plans a write of `selection` of the array at `path`. A list with a repeated index is an error, since the last
+    /// element to be written would be undefined.
     ///
-    /// `condition` must hold of the node's version; it is judged now, and again with the commit.
+    /// `condition` is checked against the node's version now, and again by the commit.
     pub async fn write(
         &self,
         path: &NodePath,
@@ -142,7 +145,7 @@ impl Arrays {
         Ok(RegionWrite { context, target: place, resolved, selection: selection.clone(), region, shape })
     }
 
-    /// Makes ready to append along a dimension (negative from the end).
+    /// Plans an append along `dimension`, which counts from the end if negative.
     pub async fn append(
         &self,
         path: &NodePath,
@@ -156,7 +159,7 @@ impl Arrays {
         Append::new(context, place, resolved, dimension)
     }
 
-    /// What the node at a path is, if it is an array, and its version.
+    /// The model and version of the array at a path.
     pub async fn model(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<(ArrayModel, Version), ArrayError> {
         let place = WriteTarget { path: path.clone(), dialect, condition: Precondition::none() };
         let resolved = place.resolve_current(&self.0).await?;

@@ -1,4 +1,4 @@
-//! What all who read and write share.
+//! The engine's context: the store with its caches, locks and budgets.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,47 +21,47 @@ use crate::{
         account::Account,
         caller::{Caller, Usage},
         claim::{Claim, MemoryBudget, NoWaitGuard, Permit},
-        pool::{JobSize, Rejection, ThreadPermits},
+        pool::{PartitionedPool, Rejection, RequestSize},
     },
     node::cache::NodeCache,
     options::Options,
 };
 
-/// Up to how many steps a piece of work is small: a thread is kept for these.
+/// The number of steps up to which a job is small: some threads are reserved for small jobs.
 const SMALL_JOB_STEPS: u64 = 4 << 20;
 
-/// How many steps a byte of a document is: it is parsed, looked into, and written.
+/// The work of parsing, searching and writing one byte of a document, in steps.
 const STEPS_PER_DOCUMENT_BYTE: u64 = 16;
 
-/// Up to so many keys are looked up out of turn.
+/// The number of keys up to which lookups are not queued.
 const INLINE_LOOKUPS: usize = 256;
 
-/// How long work waits for a thread. What it is part of has its memory by then, so that there is only so much of it.
+/// The longest wait for a thread. A job holds its memory by then, so the number of waiting jobs is bounded.
 const THREAD_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A store with what is kept and bounded for all who use it, on behalf of one request. Clones share everything.
+/// A store with the caches, locks and budgets of all who use it, on behalf of one request. Clones share everything.
 #[derive(Clone)]
 pub(crate) struct Context {
     pub(crate) store: Arc<dyn TransactionalStore>,
     pub(crate) options: Options,
     pub(crate) cache: Arc<ChunkCache>,
-    /// The arrays that were found, so that documents are parsed once for each version.
+    /// Resolved arrays, so that documents are parsed once for each version.
     pub(crate) nodes: Arc<NodeCache>,
-    /// Held while a change of structure is planned and committed.
+    /// Locks on paths, held while a change of structure is planned and committed.
     path_locks: Arc<PathLocks>,
-    /// The places to which hierarchies are being copied, where nobody else creates nodes.
+    /// The targets of running copies, where nothing else may create nodes.
     pub(crate) copy_targets: Arc<ReservedPaths>,
-    /// The arrays whose chunks outside of a smaller shape are being erased, which do not grow meanwhile.
+    /// The arrays whose chunks outside of a smaller shape are being erased; they must not grow meanwhile.
     pub(crate) shrinking: Arc<ReservedPaths>,
-    /// Locks on chunks, for writers who lost against others too often; and on the documents of arrays that are appended to.
+    /// Locks on chunks, for writers that lost against others too often.
     pub(crate) chunk_locks: Arc<StripedLocks>,
     pub(crate) append_locks: Arc<StripedLocks>,
-    /// Locks on the paths of arrays, which commits of elements share.
+    /// Locks on the paths of arrays: shared by commits of elements, exclusive for a copy.
     pub(crate) array_locks: Arc<StripedLocks>,
     memory: MemoryBudget,
-    /// Threads that decode and encode.
-    threads: Arc<ThreadPermits>,
-    /// That of the request; where there is none, each piece of work is a request of its own.
+    /// The permits of jobs on the blocking pool.
+    threads: Arc<PartitionedPool>,
+    /// The claim of the request; `None` if each operation is a request of its own.
     claim: Option<Claim>,
 }
 
@@ -80,18 +80,18 @@ impl Context {
             append_locks: Arc::default(),
             array_locks: Arc::default(),
             memory: MemoryBudget::new(options.max_memory, options.memory_timeout),
-            // Two for each core, so that none is idle while a permit goes from one to the next.
-            threads: Arc::new(ThreadPermits::new(cores.saturating_mul(2), 1)),
+            // Two for each core, so that none is idle while a permit passes from one job to the next.
+            threads: Arc::new(PartitionedPool::new(cores.saturating_mul(2), 1)),
             claim: None,
         }
     }
 
-    /// The same on behalf of a request.
+    /// The same context on behalf of a request.
     pub(crate) fn for_request(&self, claim: Claim) -> Self {
         Self { claim: Some(claim), ..self.clone() }
     }
 
-    /// The same on behalf of its request, or of one that begins now.
+    /// The same context on behalf of its request, or of a new one.
     pub(crate) fn for_operation(self: &Arc<Self>) -> Arc<Self> {
         match self.claim {
             Some(_) => self.clone(),
@@ -103,7 +103,7 @@ impl Context {
         &self.memory
     }
 
-    /// The threads that decode and encode.
+    /// The usage of the threads that decode and encode.
     pub(crate) fn threads(&self) -> Usage {
         self.threads.usage()
     }
@@ -114,7 +114,8 @@ impl Context {
 }
 
 impl Context {
-    /// Locks a part of the hierarchy for a change of its structure, and gives up the right to wait for memory: others wait for the lock who may have some.
+    /// Locks a node or subtree for a change of its structure, and gives up the request's right to wait for memory,
+    /// since requests that hold some may be waiting for the lock.
     pub(crate) async fn lock_path(&self, path: &NodePath, scope: Scope) -> Result<PathGuard<'_>, ArrayError> {
         let lock = timeout(self.options.memory_timeout, self.path_locks.lock(path, scope))
             .await
@@ -125,7 +126,7 @@ impl Context {
         Ok(lock)
     }
 
-    /// Waits until the chunks outside of an array are erased, if it was made smaller: before that it must not grow.
+    /// Waits until the chunks outside of a shrunken array are erased; before that the array must not grow.
     pub(crate) async fn wait_until_shrunk(&self, path: &NodePath) -> Result<(), ArrayError> {
         match self.shrinking.wait_until_free(path, self.options.memory_timeout).await {
             true => Ok(()),
@@ -133,18 +134,18 @@ impl Context {
         }
     }
 
-    /// Has memory not be waited for as long as a lock is held that others wait for who may have some.
+    /// Forbids the request to wait for memory until the guard is dropped: taken with a lock that others wait for.
     pub(crate) fn no_waiting(&self) -> Option<NoWaitGuard> {
         self.claim.as_ref().map(Claim::no_waiting)
     }
 
-    /// Runs work of so many steps where it keeps no request waiting; a bounded number at a time, of which each caller has a share.
+    /// Runs a job of `steps` on the blocking pool. The number of concurrent jobs is bounded, and callers share it.
     pub(crate) async fn run_blocking<T: Send + 'static, E: From<ArrayError> + Send + 'static>(
         &self,
         steps: u64,
         work: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        let class = if steps <= SMALL_JOB_STEPS { JobSize::Small } else { JobSize::Large };
+        let class = if steps <= SMALL_JOB_STEPS { RequestSize::Small } else { RequestSize::Large };
         let permit = self.threads.take(self.caller(), 1, class, THREAD_TIMEOUT).await.map_err(ArrayError::from)?;
         let work = move || {
             let _permit = permit;
@@ -153,7 +154,7 @@ impl Context {
         tokio::task::spawn_blocking(work).await.map_err(|_| ArrayError::ShuttingDown)?
     }
 
-    /// Runs work on so many bytes of documents where it keeps no request waiting, as [`on_blocking_pool`](Self::on_blocking_pool) does.
+    /// Runs a job on `bytes` bytes of documents on the blocking pool, as [`run_blocking`](Self::run_blocking) does.
     pub(crate) async fn run_on_documents<T: Send + 'static>(
         &self,
         bytes: u64,
@@ -162,34 +163,35 @@ impl Context {
         self.run_blocking(bytes.saturating_mul(STEPS_PER_DOCUMENT_BYTE), || Ok::<_, ArrayError>(work())).await
     }
 
-    /// Looks up so many keys: few of them at once, many in turn, with as many requests at a time as there are threads for work elsewhere, and off the runtime's workers. Otherwise a small
-    /// request would wait for every walk over a large tree. `lookups` must not wait for memory.
+    /// Looks up `keys` keys: a few at once, many in turn, with as many requests at a time as there are blocking
+    /// threads, and off the runtime's workers, so that a walk over a large tree delays no small request. `lookups` must
+    /// not wait for memory.
     pub(crate) async fn run_lookups<T>(&self, keys: usize, lookups: impl Future<Output = T>) -> Result<T, ArrayError> {
         if keys <= INLINE_LOOKUPS {
             return Ok(lookups.await);
         }
-        let _turn = self.threads.take(self.caller(), 1, JobSize::Large, THREAD_TIMEOUT).await?;
+        let _turn = self.threads.take(self.caller(), 1, RequestSize::Large, THREAD_TIMEOUT).await?;
         Ok(block_in_place(lookups).await)
     }
 
-    /// An account for a piece of work.
+    /// A new memory account for one operation.
     pub(crate) fn account(&self) -> Account {
         Account::new(self.claim())
     }
 
-    /// A reservation of memory, or all that one request can have where that is less, for who has `held` already: where the request has nothing it may be waited for, else it is
-    /// there now or not at all.
+    /// Reserves `bytes`, or the most that one request can have if that is less. A request that holds nothing may wait
+    /// for it; one with `held` permits gets it now or not at all.
     pub(crate) async fn reserve_memory(&self, held: &[Permit], bytes: u64) -> Result<Permit, ArrayError> {
         let claim = held.first().map_or_else(|| self.claim(), |permit| permit.claim().clone());
         Ok(claim.take(bytes.min(self.memory.max_per_request())).await?)
     }
 
-    /// How much memory one request can have at the most.
+    /// The most memory that one request can have, in bytes.
     pub(crate) fn max_memory(&self) -> u64 {
         self.memory.max_per_request()
     }
 
-    /// A reservation of memory that one can do without, if it is free.
+    /// Reserves optional memory, if it is free.
     pub(crate) fn try_reserve_memory(&self, bytes: u64) -> Option<Permit> {
         self.claim().try_more(bytes).ok()
     }
@@ -199,7 +201,8 @@ impl Context {
     }
 }
 
-/// Polls a future that is busy for long without waiting: the tasks behind it on the same worker of the runtime move to another thread. A runtime of one thread has nowhere to move them.
+/// Polls a future that keeps its worker busy for long: other tasks of the same worker move to another thread. A runtime
+/// with a single thread has none to move them to.
 pub(crate) async fn block_in_place<T>(busy: impl Future<Output = T>) -> T {
     let runtime = Handle::current();
     match runtime.runtime_flavor() {

@@ -1,13 +1,32 @@
-//! Arrays over a store: the way from a path and a selection to elements.
+//! Arrays over a store: the engine that reads, writes and organises them.
 //!
-//! [`Arrays::read`] does it all: it finds the node in whatever dialect it has, applies the selection to its shape, plans
-//! which chunks are concerned, and answers with a [`Reading`], for which nothing has been decoded yet. Its [`pieces`](Reading::pieces) are the
-//! elements in C order.
+//! # Reading
 //!
-//! - A reading sees one commit: metadata and chunks are those of one snapshot.
-//! - Its memory is bounded, however large the selection is: it is assembled and yielded slab by slab.
-//! - A chunk is decoded once wherever that memory allows; of uncompressed chunks and of shards only the parts are fetched that are asked for.
-//! - Decoding runs on the blocking pool, several chunks at a time, and ends when the reading is dropped.
+//! [`Arrays::read`] resolves the node at a path, whatever its dialect, resolves the selection against its shape, and
+//! plans which chunks are touched. It returns an [`ArrayRead`], for which nothing is decoded yet; its
+//! [stream](ArrayRead::into_stream) yields the elements in C order.
+//!
+//! - A read sees one commit: metadata and chunks are of one snapshot.
+//! - Its memory is bounded, however large the selection is: elements are assembled and returned slab by slab.
+//! - A chunk is decoded once if memory allows. Of uncompressed chunks and of shards only the selected parts are fetched.
+//! - Decoding runs on the blocking pool, several chunks at a time, and ends when the read is dropped.
+//!
+//! # Writing
+//!
+//! [`Arrays::write`] plans a write of a region, and [`Arrays::append`] one that grows the array. All elements become
+//! visible in one commit, or none. Concurrent writers of one chunk both succeed: the later one re-encodes the chunk on
+//! top of the other's.
+//!
+//! # Structure
+//!
+//! [`Hierarchies`] reads and changes nodes: it describes them as the Zarr Object Model, creates and replaces trees,
+//! changes metadata, converts between dialects and erases. Changes are planned without locks on the versions of the
+//! documents that were read (the read set), and committed on condition that these are current.
+//!
+//! # Modules
+//!
+//! Arrows point one way: `error`, `options` ← `memory`, `locks`, `cache`, `node` ← `context` ← `resolve` ← `metadata` ←
+//! `read`, `write`, `hierarchy` ← `arrays`.
 
 mod arrays;
 mod cache;

@@ -1,38 +1,38 @@
-//! One axis.
+//! Indexers of one dimension.
 
 use meta::{grid::DimensionGrid, selection::DimensionSelection};
 
-/// Indices along one axis, each with its place along the same axis of the answer.
+/// The selected indices of one dimension, each with its position in the same dimension of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DimIndexer {
-    /// `first`, `first + step`, … at the places `out`, `out + 1`, … `len` of them, at least one.
+    /// The indices `first`, `first + step`, … at the positions `out`, `out + 1`, …; `len` of them, at least one.
     Strided {
         /// The first index.
         first: u64,
-        /// The distance to the next, not 0.
+        /// The distance to the next index; not 0.
         step: i64,
-        /// How many there are.
+        /// The number of indices.
         len: u64,
-        /// The place of the first.
+        /// The position of the first.
         out: u64,
     },
-    /// Pairs of an index and its place, at least one, by increasing place.
+    /// Pairs of an index and its position, at least one, by increasing position.
     Listed(Vec<(u64, u64)>),
 }
 
-/// The indices within one piece of a grid.
+/// The indices within one chunk of a dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkDimProjection {
-    /// Which piece.
+    /// The chunk's index along the dimension.
     pub(crate) chunk: u64,
-    /// How long it is, as it is stored.
+    /// The chunk's extent, as stored.
     pub(crate) extent: u64,
-    /// The indices, from the beginning of the piece.
+    /// The indices, relative to the chunk's start.
     pub(crate) indexer: DimIndexer,
 }
 
 impl DimIndexer {
-    /// The indices that a selection has; `None` where it has none.
+    /// The indices of a selection; `None` if it is empty.
     pub(crate) fn of(selection: &DimensionSelection) -> Option<Self> {
         match selection {
             DimensionSelection::Index(index) => Some(Self::Strided { first: *index, step: 1, len: 1, out: 0 }),
@@ -45,7 +45,7 @@ impl DimIndexer {
         }
     }
 
-    /// How many there are.
+    /// The number of indices.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Strided { len, .. } => *len,
@@ -53,7 +53,7 @@ impl DimIndexer {
         }
     }
 
-    /// The place of the first.
+    /// The position of the first.
     pub(crate) fn out_start(&self) -> u64 {
         match self {
             Self::Strided { out, .. } => *out,
@@ -61,7 +61,7 @@ impl DimIndexer {
         }
     }
 
-    /// The place after the last.
+    /// The position after the last.
     pub(crate) fn out_end(&self) -> u64 {
         match self {
             Self::Strided { out, len, .. } => out.saturating_add(*len),
@@ -69,7 +69,7 @@ impl DimIndexer {
         }
     }
 
-    /// At most how many pieces of a grid they touch. Costs nothing.
+    /// The number of chunks touched, at most; computed in constant time.
     pub(crate) fn max_chunks(&self, grid: &DimensionGrid) -> u64 {
         let Self::Strided { first, step, len, .. } = self else { return self.len() };
         let last = step_by(*first, *step, len.saturating_sub(1));
@@ -79,8 +79,9 @@ impl DimIndexer {
         }
     }
 
-    /// Cuts them by a grid whose pieces end at the latest at `extent`, by increasing place of each piece's first. Indices beyond the grid are left
-    /// out; a selection that was applied to the array's shape has none.
+    /// Projects the indices onto the chunks of a grid, whose last chunk is clipped to `extent`, ordered by the position
+    /// of each chunk's first index. Indices outside the grid are dropped; a selection that was resolved against the
+    /// array's shape has none.
     pub(crate) fn project(&self, grid: &DimensionGrid, extent: u64) -> Vec<ChunkDimProjection> {
         match self {
             Self::Strided { first, step, len, out } => project_strided([*first, *len, *out], *step, grid, extent),

@@ -1,8 +1,14 @@
-//! Plans: which elements of which chunks go where in the answer. Pure, and tested without any store.
+//! Projections of selections onto chunk grids: which elements of which chunks go where in the output. Pure functions,
+//! tested without a store.
 //!
-//! Indices along one axis ([`AxisIndices`]) are cut by a grid into pieces, each with its indices within the piece and the places in the answer
-//! where they go ([`cut`]). The same cut serves an array and its chunks, a shard and its inner chunks, and an uncompressed chunk and the parts
-//! of it that lie together. A selection larger than may be assembled at once is cut into [slabs](slabs) first. Where elements are on both sides is said by [`runs`].
+//! A selection is one [`DimIndexer`](dimension::DimIndexer) per dimension, a list of points, or a stack of such
+//! selections ([`ElementSelection`](projection::ElementSelection)). [Projecting](projection::ElementSelection::project)
+//! it onto a grid yields the chunks that it touches, each with the elements within the chunk and their positions in the
+//! output. The same projection serves an array and its chunks, a shard and its inner chunks, and an uncompressed chunk
+//! and the ranges of bytes to fetch.
+//!
+//! An output too large to be assembled at once is first split into [slabs](slab). [Strided copies](strided) then move
+//! the elements of a chunk into a slab, or out of it.
 
 pub(crate) mod dimension;
 pub(crate) mod projection;

@@ -1,4 +1,4 @@
-//! All axes together.
+//! Projections of a selection onto the chunks of a grid.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use meta::{
 
 use super::dimension::{ChunkDimProjection, DimIndexer};
 
-/// Elements of an array, a chunk or a part of one, each with its place in the answer.
+/// Elements of an array, or of a chunk, each with its position in the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ElementSelection {
-    /// Every combination of indices of the axes; its place is the combination of their places.
+    /// Every combination of the indices of all dimensions; its position combines their positions.
     Orthogonal(Vec<DimIndexer>),
     /// Single elements.
     Points(Vec<IndexedPoint>),
@@ -20,36 +20,36 @@ pub(crate) enum ElementSelection {
     Stacked(Vec<StackEntry>),
 }
 
-/// One of several products that are stacked.
+/// One entry of a stack: an orthogonal selection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StackEntry {
-    /// Its indices along each axis, with their places within the entry.
+    /// The indices of each dimension, with their positions within the entry.
     pub(crate) axes: Vec<DimIndexer>,
-    /// The place of the entry itself, to which those of its elements are added.
+    /// The position of the entry itself, to which those of its elements are added.
     pub(crate) out: u64,
 }
 
 /// One element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IndexedPoint {
-    /// Where it is.
+    /// The element's index.
     pub(crate) at: Vec<u64>,
-    /// Its place in the answer.
+    /// The element's position in the output.
     pub(crate) out: u64,
 }
 
-/// The elements of one piece of a grid.
+/// The elements of one chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkProjection {
-    /// Which piece.
+    /// The chunk's index in the grid.
     pub(crate) index: Vec<u64>,
-    /// Its shape.
+    /// The chunk's shape.
     pub(crate) shape: Vec<u64>,
-    /// Its elements, from its beginning.
+    /// Its elements, relative to the chunk's start.
     pub(crate) selection: ElementSelection,
 }
 
-/// The pieces into which a grid cuts elements, roughly by their place in the answer.
+/// The chunks that a selection touches, roughly in the order of their positions in the output.
 #[derive(Debug)]
 pub(crate) enum ChunkProjections {
     Orthogonal { axes: Vec<Vec<ChunkDimProjection>>, next: Option<Vec<usize>> },
@@ -57,12 +57,12 @@ pub(crate) enum ChunkProjections {
 }
 
 impl IndexedPoint {
-    /// All the points, at the places of their order.
+    /// All points, at the positions of their order.
     pub(crate) fn all(points: &Points) -> Vec<Self> {
         Self::in_range(points, 0..points.len)
     }
 
-    /// Some of the points, at the places of their order among those.
+    /// A range of the points, at the positions of their order within the range.
     pub(crate) fn in_range(points: &Points, range: Range<usize>) -> Vec<Self> {
         let at = |point: usize| {
             let first = point.checked_mul(points.rank)?;
@@ -73,12 +73,13 @@ impl IndexedPoint {
 }
 
 impl ElementSelection {
-    /// The elements that a region has; `None` where it has none.
+    /// The elements of a region; `None` if it is empty.
     pub(crate) fn of(region: &Region) -> Option<Self> {
         region.dimensions.iter().map(DimIndexer::of).collect::<Option<_>>().map(Self::Orthogonal)
     }
 
-    /// The elements of a stack of regions, which all have as many; `None` where they have none. Where each has one, they are points.
+    /// The elements of a stack of regions with equal numbers of elements; `None` if these are empty. A stack of single
+    /// elements becomes points.
     pub(crate) fn of_stack(regions: &[Region]) -> Option<Self> {
         let each = regions.first()?.elements().unwrap_or(u64::MAX);
         if each == 1 {
@@ -95,7 +96,7 @@ impl ElementSelection {
         (0..).zip(regions).map(entry).collect::<Option<_>>().map(Self::Stacked)
     }
 
-    /// How many there are.
+    /// The number of elements.
     pub(crate) fn len(&self) -> u64 {
         match self {
             Self::Orthogonal(axes) => len(axes),
@@ -104,7 +105,7 @@ impl ElementSelection {
         }
     }
 
-    /// At most how many pieces of a grid they touch. Costs nothing.
+    /// The number of chunks touched, at most; computed in constant time.
     pub(crate) fn max_chunks(&self, grid: &ChunkGrid) -> u128 {
         match self {
             Self::Orthogonal(axes) => max_chunks(axes, grid),
@@ -115,7 +116,7 @@ impl ElementSelection {
         }
     }
 
-    /// Cuts them by a grid over something of this shape. Pieces that would end beyond the shape do where `Edge` says so.
+    /// Projects the selection onto the chunks of a grid; `shape` says whether edge chunks are clipped.
     pub(crate) fn project(&self, grid: &ChunkGrid, shape: EdgePolicy<'_>) -> ChunkProjections {
         match self {
             Self::Orthogonal(axes) => project_orthogonal(axes, grid, shape),
@@ -142,12 +143,12 @@ fn project_orthogonal(axes: &[DimIndexer], grid: &ChunkGrid, shape: EdgePolicy<'
     ChunkProjections::Orthogonal { axes, next }
 }
 
-/// How far the pieces at the upper edge go.
+/// The extent of chunks at the upper edge.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum EdgePolicy<'a> {
-    /// They are whole: chunks are stored with what lies beyond the array.
+    /// Edge chunks are full: chunks are stored with elements beyond the array's shape.
     Full,
-    /// They end with what is cut.
+    /// Edge chunks end at this shape.
     Clip(&'a [u64]),
 }
 
@@ -216,7 +217,8 @@ fn project_points(points: &[IndexedPoint], grid: &ChunkGrid, shape: EdgePolicy<'
     placed.chunk_by(|one, other| one.0 == other.0).filter_map(piece).collect()
 }
 
-/// What all entries have of a piece is one piece, so that it is decoded once for all of them.
+/// Projects a stack. The elements that all entries have of a chunk are one projection, so that the chunk is decoded
+/// once for all of them.
 fn project_stack(entries: &[StackEntry], grid: &ChunkGrid, shape: EdgePolicy<'_>) -> Vec<ChunkProjection> {
     let mut cut = Vec::new();
     for entry in entries {
@@ -226,7 +228,7 @@ fn project_stack(entries: &[StackEntry], grid: &ChunkGrid, shape: EdgePolicy<'_>
             ElementSelection::Points(_) | ElementSelection::Stacked(_) => None,
         }));
     }
-    // The order of the entries stays what it was within a piece.
+    // A stable sort keeps the order of the entries within a chunk.
     cut.sort_by(|(one, ..), (other, ..)| one.cmp(other));
     let mut pieces: Vec<(Vec<u64>, Vec<u64>, Vec<StackEntry>)> = Vec::new();
     for (position, shape, entry) in cut {
@@ -235,7 +237,7 @@ fn project_stack(entries: &[StackEntry], grid: &ChunkGrid, shape: EdgePolicy<'_>
             None => pieces.push((position, shape, vec![entry])),
         }
     }
-    // What is first in the answer comes first.
+    // Chunks come in the order of the output.
     pieces.sort_by_key(|(_, _, entries)| entries.first().map(|entry| entry.out));
     let piece = |(position, shape, entries)| ChunkProjection {
         index: position,

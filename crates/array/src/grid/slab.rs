@@ -1,4 +1,4 @@
-//! Slabs: the parts of an answer that are assembled at a time.
+//! Slabs: the parts of an output that are assembled one at a time.
 
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
@@ -13,17 +13,18 @@ use super::{
     strided::Strides,
 };
 
-/// A part of an answer: elements that follow each other in its C order.
+/// A part of an output: elements that are consecutive in its C order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Slab {
-    /// Its extent along each axis of the array, 1 where one index is selected; along the only axis of points, how many. Of a stack there is one more before these: how many entries.
+    /// Its extent along each dimension of the array, 1 for an index; for points, their number. A stack has a first
+    /// dimension more: the number of entries.
     pub(crate) extents: Vec<u64>,
-    /// Its elements, with their places in it.
+    /// Its elements, with their positions in it.
     pub(crate) selection: ElementSelection,
 }
 
 impl Slab {
-    /// The strides by which places along the axes of the picks are counted.
+    /// The strides of positions along the dimensions of the array.
     pub(crate) fn strides(&self) -> Strides {
         match &self.selection {
             ElementSelection::Stacked(_) => Strides::of(self.extents.get(1..).unwrap_or_default()),
@@ -31,26 +32,26 @@ impl Slab {
         }
     }
 
-    /// How many axes come before those of the array.
+    /// The number of dimensions before those of the array: 1 for a stack.
     pub(crate) fn stack_axes(&self) -> usize {
         usize::from(matches!(self.selection, ElementSelection::Stacked(_)))
     }
 }
 
-/// Cuts an answer into slabs, in its C order.
+/// Splits an output into slabs, in C order.
 #[derive(Debug)]
 pub(crate) struct Slabs {
     resolved: Arc<Resolved>,
-    /// Which of the points, or of the stacked regions, comes next.
+    /// The index of the next point, or of the next region of a stack.
     next: usize,
-    /// What is left of the region before, the next part first.
+    /// The parts that remain of the region before it, in order.
     parts: VecDeque<Region>,
     grid: Arc<ChunkGrid>,
     max_elements: u64,
 }
 
 impl Slabs {
-    /// Slabs of at most `most` elements, which end where chunks end if that is possible.
+    /// Slabs of at most `most` elements, which end at chunk boundaries if possible.
     pub(crate) fn new(resolved: Arc<Resolved>, grid: Arc<ChunkGrid>, most: u64) -> Self {
         Self { resolved, next: 0, parts: VecDeque::new(), grid, max_elements: most.max(1) }
     }
@@ -63,7 +64,8 @@ impl Slabs {
         (start < end).then(|| Slab { extents: vec![(end - start) as u64], selection })
     }
 
-    /// As many entries of a stack as fit, so that what they have of one chunk is decoded together; of an entry that is too large by itself, a part.
+    /// The next entries of a stack, as many as fit, so that the elements they have of a chunk are decoded together; or
+    /// a part of an entry that is too large by itself.
     fn next_entries(&mut self, regions: &[Region]) -> Option<Slab> {
         let elements = regions.first()?.elements().unwrap_or(u64::MAX);
         let fit = self.max_elements.checked_div(elements).unwrap_or(u64::MAX);
@@ -74,7 +76,7 @@ impl Slabs {
         let end = start.saturating_add(usize::try_from(fit).unwrap_or(usize::MAX)).min(regions.len());
         let some = regions.get(start..end).filter(|some| !some.is_empty())?;
         self.next = end;
-        // Without elements there is no slab.
+        // A stack of empty regions has no slab.
         let selection = ElementSelection::of_stack(some)?;
         let of_each = some.first()?.dimensions.iter().map(DimensionSelection::len);
         let entries = std::iter::once(some.len() as u64);
@@ -101,7 +103,7 @@ impl Slabs {
                 return Some(Slab { extents, selection });
             }
             let (first, rest) = split(&region, &self.grid, self.max_elements)?;
-            // Both come before what an earlier cut has left.
+            // Both come before the parts that an earlier split left.
             rest.into_iter().for_each(|rest| self.parts.push_front(rest));
             self.parts.push_front(first);
         }
@@ -121,10 +123,10 @@ impl Iterator for Slabs {
     }
 }
 
-/// Takes from a region that has more than `most` elements a part with which its C order begins, and the rest.
+/// Splits off the first part, in C order, of a region with more than `most` elements; returns it and the rest.
 ///
-/// The first axis with more than one index is cut: after as many whole chunks as fit; where not one does, after as many indices as fit; where not one
-/// does, after the first, whose other axes will be cut in turn.
+/// The first dimension with more than one index is split: after as many full chunks as fit; else after as many indices
+/// as fit; else after the first index, and the next dimensions are split in turn.
 fn split(region: &Region, grid: &ChunkGrid, most: u64) -> Option<(Region, Option<Region>)> {
     let axis = region.dimensions.iter().position(|dimension| dimension.len() > 1)?;
     let after = region
@@ -144,9 +146,9 @@ fn split(region: &Region, grid: &ChunkGrid, most: u64) -> Option<(Region, Option
     Some((part(0..count)?, rest))
 }
 
-/// How many indices of a dimension end where a piece of the grid ends, at most `fits`; `None` where the first piece has more.
+/// The number of indices, at most `fits`, that end at the end of a chunk; `None` if the first chunk has more.
 fn full_chunks(dimension: &DimensionSelection, grid: &DimensionGrid, fits: u64) -> Option<u64> {
-    // Only as much is cut as can fit, so that this costs no more than what comes of it.
+    // Project only as many indices as can fit, so that the cost is proportional to the result.
     let window = slice_dimension(dimension, 0..fits.saturating_add(1).min(dimension.len()))?;
     let DimIndexer::Strided { len, .. } = DimIndexer::of(&window)? else { return None };
     let pieces = DimIndexer::of(&window)?.project(grid, u64::MAX);
@@ -154,7 +156,7 @@ fn full_chunks(dimension: &DimensionSelection, grid: &DimensionGrid, fits: u64) 
     if len <= fits { Some(len) } else { len.checked_sub(last).filter(|&count| count > 0) }
 }
 
-/// The indices in a range of a dimension's, counted in the order in which they are selected.
+/// A range of a dimension's indices, in the order of the selection.
 fn slice_dimension(dimension: &DimensionSelection, range: Range<u64>) -> Option<DimensionSelection> {
     Some(match dimension {
         DimensionSelection::Index(index) => DimensionSelection::Index(*index),

@@ -1,44 +1,44 @@
-//! Elements that are in two places, as runs: of a chunk and of an answer, or of what is written.
+//! Strided copies between the elements of a chunk and those of an output, or of a client's body.
 
 use super::dimension::DimIndexer;
 
-/// How far apart, in elements, neighbours along each axis are in C order.
+/// The distance, in elements, between neighbours along each dimension in C order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Strides(pub(crate) Vec<u64>);
 
-/// Where picked elements are in both places.
+/// The copies of an orthogonal selection.
 #[derive(Clone, Debug)]
 pub(crate) struct StridedCopies {
-    /// From the outside in.
+    /// The outer dimensions, the outermost first.
     outer: Vec<Axis>,
     inner: Axis,
 }
 
-/// Elements at equal distances in both places, counted in elements.
+/// Elements at equal distances in both source and destination. All numbers count elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StridedCopy {
-    /// Where the first is by its indices.
+    /// The source offset of the first.
     pub(crate) from: u64,
-    /// The distance to the next.
+    /// The source distance to the next.
     pub(crate) step: i64,
-    /// Where the first is by its place.
+    /// The destination offset of the first.
     pub(crate) out: u64,
-    /// The distance to the next.
+    /// The destination distance to the next.
     pub(crate) out_step: u64,
-    /// How many there are.
+    /// The number of elements.
     pub(crate) len: u64,
 }
 
-/// One axis with its distances, counted in elements.
+/// One dimension, with its offsets and distances in elements.
 #[derive(Clone, Debug)]
 enum Axis {
     Strided(StridedCopy),
-    /// Pairs of offsets.
+    /// Pairs of a source and a destination offset.
     Listed(Vec<(u64, u64)>),
 }
 
 impl Strides {
-    /// Those of something of this shape.
+    /// The strides of a C-ordered array of this shape.
     pub(crate) fn of(shape: &[u64]) -> Self {
         let mut strides: Vec<u64> = shape
             .iter()
@@ -53,15 +53,15 @@ impl Strides {
         Self(strides)
     }
 
-    /// Those of one element that is everywhere.
+    /// Zero strides: broadcasts a single element.
     pub(crate) fn broadcast(rank: usize) -> Self {
         Self(vec![0; rank])
     }
 }
 
 impl StridedCopies {
-    /// The runs of all combinations of indices; `from` has the strides of what the indices are in, `out` those of what the places are in. Axes that lie
-    /// together in both are one.
+    /// The copies of all combinations of indices, for a source with strides `from` and a destination with strides
+    /// `out`. Dimensions that are contiguous in both are merged.
     pub(crate) fn new(axes: &[DimIndexer], from: &Strides, out: &Strides) -> Self {
         let mut all: Vec<Axis> = Vec::new();
         for ((axis, &stride), &out_stride) in axes.iter().zip(&from.0).zip(&out.0) {
@@ -78,7 +78,7 @@ impl StridedCopies {
         Self { outer: all, inner }
     }
 
-    /// The only run, where there is only one.
+    /// The copy, if there is only one.
     pub(crate) fn single(&self) -> Option<StridedCopy> {
         match (self.outer.as_slice(), &self.inner) {
             ([], Axis::Strided(run)) => Some(*run),
@@ -86,7 +86,7 @@ impl StridedCopies {
         }
     }
 
-    /// Visits all runs, in the order of the indices' axes.
+    /// Visits all copies, in C order of the selection.
     pub(crate) fn visit<E>(&self, mut visitor: impl FnMut(StridedCopy) -> Result<(), E>) -> Result<(), E> {
         visit(&self.outer, &self.inner, [0, 0], &mut visitor)
     }
@@ -97,7 +97,8 @@ impl Axis {
         match axis {
             DimIndexer::Strided { first, step, len, out } => Self::Strided(StridedCopy {
                 from: first * stride,
-                // A stride is less than the chunk's elements and a step less than the array's extent, or there is only one index.
+                // The product fits: a stride is smaller than the chunk's element count, and a step than the array's
+                // extent, unless there is a single index.
                 step: if *len == 1 { 0 } else { step.saturating_mul(i64::try_from(stride).unwrap_or(i64::MAX)) },
                 out: out * out_stride,
                 out_step: out_stride,
@@ -109,7 +110,7 @@ impl Axis {
         }
     }
 
-    /// This axis and the next inner one as one, where one step of this is as far as all of that.
+    /// Merges this dimension with the next inner one, if one step of this is as far as all of that.
     fn merge_inner(&self, inner: &Self) -> Option<Self> {
         let (Self::Strided(outer), Self::Strided(inner)) = (self, inner) else { return None };
         let (from, out) = (outer.from + inner.from, outer.out + inner.out);

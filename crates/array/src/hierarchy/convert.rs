@@ -37,10 +37,10 @@ use crate::{
     },
 };
 
-/// How many keys are looked up at a time.
+/// The number of keys that are looked up at a time.
 const LOOKED_UP: usize = 4096;
 
-/// One attempt to put documents of another dialect over the same chunks; `None` where somebody else changed the hierarchy.
+/// One attempt to write documents of another dialect over the same chunks; `None` if the hierarchy changed meanwhile.
 pub(crate) async fn in_place(
     context: &Context,
     path: &NodePath,
@@ -66,7 +66,7 @@ pub(crate) async fn in_place(
     Ok(commit(context, change_set).await?.map(|_| report))
 }
 
-/// The changes that put documents of another dialect beside those of a tree.
+/// The changes that add documents of another dialect to those of a tree.
 async fn in_place_edits(
     context: &Context,
     top: &NodeTree,
@@ -90,7 +90,7 @@ async fn in_place_edits(
     copy_attributes(context, top, to, &mut documents, &mut change_set).await?;
     let mut node_changes = Vec::new();
     for (path, (kind, stored)) in documents {
-        // What has such a document already was converted before.
+        // A node with such a document was converted before.
         if there.contains(&path) {
             continue;
         }
@@ -107,7 +107,7 @@ async fn in_place_edits(
     Ok(change_set)
 }
 
-/// Fails where there are groups that are too deep to have been looked into.
+/// Fails if there are groups below the maximum depth, which were not read.
 pub(crate) fn check_convertible(top: &NodeTree) -> Result<(), NodeError> {
     let unseen = |node: &&NodeTree| node.kind == NodeKind::Group && node.members.is_none();
     match top.readable().iter().any(unseen) {
@@ -116,13 +116,13 @@ pub(crate) fn check_convertible(top: &NodeTree) -> Result<(), NodeError> {
     }
 }
 
-/// A node that is left out, as a report has it.
+/// A broken node that is left out, as a loss of the report.
 pub(crate) fn broken_as_losses(BrokenNode { path, problem, .. }: BrokenNode) -> (NodePath, Loss) {
     let what = format!("the node is left out: {problem}");
     (path, Loss { pointer: String::new(), what })
 }
 
-/// The nodes that have a document of another dialect already, and those of them that cannot be read in it.
+/// The nodes that already have a document of the other dialect, and those of them whose document cannot be read.
 async fn already_converted(
     context: &Context,
     top: &NodeTree,
@@ -151,7 +151,7 @@ async fn already_converted(
     Ok((there, unread))
 }
 
-/// Gives groups that have consolidated metadata the same in the other dialect.
+/// Copies consolidated metadata of groups to the other dialect.
 async fn copy_attributes(
     context: &Context,
     top: &NodeTree,

@@ -43,22 +43,22 @@ use crate::{
     },
 };
 
-/// The chunks that are copied in one commit.
+/// The number of chunks copied in one commit.
 const BATCH: usize = 256;
 
-/// The memory that a chunk takes while it is to be copied, beside its two keys.
+/// The memory of a planned chunk in addition to its two keys, in bytes.
 const PER_CHUNK: u64 = 320;
 
-/// The memory that is reserved at a time.
+/// The memory that is reserved at a time, in bytes.
 const RESERVED_AT_ONCE: u64 = 1 << 20;
 
-/// How much is done to keep writers away, by attempt: they are let through as long as the copy may succeed without.
+/// How long writers are kept away, by attempt: they are let through as long as the copy may succeed nevertheless.
 const ATTEMPTS: [Fence; 4] = [Fence::Open, Fence::WhileListing, Fence::WhileListing, Fence::WhileCopying];
 
-/// How long writers of elements are kept away from the arrays that are copied.
+/// How long commits of elements are kept away from the arrays that are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fence {
-    /// Not at all: nothing must be committed while the chunks are listed.
+    /// Not at all: the attempt fails if one happens while the chunks are listed.
     Open,
     /// While the chunks are listed.
     WhileListing,
@@ -74,7 +74,7 @@ pub(crate) async fn copy(
     target: &NodePath,
     conversion: &ConvertOptions,
 ) -> Result<ConversionReport, NodeError> {
-    // Nothing is begun for a node that does not exist.
+    // Start nothing for a node that does not exist.
     walk(context, path, dialect, Depth::Levels(0), DialectMode::Same).await?;
     for fence in ATTEMPTS {
         let (destination, unfinished) = {
@@ -91,7 +91,7 @@ pub(crate) async fn copy(
                 unfinished.settled();
                 return Ok(report);
             }
-            // What was replaced meanwhile cannot be read any more.
+            // A chunk that was replaced after the snapshot expired cannot be read.
             Ok(None) | Err(NodeError::Store(StoreError::SnapshotExpired)) => unfinished.settle().await,
             Err(error) => {
                 unfinished.settle().await;
@@ -102,7 +102,7 @@ pub(crate) async fn copy(
     Err(too_many_conflicts(path))
 }
 
-/// One attempt; `None` if somebody else changed what is copied, or what is around the target.
+/// One attempt; `None` if the source, or the parents of the target, changed meanwhile.
 async fn attempt(
     context: &Context,
     (path, dialect): (&NodePath, Option<Dialect>),
@@ -122,7 +122,7 @@ async fn attempt(
             let arrays = copy.source.all().into_iter().filter(|node| node.kind == NodeKind::Array);
             let locks =
                 context.array_locks.lock_exclusive(arrays.map(|array| array.path.relative().as_bytes()), []).await;
-            // Writers wait for the fence that may hold memory.
+            // Writers that wait for the lock may hold memory.
             writers = Some((locks, context.no_waiting()));
         }
         let Some(chunks) = copy.chunks(context, &destination.path, fence, before).await? else { return Ok(None) };
@@ -140,12 +140,12 @@ async fn attempt(
     Ok(commit(context, change_set).await?.map(|_| report))
 }
 
-/// An empty place for a copy.
+/// An empty target of a copy.
 struct Destination {
     path: NodePath,
     dialect: Dialect,
     place: ParentContext,
-    /// The prefixes below which its keys will be.
+    /// The prefixes of its keys.
     extent: Vec<Prefix>,
 }
 
@@ -164,7 +164,7 @@ impl Destination {
 
 struct Copy {
     source: NodeTree,
-    /// For the documents of the source.
+    /// The memory of the source's documents.
     memory: Vec<Permit>,
     plan: Plan,
     losses: Vec<(NodePath, Loss)>,
@@ -172,7 +172,7 @@ struct Copy {
 
 /// The chunks of a hierarchy as of one commit.
 struct CopiedChunks {
-    /// Their keys, and those of their copies.
+    /// The key of each, and that of its copy.
     keys: Vec<(Key, Key)>,
     snapshot: Box<dyn Snapshot>,
     _memory: Option<Permit>,
@@ -195,7 +195,7 @@ impl Copy {
         Ok(Self { source, memory, plan, losses })
     }
 
-    /// The chunks, and a snapshot of them; `None` if what is copied changed meanwhile.
+    /// The chunks and a snapshot of them; `None` if the source changed meanwhile.
     async fn chunks(
         &self,
         context: &Context,
@@ -215,12 +215,12 @@ impl Copy {
         if context.store.watermark().await? == before {
             return Ok(Some(CopiedChunks { keys, snapshot, _memory: memory }));
         }
-        // Behind the fence only those can have changed the chunks that write single keys.
+        // While the lock is held, only raw writes of single keys can have changed the chunks.
         let is_same = fence != Fence::Open && self.list(context, target).await?.0 == keys;
         Ok(is_same.then_some(CopiedChunks { keys, snapshot, _memory: memory }))
     }
 
-    /// The keys of all chunks with elements, each with that of its copy.
+    /// The keys of all chunks within the arrays' shapes, each with that of its copy.
     async fn list(&self, context: &Context, target: &NodePath) -> Result<(Vec<(Key, Key)>, Option<Permit>), NodeError> {
         let copies: BTreeMap<&str, &NodeTree> =
             self.plan.top.all().into_iter().filter_map(|node| Some((node.path.below(target)?, node))).collect();
@@ -234,7 +234,7 @@ impl Copy {
         Ok((listing.keys, listing.memory))
     }
 
-    /// The last commit of the copy: its documents, and that nothing is left to be done.
+    /// The last commit of the copy: its documents, and the settlement of its intent.
     async fn change_set(
         &self,
         context: &Context,
@@ -246,7 +246,7 @@ impl Copy {
         change_set.settle(intent);
         let mut change = TreeDiff::default();
         change.create(&self.plan.top);
-        // The chunks of the copy are there already.
+        // The chunks of the copy exist already.
         change.apply(context, &mut change_set, IfExists::Adopt).await?;
         place.parents(target, &mut change_set, &mut change.node_changes)?;
         place.saw(&mut change_set);
@@ -255,10 +255,10 @@ impl Copy {
     }
 }
 
-/// A listing of the chunks of arrays.
+/// A listing of the chunks of several arrays.
 struct Listing<'a> {
     context: &'a Context,
-    /// The memory that the request has already.
+    /// The memory that the request holds already.
     held: &'a [Permit],
     keys: Vec<(Key, Key)>,
     needed: u64,
@@ -298,7 +298,7 @@ impl Listing<'_> {
                 None => break,
             }
         }
-        // Of two keys of one chunk a reader takes the first.
+        // If a chunk is stored under two keys, a reader takes the first.
         let preferred: HashSet<&Key> = match fallbacks.is_empty() {
             true => HashSet::new(),
             false => self.keys.iter().skip(first).map(|(_, written)| written).collect(),
@@ -320,7 +320,7 @@ impl Listing<'_> {
 }
 
 impl CopiedChunks {
-    /// Copies them; how many.
+    /// Copies the chunks; returns their number.
     async fn copy(&self, context: &Context) -> Result<u64, NodeError> {
         let (mut copied, mut batch) = (0_u64, Vec::with_capacity(BATCH));
         for (key, copy) in &self.keys {
@@ -340,7 +340,7 @@ impl CopiedChunks {
     }
 }
 
-/// A tree in the documents of another dialect, for copies of its chunks.
+/// A tree in another dialect, for copies of its chunks.
 fn moved(source: &NodeTree, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> Result<Zom, NodeError> {
     let version = Version::of(source.dialect);
     let mut unrepresented = Unrepresented::default();

@@ -1,4 +1,4 @@
-//! Declaring a tree: creating it, finding it equal, or putting it in the place of another.
+//! Creating a tree: in an empty place, over an equal one, or in place of another.
 
 use std::sync::Arc;
 
@@ -25,20 +25,20 @@ use crate::{
     },
 };
 
-/// How many bytes of documents the planning of a node is worth.
+/// The work of planning a node, expressed as the size of a document in bytes.
 const PER_NODE: u64 = 1 << 10;
 
-/// What an attempt did.
+/// The result of an attempt.
 pub(crate) struct Attempt {
     pub(crate) effect: CreateAction,
     pub(crate) dialect: Dialect,
-    /// What the dialect does not say of what was declared.
+    /// Properties of the ZOM that the dialect cannot represent.
     pub(crate) losses: Vec<(NodePath, Loss)>,
-    /// The tree as it is now, where that is known.
+    /// The current tree, if it is known.
     pub(crate) known: Option<NodeTree>,
 }
 
-/// One attempt to declare a tree; `None` where somebody else changed what it depended on.
+/// One attempt to create a tree; `None` if something it depends on changed meanwhile.
 pub(crate) async fn attempt(
     context: &Context,
     path: &NodePath,
@@ -58,7 +58,7 @@ pub(crate) async fn attempt(
     let planned = context.run_on_documents(bytes, move || {
         let plan = Plan::new(&at, &zom, &site)?;
         if site.dialect == Dialect::Draft {
-            // It is told by the model of v3. What that cannot tell is not stored, or the answer would be a refusal of what was done.
+            // Fail now if the v3 model cannot represent the result, rather than after it is stored.
             plan.to_zom()?;
         }
         Ok::<_, NodeError>(plan)
@@ -76,7 +76,7 @@ pub(crate) async fn attempt(
     let keys: Vec<Key> = change_set.keys().cloned().collect();
     let Some(outcomes) = commit(context, change_set).await? else { return Ok(None) };
     let Plan { mut top, losses } = plan;
-    // Where nothing was before, there is now what was planned.
+    // If nothing existed before, the plan is the result.
     let known = current.is_none().then(|| {
         top.own.advance(&keys, &outcomes);
         nothing_else(&mut top);
@@ -85,7 +85,7 @@ pub(crate) async fn attempt(
     Ok(Some(Attempt { effect, dialect, losses, known }))
 }
 
-/// The changes that make of what there is what is planned.
+/// The changes that turn the current tree into the planned one.
 async fn change(
     context: &Context,
     path: &NodePath,
@@ -138,14 +138,14 @@ async fn change(
     Ok((effect, change_set))
 }
 
-/// Says of groups of which nothing was said that they have no members.
+/// Marks groups without members in the ZOM as having none.
 fn nothing_else(branch: &mut NodeTree) {
     if branch.kind == NodeKind::Group {
         branch.members.get_or_insert_default().values_mut().for_each(nothing_else);
     }
 }
 
-/// Makes a commit. `None` where something that it depends on is no longer so.
+/// Commits; `None` if a precondition failed.
 pub(crate) async fn commit(context: &Context, change_set: ChangeSet) -> Result<Option<Vec<Outcome>>, NodeError> {
     let changes = context.run_lookups(change_set.len(), change_set.stage(&*context.store)).await??;
     match context.store.commit(changes).await {
@@ -155,7 +155,7 @@ pub(crate) async fn commit(context: &Context, change_set: ChangeSet) -> Result<O
     }
 }
 
-/// Where what is there differs from a plan. Groups without a document of their own are taken to have any.
+/// The differences between the current tree and a plan. Implicit groups match any document.
 fn differences(plan: &Plan, current: &NodeTree) -> Result<Vec<Difference>, NodeError> {
     let mut current = current.clone();
     adopt(&mut current, &plan.top);

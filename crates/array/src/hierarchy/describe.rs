@@ -1,4 +1,4 @@
-//! From what a walk found to what is told of it.
+//! Describing nodes: from the documents of a walk to the Zarr Object Model.
 
 use std::sync::Arc;
 
@@ -30,22 +30,22 @@ use crate::{
     },
 };
 
-/// How many links of one group are looked at.
+/// The number of links of one group that are resolved.
 const MAX_LINKS: usize = 1024;
 
-/// How many small nodes are told where the request is.
+/// The number of small nodes up to which a description is made on the request's own thread.
 const INLINE_NODES: usize = 256;
 
-/// What a ZOM does not say of the nodes that were found.
+/// What a ZOM cannot represent.
 #[derive(Debug, Default)]
 pub(crate) struct Unrepresented {
-    /// What its dialect does not have, with the path of the node.
+    /// Properties that its dialect does not have, with the path of their node.
     pub(crate) losses: Vec<(NodePath, Loss)>,
-    /// The nodes that are left out.
+    /// Broken nodes, which are left out.
     pub(crate) broken: Vec<BrokenNode>,
 }
 
-/// What is told of a node; with `mapped` all by the model of that dialect.
+/// Describes a node; with `mapped` in the model of that dialect.
 pub(crate) async fn describe(context: &Context, walk: Walk, mapped: Option<Dialect>) -> Result<NodeInfo, NodeError> {
     let Walk { top, other, memory, .. } = walk;
     let links = links(context, &top).await?;
@@ -68,7 +68,7 @@ pub(crate) async fn describe(context: &Context, walk: Walk, mapped: Option<Diale
     Ok(NodeInfo { path, dialect, implicit, version, zom, other_dialects: other, broken, losses, links, memory })
 }
 
-/// A node by a model, with what that does not say. Broken members are left out.
+/// A node in a dialect's model, with what it cannot represent. Broken members are left out.
 pub(crate) fn to_zom(
     mut branch: NodeTree,
     version: Version,
@@ -90,7 +90,7 @@ pub(crate) fn to_zom(
     Ok(Node::Group(Group { document, members: Some(readable.into_iter().collect::<Members<_>>()) }))
 }
 
-/// A member by a model, or why it is left out.
+/// A member in a dialect's model, or the reason why it is left out.
 fn member_to_zom(
     member: NodeTree,
     version: Version,
@@ -106,7 +106,7 @@ fn member_to_zom(
     }
 }
 
-/// A node's document by a model, taken out of the node where it is of that model.
+/// The document of a node in a dialect's model, moved out of the node if it has that model already.
 fn without_consolidated(
     branch: &mut NodeTree,
     version: Version,
@@ -120,14 +120,14 @@ fn without_consolidated(
             _ => completed(&document),
         });
     }
-    // The chunks of v2 have names that v3 has too.
+    // Chunk keys of v2 are valid in v3.
     let chunks = if branch.dialect == Dialect::V2 { Chunks::Kept } else { Chunks::Moved };
     let Converted { document, losses: lost } = read_model(branch)?.convert(&branch.path, to, chunks)?;
     losses.extend(lost.into_iter().map(|loss| (branch.path.clone(), loss)));
     Ok(document)
 }
 
-/// The arrays that extensions of a group name.
+/// The arrays that extensions of a group link to.
 async fn links(context: &Context, top: &NodeTree) -> Result<Vec<(Link, LinkTarget)>, NodeError> {
     if top.kind == NodeKind::Array || top.is_implicit() || top.stored.document.get("extensions").is_none() {
         return Ok(Vec::new());

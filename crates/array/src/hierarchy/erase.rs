@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// One attempt to erase a node with all below it, which may be broken; `None` where somebody else changed it.
+/// One attempt to erase a node with everything below it, be it broken; `None` if it changed meanwhile.
 pub(crate) async fn attempt(
     context: &Context,
     path: &NodePath,

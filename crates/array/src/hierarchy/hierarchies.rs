@@ -33,12 +33,14 @@ use crate::{
 
 /// The hierarchies of a store. Clones share its caches.
 ///
-/// Changes of the same node, or of one and those above it, come one after the other. Each is one commit, with the consolidated metadata above it, and with the documents that a node has in other dialects.
+/// Changes of one node, or of a node and one above it, are serialised. Each is one commit, which includes the
+/// consolidated metadata above the node and its documents in other dialects.
 #[derive(Clone, Debug)]
 pub struct Hierarchies(pub(crate) Arc<Context>);
 
 impl Hierarchies {
-    /// The node at a path; in `dialect` if only that is meant. With `mapped` its structure, whatever it is stored as, is told by that dialect's model.
+    /// Describes the node at a path: in `dialect`, or in the preferred dialect that has a node there. With `mapped` its
+    /// structure is described in the model of that dialect.
     pub async fn node(
         &self,
         path: &NodePath,
@@ -51,7 +53,7 @@ impl Hierarchies {
         describe(&self.0, walk, mapped).await
     }
 
-    /// Declares a tree at a path: creates it in one commit, with the groups above it where the dialect wants them.
+    /// Creates a tree at a path, in one commit, with the groups above it that the dialect requires.
     pub async fn create(
         &self,
         path: &NodePath,
@@ -73,7 +75,7 @@ impl Hierarchies {
         Err(too_many_conflicts(path))
     }
 
-    /// Where the hierarchy at a path differs from a ZOM, at most `limit` places. A broken node below it is a difference.
+    /// The differences between the hierarchy at a path and a ZOM, at most `limit`. A broken node is a difference.
     pub async fn compare(
         &self,
         path: &NodePath,
@@ -88,8 +90,9 @@ impl Hierarchies {
         found
     }
 
-    /// Changes what is said of a node: attributes, and of an array its shape and the names of its dimensions. Chunks that a smaller shape leaves outside are erased before this returns, and
-    /// before the array can grow again; a chunk at the edge keeps what it has beyond the new shape, as with other writers of Zarr.
+    /// Updates the metadata of a node: attributes, and of an array its shape and dimension names. Chunks outside a
+    /// smaller shape are erased before this returns, and before the array can grow again. As with other Zarr
+    /// implementations, an edge chunk keeps its elements outside the shape.
     pub async fn patch(
         &self,
         path: &NodePath,
@@ -109,7 +112,7 @@ impl Hierarchies {
         Err(too_many_conflicts(path))
     }
 
-    /// Erases a node and all below it, metadata first, and gives the number of its keys.
+    /// Erases a node and everything below it, metadata first, and returns the number of keys.
     pub async fn erase(
         &self,
         path: &NodePath,
@@ -125,7 +128,7 @@ impl Hierarchies {
         Err(too_many_conflicts(path))
     }
 
-    /// Converts a hierarchy. Broken nodes are left out, and told among the losses.
+    /// Converts a hierarchy to another dialect. Broken nodes are left out, and reported as losses.
     pub async fn convert(
         &self,
         path: &NodePath,
@@ -144,10 +147,10 @@ impl Hierarchies {
         Err(too_many_conflicts(path))
     }
 
-    /// Undoes what operations have left that were interrupted when the store was last used. Done before anything else changes
-    /// hierarchies; doing it again changes nothing.
+    /// Settles operations that were interrupted when the store was last open. Has to run before any other change;
+    /// running it again changes nothing.
     ///
-    /// What cannot be undone, or was begun by a version that this one does not understand, is logged and stays as it is.
+    /// An operation that cannot be settled, or has a record of a later version, is logged and stays as it is.
     pub async fn settle_intents(&self) -> Result<SettledIntents, StoreError> {
         intents::settle_all(&self.0).await
     }

@@ -1,4 +1,4 @@
-//! Groups with their members page by page.
+//! Pages of a group's members.
 
 use meta::{Dialect, NodePath};
 use store::Cursor;
@@ -17,29 +17,31 @@ use crate::metadata::error::NodeError;
 /// The most members of one page.
 pub const MAX_MEMBERS: usize = 10_000;
 
-/// The members of a group that are wanted.
+/// A requested page of members.
 #[derive(Clone, Debug)]
 pub struct MemberPage {
-    /// The number at the most; more than [`MAX_MEMBERS`] is cut to that.
+    /// The number of members at most; capped at [`MAX_MEMBERS`].
     pub limit: usize,
-    /// The cursor of the page before, or `None` for the first page.
+    /// The cursor of the page before; `None` for the first page.
     pub cursor: Option<Cursor>,
 }
 
-/// A node with a page of its members, as of one commit. Another page may be of another one.
+/// A node with a page of its members, as of one commit. The next page may be of a later one.
 #[derive(Clone, Debug)]
 pub struct Members {
-    /// The node, with the members of the page; they are told without theirs.
+    /// The node, with the members of the page, whose own members are left out.
     pub node: NodeInfo,
-    /// The cursor for the next page, or `None` where this is the last.
+    /// The cursor of the next page; `None` for the last.
     pub next: Option<Cursor>,
 }
 
 impl Hierarchies {
-    /// The node at a path with a page of its members; otherwise as [`node`](Self::node). It costs what it returns, whatever else is in the group.
+    /// Describes the node at a path with a page of its members; otherwise as [`node`](Self::node). The cost is
+    /// proportional to the page, whatever the size of the group.
     ///
-    /// Pages follow each other in the order of the members' keys. One may have fewer members than wanted, and none; the last is the one without a cursor. A cursor that was
-    /// not given for the group fails with [`StoreError::InvalidCursor`](store::StoreError::InvalidCursor).
+    /// Pages are in the order of the members' keys. A page may have fewer members than requested, or none; only the
+    /// last has no cursor. A cursor of another group is an error:
+    /// [`StoreError::InvalidCursor`](store::StoreError::InvalidCursor).
     pub async fn members(
         &self,
         path: &NodePath,

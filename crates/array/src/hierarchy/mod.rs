@@ -1,4 +1,10 @@
-//! Hierarchies: what nodes there are, and changing that.
+//! Hierarchies: describing and changing nodes.
+//!
+//! A [`walk`] reads the documents of a subtree as of one commit. [`describe`] turns them into the Zarr Object
+//! Model. Changes ([`create`], [`patch`], [`convert`], [`copy`], [`erase`]) are attempts: each plans a
+//! [`ChangeSet`](crate::metadata::change_set::ChangeSet) on the versions it has read, and commits it on condition that
+//! these are current. Changes that take several commits ([`copy`], [`shrink`]) start with an [intent](intents), from
+//! which they are settled after an interruption.
 
 pub(crate) mod convert;
 pub(crate) mod copy;

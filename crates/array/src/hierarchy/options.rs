@@ -1,4 +1,4 @@
-//! How nodes are read, created and converted, and what these operations return.
+//! Options and results of operations on hierarchies.
 
 use std::sync::Arc;
 
@@ -7,43 +7,44 @@ use store::{Precondition, Version};
 
 use crate::{memory::claim::Permit, node::broken::BrokenNode};
 
-/// How deep a node is looked into.
+/// The maximum depth of a described subtree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// So many levels below it; with 0 its members are not told.
+    /// Descendants up to so many levels down; 0 omits the members.
     Levels(u32),
-    /// All, but for what is deeper than JSON can be nested: below 64 levels, members are not told.
+    /// All descendants, down to 64 levels, the depth to which JSON readers can follow.
     All,
 }
 
-/// A node that was found, as of one commit.
+/// A node as of one commit.
 #[derive(Clone, Debug)]
 pub struct NodeInfo {
     /// Its path.
     pub path: NodePath,
-    /// In which dialect it is stored.
+    /// The dialect that it is stored in.
     pub dialect: Dialect,
-    /// Whether it is a group because there are nodes below it, and for no other reason.
+    /// Whether it is a group without a document, which exists because there are nodes below it.
     pub implicit: bool,
-    /// Another one whenever its own documents are others; `None` for an implicit group.
+    /// The version of the node, which changes whenever one of its own documents does; `None` for an implicit group.
     pub version: Option<Version>,
-    /// What it is.
+    /// The node in the Zarr Object Model.
     pub zom: Zom,
-    /// The children that are of another dialect, by path: these are not among the members. Empty where they were asked for as one dialect, since they are then.
+    /// The children that are nodes of another dialect, and so not among the members. Empty if the node was described in
+    /// another dialect's model, which has them as members.
     pub other_dialects: Vec<(NodePath, Dialect)>,
-    /// The nodes below it, as deep as was asked, that are not in the ZOM because their documents cannot be read; told by another dialect's model, also those that ask for what is not
-    /// supported.
+    /// The nodes below it that are left out because their documents cannot be read or, described in another dialect's
+    /// model, ask for something that is not supported.
     pub broken: Vec<BrokenNode>,
-    /// What the ZOM does not say because it is of another dialect, with the path of the node.
+    /// Properties that the described dialect cannot represent, with the path of their node.
     pub losses: Vec<(NodePath, Loss)>,
-    /// The arrays that extensions of the group name, each with whether there is one.
+    /// The arrays that extensions of the group link to, and whether they exist.
     pub links: Vec<(Link, LinkTarget)>,
-    /// The memory that all of this is allowed to take.
+    /// The memory of all of this.
     #[allow(dead_code, reason = "it is held, not looked at")]
     pub(super) memory: Arc<Vec<Permit>>,
 }
 
-/// What is at the path that an extension names.
+/// The target of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkTarget {
     /// An array.
@@ -52,78 +53,80 @@ pub enum LinkTarget {
     Missing,
 }
 
-/// How a tree is declared.
+/// How a tree is created.
 #[derive(Clone, Debug, Default)]
 pub struct CreateOptions {
-    /// In which dialect it is stored. Where none is said, that of the node that is there, or else of the hierarchy around it, if the ZOM is of its model; otherwise that of the ZOM.
+    /// The dialect to store it in. By default that of the existing node, or of the surrounding hierarchy, if the ZOM
+    /// has its model; otherwise that of the ZOM.
     pub dialect: Option<Dialect>,
-    /// What becomes of a node that is there and differs.
+    /// What to do with an existing node that differs.
     pub if_exists: IfExists,
-    /// Must hold of the node's version.
+    /// The precondition on the node's version.
     pub precondition: Precondition,
-    /// What happens where the dialect cannot say all that the ZOM says.
+    /// What to do if the dialect cannot represent the whole ZOM.
     pub losses: LossPolicy,
 }
 
-/// What becomes of a node that is there and differs, and of keys where there is none.
+/// What to do with an existing node that differs, and with stray keys at the place of a new array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IfExists {
-    /// A node that differs stays, and the declaration fails with the differences. It fails as well if there are keys at the place of a new array.
+    /// Fail with the differences, or with a stray key.
     #[default]
     Fail,
-    /// A node that differs is replaced, with everything below it. Chunks of arrays stay where the array at the same path is declared with the same document but for attributes and names of
-    /// dimensions. Keys at the place of a new array are erased.
+    /// Replace the node, with everything below it. An array keeps its chunks if only its attributes and dimension names
+    /// differ. Stray keys are erased.
     Replace,
-    /// As [`Keep`](Self::Keep), but keys at the place of a new array stay, and those that are named as its chunks are its chunks.
+    /// As [`Fail`](Self::Fail), but stray keys stay, and those named like chunks become chunks of the new array.
     Adopt,
 }
 
-/// What happens where something would be lost.
+/// What to do if something cannot be represented.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossPolicy {
-    /// It fails, and tells what.
+    /// Fail, with the list of losses.
     #[default]
     Reject,
-    /// It is lost, and told.
+    /// Drop it, and report it.
     Allow,
 }
 
-/// What a declaration did.
+/// The result of creating a tree.
 #[derive(Clone, Debug)]
 pub struct CreateOutcome {
-    /// What it did.
+    /// The action taken.
     pub action: CreateAction,
-    /// The node as it is now, with all that is below it. Among its losses is what the dialect does not say of what was declared.
+    /// The node with everything below it. Its losses include the properties of the ZOM that the dialect cannot
+    /// represent.
     pub node: NodeInfo,
 }
 
-/// What a declaration did.
+/// The action that a creation took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreateAction {
-    /// The node was not there.
+    /// The node did not exist, and was created.
     Created,
-    /// It was there and equal; nothing was changed.
+    /// The node existed and is equal; nothing was changed.
     Unchanged,
-    /// It was there and was replaced.
+    /// The node existed and was replaced.
     Replaced,
 }
 
-/// A conversion. What was there stays, so whatever the other dialect cannot say is told, and nothing is refused for it.
+/// How a hierarchy is converted. The original stays, so losses are reported and are no error.
 #[derive(Clone, Debug)]
 pub struct ConvertOptions {
-    /// Into which dialect.
+    /// The dialect to convert to.
     pub dialect: Dialect,
-    /// Where to; `None` for the same place: documents over the same chunks.
+    /// The path to copy to; `None` writes documents over the same chunks.
     pub target: Option<NodePath>,
 }
 
-/// What a conversion did.
+/// The result of a conversion.
 #[derive(Clone, Debug)]
 pub struct ConversionReport {
-    /// How many nodes were converted.
+    /// The number of nodes converted.
     pub nodes: u64,
-    /// How many chunks were copied.
+    /// The number of chunks copied.
     pub chunks: u64,
-    /// What was lost, with the path of the node.
+    /// Properties that were lost, with the path of their node.
     pub losses: Vec<(NodePath, Loss)>,
 }

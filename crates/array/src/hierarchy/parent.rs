@@ -1,4 +1,4 @@
-//! Where a tree is to be, and what is around it.
+//! The surroundings of a node that is to be created.
 
 use std::sync::Arc;
 
@@ -33,19 +33,19 @@ use crate::{
     },
 };
 
-/// What is around the place of a declaration.
+/// The documents at a path, and those of the groups above it.
 pub(crate) struct ParentContext {
     pub(crate) site: Target,
-    /// The documents of the path and of the groups above it, the path first.
+    /// The documents of the path and of each group above it, the path first.
     around: Vec<(NodePath, Documents)>,
-    /// What all of this depends on.
+    /// The versions that were read.
     seen: Vec<(Key, Option<StoreVersion>)>,
-    /// Where a hierarchy of the draft begins that is not there yet.
+    /// The draft hierarchy that has to be created for the node.
     new_root: Option<Arc<DraftHierarchy>>,
 }
 
 impl ParentContext {
-    /// Looks around a path. Fails where no node can be there.
+    /// Reads the surroundings of a path. Fails if no node can be created there.
     pub(crate) async fn find(
         context: &Context,
         path: &NodePath,
@@ -63,12 +63,12 @@ impl ParentContext {
         let there = match context.resolve_node(path, dialect).await {
             Ok(Some(ResolvedNode::Array(resolved))) => Some(resolved.array.model().dialect),
             Ok(Some(ResolvedNode::Group(resolved))) => Some(resolved.dialect),
-            // What cannot be opened is there, and can be replaced.
+            // A node that cannot be opened exists, and can be replaced.
             Ok(None) | Err(ArrayError::Document { .. } | ArrayError::Chain { .. }) => None,
             Err(error) => return Err(error.into()),
         };
         let nearest = around.iter().find_map(|(_, documents)| documents.dialects().first().copied());
-        // Whoever sends the model of v2 wants v2; that of v3 is the draft's too.
+        // A ZOM of the v2 model is meant for v2; the v3 model is that of the draft too.
         let alike = |dialect: &Dialect| Version::of(*dialect) == version;
         let dialect = dialect.or(there.filter(alike)).or(nearest.filter(alike)).unwrap_or(version.dialect());
         let mut place = Self { site: Target { dialect, root: None }, around, seen, new_root: None };
@@ -78,10 +78,10 @@ impl ParentContext {
         Ok(place)
     }
 
-    /// Finds the hierarchy of the draft that the path is in, or makes one that begins there.
+    /// Finds the draft hierarchy that contains the path, or plans one that starts there.
     async fn find_root(&mut self, context: &Context, path: &NodePath) -> Result<(), NodeError> {
         let is_root = |(at, documents): &&(NodePath, Documents)| {
-            // One that cannot be read can be replaced at its own path.
+            // A broken entry point can be replaced at its own path.
             documents.has_entry() && (at != path || documents.broken(at).is_none())
         };
         let Some((at, _)) = self.around.iter().find(is_root) else {
@@ -118,14 +118,14 @@ impl ParentContext {
         Ok(())
     }
 
-    /// What is there already, be it broken.
+    /// The existing tree, be it broken.
     pub(crate) async fn current(&self, context: &Context, path: &NodePath) -> Result<Option<NodeTree>, NodeError> {
         if let Some(broken) = self.around.first().and_then(|(_, documents)| documents.broken(path)) {
             return Ok(Some(broken));
         }
         match walk_any(context, path, Some(self.site.dialect), Depth::All).await {
             Ok(walk) => {
-                // The root of everything is always there, which is nothing to build on.
+                // The root group of v2 and v3 exists implicitly, and has nothing to build on.
                 let nothing =
                     path.is_root() && walk.top.is_implicit() && walk.top.members.as_ref().is_none_or(Members::is_empty);
                 Ok((!nothing).then_some(walk.top))
@@ -135,7 +135,7 @@ impl ParentContext {
         }
     }
 
-    /// Fails where the path has documents of another dialect only. Those that cannot be read are of none.
+    /// Fails if the path has documents of another dialect only. Broken documents count for none.
     pub(crate) fn check_dialects(&self, path: &NodePath) -> Result<(), NodeError> {
         let Some((_, documents)) = self.around.first() else { return Ok(()) };
         match documents.readable().next() {
@@ -146,7 +146,7 @@ impl ParentContext {
         }
     }
 
-    /// Checks the last name of a path that is to be a new node; the root of a hierarchy has none.
+    /// Checks the last name of the path of a new node; the root of a hierarchy has none.
     pub(crate) fn check_name(&self, path: &NodePath) -> Result<(), NodeError> {
         match &self.site.root {
             Some(root) if root.path == *path => Ok(()),
@@ -154,7 +154,8 @@ impl ParentContext {
         }
     }
 
-    /// Creates the groups above the path that are not there: from the first that is there on, in any dialect, but never the root of everything.
+    /// Creates the missing groups above the path: below the first that exists, in any dialect, but never the root
+    /// group.
     pub(crate) fn parents(
         &self,
         path: &NodePath,

@@ -1,4 +1,4 @@
-//! Changing what is said of a node.
+//! Updating the metadata of a node.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::{
     node::{read_set::NodeVersions, resolved::ResolvedNode},
 };
 
-/// One attempt to change a node, and the dialect that it has; `None` where somebody else changed it.
+/// One attempt to update a node; returns its dialect, or `None` if it changed meanwhile.
 pub(crate) async fn attempt(
     context: &Arc<Context>,
     path: &NodePath,
@@ -64,7 +64,7 @@ pub(crate) async fn attempt(
     Ok(commit(context, change_set).await?.map(|_| dialect))
 }
 
-/// Makes an array smaller; `None` if somebody else changed it.
+/// Shrinks an array; `None` if it changed meanwhile.
 async fn shrink(
     context: &Arc<Context>,
     path: &NodePath,
@@ -100,7 +100,7 @@ async fn plan_group_update(context: &Context, top: &NodeTree, changes: &Changes)
     };
     if let Some(other) = other.filter(|_| !top.is_implicit()) {
         match context.resolve_node(path, Some(other)).await {
-            // A group is a twin by a document of its own only, so nothing below it is looked for.
+            // Only a group with a document of its own is a counterpart, so nothing below it is read.
             Ok(Some(ResolvedNode::Group(twin))) if twin.model.is_some() => {
                 update_group_documents(&mut change_set, &mut node_changes, &group_tree(path, *twin), changes)?;
             }
@@ -130,7 +130,7 @@ fn update_group_documents(
     }
     let changed = change_set.rewrite(&own, Some(&group.stored), &after);
     if changed && group.is_implicit() {
-        // A group that had no document gets all of one, not only what differs.
+        // A group without a document gets a complete one, not only the differences.
         change_set.rewrite(&own, None, &after);
     }
     if changed && group.dialect != Dialect::Draft {

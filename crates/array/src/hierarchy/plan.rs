@@ -1,4 +1,4 @@
-//! From a ZOM to the documents that nodes have in a dialect.
+//! Planning: from a ZOM to the documents of nodes in a dialect.
 
 use std::sync::Arc;
 
@@ -23,37 +23,37 @@ use crate::{
     node::{array::Array, keys::invalid_document, read_set::NodeVersions, resolved::DraftHierarchy},
 };
 
-/// Where nodes are planned: in a dialect, and in the draft in which hierarchy.
+/// The dialect of planned nodes, and the draft hierarchy that contains them.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) dialect: Dialect,
     pub(crate) root: Option<Arc<DraftHierarchy>>,
 }
 
-/// A tree as it is to be stored. None of its documents is there as far as it knows: each has its key, without a version.
+/// A planned tree. None of its documents is known to exist: each has its key, but no version.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) top: NodeTree,
-    /// What the dialect does not say.
+    /// Properties that the dialect cannot represent.
     pub(crate) losses: Vec<(NodePath, Loss)>,
 }
 
 impl Plan {
-    /// Plans a tree at a path. Fails where the dialect has no such node, or what would be stored could not be opened.
+    /// Plans a tree at a path. Fails if the dialect has no such node, or if the result could not be opened.
     pub(crate) fn new(path: &NodePath, zom: &Zom, site: &Target) -> Result<Self, NodeError> {
         let mut losses = Vec::new();
         let top = branch(path, &zom.root, zom.version.dialect(), site, &mut losses)?;
         Ok(Self { top, losses })
     }
 
-    /// The tree as it is told when it is stored.
+    /// The planned tree as a ZOM.
     pub(crate) fn to_zom(&self) -> Result<Zom, NodeError> {
         let version = Version::of(self.top.dialect);
         Ok(Zom { version, root: to_zom(self.top.clone(), version, &mut Unrepresented::default())? })
     }
 }
 
-/// Checks the name of a node that is to be created.
+/// Checks the name of a new node.
 pub(crate) fn check_name(dialect: Dialect, path: &NodePath) -> Result<(), NodeError> {
     match path.name() {
         None => Ok(()),
@@ -97,14 +97,14 @@ fn branch(
     })
 }
 
-/// The path of a member, whose name is one that the dialect allows.
+/// The path of a member. Fails if the dialect does not allow its name.
 fn child(path: &NodePath, name: &str, dialect: Dialect) -> Result<NodePath, NodeError> {
     names::check(dialect, name).map_err(|source| NodeError::Name { path: path.clone(), source })?;
-    // What a name that is allowed can still be is too long.
+    // An allowed name can still be too long.
     NodePath::parse(&format!("{}{name}", path.key_prefix())).map_err(|_| keys::too_long(dialect, path))
 }
 
-/// The documents of a node as they are stored.
+/// The documents of a node.
 fn stored(
     path: &NodePath,
     document: &Json,
@@ -132,7 +132,7 @@ fn stored(
         model = read(site.dialect, &stored)?;
     }
     if let NodeModel::Array(model) = model {
-        // Chunks are not looked at, so that any prefix will do.
+        // Chunks are not read, so any prefix will do.
         Array::new(*model, path.clone(), &Prefix::root(), 0)?;
     }
     Ok(stored.formatted())

@@ -1,4 +1,4 @@
-//! Putting nodes where there are none, or others.
+//! Creating and replacing trees.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,15 +30,15 @@ use crate::{
     },
 };
 
-/// How many nodes are looked at with one snapshot.
+/// The number of nodes that are looked up in one snapshot.
 const BATCH: usize = 4096;
 
-/// What becomes of nodes.
+/// The difference between an existing and a planned tree.
 #[derive(Default)]
 pub(crate) struct TreeDiff {
-    /// The nodes that go, with all below them.
+    /// The nodes to erase, with everything below them.
     gone: Vec<NodeTree>,
-    /// The nodes that get a document, with what they have.
+    /// The nodes that get documents, with the versions of their current ones.
     set: Vec<(NodeVersions, NodeTree)>,
     pub(crate) node_changes: Vec<NodeChange>,
 }
@@ -48,7 +48,7 @@ impl TreeDiff {
         self.gone.is_empty() && self.set.is_empty()
     }
 
-    /// Nothing is there.
+    /// Creates a tree where nothing exists.
     pub(crate) fn create(&mut self, planned: &NodeTree) {
         for node in planned.all() {
             self.put(NodeVersions::default(), node);
@@ -59,7 +59,7 @@ impl TreeDiff {
         self.set.push((before, NodeTree { members: None, ..planned.clone() }));
     }
 
-    /// What is there is equal, but for groups without a document.
+    /// Gives documents to the implicit groups of an equal tree.
     pub(crate) fn materialize_implicit(&mut self, current: &NodeTree, planned: &NodeTree) {
         if current.is_implicit() {
             self.put(NodeVersions::default(), planned);
@@ -72,7 +72,7 @@ impl TreeDiff {
         }
     }
 
-    /// What is there is put out of the way, but for what stays as it is.
+    /// Replaces a tree, except for nodes that stay as they are.
     pub(crate) fn replace(&mut self, current: &NodeTree, planned: &NodeTree) -> Result<(), NodeError> {
         let stays = match (current.kind, planned.kind) {
             _ if current.broken.is_some() => false,
@@ -107,7 +107,7 @@ impl TreeDiff {
         Ok(())
     }
 
-    /// Adds all of it to a commit.
+    /// Adds the difference to a change set.
     pub(crate) async fn apply(
         &mut self,
         context: &Context,
@@ -120,7 +120,7 @@ impl TreeDiff {
                 change_set.record_read(key, *version);
             }
             extent.prefixes.into_iter().for_each(|prefix| change_set.erase_prefix(prefix));
-            // The entry point of a hierarchy of the draft stays.
+            // The entry point of the draft hierarchy stays.
             for key in extent.keys.into_iter().filter(|key| !key.as_str().ends_with("zarr.json")) {
                 change_set.erase(key);
             }
@@ -128,7 +128,7 @@ impl TreeDiff {
         }
         let gone: BTreeSet<NodePath> = self.gone.iter().map(|node| node.path.clone()).collect();
         let empty = stray_keys::empty_prefixes(context, &self.set).await?;
-        // The documents of a draft hierarchy are not below the prefixes of its nodes.
+        // Documents of a draft hierarchy are not below the prefixes of its nodes.
         let is_draft = self.set.iter().any(|(_, node)| node.dialect == Dialect::Draft);
         let beside = match empty {
             Some(_) if !is_draft => BTreeMap::new(),
@@ -152,7 +152,7 @@ impl TreeDiff {
         Ok(())
     }
 
-    /// The same array in the other of v2 and v3 would go on saying what it said, so that it goes.
+    /// Erases the same array in the other of v2 and v3, which would otherwise keep its old metadata.
     fn erase_counterpart(
         &mut self,
         change_set: &mut ChangeSet,
@@ -181,14 +181,14 @@ impl TreeDiff {
     }
 }
 
-/// Tells of a node, where there can be consolidated metadata that has it.
+/// Records the change of a node, if consolidated metadata can have it.
 fn record_change(node_changes: &mut Vec<NodeChange>, path: &NodePath, dialect: Dialect, node: Option<StoredNode>) {
     if dialect != Dialect::Draft {
         node_changes.push(NodeChange { path: path.clone(), dialect, node });
     }
 }
 
-/// Whether two arrays differ in attributes and names of dimensions at the most.
+/// Whether two arrays differ in nothing but attributes and dimension names.
 fn has_same_chunks(current: &NodeTree, planned: &NodeTree) -> Result<bool, NodeError> {
     let version = Version::of(current.dialect);
     let zom = |branch: &NodeTree| -> Result<Zom, NodeError> {
@@ -202,7 +202,7 @@ fn has_same_chunks(current: &NodeTree, planned: &NodeTree) -> Result<bool, NodeE
     Ok(differences.iter().all(|difference| beside(&difference.pointer)))
 }
 
-/// The versions of the documents of all dialects that there are at the paths of some nodes.
+/// The versions of the documents of all dialects at the paths of some nodes.
 async fn sibling_documents(
     context: &Context,
     set: &[(NodeVersions, NodeTree)],
@@ -229,7 +229,7 @@ async fn sibling_documents(
     Ok(found)
 }
 
-/// The dialect of other documents that are where a new node would have its own.
+/// The dialect of other documents in the place of a new node's.
 fn parent_is_array(node: &NodeTree, before: &NodeVersions, beside: &BTreeMap<Key, StoreVersion>) -> Option<Dialect> {
     if !before.0.is_empty() {
         return None;
@@ -237,7 +237,7 @@ fn parent_is_array(node: &NodeTree, before: &NodeVersions, beside: &BTreeMap<Key
     let prefix = node_prefix(&node.path).ok()?;
     let has = |name: &str| join_key(&prefix, name).is_some_and(|key| beside.contains_key(&key));
     match node.dialect {
-        // It is no node of v3, or it would have been found.
+        // A node of v3 would have been found.
         Dialect::V3 if has("zarr.json") => Some(Dialect::Draft),
         Dialect::V3 if has(".zarray") || has(".zgroup") => Some(Dialect::V2),
         Dialect::V2 if has("zarr.json") => Some(Dialect::V3),
@@ -245,7 +245,7 @@ fn parent_is_array(node: &NodeTree, before: &NodeVersions, beside: &BTreeMap<Key
     }
 }
 
-/// Adds the documents of a node to a commit.
+/// Adds the documents of a node to a change set.
 fn place_documents(
     change_set: &mut ChangeSet,
     node: &NodeTree,
@@ -259,7 +259,7 @@ fn place_documents(
         change_set.set(key.clone(), node.stored.document.to_bytes());
     }
     if let Some(key) = keys.next() {
-        // Attributes may have been left behind by a node that went.
+        // An erased node may have left attributes behind.
         let there = beside.get(key).copied();
         change_set.record_read(key, expected(key).unwrap_or(there));
         match &node.stored.attributes {

@@ -1,8 +1,9 @@
-//! Erasing the chunks that a smaller shape leaves outside of an array.
+//! Shrinking an array: erasing the chunks outside a smaller shape.
 //!
-//! A shrink is two steps. Its first commit changes the shape and adds an intent; from then on no write reaches a chunk outside, since every write checks the documents that it was planned on.
-//! Then the chunks outside are listed and erased, and the last commit settles the intent. An array does not grow before that: those chunks would become elements again.
-//! If the shrink is interrupted, it is carried on: at once, or when the store is next opened to be written to.
+//! The first commit changes the shape and adds an intent. From then on no write reaches a chunk outside, since every
+//! write checks the documents that it was planned on. Then the chunks outside are listed and erased, and the last
+//! commit settles the intent. The array must not grow before that, or those chunks would become elements again. An
+//! interrupted shrink is finished: at once, or when the store is next opened for writing.
 
 use std::sync::Arc;
 
@@ -20,20 +21,20 @@ use crate::{
     node::resolved::{ResolvedArray, ResolvedNode},
 };
 
-/// The chunks that are erased in one commit.
+/// The number of chunks erased in one commit.
 const BATCH: usize = 4096;
 
-/// How often it is begun anew because the array's documents changed.
+/// The number of attempts, each of which starts again because the array's documents changed.
 const ATTEMPTS: usize = 64;
 
-/// A shrink that is under way.
+/// A shrink in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ShrinkIntent {
     pub(crate) path: NodePath,
     pub(crate) dialect: Dialect,
 }
 
-/// The result of carrying a shrink on.
+/// The result of finishing a shrink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finished {
     /// This call settled the intent.
@@ -42,7 +43,7 @@ pub(crate) enum Finished {
     Before,
 }
 
-/// True if some changes make an array smaller along a dimension.
+/// Whether changes make an array smaller along a dimension.
 pub(crate) fn shrinks(model: &ArrayModel, changes: &Changes) -> bool {
     let is_smaller = |shape: &Vec<u64>| shape.iter().zip(model.view_shape()).any(|(after, before)| *after < before);
     changes.shape.as_ref().is_some_and(is_smaller)
@@ -66,7 +67,7 @@ pub(crate) async fn finish(context: &Context, id: IntentId, shrink: &ShrinkInten
     Err(too_many_conflicts(&shrink.path))
 }
 
-/// One attempt; `None` if the documents changed.
+/// One attempt; `None` if the documents changed meanwhile.
 async fn attempt(
     context: &Context,
     id: IntentId,
@@ -94,7 +95,7 @@ async fn attempt(
     settle(context, changes).await
 }
 
-/// Makes a commit; `None` if a precondition does not hold.
+/// Commits; `None` if a precondition failed.
 async fn settle(context: &Context, changes: Vec<Change>) -> Result<Option<Finished>, NodeError> {
     match context.store.commit(changes).await {
         Ok(_) => Ok(Some(Finished::Now)),
@@ -107,12 +108,12 @@ async fn settle(context: &Context, changes: Vec<Change>) -> Result<Option<Finish
 /// The keys of an array's chunks.
 pub(crate) struct StoredChunks {
     chunks: ChunkNames,
-    /// The text that all of them begin with.
+    /// The prefix of all of them.
     pub(crate) prefix: Prefix,
 }
 
 impl StoredChunks {
-    /// Those of an array at a path; `hierarchy` is the prefix of its hierarchy of the draft.
+    /// The chunk keys of the array at a path; `hierarchy` is the prefix of its draft hierarchy.
     pub(crate) fn new(path: &NodePath, model: &ArrayModel, hierarchy: Option<&Prefix>) -> Result<Self, NodeError> {
         let text = match (model.dialect, hierarchy) {
             (Dialect::Draft, Some(hierarchy)) => format!("{}{}", hierarchy.as_str(), model.chunk_prefix),
@@ -122,7 +123,7 @@ impl StoredChunks {
         Ok(Self { chunks: ChunkNames::of(model), prefix })
     }
 
-    /// The coordinates of a chunk with elements of the array; `None` for any other key.
+    /// The chunk's index in the grid; `None` for a key of no chunk within the grid.
     pub(crate) fn position(&self, key: &Key) -> Option<Vec<u64>> {
         let position = self.chunks.position(self.prefix.strip(key)?)?;
         self.chunks.contains(&position).then_some(position)

@@ -1,7 +1,8 @@
-//! Keys where a new array would have its own.
+//! Stray keys: keys at the place of a new array that belong to no node.
 //!
-//! They would become elements of the array, or documents of nodes below it, without anybody having meant it. So the place of a new array has to be empty when it is created, unless the declaration
-//! says what becomes of the keys. Erased and replaced arrays leave nothing behind; such keys come from those who write single keys.
+//! They would become elements of the array, or documents of nodes below it, without anyone intending that. So the place
+//! of a new array has to be empty when it is created, unless the request says what to do with the keys. Erased and
+//! replaced arrays leave none behind; stray keys come from raw writes of single keys.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +21,7 @@ use crate::{
     node::read_set::NodeVersions,
 };
 
-/// The prefixes of the place of a new tree, if some nodes are one and there are no keys at its place, as it mostly is.
+/// The prefixes of a new tree, if all nodes are new and there is no key at its place, which is the common case.
 pub(crate) async fn empty_prefixes(
     context: &Context,
     nodes: &[(NodeVersions, NodeTree)],
@@ -33,8 +34,9 @@ pub(crate) async fn empty_prefixes(
     Ok(first_key(context, &places).await?.is_none().then_some(places))
 }
 
-/// Adds to a commit what becomes of the keys at the places of new arrays: checks that there are none, or their erasure. `nodes` are the nodes that get documents, each with those it has;
-/// `gone` are erased with all below them, and `empty` is the place of all of them, if it is [empty](empty_place).
+/// Adds the treatment of stray keys to a change set: a check that there are none, or their erasure. `nodes` get
+/// documents, each with the versions of its current ones; `gone` are erased with everything below them; `empty` are the
+/// [prefixes](empty_prefixes) of the whole tree, if these are empty.
 pub(crate) async fn settle(
     context: &Context,
     change_set: &mut ChangeSet,
@@ -63,12 +65,12 @@ pub(crate) async fn settle(
     Ok(())
 }
 
-/// The prefixes of a node's keys and of those of nodes below it.
+/// The prefixes of a node, including everything below it.
 fn node_prefixes(node: &NodeTree) -> Result<Vec<Prefix>, NodeError> {
     Ok(keys::subtree_keys(&node.path, node.dialect, node.root.as_ref())?.prefixes)
 }
 
-/// A key below any of some prefixes.
+/// The first key below any of some prefixes.
 pub(crate) async fn first_key(context: &Context, places: &[Prefix]) -> Result<Option<Key>, NodeError> {
     for place in places {
         let found = context.store.list_prefix(place, Page::first(1)).await?;

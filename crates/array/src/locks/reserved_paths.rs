@@ -1,4 +1,4 @@
-//! Paths that an operation of several commits is busy with.
+//! Paths reserved by operations that take several commits.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,13 +27,13 @@ impl ReservedPaths {
         Reservation { reserved: Arc::clone(self), path: path.clone() }
     }
 
-    /// True if a path is reserved that is this one, above it or below it.
+    /// Whether a reserved path is this one, above it or below it.
     pub(crate) fn overlaps(&self, path: &NodePath) -> bool {
         let overlaps = |reserved: &NodePath| reserved.below(path).is_some() || path.below(reserved).is_some();
         self.paths.lock().iter().any(overlaps)
     }
 
-    /// Waits until nobody has reserved this very path; false if that takes longer than `patience`.
+    /// Waits until this very path is not reserved; false if that takes longer than `patience`.
     pub(crate) async fn wait_until_free(&self, path: &NodePath, patience: Duration) -> bool {
         let free = async {
             loop {

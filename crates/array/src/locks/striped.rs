@@ -1,32 +1,34 @@
-//! Striped locks on names.
+//! Striped read–write locks by name.
 //!
-//! On the keys that are written, for writers that lost against others too often: they read what they change, and commit it if it is still so. That fails for a writer that is always slower
-//! than others, so after a few tries it locks what it changes. All others hold the same locks, together, while they commit.
+//! Keys that are written: a writer reads what it changes and commits on condition that it has not changed, which fails
+//! for one that is always slower than others. After a few attempts it locks its keys exclusively; all other writers
+//! hold the locks of theirs shared while they commit.
 //!
-//! On the paths of arrays, as fences: whoever writes elements holds that of the array, together with others, while it commits. Who has it alone sees no commit of elements meanwhile.
+//! Paths of arrays: writers of elements hold the array's lock shared while they commit, so whoever holds it exclusively
+//! knows that no such commit happens meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How many locks there are. Names share them.
+/// The number of locks; names with the same hash share one.
 const STRIPES: u64 = 1024;
 
-/// Locks for all names.
+/// Read–write locks for any number of names.
 #[derive(Debug)]
 pub(crate) struct StripedLocks(Vec<RwLock<()>>);
 
-/// How somebody holds a lock.
+/// The mode of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum LockMode {
-    /// Together with others.
+    /// Shared with others in this mode.
     Shared,
-    /// Alone.
+    /// Exclusive.
     Exclusive,
 }
 
-/// Locks that are held.
+/// A lock that is held.
 #[derive(Debug)]
 #[allow(dead_code, reason = "they are held, not looked at")]
 pub(crate) enum StripeGuard<'a> {
@@ -41,12 +43,12 @@ impl Default for StripedLocks {
 }
 
 impl StripedLocks {
-    /// The locks of these names, held together with others.
+    /// Locks these names shared.
     pub(crate) async fn lock_shared<'n>(&self, names: impl IntoIterator<Item = &'n [u8]>) -> Vec<StripeGuard<'_>> {
         self.lock_all(names.into_iter().map(|name| (stripe_of(name), LockMode::Shared)).collect()).await
     }
 
-    /// The locks of `alone`, held by nobody else, and those of `shared`.
+    /// Locks the names of `alone` exclusively, and those of `shared` shared.
     pub(crate) async fn lock_exclusive<'n>(
         &self,
         alone: impl IntoIterator<Item = &'n [u8]>,
@@ -58,7 +60,7 @@ impl StripedLocks {
     }
 
     async fn lock_all(&self, wanted: BTreeSet<(u64, LockMode)>) -> Vec<StripeGuard<'_>> {
-        // Everybody takes them in the same order, so nobody waits in a circle. Of two ways to hold one the second of the order is the stronger.
+        // A common order prevents deadlocks. Of two modes for one lock, the map keeps the later and stronger one.
         let wanted: BTreeMap<u64, LockMode> = wanted.into_iter().collect();
         let mut held = Vec::with_capacity(wanted.len());
         for (number, hold) in wanted {

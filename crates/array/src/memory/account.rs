@@ -1,14 +1,14 @@
-//! The memory of one piece of work.
+//! The memory of one operation.
 
 use super::{
     claim::{Claim, Permit},
     error::MemoryError,
 };
 
-/// The memory that a reading or a writing has.
+/// The memory of a read or a write.
 ///
-/// It is reserved at the beginning, the least that the work can do with ([`reserve`](Self::reserve)). What it wants beyond, it takes if that is free
-/// ([`try_more`](Self::try_more)), and else does without.
+/// Its minimum is reserved at the start ([`reserve`](Self::reserve)). Beyond that it takes what is free
+/// ([`try_more`](Self::try_more)), or does without.
 #[derive(Debug)]
 pub(crate) struct Account {
     claim: Claim,
@@ -16,12 +16,12 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// An account of which nothing is taken yet.
+    /// An empty account.
     pub(crate) fn new(claim: Claim) -> Self {
         Self { claim, permit: None }
     }
 
-    /// Makes sure that there are so many bytes, or all that one request can have where that is less.
+    /// Reserves `bytes` in all, or the most that one request can have if that is less.
     pub(crate) async fn reserve(&mut self, bytes: u64) -> Result<(), MemoryError> {
         let bytes = bytes.min(self.claim.budget().max_per_request());
         match &mut self.permit {
@@ -34,7 +34,7 @@ impl Account {
         }
     }
 
-    /// Makes sure that there are so many bytes, and as many as `beside` for something else, which are given away.
+    /// Reserves `bytes` in all, and `beside` more for something else, which are returned.
     pub(crate) async fn reserve_with_extra(&mut self, bytes: u64, beside: u64) -> Result<Permit, MemoryError> {
         let bytes = bytes.min(self.claim.budget().max_per_request());
         let all = bytes.saturating_add(beside);
@@ -48,12 +48,12 @@ impl Account {
         Ok(permit.split(beside))
     }
 
-    /// Takes more if it is free. There has to be something already.
+    /// Takes more if it is free; false if it is not, or if nothing is reserved yet.
     pub(crate) fn try_more(&mut self, bytes: u64) -> bool {
         self.permit.as_mut().is_some_and(|permit| permit.try_grow(bytes).is_ok())
     }
 
-    /// What was reserved, on its own.
+    /// The reserved memory.
     pub(crate) fn into_permit(self) -> Option<Permit> {
         self.permit
     }

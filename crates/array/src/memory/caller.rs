@@ -1,26 +1,26 @@
-//! The caller on whose behalf memory and threads are used, and their usage.
+//! Callers, among whom memory and threads are shared, and the usage of these.
 
-/// On whose behalf something is done: the same number is the same caller. What is behind it, an address or a name, is the business of those above.
+/// A caller, identified by a number. Higher layers assign one to each address or token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Caller(u128);
 
 impl Caller {
-    /// The one who nothing is known of.
+    /// An unknown caller.
     pub const UNKNOWN: Self = Self(0);
 
-    /// A caller by a number of their own.
+    /// The caller with a number.
     pub const fn new(number: u128) -> Self {
         Self(number)
     }
 }
 
-/// How much there is of something, and who wants it.
+/// The usage of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// How much there is.
+    /// The total amount.
     pub total: u64,
-    /// How much of it is taken.
+    /// The amount that is taken.
     pub taken: u64,
-    /// How many wait for some.
+    /// The number of requests that wait.
     pub waiting: u64,
 }

@@ -1,4 +1,4 @@
-//! The memory of all requests, and the claim that each has on it.
+//! The memory budget, and the claim that each request has on it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,34 +9,35 @@ use tokio::time::Instant;
 use super::{
     caller::{Caller, Usage},
     error::MemoryError,
-    pool::{JobSize, PoolPermit, Priority, Rejection, ThreadPermits},
+    pool::{PartitionedPool, PoolPermit, Priority, Rejection, RequestSize},
 };
 
-/// In what memory is counted.
+/// The unit in which memory is counted, in bytes.
 const UNIT: u64 = 1 << 10;
 
-/// Up to how much memory is little, so that it is taken of what is kept for those who want no more.
+/// The size in bytes up to which a request is small, and may use the part that is reserved for small requests.
 const SMALL_CLAIM: u64 = 4 << 20;
 
-/// What part of the memory is kept for those who want little: a sixteenth.
+/// The fraction of the memory that is reserved for small requests: a sixteenth.
 const RESERVED_FOR_SMALL: u64 = 16;
 
-/// The memory that all requests together may hold. Clones are the same.
+/// The memory that all requests together may hold. Clones are the same budget.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget(Arc<Budget>);
 
 #[derive(Debug)]
 struct Budget {
-    memory: ThreadPermits,
-    /// In units, the most that one request can have, and up to how much is little.
+    memory: PartitionedPool,
+    /// The most that one request can have, and the size up to which it is small, in units.
     most: u64,
     little: u64,
     patience: Duration,
 }
 
-/// The claim that one request has on memory: on whose behalf it is, what it has, and whether it may wait. Clones are the same claim.
+/// The claim of one request on memory: its caller, what it holds, and whether it may wait. Clones are the same claim.
 ///
-/// All that a request holds is taken through its claim, which keeps the one rule that there is: who holds memory never waits for more.
+/// All memory that a request holds is taken through its claim, which enforces the one rule: a request that holds memory
+/// never waits for more.
 #[derive(Clone, Debug)]
 pub struct Claim(Arc<ClaimInner>);
 
@@ -47,12 +48,12 @@ struct ClaimInner {
     standing: Mutex<ClaimState>,
 }
 
-/// What a claim has.
+/// The state of a claim.
 #[derive(Debug)]
 struct ClaimState {
-    /// How many units it holds.
+    /// The units that it holds.
     held: u64,
-    /// How many reasons there are not to wait.
+    /// The number of guards that forbid it to wait.
     locks: usize,
     right: WaitRight,
 }
@@ -60,34 +61,34 @@ struct ClaimState {
 /// The right to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitRight {
-    /// So much of it is left.
+    /// The time that may still be waited in all.
     Left(Duration),
-    /// It is being used. Nothing is taken meanwhile.
+    /// A wait is in progress; nothing is taken meanwhile.
     InUse,
 }
 
-/// Memory that a request holds; dropping it gives it back.
+/// Memory that a request holds. Dropping it releases the memory.
 #[derive(Debug)]
 pub struct Permit {
-    /// Of what all share, of what is kept for those who want little, or of both.
+    /// The parts from the common pool and from the one reserved for small requests.
     portions: Vec<PoolPermit>,
     claim: Claim,
 }
 
-/// A reason not to wait for memory, until it is dropped.
+/// Forbids a claim to wait until it is dropped.
 #[derive(Debug)]
 pub(crate) struct NoWaitGuard(Claim);
 
-/// How much more memory matters to a request.
+/// Whether a request can do without the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestKind {
-    /// It cannot go on without it.
+    /// It fails without it.
     Must,
     /// It can do without.
     May,
 }
 
-/// A wait for memory, which uses up the right to it as long as it lasts, however it ends.
+/// A wait for memory. The right to wait is reduced by its duration, however it ends.
 struct WaitTicket<'a> {
     claim: &'a Claim,
     most: Duration,
@@ -95,25 +96,25 @@ struct WaitTicket<'a> {
 }
 
 impl MemoryBudget {
-    /// So many bytes, which are waited for as long as `patience`.
+    /// A budget of `bytes`, for which a request waits for `patience` in all.
     pub(crate) fn new(bytes: u64, patience: Duration) -> Self {
-        let memory = ThreadPermits::new(units(bytes), units(bytes / RESERVED_FOR_SMALL));
+        let memory = PartitionedPool::new(units(bytes), units(bytes / RESERVED_FOR_SMALL));
         let (most, kept) = memory.most();
         Self(Arc::new(Budget { memory, most, little: units(SMALL_CLAIM).min(kept), patience }))
     }
 
-    /// The claim of a request that begins.
+    /// The claim of a new request.
     pub fn claim(&self, caller: Caller) -> Claim {
         let standing = Mutex::new(ClaimState { held: 0, locks: 0, right: WaitRight::Left(self.0.patience) });
         Claim(Arc::new(ClaimInner { budget: self.clone(), caller, standing }))
     }
 
-    /// How many bytes one request can have at the most: all but what is kept for those who want little.
+    /// The most that one request can have, in bytes: all but the part that is reserved for small requests.
     pub fn max_per_request(&self) -> u64 {
         bytes(self.0.most)
     }
 
-    /// How many bytes there are, how many are taken, and how many requests wait.
+    /// The bytes in all, those that are taken, and the number of requests that wait.
     pub fn usage(&self) -> Usage {
         let Usage { total, taken, waiting } = self.0.memory.usage();
         Usage { total: bytes(total), taken: bytes(taken), waiting }
@@ -121,7 +122,7 @@ impl MemoryBudget {
 }
 
 impl Claim {
-    /// Takes so many bytes: at once if they are free, and else waits for them, if the request has nothing and has patience left.
+    /// Takes memory: at once if it is free, else after waiting, if the request holds nothing and has patience left.
     pub async fn take(&self, bytes: u64) -> Result<Permit, MemoryError> {
         let units = units(bytes).max(1);
         let refused = match self.take_now(units) {
@@ -131,31 +132,31 @@ impl Claim {
         };
         let Some(wait) = WaitTicket::begin(self) else { return Err(refused) };
         let Budget { memory, little, .. } = &*self.budget().0;
-        let class = if units <= *little { JobSize::Small } else { JobSize::Large };
+        let class = if units <= *little { RequestSize::Small } else { RequestSize::Large };
         let portion = memory.take(self.0.caller, units, class, wait.most).await;
         let portion = portion.map_err(|refused| self.error(refused, units))?;
         wait.succeed(portion.amount());
         Ok(self.permit(portion))
     }
 
-    /// Takes so many bytes if they are free.
+    /// Takes memory if it is free.
     pub fn try_take(&self, bytes: u64) -> Result<Permit, MemoryError> {
         self.take_now(units(bytes).max(1))
     }
 
-    /// Takes so many bytes if they are free and nobody waits: what the request can do without.
+    /// Takes optional memory, if it is free and no one waits.
     pub(crate) fn try_more(&self, bytes: u64) -> Result<Permit, MemoryError> {
         self.take_more(units(bytes).max(1), RequestKind::May).map(|portion| self.permit(portion))
     }
 
-    /// Has the claim not wait for a while: for who holds something else that others wait for.
+    /// Forbids the claim to wait until the guard is dropped: for requests that hold a lock for which others wait.
     pub(crate) fn no_waiting(&self) -> NoWaitGuard {
         let mut standing = self.0.standing.lock();
         standing.locks = standing.locks.saturating_add(1);
         NoWaitGuard(self.clone())
     }
 
-    /// Gives up the right to wait.
+    /// Forbids the claim to wait from now on.
     pub fn never_wait(&self) {
         let mut standing = self.0.standing.lock();
         if standing.right != WaitRight::InUse {
@@ -163,7 +164,7 @@ impl Claim {
         }
     }
 
-    /// What it is a claim on.
+    /// The budget of the claim.
     pub fn budget(&self) -> &MemoryBudget {
         &self.0.budget
     }
@@ -186,8 +187,9 @@ impl Claim {
         if standing.right == WaitRight::InUse {
             return Err(self.error(Rejection::PoolExhausted, units));
         }
-        // What is kept is for those who need little in all.
-        let class = if need == RequestKind::Must && needed <= *little { JobSize::Small } else { JobSize::Large };
+        // The reserved part is for requests that are small in all.
+        let class =
+            if need == RequestKind::Must && needed <= *little { RequestSize::Small } else { RequestSize::Large };
         let rank = if need == RequestKind::Must && standing.held > 0 { Priority::First } else { Priority::Last };
         let portion = memory.try_take(self.0.caller, units, class, rank);
         let portion = portion.map_err(|refused| self.error(refused, units))?;
@@ -214,12 +216,12 @@ impl Claim {
 }
 
 impl Permit {
-    /// How many bytes it is.
+    /// The size in bytes.
     pub fn bytes(&self) -> u64 {
         bytes(self.units())
     }
 
-    /// Makes it one of so many bytes at the least, if they are free: who holds memory does not wait for more.
+    /// Grows to at least `bytes`, if they are free: a request that holds memory does not wait for more.
     pub fn grow_to(&mut self, bytes: u64) -> Result<(), MemoryError> {
         let all = units(bytes);
         let missing = all.saturating_sub(self.units());
@@ -231,14 +233,14 @@ impl Permit {
         Ok(())
     }
 
-    /// Takes more if it is free beside what is kept for those who want little.
+    /// Takes more, if it is free without the part reserved for small requests.
     pub(crate) fn try_grow(&mut self, bytes: u64) -> Result<(), MemoryError> {
         let more = self.claim.take_more(units(bytes), RequestKind::May)?;
         self.put(more);
         Ok(())
     }
 
-    /// A part of it as one of its own; less where it has less.
+    /// Splits off a part; less than `bytes` if there is less.
     pub fn split(&mut self, bytes: u64) -> Self {
         let mut left = units(bytes);
         let mut portions = Vec::with_capacity(self.portions.len());
@@ -250,18 +252,18 @@ impl Permit {
         Self { portions, claim: self.claim.clone() }
     }
 
-    /// Gives back what is more than so many bytes.
+    /// Releases all but `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
         let kept = self.split(bytes);
         drop(std::mem::replace(self, kept));
     }
 
-    /// Bytes with the memory that they are allowed to take, until nobody has them any more.
+    /// Attaches the memory to bytes; it is released with their last use.
     pub fn attach_to(self, bytes: impl Into<Bytes>) -> Bytes {
         Bytes::from_owner(BytesWithPermit { bytes: bytes.into(), _permit: self })
     }
 
-    /// The claim through which it was taken.
+    /// The claim that took it.
     pub(crate) fn claim(&self) -> &Claim {
         &self.claim
     }
@@ -282,7 +284,7 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         let units = self.units();
-        // The claim holds it until all others can have it.
+        // Release the memory before the claim forgets it, so that the claim is never too small.
         self.portions.clear();
         let mut standing = self.claim.0.standing.lock();
         standing.held = standing.held.saturating_sub(units);
@@ -297,7 +299,7 @@ impl Drop for NoWaitGuard {
 }
 
 impl<'a> WaitTicket<'a> {
-    /// Begins to wait, if that is allowed.
+    /// Starts a wait, if the claim may.
     fn begin(claim: &'a Claim) -> Option<Self> {
         let mut standing = claim.0.standing.lock();
         match standing.right {
@@ -309,7 +311,7 @@ impl<'a> WaitTicket<'a> {
         }
     }
 
-    /// Ends it with so many units.
+    /// Ends the wait with memory granted.
     fn succeed(self, units: u64) {
         self.claim.0.standing.lock().held = units;
     }
@@ -333,12 +335,12 @@ impl AsRef<[u8]> for BytesWithPermit {
     }
 }
 
-/// How many units so many bytes are.
+/// Bytes in units, rounded up.
 fn units(bytes: u64) -> u64 {
     bytes.div_ceil(UNIT)
 }
 
-/// How many bytes so many units are.
+/// Units in bytes.
 fn bytes(units: u64) -> u64 {
     units.saturating_mul(UNIT)
 }
@@ -356,7 +358,7 @@ mod tests {
     const ONE: Caller = Caller::new(1);
     const TWO: Caller = Caller::new(2);
 
-    /// 15 MiB for all, and one that is kept.
+    /// 15 MiB for all requests, and 1 MiB reserved for small ones.
     fn budget() -> MemoryBudget {
         MemoryBudget::new(16 * MIB, PATIENCE)
     }

@@ -1,38 +1,38 @@
-//! Why there is no memory for a request.
+//! Errors of taking memory.
 
-/// There is no memory for a request.
+/// The memory that a request needs is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
-    /// There is never as much, whoever waits how long.
+    /// The request needs more than one request can ever have.
     #[error(
         "the request needs {needed} bytes of memory, and one request can have {limit} (fifteen sixteenths of `--max-memory`)"
     )]
     TooMuch {
-        /// How many bytes are needed, with those that the request has.
+        /// The bytes needed, including those that the request holds.
         needed: u64,
-        /// How many there are for one request.
+        /// The bytes that one request can have.
         limit: u64,
     },
-    /// Others have it.
+    /// Other requests hold it.
     #[error("the request needs {needed} bytes of memory more, and {free} of {total} are free (`--max-memory`)")]
     Busy {
-        /// How many bytes are needed.
+        /// The bytes needed.
         needed: u64,
-        /// How many are free, some of them for those who need little or wait already.
+        /// The bytes that are free, some of them reserved for small requests or for those that wait already.
         free: u64,
-        /// How many there are.
+        /// The bytes in all.
         total: u64,
     },
-    /// The caller has as much as one may have while others wait.
+    /// The caller holds as much as one caller may while others wait.
     #[error(
         "the request needs {needed} bytes of memory more, and its caller has {held} of {total} (`--max-memory`), of which one has at most half while others wait"
     )]
     TooManyRequests {
-        /// How many bytes are needed.
+        /// The bytes needed.
         needed: u64,
-        /// How many the caller has.
+        /// The bytes that the caller holds.
         held: u64,
-        /// How many there are.
+        /// The bytes in all.
         total: u64,
     },
 }

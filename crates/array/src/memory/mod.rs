@@ -1,14 +1,22 @@
-//! What there is only so much of, memory and threads, shared among callers.
+//! Memory and threads, shared fairly among callers.
 //!
-//! A [`Pool`](pool::Pool) has an amount of something. Whoever wants some takes it if it is free, or waits in the queue of their caller; the queues take turns, and while others
-//! wait a caller has at most half. [`Classes`] keeps a part of a pool for those who want little, so that they never wait for those who want much.
+//! A [`Pool`](pool::Pool) has an amount of something. A request takes it if it is free, or waits in the queue of its
+//! caller; the queues take turns, and while others wait a caller has at most half. A
+//! [`PartitionedPool`](pool::PartitionedPool) reserves a part for small requests, so that they never wait for large
+//! ones.
 //!
-//! **Who holds never waits.** All memory that requests hold, for bodies, documents, plans, chunks, listings and answers, is of one [`MemoryBudget`], and each request takes it
-//! through one [`Claim`], which counts what the request has. A claim waits only while it has nothing, and all its waits together are no longer than the budget's patience; in all
-//! other cases it takes what is free, or is refused. So whoever waits for memory holds none, no two requests wait for each other, and none waits for long. What it cannot do without it gets
-//! before those who wait, as far as it is free: only so is it done with what it has. There is no other way to memory: a
-//! [`Permit`] comes from a claim, more of it is taken through the same claim, and what is dropped is given back to both. Those who hold a lock that others wait for with memory in
-//! their hands give up the right to wait as well, for as long or altogether ([`Claim::no_waiting`], [`Claim::never_wait`]).
+//! **A request that holds memory never waits for more.** All memory that requests hold, for bodies, documents, plans,
+//! chunks, listings and answers, is from one [`MemoryBudget`](claim::MemoryBudget), and each request takes it through
+//! one [`Claim`](claim::Claim), which counts what the request holds. A claim waits only while it holds nothing, and all
+//! its waits together take no longer than the budget's patience; in all other cases it takes what is free, or fails. So
+//! a request that waits for memory holds none, no two requests wait for each other, and none waits for long. Memory
+//! that a request cannot do without is granted before others that wait, as far as it is free, since only then does the
+//! request end and release it.
+//!
+//! There is no other way to memory: a [`Permit`](claim::Permit) comes from a claim, more is taken through the same
+//! claim, and dropping it releases it to both. A request that holds a lock for which others wait, who may hold memory,
+//! also gives up its right to wait, for as long ([`Claim::no_waiting`](claim::Claim::no_waiting)) or altogether
+//! ([`Claim::never_wait`](claim::Claim::never_wait)).
 
 pub(crate) mod account;
 pub(crate) mod caller;

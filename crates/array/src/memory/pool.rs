@@ -1,4 +1,4 @@
-//! An amount of something, and queues for it.
+//! Pools of a countable resource, with a queue for each caller.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,36 +11,36 @@ use tokio::{sync::oneshot, time::timeout};
 
 use super::caller::{Caller, Usage};
 
-/// An amount of something. Clones are the same.
+/// A pool of a countable resource. Clones are the same pool.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool(Arc<Mutex<State>>);
 
-/// A pool with a part of it that is kept for those who want little.
+/// A pool with a part that is reserved for small requests.
 #[derive(Debug)]
-pub(crate) struct ThreadPermits {
+pub(crate) struct PartitionedPool {
     main: Pool,
     small: Pool,
 }
 
-/// How much somebody wants.
+/// The size of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum JobSize {
-    /// Little: a part is kept for these.
+pub(crate) enum RequestSize {
+    /// Small: may use the reserved part.
     Small,
-    /// Much.
+    /// Large.
     Large,
 }
 
-/// When somebody who does not wait gets something.
+/// The order of a request that does not wait, relative to those that do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Priority {
-    /// After those who wait.
+    /// After those that wait.
     Last,
-    /// Before them: who has some already, and needs more to be done with it.
+    /// Before them: the caller holds some already, and needs more to finish.
     First,
 }
 
-/// Some of a pool; dropping it gives it back.
+/// An amount taken from a pool. Dropping it releases the amount.
 #[derive(Debug)]
 pub(crate) struct PoolPermit {
     pool: Pool,
@@ -48,12 +48,12 @@ pub(crate) struct PoolPermit {
     amount: u64,
 }
 
-/// Why there is none in time.
+/// The reason why a request was not granted in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rejection {
-    /// Others have it.
+    /// Other callers hold the rest.
     PoolExhausted,
-    /// The caller has as much as one may have while others wait.
+    /// The caller holds as much as one caller may while others wait.
     ShareExhausted,
 }
 
@@ -61,9 +61,9 @@ pub(crate) enum Rejection {
 struct State {
     capacity: u64,
     free: u64,
-    /// What each caller has, of those who have some.
+    /// The amount that each caller holds.
     held: HashMap<Caller, u64>,
-    /// Those who wait, by caller, and whose turn it is. The two have the same callers.
+    /// The waiting requests by caller, and the order of the callers' turns. Both have the same callers.
     queues: HashMap<Caller, VecDeque<Waiter>>,
     turns: VecDeque<Caller>,
 }
@@ -74,12 +74,12 @@ struct Waiter {
     grant: oneshot::Sender<PoolPermit>,
 }
 
-/// Whether the first of a queue can have what it waits for.
+/// Whether the first request of a queue can be granted.
 enum Admission {
     Granted,
-    /// Not before its caller gives something back; the next may.
+    /// Not before its caller releases some; the next caller's may be.
     CallerHasEnough,
-    /// Not before anybody does. Those behind wait too, or who wants much would wait for ever.
+    /// Not before any caller does. Requests behind it wait too, or a large one would wait for ever.
     TooLittle,
 }
 
@@ -89,7 +89,7 @@ impl Pool {
         Self(Arc::new(Mutex::new(State { capacity, free: capacity, held, queues, turns })))
     }
 
-    /// Takes some if it is free and it is the caller's turn. More than there is at all counts as all.
+    /// Takes an amount if it is free and the caller has a turn. More than the capacity counts as the capacity.
     fn try_take(&self, caller: Caller, amount: u64, rank: Priority) -> Option<PoolPermit> {
         let mut state = self.0.lock();
         let amount = amount.min(state.capacity);
@@ -104,15 +104,15 @@ impl Pool {
         Some(PoolPermit { pool: self.clone(), caller, amount })
     }
 
-    /// Takes some, and waits for it if need be.
+    /// Takes an amount, waiting for it if necessary.
     async fn take(&self, caller: Caller, amount: u64, patience: Duration) -> Result<PoolPermit, Rejection> {
         if let Some(portion) = self.try_take(caller, amount, Priority::Last) {
             return Ok(portion);
         }
         let (grant, granted) = oneshot::channel();
         self.0.lock().enqueue(caller, Waiter { amount, grant });
-        // Whoever does not wait any more, in whichever way, lets the next one have their turn.
-        let _next = QueuedRequest(self);
+        // However the wait ends, the next request has its turn.
+        let _next = DispatchOnDrop(self);
         self.dispatch();
         match timeout(patience, granted).await {
             Ok(Ok(portion)) => Ok(portion),
@@ -120,7 +120,7 @@ impl Pool {
         }
     }
 
-    /// Gives those who wait what is free.
+    /// Grants requests as long as there is enough.
     fn dispatch(&self) {
         loop {
             let (waiter, portion) = {
@@ -130,7 +130,7 @@ impl Pool {
                 state.grant(caller, amount);
                 (waiter, PoolPermit { pool: self.clone(), caller, amount })
             };
-            // Who has gone meanwhile gives it back, which must not happen behind the lock.
+            // A permit whose receiver is gone is dropped, which must happen outside the lock.
             drop(waiter.grant.send(portion));
         }
     }
@@ -148,10 +148,10 @@ impl Pool {
     }
 }
 
-/// Has the others looked at when a wait ends.
-struct QueuedRequest<'a>(&'a Pool);
+/// Grants waiting requests when a wait ends.
+struct DispatchOnDrop<'a>(&'a Pool);
 
-impl Drop for QueuedRequest<'_> {
+impl Drop for DispatchOnDrop<'_> {
     fn drop(&mut self) {
         self.0.dispatch();
     }
@@ -166,7 +166,7 @@ impl State {
         queue.push_back(waiter);
     }
 
-    /// The first who can have what they wait for; their caller goes to the end.
+    /// The first request that can be granted; its caller's next turn is the last.
     fn next(&mut self) -> Option<(Caller, Waiter)> {
         self.remove_cancelled();
         for turn in 0..self.turns.len() {
@@ -218,7 +218,7 @@ impl State {
         }
     }
 
-    /// Whether others wait, and a caller who has some would have more than half with so much more.
+    /// Whether others wait, and `amount` more would give a caller that holds some more than half.
     fn has_enough(&self, caller: Caller, amount: u64) -> bool {
         let held = self.held.get(&caller).copied().unwrap_or(0);
         let others_wait = self.turns.iter().any(|other| *other != caller);
@@ -252,17 +252,17 @@ impl State {
 }
 
 impl PoolPermit {
-    /// How much it is.
+    /// The amount.
     pub(crate) fn amount(&self) -> u64 {
         self.amount
     }
 
-    /// Gives all of it back.
+    /// Releases the amount.
     fn give_back(&mut self) {
         self.pool.give_back(self.caller, std::mem::take(&mut self.amount));
     }
 
-    /// Adds another one of the same caller's; what is of another pool comes back.
+    /// Absorbs another permit of the same caller; returns it if it is from another pool.
     pub(crate) fn absorb(&mut self, mut other: Self) -> Option<Self> {
         if !Arc::ptr_eq(&self.pool.0, &other.pool.0) {
             return Some(other);
@@ -271,7 +271,7 @@ impl PoolPermit {
         None
     }
 
-    /// A part of it as one of its own; less where it has less.
+    /// Splits off a part; less than `amount` if there is less.
     pub(crate) fn split(&mut self, amount: u64) -> Self {
         let amount = amount.min(self.amount);
         self.amount -= amount;
@@ -285,55 +285,55 @@ impl Drop for PoolPermit {
     }
 }
 
-impl ThreadPermits {
-    /// So much, of which `kept` is for those who want little.
+impl PartitionedPool {
+    /// A pool of `capacity`, of which `kept` is reserved for small requests.
     pub(crate) fn new(capacity: u64, kept: u64) -> Self {
         let main = capacity.saturating_sub(kept).max(1);
         Self { main: Pool::new(main), small: Pool::new(kept.max(1)) }
     }
 
-    /// Takes some, and waits for it if need be: who wants little, only for others who do.
+    /// Takes an amount, waiting if necessary: a small request waits only for other small ones.
     pub(crate) async fn take(
         &self,
         caller: Caller,
         amount: u64,
-        class: JobSize,
+        class: RequestSize,
         patience: Duration,
     ) -> Result<PoolPermit, Rejection> {
         match (class, self.main.try_take(caller, amount, Priority::Last)) {
             (_, Some(portion)) => Ok(portion),
-            (JobSize::Large, None) => self.main.take(caller, amount, patience).await,
-            (JobSize::Small, None) => self.small.take(caller, amount, patience).await,
+            (RequestSize::Large, None) => self.main.take(caller, amount, patience).await,
+            (RequestSize::Small, None) => self.small.take(caller, amount, patience).await,
         }
     }
 
-    /// Takes some if it is free.
+    /// Takes an amount if it is free.
     pub(crate) fn try_take(
         &self,
         caller: Caller,
         amount: u64,
-        class: JobSize,
+        class: RequestSize,
         rank: Priority,
     ) -> Result<PoolPermit, Rejection> {
         let main = self.main.try_take(caller, amount, rank);
         let portion = match class {
-            JobSize::Large => main,
-            JobSize::Small => main.or_else(|| self.small.try_take(caller, amount, rank)),
+            RequestSize::Large => main,
+            RequestSize::Small => main.or_else(|| self.small.try_take(caller, amount, rank)),
         };
         portion.ok_or_else(|| self.reason(caller))
     }
 
-    /// How much one who wants much can have, and how much one who wants little.
+    /// The most that a large request can have, and the most that a small one can.
     pub(crate) fn most(&self) -> (u64, u64) {
         (self.main.usage().total, self.small.usage().total)
     }
 
-    /// How much a caller has of what is not kept.
+    /// The amount that a caller holds of the common part.
     pub(crate) fn held(&self, caller: Caller) -> u64 {
         self.main.0.lock().held.get(&caller).copied().unwrap_or(0)
     }
 
-    /// All of it together.
+    /// The usage of both parts together.
     pub(crate) fn usage(&self) -> Usage {
         let (main, small) = (self.main.usage(), self.small.usage());
         Usage {
@@ -409,7 +409,7 @@ mod tests {
                 }
             }
         }
-        // At first the first caller has half still while the others wait.
+        // The first caller still holds half at first, while the others wait.
         assert_eq!(order, [TWO, ONE, THREE, TWO, ONE]);
     }
 
@@ -420,7 +420,7 @@ mod tests {
         let mut much = waiting(&pool, TWO, 4);
         assert!(polled(&mut much).await.is_none());
         assert!(pool.try_take(THREE, 1, Priority::Last).is_none(), "somebody waits");
-        // Who has some goes first, unless they have half.
+        // A caller that holds some goes first, unless it holds half.
         assert!(pool.try_take(THREE, 1, Priority::First).is_some());
         assert!(pool.try_take(ONE, 1, Priority::First).is_none());
         let mut little = waiting(&pool, THREE, 1);
@@ -441,7 +441,7 @@ mod tests {
         assert!(polled(&mut much).await.is_none() && polled(&mut little).await.is_none());
         drop(much);
         let one = polled(&mut little).await.unwrap();
-        // One that was granted and not looked at is given back as well.
+        // A permit that was granted but not received is released.
         let mut granted = waiting(&pool, TWO, 4);
         assert!(polled(&mut granted).await.is_none());
         drop((first, one));
@@ -461,11 +461,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_part_is_kept_for_those_who_want_little() {
-        let classes = ThreadPermits::new(10, 2);
-        let main = classes.take(ONE, 8, JobSize::Large, LONG).await.unwrap();
-        let mut much = async { classes.take(TWO, 2, JobSize::Large, LONG).await }.boxed_local();
+        let classes = PartitionedPool::new(10, 2);
+        let main = classes.take(ONE, 8, RequestSize::Large, LONG).await.unwrap();
+        let mut much = async { classes.take(TWO, 2, RequestSize::Large, LONG).await }.boxed_local();
         assert!((&mut much).now_or_never().is_none());
-        let little = classes.take(THREE, 1, JobSize::Small, LONG).await.unwrap();
+        let little = classes.take(THREE, 1, RequestSize::Small, LONG).await.unwrap();
         assert!(!classes.is_unused());
         drop((main, little));
         drop(much.await);

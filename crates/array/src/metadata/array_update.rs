@@ -1,4 +1,4 @@
-//! Making the documents of a node say something new.
+//! Updating the documents of an array.
 
 use std::sync::Arc;
 
@@ -23,18 +23,19 @@ use crate::{
     },
 };
 
-/// The part of a commit that makes the documents of a node say something new.
+/// The changes of a commit that update an array's metadata.
 #[derive(Debug)]
 pub(crate) struct ArrayMetadataUpdate {
-    /// What is set, each with the precondition that it is still what it was, and what is only checked. No key is named twice.
+    /// Changes, each with the precondition that its document is unchanged, and checks. No key occurs twice.
     pub(crate) changes: Vec<Change>,
-    /// The node's own documents as they were, each with the place of its change.
+    /// The versions of the node's own documents, each with the index of its change.
     own: Vec<(Key, Option<Version>, Option<usize>)>,
 }
 
 impl ArrayMetadataUpdate {
-    /// The changes for an array: of its own documents, of those of a twin (the same array over the same chunks in another dialect), and of the consolidated metadata in the groups above it.
-    /// Everything that the sighting depends on is among the preconditions.
+    /// The update of an array: of its own documents, of its counterpart (the same array over the same chunks in another
+    /// dialect), and of the consolidated metadata in the groups above it. The whole read set is among the
+    /// preconditions.
     pub(crate) async fn of_array(
         context: &Context,
         path: &NodePath,
@@ -49,8 +50,8 @@ impl ArrayMetadataUpdate {
         Ok(Self { changes, own })
     }
 
-    /// The version that the node has when the commit is made, given the outcomes of [`changes`](Self::changes) in their order, which may
-    /// have been taken out meanwhile; `None` where an outcome is missing.
+    /// The version of the node after the commit, given the outcomes of [`changes`](Self::changes) in order; `None` if
+    /// an outcome is missing.
     pub(crate) fn version_after(&self, outcomes: &[Outcome]) -> Option<Version> {
         let after = |(key, before, place): &(Key, Option<Version>, Option<usize>)| {
             let version = match place.map(|place| outcomes.get(place)) {
@@ -65,7 +66,7 @@ impl ArrayMetadataUpdate {
     }
 }
 
-/// What a commit has to change for an array to be changed.
+/// Plans the update of an array.
 pub(crate) async fn plan_array_update(
     context: &Context,
     path: &NodePath,
@@ -87,7 +88,7 @@ pub(crate) async fn plan_array_update(
     Ok(change_set)
 }
 
-/// Whether anything changes.
+/// Updates a document; returns whether it changed.
 fn update_array_document(
     change_set: &mut ChangeSet,
     node_changes: &mut Vec<NodeChange>,
@@ -127,7 +128,7 @@ async fn counterpart_document(
     }
     match context.resolve_node(path, Some(other)).await {
         Ok(Some(ResolvedNode::Array(twin))) => Ok(are_counterparts(model, twin.array.model()).then_some(twin)),
-        // What cannot be read is nobody's twin.
+        // A node that cannot be read is no counterpart.
         Ok(_) | Err(ArrayError::Document { .. } | ArrayError::Chain { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! What one commit changes.
+//! The changes of one commit.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
@@ -9,21 +9,21 @@ use store::{Change, IntentId, Key, MAX_COMMIT_CHANGES, Precondition, Prefix, Tra
 use super::error::NodeError;
 use crate::node::read_set::{NodeVersions, ReadSet};
 
-/// What one commit changes, and what it depends on. No key is named twice.
+/// The changes of one commit, and the versions that they depend on. No key occurs twice.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeSet {
     keys: BTreeMap<Key, PendingChange>,
-    /// Prefixes below which everything is erased before the keys are changed.
+    /// Prefixes to erase before keys are changed.
     erased: BTreeSet<Prefix>,
-    /// Prefixes below which there must be no key before.
+    /// Prefixes below which no key may exist.
     empty: BTreeSet<Prefix>,
-    /// The intent that it settles.
+    /// The intent to settle.
     settled: Option<IntentId>,
 }
 
 #[derive(Debug, Default)]
 struct PendingChange {
-    /// The version that the key had when it was looked at, if it was.
+    /// The version of the key when it was read, if it was.
     seen: Option<Option<Version>>,
     action: Action,
 }
@@ -36,18 +36,18 @@ enum Action {
     Erase,
 }
 
-/// What is to become of a key.
+/// The pending state of a key.
 pub(crate) enum PendingState<'a> {
-    /// It stays as it is.
+    /// Unchanged.
     Kept,
-    /// It is set to this.
+    /// Set to this value.
     Set(&'a Bytes),
-    /// It is erased.
+    /// Erased.
     Erased,
 }
 
 impl ChangeSet {
-    /// The commit depends on this key having this version. What was seen first counts.
+    /// Makes the commit depend on a key having this version. The first record of a key counts.
     pub(crate) fn record_read(&mut self, key: &Key, version: Option<Version>) {
         match self.keys.entry(key.clone()) {
             Entry::Vacant(entry) => {
@@ -59,7 +59,7 @@ impl ChangeSet {
         }
     }
 
-    /// The commit depends on all these documents.
+    /// Makes the commit depend on all documents of a read set.
     pub(crate) fn record_reads(&mut self, documents: &ReadSet) {
         for (key, version) in documents.versions() {
             self.record_read(key, *version);
@@ -81,7 +81,7 @@ impl ChangeSet {
         self.erased.insert(prefix);
     }
 
-    /// The commit depends on there being no key below a prefix.
+    /// Makes the commit depend on there being no key below a prefix.
     pub(crate) fn check_empty(&mut self, prefix: Prefix) {
         self.empty.insert(prefix);
     }
@@ -91,7 +91,8 @@ impl ChangeSet {
         self.settled = Some(id);
     }
 
-    /// Sets the documents of a node, whose keys are those of `own`, where they differ from those `before`. Whether anything changes.
+    /// Sets the documents of a node, at the keys of `own`, where they differ from `before`; returns whether anything
+    /// changes.
     pub(crate) fn rewrite(&mut self, own: &NodeVersions, before: Option<&StoredNode>, after: &StoredNode) -> bool {
         if before == Some(after) {
             return false;
@@ -114,7 +115,7 @@ impl ChangeSet {
         true
     }
 
-    /// What is to become of a key.
+    /// The pending state of a key.
     pub(crate) fn pending(&self, key: &Key) -> PendingState<'_> {
         match self.keys.get(key).map(|edit| &edit.action) {
             None | Some(Action::Check) if self.erased.iter().any(|prefix| prefix.contains(key)) => PendingState::Erased,
@@ -124,18 +125,18 @@ impl ChangeSet {
         }
     }
 
-    /// Whether a key was seen to be there and stays as it is.
+    /// Whether a key was read, exists, and stays unchanged.
     pub(crate) fn keeps(&self, key: &Key) -> bool {
         let is_there = |edit: &PendingChange| matches!(edit.seen, Some(Some(_)));
         self.keys.get(key).is_some_and(is_there) && matches!(self.pending(key), PendingState::Kept)
     }
 
-    /// The keys that it names, in the order of the changes that it becomes; everything else comes behind them.
+    /// The changed keys, in the order of their changes; checks come after these.
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
         self.keys.keys()
     }
 
-    /// How many changes it becomes.
+    /// The number of changes.
     pub(crate) fn len(&self) -> usize {
         let prefixes = self.erased.len().saturating_add(self.empty.len());
         self.keys.len().saturating_add(prefixes).saturating_add(usize::from(self.settled.is_some()))
@@ -146,7 +147,7 @@ impl ChangeSet {
         !self.erased.is_empty() || self.keys.values().any(|edit| !matches!(edit.action, Action::Check))
     }
 
-    /// Stages what is set. Fails where it is more than one commit has.
+    /// Stages all values. Fails if there are more changes than one commit can have.
     pub(crate) async fn stage(self, store: &dyn TransactionalStore) -> Result<Vec<Change>, NodeError> {
         if self.len() > MAX_COMMIT_CHANGES {
             return Err(NodeError::TooManyChanges { changes: self.len() as u64, limit: MAX_COMMIT_CHANGES });

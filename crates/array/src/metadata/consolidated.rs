@@ -1,4 +1,4 @@
-//! Keeping consolidated metadata true: documents of groups that have copies of those of the nodes below.
+//! Updating consolidated metadata: the copies, in the documents of groups, of the documents below them.
 
 use std::{borrow::Cow, iter::once};
 
@@ -25,19 +25,20 @@ use crate::{
     },
 };
 
-/// Up to so many bytes of consolidated metadata are changed where the request is.
+/// The size up to which consolidated metadata is updated on the request's own thread, in bytes.
 const INLINE_UPDATE_LIMIT: usize = 64 << 10;
 
-/// What became of a node in v2 or v3.
+/// The change of a node of v2 or v3.
 #[derive(Debug)]
 pub(crate) struct NodeChange {
     pub(crate) path: NodePath,
     pub(crate) dialect: Dialect,
-    /// Its documents now; `None` where it is gone with all below it.
+    /// Its new documents; `None` if it is erased with everything below it.
     pub(crate) node: Option<StoredNode>,
 }
 
-/// Adds to a commit what consolidated metadata has to say of changed nodes: that of `top`, of the groups above it, and of these `groups` below. Only what is there and can be read is kept true.
+/// Adds the update of consolidated metadata for changed nodes to a change set: in `top`, in the groups above it, and in
+/// these `groups` below. Existing consolidated metadata that can be read is kept up to date; none is created.
 pub(crate) async fn update_consolidated_metadata(
     context: &Context,
     change_set: &mut ChangeSet,
@@ -84,7 +85,7 @@ pub(crate) async fn update_consolidated_metadata(
     Ok(())
 }
 
-/// The consolidated metadata of a group with changed nodes; `None` where it has none, it cannot be read, or it stays the same.
+/// The updated consolidated metadata of a group; `None` if it has none, it cannot be read, or it does not change.
 fn update_document(
     change_set: &ChangeSet,
     group: &NodePath,
@@ -126,7 +127,7 @@ fn update_document(
     (updated != document).then_some(updated)
 }
 
-/// Whether a document has consolidated metadata that can be brought up to date. What is no such thing stays as it is.
+/// Whether a document has consolidated metadata that can be updated; anything else stays as it is.
 fn has_copies(dialect: Dialect, key: &Key, document: &Json) -> bool {
     let copies = match dialect {
         Dialect::V3 => match document.get(CONSOLIDATED).filter(|copies| !copies.is_null()) {
@@ -147,7 +148,7 @@ fn skipped(key: &Key, reason: &str) {
     tracing::warn!(%key, reason, "consolidated metadata cannot be read, and is not brought up to date");
 }
 
-/// The documents of a node of v2 with the attributes that its copy has, where the `.zattrs` stays as it is and nothing is known of it.
+/// The documents of a node of v2 with the attributes of its copy, if its `.zattrs` was not read and stays as it is.
 fn with_unread_attributes<'n>(
     change_set: &ChangeSet,
     document: &Json,

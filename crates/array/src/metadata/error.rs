@@ -1,4 +1,4 @@
-//! Why a node is not told, created or changed.
+//! Errors of reading and changing nodes.
 
 use meta::{
     Dialect, NodePath,
@@ -11,27 +11,27 @@ use store::{Key, StoreError, Version};
 
 use crate::error::ArrayError;
 
-/// Why a node is not told, created or changed.
+/// An error of describing, creating, updating, converting or erasing a node.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// Finding or reading it failed.
+    /// The node cannot be resolved or read.
     #[error(transparent)]
     Array(#[from] ArrayError),
-    /// There are more nodes than are told at a time.
+    /// There are more nodes than the limit.
     #[error("there are more than {limit} nodes")]
     TooManyNodes {
-        /// How many are told.
+        /// The limit.
         limit: usize,
     },
-    /// The node exists and differs from what is declared.
+    /// The node exists and differs.
     #[error("there is another node at {path}")]
     Differs {
         /// The path.
         path: NodePath,
-        /// How, at most [`MAX_VIOLATIONS`](meta::zom::MAX_VIOLATIONS) places.
+        /// The differences, at most [`MAX_VIOLATIONS`](meta::zom::MAX_VIOLATIONS).
         differences: Vec<Difference>,
     },
-    /// There are keys at the place of a new array.
+    /// Keys exist at the place of a new array.
     #[error("there are keys where the array {path} would be, such as {key}")]
     StrayKeys {
         /// The path of the array.
@@ -39,73 +39,74 @@ pub enum NodeError {
         /// One of the keys.
         key: Key,
     },
-    /// A precondition does not hold of the node.
+    /// The precondition failed.
     #[error("the precondition does not hold of {path}")]
     PreconditionFailed {
         /// The path.
         path: NodePath,
-        /// The version that the node has.
+        /// The node's version.
         current: Option<Version>,
     },
-    /// An array never has nodes below it.
+    /// The parent is an array, which has no members.
     #[error("{path} would be below the array {array}")]
     BelowArray {
-        /// The node that is to be created.
+        /// The path of the new node.
         path: NodePath,
         /// The array.
         array: NodePath,
     },
-    /// The name of a node is not allowed.
+    /// The dialect does not allow the name of a new node.
     #[error("{path}: {source}")]
     Name {
-        /// The node that is to be created.
+        /// The path of the new node.
         path: NodePath,
-        /// Why.
+        /// The reason.
         #[source]
         source: NameError,
     },
-    /// Nodes of another dialect are in the way: the root document of a draft hierarchy where v3 would have a node, or the reverse.
+    /// Documents of another dialect are in the way: the entry point of a draft hierarchy where v3 would have a node, or
+    /// the reverse.
     #[error("{path} is where a hierarchy of {found} has its documents")]
     OtherDialect {
-        /// Where.
+        /// The path of the documents.
         path: NodePath,
-        /// The dialect that is there.
+        /// The dialect of the documents.
         found: Dialect,
     },
-    /// The dialect cannot say all that the node is.
+    /// The dialect cannot represent the whole node.
     #[error("{dialect} cannot say all of it")]
     Lossy {
         /// The dialect.
         dialect: Dialect,
-        /// What would be lost, with the path of the node.
+        /// What would be lost, with the path of its node.
         losses: Vec<(NodePath, Loss)>,
     },
-    /// The dialect has no such array at all.
+    /// The dialect cannot represent the array at all.
     #[error("{path}: {source}")]
     Inconvertible {
-        /// The node.
+        /// The path of the array.
         path: NodePath,
-        /// Why.
+        /// The reason.
         #[source]
         source: Inconvertible,
     },
-    /// A dialect shares no chunks with another, so that a hierarchy can only be converted to another place.
+    /// The two dialects share no chunks, so a hierarchy can only be converted to another path.
     #[error("a hierarchy of {from} is converted to {to} at another path")]
     NotInPlace {
-        /// What it is.
+        /// The current dialect.
         from: Dialect,
-        /// What it is to be.
+        /// The requested dialect.
         to: Dialect,
     },
-    /// The patch does not fit the node.
+    /// The patch is not valid for the node.
     #[error("the patch does not fit: {0}")]
     Change(#[from] ChangeError),
-    /// One commit would have too many changes.
+    /// The operation takes more changes than one commit can have.
     #[error("it takes {changes} changes, and a commit has at most {limit}")]
     TooManyChanges {
-        /// How many it takes.
+        /// The number of changes.
         changes: u64,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
     /// The store failed.

@@ -1,4 +1,4 @@
-//! Which keys a node has.
+//! The keys of nodes.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -8,7 +8,7 @@ use store::{Key, Prefix};
 use super::{error::NodeError, tree::NodeKind};
 use crate::node::resolved::DraftHierarchy;
 
-/// The keys of a node's own documents: what it is, and in v2 its attributes. Fails where a key would be too long.
+/// The keys of a node's own documents. Fails if one would be too long.
 pub(crate) fn document_keys(
     path: &NodePath,
     dialect: Dialect,
@@ -33,13 +33,13 @@ pub(crate) fn document_keys(
     names.iter().map(|name| Key::parse(name).map_err(|_| too_long(dialect, path))).collect()
 }
 
-/// What all keys of a node and of those below it begin with, and the keys that do not.
+/// The keys of a node and everything below it: prefixes, and single keys outside of these.
 pub(crate) struct SubtreeKeys {
     pub(crate) prefixes: Vec<Prefix>,
     pub(crate) keys: Vec<Key>,
 }
 
-/// Where a node is, with everything below it.
+/// The keys of a node and everything below it.
 pub(crate) fn subtree_keys(
     path: &NodePath,
     dialect: Dialect,
@@ -51,7 +51,7 @@ pub(crate) fn subtree_keys(
     };
     let below = path.below(&root.path).unwrap_or_default();
     let own = root.prefix.as_str();
-    // A node `/foo2` has none of these keys where the node is `/foo`: they end with the name, or with `/`.
+    // No key of the node `/foo2` has these prefixes of `/foo`, which end with the whole name or with `/`.
     let prefixes = vec![
         parse(&format!("{own}{}", draft::children_prefix(below)))?,
         parse(&format!("{own}{}", draft::chunk_prefix(below)))?,
@@ -64,17 +64,17 @@ pub(crate) fn subtree_keys(
     Ok(SubtreeKeys { prefixes, keys })
 }
 
-/// A node whose keys would be too long has no name that is allowed.
+/// The error of a node whose keys would be too long: its name is not allowed.
 pub(crate) fn too_long(dialect: Dialect, path: &NodePath) -> NodeError {
     let name = path.name().unwrap_or_default().chars().take(64).collect();
     let source = NameError { dialect, name, reason: "the keys of the node would be too long" };
     NodeError::Name { path: path.clone(), source }
 }
 
-/// The documents of v2 and v3.
+/// The names of the documents of v2 and v3.
 pub(crate) const NAMES: [&str; 4] = ["zarr.json", ".zarray", ".zgroup", ".zattrs"];
 
-/// Whether a node, or one that holds it, is among those that go.
+/// Whether a node, or one above it, is among those that are erased.
 pub(crate) fn is_at_or_below(gone: &BTreeSet<NodePath>, path: &NodePath) -> bool {
     gone.contains(path) || path.ancestors().any(|above| gone.contains(&above))
 }

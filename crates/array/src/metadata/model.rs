@@ -22,7 +22,7 @@ pub(crate) enum NodeModel {
 }
 
 impl NodeModel {
-    /// Reads the documents of a node of a dialect; of the draft, those of the node `below` the hierarchy's root.
+    /// Reads the documents of a node; those of the draft need the path `below` the hierarchy's root.
     pub(crate) fn read(
         dialect: Dialect,
         kind: NodeKind,
@@ -44,7 +44,7 @@ impl NodeModel {
         }
     }
 
-    /// Its document in another dialect.
+    /// The node's document in another dialect.
     pub(crate) fn convert(&self, path: &NodePath, to: Dialect, chunks: Chunks) -> Result<Converted, NodeError> {
         match self {
             Self::Array(model) => convert::array(model, to, chunks)
@@ -54,7 +54,7 @@ impl NodeModel {
     }
 }
 
-/// The model of a node that was found.
+/// Reads the model of a node.
 pub(crate) fn read_model(branch: &NodeTree) -> Result<NodeModel, NodeError> {
     if let Some(broken) = &branch.broken {
         return Err(ArrayError::Broken(broken.clone()).into());

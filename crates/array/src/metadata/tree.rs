@@ -1,4 +1,4 @@
-//! Nodes as they are found, or planned.
+//! Trees of nodes, stored or planned.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use crate::node::{
     resolved::{DraftHierarchy, ResolvedArray, ResolvedGroup},
 };
 
-/// A node with those below it.
+/// A node with its descendants.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeTree {
     pub(crate) path: NodePath,
     pub(crate) dialect: Dialect,
     pub(crate) kind: NodeKind,
-    /// Its documents as they are stored; of an implicit group, what one would say without attributes.
+    /// Its stored documents; of an implicit group, a document without attributes.
     pub(crate) stored: StoredNode,
-    /// Empty for an implicit group.
+    /// The versions of its documents; empty for an implicit group.
     pub(crate) own: NodeVersions,
-    /// The hierarchy of the draft that it is in.
+    /// The draft hierarchy that contains it.
     pub(crate) root: Option<Arc<DraftHierarchy>>,
-    /// `None` for arrays and for groups that were not looked into.
+    /// `None` for arrays, and for groups whose members were not read.
     pub(crate) members: Option<Members<NodeTree>>,
-    /// The reason why its documents are not told, where they cannot be read. Such a node is not looked into.
+    /// The error of its documents, if they cannot be read. The members of such a node are not visited.
     pub(crate) broken: Option<Broken>,
 }
 
@@ -37,17 +37,17 @@ pub(crate) enum NodeKind {
 }
 
 impl NodeTree {
-    /// Whether it is a group only because there are nodes below it.
+    /// Whether it is a group without a document, which exists because there are nodes below it.
     pub(crate) fn is_implicit(&self) -> bool {
         self.own.0.is_empty()
     }
 
-    /// All nodes that can be read, each after the one that holds it.
+    /// All readable nodes, each after its parent.
     pub(crate) fn readable(&self) -> Vec<&Self> {
         self.all().into_iter().filter(|branch| branch.broken.is_none()).collect()
     }
 
-    /// The nodes that cannot be read.
+    /// The broken nodes.
     pub(crate) fn broken(&self) -> Vec<BrokenNode> {
         let broken = |branch: &Self| {
             let problem = branch.broken.clone()?;
@@ -56,7 +56,7 @@ impl NodeTree {
         self.all().into_iter().filter_map(broken).collect()
     }
 
-    /// All nodes, each after the one that holds it.
+    /// All nodes, each after its parent.
     pub(crate) fn all(&self) -> Vec<&Self> {
         let mut all = vec![self];
         let mut next = 0;
@@ -68,7 +68,7 @@ impl NodeTree {
     }
 }
 
-/// A node of which nothing is known but its documents' versions, since one of them cannot be read.
+/// A broken node, of which only the versions of the documents are known.
 pub(crate) fn broken_tree(
     path: NodePath,
     dialect: Dialect,
@@ -79,7 +79,7 @@ pub(crate) fn broken_tree(
     NodeTree { broken: Some(broken), ..from_document(path, dialect, kind, StoredNode::default(), own) }
 }
 
-/// The documents of a group that says nothing.
+/// The documents of a group without attributes.
 pub(crate) fn empty_group(dialect: Dialect) -> StoredNode {
     StoredNode::whole(Json::pretty(&match dialect {
         Dialect::V2 => json!({"zarr_format": 2}),

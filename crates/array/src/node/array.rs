@@ -1,4 +1,4 @@
-//! An array as it was at one commit.
+//! Arrays as of one commit.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,7 +12,7 @@ use store::{Key, Prefix};
 
 use crate::error::ArrayError;
 
-/// An array as it was at one commit. Clones are the same.
+/// An array as of one commit. Clones are cheap and share its codec chains.
 #[derive(Clone, Debug)]
 pub(crate) struct Array(Arc<Inner>);
 
@@ -21,20 +21,20 @@ struct Inner {
     model: ArrayModel,
     grid: Arc<ChunkGrid>,
     path: NodePath,
-    /// What the keys of chunks begin with.
+    /// The prefix of the keys of all chunks.
     prefix: String,
-    /// Another number for other metadata.
+    /// A hash that differs whenever the metadata does.
     metadata_hash: u128,
-    /// The chains of the shapes that chunks have; regular grids have one.
+    /// The codec chains by chunk shape; a regular grid has one.
     chains: Mutex<HashMap<Vec<u64>, Arc<Chain>>>,
 }
 
-/// How many shapes of chunks have their chains kept.
+/// The number of chunk shapes whose chains are cached.
 const MAX_CACHED_CHAINS: usize = 256;
 
 impl Array {
-    /// The array of `model` at `path`, whose chunks' keys are below `hierarchy`: the node's own prefix, or in the draft that of the root.
-    /// Fails where a chain of its codecs cannot be made.
+    /// The array of `model` at `path`, whose chunk keys lie below `hierarchy`: the node's own prefix, or in the draft
+    /// that of the root. Fails if its codec chain is invalid.
     pub(crate) fn new(model: ArrayModel, path: NodePath, hierarchy: &Prefix, stamp: u128) -> Result<Self, ArrayError> {
         let prefix = format!("{}{}", hierarchy.as_str(), model.chunk_prefix);
         let grid = Arc::new(model.grid.clone());
@@ -52,12 +52,12 @@ impl Array {
         Self(Arc::new(Inner { model, grid, path, prefix, metadata_hash: *stamp, chains }))
     }
 
-    /// Its path.
+    /// The array's path.
     pub(crate) fn path(&self) -> &NodePath {
         &self.0.path
     }
 
-    /// What it is.
+    /// The array's model.
     pub(crate) fn model(&self) -> &ArrayModel {
         &self.0.model
     }
@@ -70,12 +70,13 @@ impl Array {
         self.0.metadata_hash
     }
 
-    /// How many bytes the keys of all chunks begin with.
+    /// The length of the prefix that all chunk keys share, in bytes.
     pub(crate) fn key_prefix_len(&self) -> u64 {
         self.0.prefix.len() as u64
     }
 
-    /// The keys under which a chunk may be, the first that has a value counts. A key that is too long has none, ever.
+    /// The keys under which a chunk may be stored, in order of preference: the first that exists counts. A key that
+    /// would be too long is left out, since it cannot exist.
     pub(crate) fn chunk_keys(&self, position: &[u64]) -> impl Iterator<Item = Key> {
         let encoding = self.0.model.chunk_keys;
         let names = [Some(encoding.key(position)), encoding.fallback_key(position).map(str::to_owned)];
@@ -83,7 +84,7 @@ impl Array {
         names.into_iter().flatten().filter_map(move |name| Key::parse(&format!("{prefix}{name}")).ok())
     }
 
-    /// The chain for chunks of a shape.
+    /// The codec chain of chunks with this shape.
     pub(crate) fn chain(&self, shape: &[u64]) -> Result<Arc<Chain>, ArrayError> {
         let mut chains = self.0.chains.lock();
         if let Some(chain) = chains.get(shape) {
@@ -101,7 +102,7 @@ impl Array {
         Ok(chain)
     }
 
-    /// The chain of its largest chunk; `None` for a grid without chunks.
+    /// The codec chain of the largest chunk; `None` if the grid has no chunks.
     pub(crate) fn largest_chain(&self) -> Result<Option<Arc<Chain>>, ArrayError> {
         let longest = |grid: &DimensionGrid| match grid {
             DimensionGrid::Regular { length } => Some(*length),

@@ -1,6 +1,6 @@
-//! Documents that cannot be read, and the nodes that they mark.
+//! Documents that cannot be read, and the nodes that they break.
 //!
-//! Whoever asks for such a node is refused. Whoever asks for the nodes around it is told of them, and of this one that it is broken.
+//! A request for such a node is an error. A request for the nodes around it succeeds, and lists it as broken.
 
 use meta::{
     Dialect, NodePath,
@@ -13,27 +13,27 @@ use meta::{
 };
 use store::Key;
 
-/// The longest reason that is kept, in characters.
+/// The longest reason that is kept, in characters; a longer one is truncated.
 pub(crate) const MAX_REASON: usize = 200;
 
-/// The reason why a node is not told: one of its documents that cannot be read.
+/// The error of a document that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the metadata in {key} cannot be read: {reason}")]
 pub struct Broken {
     /// The document's key.
     pub key: Key,
-    /// What is wrong, cut to a length that can be shown.
+    /// The error message, truncated.
     pub reason: String,
 }
 
-/// A node that is not told because one of its documents cannot be read.
+/// A node that is left out because one of its documents cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenNode {
     /// Its path.
     pub path: NodePath,
-    /// The dialect whose documents have that key; v3, where a `zarr.json` does not show whether it is the draft's.
+    /// The dialect whose documents have that key; v3 if it is not known whether a `zarr.json` belongs to the draft.
     pub dialect: Dialect,
-    /// The document, and what is wrong with it.
+    /// The document and its error.
     pub problem: Broken,
 }
 
@@ -43,7 +43,8 @@ impl Broken {
     }
 }
 
-/// Whether a document asks for something that is not supported. It is well-formed all the same, so that its node can be told as it is stored.
+/// Whether a document is well-formed, but asks for something that is not supported, so that its node can still be
+/// returned as stored.
 pub(crate) fn is_unsupported(error: &DocumentError) -> bool {
     matches!(
         error,
@@ -53,7 +54,7 @@ pub(crate) fn is_unsupported(error: &DocumentError) -> bool {
     )
 }
 
-/// Reads a `zarr.json` of v3. A group is read without its consolidated metadata where these are broken: they are copies.
+/// Reads a `zarr.json` of v3. Consolidated metadata of a group that cannot be read are ignored, since they are copies.
 pub(crate) fn read_v3(document: Json) -> Result<v3::Node, DocumentError> {
     let error = match v3::read(document.clone()) {
         Err(error) if document.get(CONSOLIDATED).is_some_and(|copies| is_ignorable(&copies)) => error,
@@ -68,7 +69,7 @@ pub(crate) fn read_v3(document: Json) -> Result<v3::Node, DocumentError> {
     }
 }
 
-/// Whether consolidated metadata are not said to be such as has to be understood.
+/// Whether consolidated metadata may be ignored (`must_understand` is not `true`).
 fn is_ignorable(copies: &Json) -> bool {
     copies.get("must_understand").is_none_or(|it| it.as_str() != "true")
 }

@@ -1,4 +1,4 @@
-//! A selection that is ready to be read.
+//! A planned read.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use meta::{
 use super::{assemble, context::ReadContext, metrics::ReadMetrics, plan::ReadPlan};
 use crate::{error::ArrayError, grid::slab::Slabs, memory::claim::Permit, work};
 
-/// A selection that is ready to be read: one commit's metadata and chunk versions. Nothing is decoded.
+/// A planned read of a selection: metadata and chunk versions of one commit. Nothing is decoded yet.
 #[derive(Debug)]
 pub struct ArrayRead {
     pub(crate) source: Arc<ReadContext>,
@@ -22,7 +22,7 @@ pub struct ArrayRead {
 }
 
 impl ArrayRead {
-    /// The array that is read.
+    /// The model of the array.
     pub fn model(&self) -> &ArrayModel {
         self.source.array.model()
     }
@@ -32,12 +32,13 @@ impl ArrayRead {
         &self.shape
     }
 
-    /// What is read, by where it is stored: of a view, in the indices of the array that it begins within.
+    /// The selection in the array's stored coordinates: those of a view are shifted by its offset.
     pub fn resolved(&self) -> &Resolved {
         &self.prepared.resolved
     }
 
-    /// The names of the result's dimensions. Those that the array does not have, of points and of a stack, have none.
+    /// The dimension names of the result. Dimensions that the array does not have, those of points and of a stack, have
+    /// none.
     pub fn dimension_names(&self) -> Vec<Option<String>> {
         let names = &self.model().dimension_names;
         let kept = |region: &meta::selection::Region| {
@@ -53,45 +54,46 @@ impl ArrayRead {
         }
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub fn elements(&self) -> u64 {
         self.shape.iter().fold(1, |product: u64, &extent| product.saturating_mul(extent))
     }
 
-    /// How many bytes they have; `None` where each has its own length.
+    /// The size of all elements in bytes; `None` if they have variable length.
     pub fn byte_len(&self) -> Option<u64> {
         Some(self.elements().saturating_mul(self.model().data_type.fixed_size()? as u64))
     }
 
-    /// A leading part of the selection whose result has a shape that fits; `None` where none is known that can be asked for.
+    /// A leading part of the selection whose result has a shape that fits; `None` if none is known that a client could
+    /// select.
     pub fn smaller(&self, fits: impl Fn(&[u64]) -> bool) -> Option<Selection> {
         let Resolved::Region(region) = self.resolved() else { return None };
-        // Of a view, indices are counted from elsewhere.
+        // The indices of a view do not start where its shape does.
         let seen = self.model().origin.iter().all(|&origin| origin == 0);
         seen.then(|| work::largest_fitting_part(region, |part| fits(&part.shape()))).flatten()
     }
 
-    /// A number that is another one whenever the metadata, the selection or any chunk concerned is another. `None` where more than
-    /// 100,000 chunks are concerned.
+    /// A hash that differs whenever the metadata, the selection or any of the chunks does; `None` for more than 100,000
+    /// chunks.
     pub fn fingerprint(&self) -> Option<u128> {
         self.fingerprint
     }
 
-    /// Tells what was done so far, also while [`pieces`](Self::pieces) is being consumed.
+    /// The metrics of the read, which are updated while [`into_stream`](Self::into_stream) is consumed.
     pub fn metrics(&self) -> ReadMetrics {
         self.source.metrics.clone()
     }
 
-    /// Reserves the memory that reading takes at the least, and beside it `bytes` for what is made of the elements, all at once: so that whoever needs both
-    /// waits for both.
+    /// Reserves the minimum memory of the read, and `bytes` more for its caller, in one step, so that a request that
+    /// needs both waits for both.
     pub async fn reserve_with_extra(&mut self, bytes: u64) -> Result<Permit, ArrayError> {
         let options = &self.source.context.options;
         Ok(self.prepared.memory.reserve_with_extra(options, bytes).await?)
     }
 
-    /// The elements in C order, in pieces of whole elements. After an error nothing follows.
+    /// The elements in C order, in buffers of whole elements. An error ends the stream.
     ///
-    /// Nothing is read before it is polled. When it is dropped, what is being decoded is finished and no more is begun.
+    /// Nothing is read before the stream is polled. If it is dropped, running jobs finish and no new ones start.
     pub fn into_stream(self) -> impl Stream<Item = Result<Elements, ArrayError>> + Send + 'static {
         let options = &self.source.context.options;
         let most = options.slab_memory / 2 / self.source.element_size().max(1);

@@ -1,4 +1,4 @@
-//! The slabs of an answer, one after the other, as they become ready.
+//! The assembly of an output, slab by slab.
 
 use std::{
     collections::VecDeque,
@@ -31,7 +31,7 @@ use crate::{
     grid::slab::{Slab, Slabs},
 };
 
-/// The elements of all the slabs.
+/// The elements of all slabs, in order, as soon as they are ready.
 pub(crate) fn stream_slabs(
     source: Arc<ReadContext>,
     slabs: Slabs,
@@ -58,29 +58,29 @@ enum AssemblyState {
     Running(Box<Assembly>),
 }
 
-/// An answer being assembled.
+/// A running assembly.
 struct Assembly {
     source: Arc<ReadContext>,
-    /// Finds the jobs; `None` when it has found them all.
+    /// Schedules jobs; `None` once all are scheduled.
     scheduler: Option<BoxFuture<'static, Result<(), ArrayError>>>,
     scheduled: mpsc::Receiver<Scheduled>,
-    /// Whether more may come of `fed`.
+    /// Whether `scheduled` may yield more.
     scheduling: bool,
     jobs: FuturesUnordered<BoxFuture<'static, Result<(), ArrayError>>>,
     parallel: usize,
-    /// The slabs being assembled, and which lane of the first is yielded next.
+    /// The slabs being assembled, and the segment of the first that is returned next.
     open_slabs: VecDeque<Arc<SlabWriter>>,
     next_segment: usize,
 }
 
-/// What the feeder finds.
+/// An item of the schedule.
 enum Scheduled {
     Slab(Arc<SlabWriter>),
     Job(Job, Arc<SlabWriter>),
 }
 
 impl Assembly {
-    /// Waits for the least memory that it can do with, if it has not got that, and takes what else is free.
+    /// Waits for the minimum memory, if it is not reserved yet, and takes more if it is free.
     async fn begin(source: Arc<ReadContext>, slabs: Slabs, memory: ReadMemory) -> Result<Self, ArrayError> {
         let GrantedMemory { assembly, parallel, memory } = memory.take(&source.context.options).await?;
         let (sender, fed) = mpsc::channel(parallel);
@@ -104,7 +104,7 @@ impl Assembly {
 
     async fn next(&mut self) -> Result<Option<Elements>, ArrayError> {
         poll_fn(|cx| {
-            // What can go on goes on before a lane is yielded, so that nobody is idle while a slab that is ready is being sent.
+            // Jobs advance before a segment is returned, so that none is idle while a slab is being sent.
             self.advance(cx)?;
             if let Some(piece) = self.take_full_segment()? {
                 return Poll::Ready(Ok(Some(piece)));
@@ -112,7 +112,7 @@ impl Assembly {
             if self.scheduling || !self.jobs.is_empty() || self.scheduler.is_some() {
                 return Poll::Pending;
             }
-            // Every element was placed, or a lane of ours would wait for ever.
+            // If a slab were still open, some element was never written.
             Poll::Ready(if self.open_slabs.is_empty() {
                 Ok(None)
             } else {
@@ -122,9 +122,9 @@ impl Assembly {
         .await
     }
 
-    /// Takes note of jobs that are done, and starts others until there are enough.
+    /// Collects finished jobs, and starts new ones up to the limit.
     fn advance(&mut self, cx: &mut Context<'_>) -> Result<(), ArrayError> {
-        // Jobs that are done at once must not keep a lane from being yielded.
+        // Bound the jobs that finish at once, or a full segment would not be returned in time.
         let mut starts = self.parallel;
         loop {
             let mut moved = false;
@@ -160,7 +160,7 @@ impl Assembly {
         }
     }
 
-    /// A lane that is full, if it is the next to be yielded.
+    /// The next segment of the output, if it is full.
     fn take_full_segment(&mut self) -> Result<Option<Elements>, ArrayError> {
         while let Some(slab) = self.open_slabs.front() {
             if self.next_segment >= slab.buffer.segments() {
@@ -192,7 +192,7 @@ impl Assembly {
     }
 }
 
-/// Finds everything that there is to do, slab by slab, as memory for slabs and room for jobs come free.
+/// Schedules all jobs, slab by slab, as memory for slabs and permits for jobs become available.
 async fn schedule_slabs(
     source: Arc<ReadContext>,
     slabs: Slabs,
@@ -206,11 +206,12 @@ async fn schedule_slabs(
         let layout = layout(&source, &slab);
         let size = source.array.model().data_type.fixed_size();
         let needed = u32::try_from(layout.units(size).min(units as u64)).unwrap_or(u32::MAX);
-        // What is assembled and not taken yet has all of it, so that this is waited for only where a lane of it will be.
+        // Only segments that are neither full nor taken hold memory, so this waits only for segments that will be
+        // taken.
         let permit = memory.clone().acquire_many_owned(needed).await.map_err(|_| ArrayError::ShuttingDown)?;
         let buffer = SlabBuffer::new(layout, size, permit, supplies.clone());
         let writer = Arc::new(SlabWriter { buffer, strides: slab.strides() });
-        // A reader who is gone has taken the other end along, and needs no answer.
+        // The receiver is dropped with the stream; nothing is left to schedule.
         if found.send(Scheduled::Slab(writer.clone())).await.is_err() {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Memory that is used again.
+//! Reused buffers, and bytes that hold a memory permit.
 
 use std::sync::{
     Arc, Weak,
@@ -10,26 +10,26 @@ use parking_lot::Mutex;
 
 use crate::memory::claim::Permit;
 
-/// The buffers of one reading. What was sent is written to again, which spares the kernel from clearing fresh pages.
+/// The buffers of one read. They are reused once they are sent, which saves the kernel from clearing fresh pages.
 #[derive(Debug, Default)]
 pub(crate) struct BufferPool {
     free: Mutex<Vec<Vec<u8>>>,
 }
 
-/// How much of something bounded is taken.
+/// A counter of bytes with a limit.
 #[derive(Debug)]
 pub(crate) struct ByteCounter {
     used: AtomicU64,
     limit: u64,
 }
 
-/// Bytes on their way out, with the permission to have them.
+/// Bytes that hold a memory permit until their last use.
 struct BytesWithPermit {
     bytes: Bytes,
     _permit: Arc<Permit>,
 }
 
-/// A buffer on its way out, with the permission to have it.
+/// A buffer that returns to its pool after its last use, and holds a memory permit until then.
 struct PooledBytes {
     buffer: Vec<u8>,
     pool: Weak<BufferPool>,
@@ -37,7 +37,7 @@ struct PooledBytes {
 }
 
 impl BufferPool {
-    /// A buffer of `len` bytes, whose content is whatever this reading wrote to it before.
+    /// A buffer of `len` bytes with unspecified content from the same read.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         let reused = self.free.lock().pop();
         match reused {
@@ -49,18 +49,18 @@ impl BufferPool {
         }
     }
 
-    /// Takes a buffer back.
+    /// Returns a buffer to the pool.
     pub(crate) fn recycle(&self, buffer: Vec<u8>) {
         self.free.lock().push(buffer);
     }
 
-    /// The buffer's bytes, after whose last use it comes back.
+    /// The bytes of a buffer, which returns to the pool after their last use.
     pub(crate) fn into_bytes(self: &Arc<Self>, buffer: Vec<u8>, permit: Option<Arc<Permit>>) -> Bytes {
         Bytes::from_owner(PooledBytes { buffer, pool: Arc::downgrade(self), _permit: permit })
     }
 }
 
-/// The bytes, with whose last use the permission ends.
+/// Bytes that hold a permit until their last use.
 pub(crate) fn with_permit(bytes: Bytes, permit: Option<Arc<Permit>>) -> Bytes {
     match permit {
         Some(permit) => Bytes::from_owner(BytesWithPermit { bytes, _permit: permit }),
@@ -75,12 +75,12 @@ impl AsRef<[u8]> for BytesWithPermit {
 }
 
 impl ByteCounter {
-    /// Nothing taken of `limit`.
+    /// A counter at 0.
     pub(crate) fn new(limit: u64) -> Self {
         Self { used: AtomicU64::new(0), limit }
     }
 
-    /// Takes some, unless that is more than there is.
+    /// Counts more bytes; false, and unchanged, if that would exceed the limit.
     pub(crate) fn take(&self, amount: u64) -> bool {
         let used = self.used.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
         if used > self.limit {
@@ -89,7 +89,7 @@ impl ByteCounter {
         used <= self.limit
     }
 
-    /// Gives some back.
+    /// Counts fewer bytes.
     pub(crate) fn release(&self, amount: u64) {
         self.used.fetch_sub(amount, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What all the jobs of one reading share.
+//! The context that all jobs of one read share.
 
 use std::{ops::Range, sync::Arc, time::Instant};
 
@@ -17,22 +17,22 @@ use crate::{
     work::WorkBudget,
 };
 
-/// The array and its chunks as of one commit, and what is used to read them.
+/// An array and its chunks as of one commit, with the resources to read them.
 pub(crate) struct ReadContext {
     pub(crate) array: Array,
     pub(crate) snapshot: Box<dyn Snapshot>,
     pub(crate) context: Arc<Context>,
     pub(crate) metrics: ReadMetrics,
-    /// At most how many chunks there are to read.
+    /// The number of chunks to read, at most.
     pub(crate) chunks: u64,
-    /// Whether what is decoded is kept for others: not where one reading would push out everything else.
+    /// Whether decoded chunks are cached: not if this read would evict everything else.
     pub(crate) caching: bool,
-    /// How much it may do.
+    /// The work that the read may do.
     pub(crate) work_budget: WorkBudget,
 }
 
 impl ReadContext {
-    /// An array whose chunks, those that `prepared` concerns, are in a snapshot.
+    /// The context of a read of `prepared`, whose chunks are in the snapshot.
     pub(crate) fn new(
         array: Array,
         snapshot: Box<dyn Snapshot>,
@@ -45,7 +45,7 @@ impl ReadContext {
         Ok(Self { array, snapshot, context, metrics: ReadMetrics::default(), chunks, caching, work_budget: work })
     }
 
-    /// The value of a chunk; `None` where it is not there.
+    /// The chunk at a position of the grid; `None` if it is not stored.
     pub(crate) fn locate_chunk(&self, position: &[u64]) -> Result<Option<EncodedChunk>, ArrayError> {
         for key in self.array.chunk_keys(position) {
             if let Some(info) = self.snapshot.head(&key)? {
@@ -55,7 +55,7 @@ impl ReadContext {
         Ok(None)
     }
 
-    /// Some bytes of a value.
+    /// Fetches a range of a value, in bytes.
     pub(crate) async fn fetch(&self, key: &Key, range: Range<u64>) -> Result<Bytes, ArrayError> {
         let Ok(wanted) = ByteRange::bounded(range.start, range.end) else { return Ok(Bytes::new()) };
         let start = Instant::now();
@@ -66,7 +66,7 @@ impl ReadContext {
         Ok(bytes)
     }
 
-    /// Decodes something, and counts it.
+    /// Runs a decoder, and adds its time to the metrics.
     pub(crate) fn measure_decode<T>(&self, decode: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = decode();
@@ -82,7 +82,8 @@ impl ReadContext {
         CacheKey { key: part.key.clone(), version: part.version, start, kind, metadata: self.array.metadata_hash() }
     }
 
-    /// What is in the cache, or is made and kept there; made in a task of its own, since others may wait for it whose readers are quicker than ours.
+    /// The cached entry, or the result of `make`, which is cached. `make` runs on a task of its own, since other reads
+    /// may wait for it whose clients are faster.
     pub(crate) async fn cached(
         &self,
         key: CacheKey,
@@ -96,32 +97,32 @@ impl ReadContext {
         AbortOnDropHandle::new(task).await.unwrap_or(Err(ArrayError::ShuttingDown))
     }
 
-    /// How many bytes elements of variable length may take.
+    /// The memory for elements of variable length, in bytes.
     pub(crate) fn variable_length_budget(&self) -> u64 {
         self.context.options.slab_memory / 2
     }
 
-    /// How many bytes of an answer these elements have.
+    /// The size of these elements in the output, in bytes.
     pub(crate) fn bytes_of(&self, selection: &ElementSelection) -> u64 {
         selection.len().saturating_mul(self.element_size())
     }
 
-    /// How many bytes of memory an element takes in an answer; of variable length, without its own.
+    /// The size of an element in the output, in bytes; of variable length, that of its slot.
     pub(crate) fn element_size(&self) -> u64 {
         self.array.model().data_type.fixed_size().map_or(VARIABLE_SLOT_SIZE, |size| size as u64)
     }
 
-    /// Fails where a chunk is too large to be decoded at all.
+    /// Fails if a chunk is too large to be decoded.
     pub(crate) fn check_chunk_size(&self, chain: &Chain, encoded: u64) -> Result<(), ArrayError> {
         self.check_size(chain.working_len().unwrap_or_else(|| self.variable_length_budget()).saturating_add(encoded))
     }
 
-    /// Fails where the index of a shard is too large.
+    /// Fails if a shard's index is too large.
     pub(crate) fn check_index_size(&self, sharding: &Sharding) -> Result<(), ArrayError> {
         self.check_size(sharding.index_len().saturating_mul(3))
     }
 
-    /// The error for a chunk that cannot be decoded.
+    /// The error of a chunk that cannot be decoded.
     pub(crate) fn chunk_error(&self, part: &EncodedChunk, source: CodecError) -> ArrayError {
         match source {
             CodecError::OverBudget { budget, .. } => ArrayError::OverBudget { budget },

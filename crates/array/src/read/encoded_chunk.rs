@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use store::{Key, Version};
 
-/// An encoded chunk: a value, or a part of one.
+/// An encoded chunk: a value, or a range of one.
 #[derive(Clone, Debug)]
 pub(crate) struct EncodedChunk {
     pub(crate) key: Key,

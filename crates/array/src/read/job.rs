@@ -1,4 +1,4 @@
-//! Fetching, decoding, and putting into place.
+//! Jobs: fetch, decode, and write into a slab.
 
 use std::{ops::Range, sync::Arc};
 
@@ -17,31 +17,31 @@ use crate::{
     grid::{projection::ElementSelection, strided::Strides},
 };
 
-/// How many bytes are put into place on the async thread: what takes less time than the way to another thread.
+/// The bytes up to which elements are written on the runtime's own thread, since that takes less time than a switch.
 const INLINE_COPY_LIMIT: u64 = 64 << 10;
 
-/// How many uncompressed bytes are put into place there, where they are all that is asked for.
+/// The same limit for uncompressed bytes that are all a read has to copy.
 const INLINE_SINGLE_COPY_LIMIT: u64 = 2 << 20;
 
-/// One thing to do for a slab.
+/// A job for one slab.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// Put the fill value into the places of a chunk that is not there.
+    /// Write the fill value for a missing chunk.
     Fill(ElementSelection),
-    /// Fetch a part of a value, decode what is in it and put it into place.
+    /// Fetch a range of a value, decode the units in it and write them.
     Decode {
-        /// What is fetched.
+        /// The range to fetch.
         part: EncodedChunk,
-        /// What is in it, by its place there.
+        /// The units, in the order of their ranges.
         units: Vec<DecodeUnit>,
     },
 }
 
-/// Something that is decoded as one.
+/// The smallest unit that is decoded on its own.
 #[derive(Debug)]
 pub(crate) struct DecodeUnit {
     pub(crate) kind: DecodeKind,
-    /// Where it is in the value.
+    /// The range of the unit in the value.
     pub(crate) range: Range<u64>,
     pub(crate) shape: Vec<u64>,
     pub(crate) selection: ElementSelection,
@@ -49,13 +49,13 @@ pub(crate) struct DecodeUnit {
 
 #[derive(Debug)]
 pub(crate) enum DecodeKind {
-    /// A chunk, decoded by its chain.
+    /// A chunk, decoded by its codec chain.
     Chunk(Arc<Chain>),
-    /// A run of elements of an uncompressed chunk.
+    /// Consecutive elements of an uncompressed chunk.
     Elements(Arc<Chain>),
 }
 
-/// The slab that is painted, and how places in it are counted.
+/// A slab being written, with its strides.
 #[derive(Debug)]
 pub(crate) struct SlabWriter {
     pub(crate) buffer: SlabBuffer,
@@ -63,7 +63,7 @@ pub(crate) struct SlabWriter {
 }
 
 impl DecodeUnit {
-    /// How many bytes it has when it is decoded; of variable length, what is stored.
+    /// The decoded size in bytes; for variable length, the stored size.
     pub(crate) fn decoded_len(&self) -> u64 {
         let stored = self.range.end - self.range.start;
         match &self.kind {
@@ -72,7 +72,7 @@ impl DecodeUnit {
         }
     }
 
-    /// How many steps it takes at the most to decode it.
+    /// The work of decoding it at most, in steps.
     fn decode_work(&self) -> u64 {
         match &self.kind {
             DecodeKind::Chunk(chain) => chain.decode_work(self.range.end - self.range.start),
@@ -86,7 +86,7 @@ impl DecodeUnit {
         }
     }
 
-    /// What is kept of it.
+    /// The cached elements.
     fn cached(&self, source: &ReadContext, part: &EncodedChunk) -> Option<Elements> {
         match (&self.kind, source.cache().get(&source.cache_key(part, self.range.start, CacheKind::Chunk))?) {
             (DecodeKind::Chunk(_), Cached::Chunk(elements)) => Some(elements),
@@ -107,7 +107,7 @@ impl DecodeUnit {
 }
 
 impl Job {
-    /// Does it at once, where it is small and nothing has to be waited for.
+    /// Runs the job at once, if it is small and waits for nothing.
     pub(crate) fn try_run_inline(&self, source: &ReadContext, writer: &SlabWriter) -> Option<Result<(), ArrayError>> {
         match self {
             Self::Fill(selection) => {
@@ -125,8 +125,8 @@ impl Job {
         }
     }
 
-    /// Whether it waits for nothing that others wait for too, and takes little. Anything else needs a task of its own: while this answer's reader
-    /// is slow, it would keep a thread's permit or a place in the cache from those who are not.
+    /// Whether the job waits for nothing that other reads wait for, and takes little. Any other job gets a task of its
+    /// own, or it would hold a permit or a cache entry for as long as this read's client is slow.
     pub(crate) fn is_cheap(&self, source: &ReadContext) -> bool {
         match self {
             Self::Fill(_) => false,
@@ -134,7 +134,7 @@ impl Job {
         }
     }
 
-    /// Does it.
+    /// Runs the job.
     pub(crate) async fn run(self, source: Arc<ReadContext>, writer: Arc<SlabWriter>) -> Result<(), ArrayError> {
         match self {
             Self::Fill(selection) => {
@@ -153,14 +153,14 @@ impl Job {
     }
 }
 
-/// Whether all are elements that only have to be copied, and few; where there is nothing to do beside, more of them.
+/// Whether these units only have to be copied, and are small; larger ones if the read has nothing else to do.
 fn is_cheap(source: &ReadContext, leaves: &[DecodeUnit]) -> bool {
     let bytes: u64 = leaves.iter().map(DecodeUnit::decoded_len).sum();
     let few = if source.chunks <= 2 { INLINE_SINGLE_COPY_LIMIT } else { INLINE_COPY_LIMIT * 2 };
     bytes <= few && leaves.iter().all(|leaf| matches!(leaf.chain().access(), Access::Elements(_)))
 }
 
-/// Decodes one chunk and keeps it; where somebody else is doing that, waits for it.
+/// Decodes a chunk and caches it; waits for another read that is decoding it already.
 async fn decode_cached(
     source: Arc<ReadContext>,
     writer: Arc<SlabWriter>,
@@ -190,7 +190,7 @@ async fn decode_cached(
     source.context.run_blocking(source.bytes_of(&leaf.selection), move || writer.write(&work, &leaf, &elements)).await
 }
 
-/// Decodes everything in a part of a value.
+/// Decodes all units of a range.
 async fn decode_all(
     source: Arc<ReadContext>,
     writer: Arc<SlabWriter>,
@@ -222,7 +222,7 @@ async fn decode_all(
     if light { all() } else { source.context.run_blocking(steps, all).await }
 }
 
-/// Puts into place what is in the cache; the rest is left.
+/// Writes the units that are cached; returns the others.
 fn write_cached(
     source: &ReadContext,
     writer: &SlabWriter,
@@ -254,7 +254,7 @@ fn slice_fetched(encoded: &Bytes, whole: &Range<u64>, range: &Range<u64>) -> Opt
     (start <= end && end <= encoded.len()).then(|| encoded.slice(start..end))
 }
 
-/// The elements in memory of their own, where they would keep all that was fetched with them.
+/// Copies elements that would otherwise keep everything fetched with them in memory.
 fn detach(elements: &Elements, fetched: &Bytes) -> Elements {
     match elements {
         Elements::Fixed(bytes) if fetched.as_ptr_range().contains(&bytes.as_ptr()) => {
@@ -282,8 +282,8 @@ impl SlabWriter {
 }
 
 impl ReadContext {
-    /// Counts the work that was done to decode something; fails where that makes it too much, which an estimate cannot tell of elements of variable length, or where there is too
-    /// little memory to decode everything once.
+    /// Counts the work of a decoded unit, and fails if the budget is exceeded: an estimate does not know the size of
+    /// elements of variable length, nor that a chunk is decoded twice for lack of memory.
     fn spend_decode(&self, chain: &Chain, elements: &Elements) -> Result<(), ArrayError> {
         match (chain.access(), elements) {
             (Access::Elements(_), Elements::Fixed(bytes)) => self.work_budget.spend(bytes.len() as u64),

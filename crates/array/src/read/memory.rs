@@ -1,4 +1,4 @@
-//! The memory that a read needs, and what it was granted.
+//! The memory of a read: reserved for its plan, and granted for its assembly.
 
 use super::needs::MemoryNeeds;
 use crate::{
@@ -7,33 +7,33 @@ use crate::{
     options::Options,
 };
 
-/// The memory for a reading, of which the least may be there already.
+/// The memory of a read, of which the minimum may be reserved already.
 #[derive(Debug)]
 pub(crate) struct ReadMemory {
-    /// What is reserved so far, at least what the plan takes.
+    /// The memory that is reserved, at least that of the plan.
     pub(crate) account: Account,
-    /// How much the plan takes.
+    /// The memory of the plan, in bytes.
     pub(crate) plan: u64,
     pub(crate) needs: MemoryNeeds,
 }
 
-/// What a reading may take.
+/// The memory granted to an assembly.
 pub(crate) struct GrantedMemory {
     /// Bytes for slabs.
     pub(super) assembly: u64,
-    /// Jobs at a time.
+    /// The number of concurrent jobs.
     pub(super) parallel: usize,
-    /// All of it.
+    /// The permit for all of it.
     pub(super) memory: Option<Permit>,
 }
 
 impl ReadMemory {
-    /// How much there has to be before anything is read.
+    /// The minimum memory, in bytes.
     pub(crate) fn min_bytes(&self, options: &Options) -> u64 {
         self.plan.saturating_add(self.needs.min_bytes(options))
     }
 
-    /// Reserves the least, and beside it so much for something else.
+    /// Reserves the minimum, and `bytes` more for something else.
     pub(crate) async fn reserve_with_extra(&mut self, options: &Options, bytes: u64) -> Result<Permit, MemoryError> {
         let least = self.min_bytes(options);
         self.account.reserve_with_extra(least, bytes).await
@@ -43,7 +43,7 @@ impl ReadMemory {
         self.account.reserve(self.min_bytes(options)).await?;
         let Self { mut account, needs: MemoryNeeds { assembly, slab, job, jobs }, .. } = self;
         let assembly = if account.try_more(assembly.saturating_sub(slab)) { assembly } else { slab };
-        // As many at a time as there is memory for.
+        // Halve the number of additional jobs until their memory is free.
         let mut more = jobs.saturating_sub(1);
         while more > 0 && !account.try_more(job.saturating_mul(more)) {
             more /= 2;

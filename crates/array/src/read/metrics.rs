@@ -1,4 +1,4 @@
-//! What a reading takes.
+//! Metrics of a read.
 
 use std::{
     sync::{
@@ -8,22 +8,22 @@ use std::{
     time::Duration,
 };
 
-/// Tells what a reading took so far. Clones tell of the same reading.
+/// The metrics of a read, which are updated while it runs. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct ReadMetrics(Arc<Counts>);
 
-/// What a reading took so far.
+/// The metrics of a read so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadStats {
-    /// How long finding and planning took.
+    /// The time to resolve the array and plan the read.
     pub plan: Duration,
-    /// How long values were fetched, added up over all that were fetched at the same time.
+    /// The time spent fetching values, summed over concurrent fetches.
     pub fetch: Duration,
-    /// How long was decoded, added up in the same way.
+    /// The time spent decoding, summed in the same way.
     pub decode: Duration,
-    /// How many chunks, inner chunks, and parts of uncompressed chunks were decoded.
+    /// The number of chunks, inner chunks and parts of uncompressed chunks that were decoded.
     pub decoded: u64,
-    /// How many were in the cache.
+    /// The number that were cached.
     pub cached: u64,
 }
 
@@ -37,7 +37,7 @@ struct Counts {
 }
 
 impl ReadMetrics {
-    /// What it took so far.
+    /// The metrics so far.
     pub fn stats(&self) -> ReadStats {
         let Counts { plan, fetch, decode, decoded, cached } = &*self.0;
         ReadStats {

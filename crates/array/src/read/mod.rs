@@ -1,7 +1,9 @@
 //! Reading: from a plan to elements.
 //!
-//! The way of an element: [`feed`] finds what has to be fetched, in the order of the answer; each find is a [`job`] that fetches, decodes and [puts
-//! into place](place), several at a time; the places are the [lanes](lanes) of a slab; [`assemble`] yields the lanes that are full.
+//! A [`ReadPlan`](plan::ReadPlan) lists the chunks that a selection touches. The [`scheduler`] finds the
+//! ranges to fetch, in the order of the output; each is a [job] that fetches, decodes and [scatters](mod@scatter) elements
+//! into a slab, several at a time. The [`slab_buffer`] consists of segments, and [`assemble`] returns each
+//! as soon as it is full.
 
 pub(crate) mod array_read;
 pub(crate) mod assemble;

@@ -1,4 +1,4 @@
-//! From a request to the chunks that it concerns.
+//! From a request to the chunks that it touches.
 
 use std::{
     hash::{Hash, Hasher},
@@ -23,38 +23,39 @@ use crate::{
     work::{STEPS_PER_INNER_CHUNK, STEPS_PER_KEY, WorkBudget, index_work, largest_fitting_part},
 };
 
-/// The most chunks whose versions go into a fingerprint.
+/// The most chunks whose versions are hashed into a fingerprint.
 const MAX_FINGERPRINTED_CHUNKS: usize = 100_000;
 
-/// What an element of variable length, or of no size, counts in the size of a selection.
+/// The size charged for an element of variable length, or of no size, in bytes.
 const NOMINAL_ELEMENT_SIZE: u128 = 16;
 
-/// What a chunk takes while its array is read, beside what its key begins with: the rest of the key, and its place in the snapshot. A point takes as much: its
-/// coordinates, in the request, in the plan, and in that of its chunk.
+/// The memory of a planned chunk in addition to its key's prefix, in bytes: the rest of the key, and its entry in the
+/// snapshot. A point takes as much: its coordinates in the request, in the plan, and in that of its chunk.
 const CHUNK_PLAN_SIZE: u64 = 512;
 
-/// How many bytes of an uncompressed chunk are fetched at the most for a part of it.
+/// The most bytes of an uncompressed chunk that are fetched for a part of it.
 const MAX_PARTIAL_FETCH: u64 = 4 << 20;
 
-/// What a dimension adds to that: the coordinate in each of these.
+/// The memory of one coordinate of a chunk or point in all of these, in bytes.
 const COORDINATE_PLAN_SIZE: u64 = 48;
 
-/// Up to so many chunks or points are planned where the request is, without a reservation of memory.
+/// The number of chunks or points up to which a plan is made on the request's own thread, without a reservation of
+/// memory.
 const INLINE_PLAN_LIMIT: u64 = 1024;
 
-/// A request that was applied to an array.
+/// A request resolved against an array.
 #[derive(Debug)]
 pub(crate) struct ReadPlan {
-    /// What is read, by where it is stored: of a view, counted from what the view is one of.
+    /// The selection in stored coordinates: those of a view are shifted by its offset.
     pub(crate) resolved: Arc<Resolved>,
-    /// The keys of the chunks concerned, each once.
+    /// The keys of the chunks, each once.
     pub(crate) keys: Vec<Key>,
-    /// What the plan takes, and what reading will.
+    /// The memory of the plan, and of the read that follows.
     pub(crate) memory: ReadMemory,
 }
 
 impl ReadPlan {
-    /// Applies a request. Fails where there is more to read than may be.
+    /// Resolves a request against an array. Fails if it exceeds a limit.
     pub(crate) async fn new(
         context: &Context,
         array: &Array,
@@ -65,13 +66,13 @@ impl ReadPlan {
         check_size(array, &seen, limit)?;
         let resolved = Arc::new(seen.shifted(&array.model().origin));
         let most = max_chunks(array.grid(), &resolved);
-        // A plan takes a part of the memory at the most, so that there is some left to read what it plans.
+        // The plan may take only a part of the memory, so that some is left for the read.
         let options = &context.options;
         let per_chunk =
             array.key_prefix_len() + CHUNK_PLAN_SIZE + COORDINATE_PLAN_SIZE * array.grid().dimensions().len() as u64;
         let planned = options.max_plan_memory() / per_chunk;
         let allowed = match &*resolved {
-            // Many points may be in one chunk, which is known only when they are planned.
+            // Many points may lie in one chunk, which is known only after planning.
             Resolved::Points(_) => planned,
             Resolved::Region(_) | Resolved::Stack(_) => planned.min(options.max_chunks),
         };
@@ -85,7 +86,7 @@ impl ReadPlan {
             return Ok(Self { resolved, keys, memory });
         }
         memory.plan = chunks.saturating_mul(per_chunk);
-        // All at once, so that nobody who has planned waits for others who have.
+        // In one step, so that no request that has a plan waits for another that has one.
         memory.account.reserve(memory.min_bytes(options)).await?;
         let (array, selected) = (array.clone(), resolved.clone());
         let steps = chunks.saturating_mul(STEPS_PER_INNER_CHUNK);
@@ -96,7 +97,8 @@ impl ReadPlan {
         Ok(Self { resolved, keys, memory })
     }
 
-    /// Fails where reading takes more work than it may: at most that of decoding everything that is concerned and is there. If nothing is there, no memory is wanted for chunks.
+    /// The work budget of the read. Fails if decoding all chunks that are stored could exceed it. If none is stored,
+    /// the memory for decoding is dropped.
     pub(crate) fn work_budget(
         &mut self,
         options: &Options,
@@ -133,7 +135,7 @@ impl ReadPlan {
                         .saturating_add(chunks.saturating_mul(STEPS_PER_KEY));
                     free.check(work).is_ok()
                 };
-                // By what the array's own shape shows, so that it can be asked for.
+                // A client can select a part only in the coordinates of the array's own shape.
                 let seen = |selection: Selection| {
                     (array.model().origin.iter().all(|&origin| origin == 0)).then_some(selection)
                 };
@@ -147,7 +149,7 @@ impl ReadPlan {
         }
     }
 
-    /// At most how many bytes are decoded, of shards only what their inner chunks have that are concerned.
+    /// The bytes that are decoded at most; for shards, those of the inner chunks that are touched.
     pub(crate) fn decoded_len(&self, array: &Array) -> Result<u128, ArrayError> {
         let Some(chain) = array.largest_chain()? else { return Ok(0) };
         let (chunks, chunk) = match chain.access() {
@@ -160,7 +162,7 @@ impl ReadPlan {
         Ok(chunks.saturating_mul(u128::from(chunk.unwrap_or(0))))
     }
 
-    /// A number that is another one whenever the metadata, the selection or any chunk concerned is another; `None` where there are too many.
+    /// A hash that differs whenever the metadata, the selection or any chunk does; `None` for too many chunks.
     pub(crate) fn fingerprint(&self, array: &Array, snapshot: &dyn Snapshot) -> Result<Option<u128>, StoreError> {
         if self.keys.len() > MAX_FINGERPRINTED_CHUNKS {
             return Ok(None);
@@ -169,7 +171,7 @@ impl ReadPlan {
         array.metadata_hash().hash(&mut hash);
         self.resolved.hash(&mut hash);
         for key in &self.keys {
-            // Which keys these are follows from the selection and the metadata.
+            // The keys themselves follow from the selection and the metadata.
             snapshot.head(key)?.map(|info| info.version).hash(&mut hash);
         }
         Ok(Some(hash.0.digest128()))
@@ -194,7 +196,7 @@ fn check_size(array: &Array, resolved: &Resolved, limit: u64) -> Result<(), Arra
     Err(ArrayError::SelectionTooLarge { size, limit, smaller })
 }
 
-/// How many steps it takes at the most to decode `chunks` chunks, as they are `stored`, as far as they are concerned.
+/// The most work of decoding `chunks` chunks that have `stored` bytes, as far as they are touched, in steps.
 fn max_decode_work(chain: &Chain, resolved: &Resolved, chunks: u64, stored: u64) -> u64 {
     match chain.access() {
         Access::Shard(sharding) => {
@@ -204,9 +206,9 @@ fn max_decode_work(chain: &Chain, resolved: &Resolved, chunks: u64, stored: u64)
             let inner = inner.saturating_add(pieces.saturating_mul(STEPS_PER_INNER_CHUNK));
             inner.saturating_add(index_work(sharding).saturating_mul(chunks))
         }
-        // Only what is asked for is fetched, a tile at a time.
+        // Only selected elements are fetched, tile by tile.
         Access::Elements(_) => chain.array().fixed_len().unwrap_or(0).min(MAX_PARTIAL_FETCH).saturating_mul(chunks),
-        // Of variable length it is known when they are decoded.
+        // Variable lengths are known only once they are decoded.
         Access::Whole => match chain.array().fixed_len() {
             Some(_) => chain.decode_work(0).saturating_mul(chunks),
             None => chain.decode_work(stored),
@@ -229,12 +231,12 @@ fn keys(array: &Array, resolved: &Resolved) -> Vec<Key> {
         Resolved::Stack(regions) => ElementSelection::of_stack(regions),
         Resolved::Points(points) => Some(ElementSelection::Points(IndexedPoint::all(points))),
     };
-    // What several points or entries have of a chunk is one piece.
+    // The elements of several points or entries in one chunk are one projection.
     let pieces = selection.iter().flat_map(|selection| selection.project(array.grid(), EdgePolicy::Full));
     pieces.flat_map(|piece| array.chunk_keys(&piece.index).collect::<Vec<_>>()).collect()
 }
 
-/// Feeds what is hashed to a hash that is the same in every run.
+/// A hasher whose results are the same in every process.
 struct Fingerprint(Xxh3);
 
 impl Hasher for Fingerprint {

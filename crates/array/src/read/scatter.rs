@@ -1,4 +1,4 @@
-//! From the elements of a chunk, or of a part of one, to their places in a slab.
+//! Scattering: from the elements of a chunk to their positions in a slab.
 
 use codec::Elements;
 
@@ -9,30 +9,30 @@ use crate::grid::{
     strided::{StridedCopies, StridedCopy, Strides},
 };
 
-/// Runs from this length on are not copied if they make up whole lanes.
+/// The length in bytes from which a run is shared instead of copied, if it fills whole segments.
 const MIN_SHARED_RUN: usize = 32 << 10;
 
-/// What is put into the places.
+/// The source of a copy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CopySource<'a> {
-    /// The elements of something of this shape.
+    /// The elements of a chunk.
     Elements {
-        /// In C order.
+        /// The elements in C order.
         elements: &'a Elements,
-        /// As many as it has elements.
+        /// The chunk's shape.
         shape: &'a [u64],
     },
-    /// One element for every place.
+    /// One element for every position.
     Fill(&'a [u8]),
 }
 
 impl Strides {
-    /// The first place of picks in what has these strides.
+    /// The first position of a selection.
     pub(crate) fn first(&self, selection: &ElementSelection) -> u64 {
         match selection {
             ElementSelection::Orthogonal(axes) => self.first_of(axes),
             ElementSelection::Points(points) => points.iter().map(|point| point.out).min().unwrap_or(0),
-            // By increasing place.
+            // Entries come by increasing position.
             ElementSelection::Stacked(entries) => {
                 entries.first().map_or(0, |entry| entry.out + self.first_of(&entry.axes))
             }
@@ -48,7 +48,7 @@ impl Strides {
     }
 }
 
-/// Puts the picked elements of `source` into their places; `strides` are those of the slab.
+/// Copies the selected elements of `source` to their positions in the slab, which has these strides.
 pub(crate) fn scatter(
     buffer: &SlabBuffer,
     strides: &Strides,
@@ -79,7 +79,7 @@ struct Scatter<'a> {
     cursor: SlabCursor<'a>,
     size: Option<usize>,
     source: CopySource<'a>,
-    /// Some fill values one after the other.
+    /// Repeated fill values, copied many at a time.
     filled: Vec<u8>,
 }
 
@@ -106,7 +106,7 @@ impl Scatter<'_> {
         Ok(())
     }
 
-    /// Writes elements from `from` on, `step` apart, to `out` and the places that follow.
+    /// Copies elements from `from` on, `step` apart, to consecutive positions from `out` on.
     #[inline]
     fn write_run(&mut self, from: u64, out: u64, [step, len]: [i64; 2]) -> Result<(), ScatterError> {
         let count = len.unsigned_abs();
@@ -119,7 +119,7 @@ impl Scatter<'_> {
                 let end = start.zip(len).and_then(|(start, len)| start.checked_add(len));
                 let (start, end) = start.zip(end).ok_or(ScatterError::Internal)?;
                 let run = bytes.get(start..end).ok_or(ScatterError::Internal)?;
-                // What is most of its chunk may keep the chunk's memory; a small part of it must not.
+                // Share the chunk's memory only if the run is most of it, or a small run would retain all of it.
                 match run.len() >= MIN_SHARED_RUN && run.len() >= bytes.len() / 2 {
                     true => self.cursor.install(out, &bytes.slice(start..end)),
                     false => self.cursor.write(out, run),
@@ -144,7 +144,7 @@ impl Scatter<'_> {
     }
 
     fn fill(&mut self, out: u64, fill: &[u8], [count, size]: [u64; 2]) -> Result<(), ScatterError> {
-        /// How many bytes of fill values are kept to be copied at a time.
+        /// The bytes of repeated fill values.
         const PATTERN: u64 = 16 << 10;
         let at_a_time = (PATTERN / size.max(1)).clamp(1, count.max(1));
         let needed = usize::try_from(at_a_time * size).map_err(|_| ScatterError::Internal)?;

@@ -1,4 +1,4 @@
-//! What has to be fetched and decoded for a slab, found chunk by chunk.
+//! The scheduler: which ranges of which values have to be fetched and decoded for a slab.
 
 use std::{ops::Range, sync::Arc};
 
@@ -19,62 +19,64 @@ use crate::{
     },
 };
 
-/// How far apart two parts of a value may be that are fetched together: reading what lies between costs less than a fetch of its own.
+/// The largest gap between two ranges that are fetched together: reading the gap costs less than another fetch.
 const MAX_COALESCE_GAP: u64 = 64 << 10;
 
-/// How many bytes of a value are fetched together.
+/// The most bytes fetched together.
 const MAX_COALESCED_FETCH: u64 = 1 << 20;
 
-/// How long a part may be that is fetched together with others. A longer one is worth a fetch of its own, and is sooner in place that way.
+/// The longest range that is fetched together with others. A longer one is worth a fetch of its own, and is in place
+/// sooner that way.
 const MAX_COALESCED_PART: u64 = 256 << 10;
 
-/// How many bytes one job decodes, if it does not have to be more.
+/// The bytes that one job decodes, unless a single unit has more.
 const MAX_DECODED_PER_JOB: u64 = 4 << 20;
 
-/// How many parts of one value are looked at together, and how many bytes they have.
+/// The most parts of one value that are coalesced together, and their bytes.
 const MAX_BATCH_PARTS: usize = 512;
 const MAX_BATCH_BYTES: u64 = 8 << 20;
 
-/// How many bytes of an uncompressed chunk are fetched at the least: the store checks as many anyhow.
+/// The fewest bytes of an uncompressed chunk that are fetched: the store verifies blocks of that size anyway.
 const TILE_BYTES: u64 = 128 << 10;
 
-/// An uncompressed chunk up to this length is fetched whole if half of it is wanted.
+/// The size up to which an uncompressed chunk is fetched in full if half of it is selected.
 const MAX_FULL_FETCH: u64 = 4 << 20;
 
-/// How many chunks of parts are walked over together, so that neighbours in the answer come together.
+/// The number of shards that are traversed in turns, so that elements that are neighbours in the output are read
+/// together.
 const INTERLEAVED_SHARDS: usize = 4;
 
-/// Finds the jobs of one slab, in the order of the answer as far as the chunks have it.
+/// Schedules the jobs of one slab, roughly in the order of the output.
 #[derive(Debug)]
 pub(crate) struct ChunkScheduler {
     source: Arc<ReadContext>,
     strides: Strides,
-    /// What is walked over, the innermost last. Those of one group take turns.
+    /// The groups of containers being traversed, the innermost last. Members of a group take turns.
     stack: Vec<Vec<TraversalFrame>>,
-    /// Jobs, each with its first place in the answer.
+    /// Jobs found, each with its first position in the output.
     jobs: Vec<(u64, Job)>,
 }
 
-/// Something that is cut into parts, and how far that got.
+/// The traversal state of one container.
 #[derive(Debug)]
 struct TraversalFrame {
     container: Container,
     projections: ChunkProjections,
 }
 
-/// What is cut.
+/// A container being traversed.
 #[derive(Debug)]
 enum Container {
     /// The array, into chunks.
     Array,
     /// A shard, into inner chunks.
     Shard { part: EncodedChunk, chain: Arc<Chain>, index: Arc<ShardIndex> },
-    /// An uncompressed chunk, into runs of its elements.
+    /// An uncompressed chunk, into tiles of consecutive elements.
     Elements { part: EncodedChunk, chain: Arc<Chain> },
 }
 
 impl ChunkScheduler {
-    /// The jobs for these elements of the array, which go into a slab with these strides.
+    /// The jobs that write these elements of the array into a slab with these strides.
     pub(crate) fn new(source: Arc<ReadContext>, selection: &ElementSelection, strides: Strides) -> Self {
         let projections = selection.project(&source.array.model().grid, EdgePolicy::Full);
         Self {
@@ -116,7 +118,7 @@ impl ChunkScheduler {
         Ok(None)
     }
 
-    /// The next chunk; where it has parts, some of those that follow as well.
+    /// Visits the next chunk; if it is a container, some of the next as well.
     async fn next_chunks(&mut self, cut: &mut ChunkProjections) -> Result<Progress, ArrayError> {
         let mut inner = Vec::new();
         while inner.len() < INTERLEAVED_SHARDS && self.jobs.len() < MAX_BATCH_PARTS {
@@ -204,7 +206,7 @@ impl ChunkScheduler {
         Ok(Progress::More)
     }
 
-    /// Looks at an encoded chunk: it is decoded as one, or cut further.
+    /// Visits an encoded chunk: a decode unit, or a container of more chunks.
     async fn visit(
         &self,
         part: &EncodedChunk,
@@ -257,7 +259,7 @@ impl ChunkScheduler {
     ) -> Result<Option<Range<u64>>, ArrayError> {
         let position = sharding.position(&piece.index).ok_or_else(|| self.source.chunk_error(part, no_grid()))?;
         let range = index.locate(position).map_err(|error| self.source.chunk_error(part, error))?;
-        // The index was checked to stay within the shard, so the sums stay within the value.
+        // The index was validated against the shard's length, so the sums stay within the value.
         Ok(range.map(|range| part.range.start + range.start..part.range.start + range.end))
     }
 
@@ -284,7 +286,7 @@ impl ChunkScheduler {
     }
 }
 
-/// What became of one step into a frame.
+/// The progress of one step of a traversal.
 enum Progress {
     Done,
     More,
@@ -296,15 +298,15 @@ enum Visit {
     Inner(TraversalFrame),
 }
 
-/// Parts of one value that are looked at together, so that small ones that lie together are fetched together.
+/// Parts of one value that are scheduled together, so that small neighbours are fetched together.
 #[derive(Default)]
 struct FetchBatch {
-    /// Each with its first place in the answer.
+    /// The parts, each with its first position in the output.
     leaves: Vec<(u64, DecodeUnit)>,
     bytes: u64,
 }
 
-/// Some of a window's parts, and the first place in the answer of any.
+/// Neighbouring parts, and their first position in the output.
 struct CoalescedRange {
     place: u64,
     range: Range<u64>,
@@ -322,7 +324,7 @@ impl FetchBatch {
         self.leaves.len() >= MAX_BATCH_PARTS || self.bytes >= MAX_BATCH_BYTES
     }
 
-    /// One job for each run of parts that lie together.
+    /// One job for each coalesced range.
     fn jobs(mut self, part: &EncodedChunk) -> impl Iterator<Item = (u64, Job)> {
         self.leaves.sort_by_key(|(_, leaf)| leaf.range.start);
         let mut runs: Vec<CoalescedRange> = Vec::new();
@@ -362,7 +364,7 @@ fn tile_shape_of(chain: &Chain) -> Vec<u64> {
     tile_shape(chain.array().shape(), chain.array().data_type().fixed_size().unwrap_or(0) as u64)
 }
 
-/// The shape of the parts into which an uncompressed chunk is cut: each is one run of its bytes, of about [`TILE`].
+/// The shape of the tiles into which an uncompressed chunk is split: consecutive bytes, about [`TILE_BYTES`] of them.
 fn tile_shape(shape: &[u64], size: u64) -> Vec<u64> {
     let mut room = (TILE_BYTES / size.max(1)).max(1);
     let mut tile = vec![1; shape.len()];

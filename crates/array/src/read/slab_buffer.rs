@@ -1,7 +1,8 @@
-//! Where a slab is assembled: in lanes, each a run of its elements.
+//! The buffer in which a slab is assembled, in segments of consecutive elements.
 //!
-//! Many tasks write into one slab at the same time. Each lane has a lock of its own, held for a copy at a time, so that tasks that decode neighbouring chunks
-//! seldom meet; and each is yielded as soon as it is full, so that an answer begins before all chunks of its first slab are decoded.
+//! Many jobs write into one slab at the same time. Each segment has a lock of its own, held for one copy at a time, so
+//! that jobs of neighbouring chunks seldom contend. A segment is returned as soon as it is full, so that an answer
+//! begins before all chunks of its first slab are decoded.
 
 use std::sync::Arc;
 
@@ -13,30 +14,31 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::buffer_pool::{BufferPool, ByteCounter, with_permit};
 use crate::memory::claim::Permit;
 
-/// In what a lane's memory is counted.
+/// The unit of a segment's memory permit, in bytes.
 pub(crate) const PERMIT_UNIT: u64 = 1 << 10;
 
-/// How many bytes a lane should have. Small enough that the first is full early, large enough that it is worth a write to a socket.
+/// The target size of a segment in bytes: small enough for the first to be full early, large enough for a write to a
+/// socket.
 const SEGMENT_BYTES: u64 = 128 << 10;
 
-/// How many a lane of a small slab should have, which is soon full anyhow.
+/// The target size of a segment of a small slab, which is soon full anyway.
 const SMALL_SLAB_SEGMENT_BYTES: u64 = 1 << 20;
 
-/// Up to how many bytes a slab is small.
+/// The size up to which a slab is small, in bytes.
 const SMALL_SLAB_BYTES: u64 = 4 << 20;
 
-/// What an element of variable length costs in a lane beside its own bytes.
+/// The size of a segment's slot for an element of variable length, in addition to the element's bytes.
 pub(crate) const VARIABLE_SLOT_SIZE: u64 = size_of::<Box<[u8]>>() as u64;
 
-/// How a slab is divided into lanes.
+/// The division of a slab into segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentLayout {
     elements: u64,
-    /// How many elements follow each other for one index of the axes before the one that is divided.
+    /// The number of consecutive elements for one index of the dimensions before the one that is divided.
     block: u64,
-    /// How many elements a lane has; the last of each block may have fewer.
+    /// The number of elements of a segment; the last of each block may have fewer.
     segment: u64,
-    /// How many lanes a block has.
+    /// The number of segments of a block.
     segments_per_block: u64,
 }
 
@@ -44,30 +46,30 @@ pub(crate) struct SegmentLayout {
 #[derive(Debug)]
 pub(crate) struct SlabBuffer {
     layout: SegmentLayout,
-    /// The size of an element in bytes; `None` where each has its own.
+    /// The size of an element in bytes; `None` for variable length.
     size: Option<usize>,
     segments: Vec<Mutex<Segment>>,
     resources: BufferResources,
 }
 
-/// What all slabs of a reading share.
+/// The resources that all slabs of a read share.
 #[derive(Clone, Debug)]
 pub(crate) struct BufferResources {
     pub(crate) buffers: Arc<BufferPool>,
-    /// What the elements of variable length take that were assembled and not yet taken.
+    /// The bytes of assembled elements of variable length that were not yet taken.
     pub(crate) retained: Arc<ByteCounter>,
-    /// The memory of the reading, which lasts until the last use of what it yielded.
+    /// The memory of the read, held until the last use of what it returned.
     pub(crate) memory: Option<Arc<Permit>>,
 }
 
-/// A run of elements being assembled.
+/// A segment being assembled.
 #[derive(Debug, Default)]
 enum Segment {
-    /// Nothing was written to it, and it has no memory.
+    /// Nothing is written yet, and no memory is allocated.
     Empty { permit: Option<OwnedSemaphorePermit> },
     Open {
         cells: SegmentData,
-        /// How many elements were written. Each is written exactly once, so the lane is full when this is their number.
+        /// The number of elements written. Each is written exactly once, so the segment is full when all are counted.
         written: u64,
         _permit: Option<OwnedSemaphorePermit>,
     },
@@ -78,52 +80,53 @@ enum Segment {
 #[derive(Debug)]
 enum SegmentData {
     Fixed(Vec<u8>),
-    /// All elements of the lane as they were decoded.
+    /// All elements of the segment, shared with the decoded chunk.
     Shared(Bytes),
     Variable(Vec<Box<[u8]>>),
 }
 
-/// Writes into a slab, keeping the lane that it wrote into last.
+/// A cursor that writes into a slab, and keeps the segment of its last write locked.
 pub(crate) struct SlabCursor<'a> {
     buffer: &'a SlabBuffer,
     locked: Option<LockedSegment<'a>>,
 }
 
-/// A lane that is written to.
+/// A locked segment.
 struct LockedSegment<'a> {
     number: usize,
-    /// Its first element in the slab.
+    /// The position of its first element in the slab.
     start: u64,
-    /// How many elements it has.
+    /// The number of its elements.
     len: u64,
     segment: MutexGuard<'a, Segment>,
 }
 
-/// Elements of a fixed size that stand at equal distances.
+/// Elements of a fixed size at equal distances.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StridedElements<'a> {
-    /// What they stand in.
+    /// The buffer that contains them.
     pub(crate) bytes: &'a [u8],
-    /// Where the first is, counted in elements.
+    /// The index of the first element in the buffer.
     pub(crate) first: u64,
-    /// How many elements further the next one is.
+    /// The distance to the next, in elements.
     pub(crate) step: i64,
-    /// How many there are.
+    /// The number of elements.
     pub(crate) count: u64,
 }
 
-/// Why an element is not assembled.
+/// The reason why an element cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScatterError {
-    /// Its place is not being assembled, or it is none of its chunk: a mistake of this crate's, found before wrong elements leave.
+    /// The position does not exist or is not being assembled: a bug in this crate, detected before wrong elements are
+    /// returned.
     Internal,
-    /// Elements of variable length take more memory than there is.
+    /// Elements of variable length exceed the memory of the read.
     OverBudget,
 }
 
 impl SegmentLayout {
-    /// Divides a slab of these extents, whose elements have `size` bytes. `chunk` says how far along an axis the answer goes before it meets other
-    /// chunks.
+    /// Divides a slab with these extents, whose elements have `size` bytes. `chunk` is the extent of chunks along a
+    /// dimension of the output.
     pub(crate) fn new(extents: &[u64], size: u64, chunk: impl Fn(usize) -> u64) -> Self {
         let elements = extents.iter().fold(1_u64, |product, &extent| product.saturating_mul(extent));
         let segment =
@@ -144,7 +147,7 @@ impl SegmentLayout {
         Self { elements, block: elements, segment: elements, segments_per_block: 1 }
     }
 
-    /// How many [`UNIT`]s of memory a slab of elements of `size` bytes takes.
+    /// The memory of a slab with elements of `size` bytes, in units of [`PERMIT_UNIT`].
     pub(crate) fn units(&self, size: Option<usize>) -> u64 {
         (0..self.segments()).map(|segment| self.segment_units(segment, size)).sum()
     }
@@ -158,13 +161,13 @@ impl SegmentLayout {
         (self.elements / self.block.max(1)).saturating_mul(self.segments_per_block)
     }
 
-    /// Which lane has an element, and as which of its elements.
+    /// The segment of an element, and the element's index in it.
     fn segment_of(&self, element: u64) -> (u64, u64) {
         let (block, within) = (element / self.block.max(1), element % self.block.max(1));
         (block * self.segments_per_block + within / self.segment.max(1), within % self.segment.max(1))
     }
 
-    /// How many elements a lane has.
+    /// The number of elements of a segment.
     fn len(&self, segment: u64) -> u64 {
         let start = (segment % self.segments_per_block.max(1)).saturating_mul(self.segment);
         self.block.saturating_sub(start).min(self.segment)
@@ -172,8 +175,8 @@ impl SegmentLayout {
 }
 
 impl SlabBuffer {
-    /// A slab of elements of `size` bytes, or each of its own length. Lanes get their memory when they are first written to; `permit` is for
-    /// [all of it](Layout::units), a part of which each lane gives back when it is taken.
+    /// A slab with elements of `size` bytes, or of variable length. Segments allocate their memory when they are first
+    /// written to. `permit` covers [all of it](SegmentLayout::units); each segment releases its part when it is taken.
     pub(crate) fn new(
         layout: SegmentLayout,
         size: Option<usize>,
@@ -188,24 +191,24 @@ impl SlabBuffer {
         Self { layout, size, segments, resources: supplies }
     }
 
-    /// How many lanes there are.
+    /// The number of segments.
     pub(crate) fn segments(&self) -> usize {
         self.segments.len()
     }
 
-    /// The size of an element in bytes; `None` where each has its own.
+    /// The size of an element in bytes; `None` for variable length.
     pub(crate) fn size(&self) -> Option<usize> {
         self.size
     }
 
-    /// Takes a lane that is full; `None` for one that is not yet.
+    /// Takes a segment if it is full.
     pub(crate) fn take(&self, segment: usize) -> Option<Result<Elements, ScatterError>> {
         let mut state = self.segments.get(segment)?.lock();
         let len = self.layout.len(segment as u64);
         if !matches!(*state, Segment::Open { written, .. } if written >= len) {
             return None;
         }
-        // Its room is free for the next slab as soon as it is taken, whatever its reader does with it: nobody who assembles waits for a reader.
+        // The segment's permit is released for the next slab as soon as it is taken, so no assembly waits for a client.
         let Segment::Open { cells, written, .. } = std::mem::take(&mut *state) else { return None };
         drop(state);
         let memory = self.resources.memory.clone();
@@ -219,12 +222,12 @@ impl SlabBuffer {
         })
     }
 
-    /// Something to write with.
+    /// A cursor to write with.
     pub(crate) fn cursor(&self) -> SlabCursor<'_> {
         SlabCursor { buffer: self, locked: None }
     }
 
-    /// The memory of a lane.
+    /// The memory of a segment.
     fn cells(&self, segment: usize) -> SegmentData {
         let len = usize::try_from(self.layout.len(segment as u64)).unwrap_or_default();
         match self.size {
@@ -244,7 +247,7 @@ impl SlabBuffer {
 }
 
 impl<'a> SlabCursor<'a> {
-    /// Writes elements of a fixed size that stand one after the other, `bytes` in all, to `out` and the places that follow.
+    /// Writes consecutive elements of a fixed size, in order, to the positions from `out` on.
     #[inline]
     pub(crate) fn write(&mut self, out: u64, bytes: &[u8]) -> Result<(), ScatterError> {
         let size = self.buffer.size.unwrap_or(0);
@@ -263,7 +266,7 @@ impl<'a> SlabCursor<'a> {
         Ok(())
     }
 
-    /// As [`write`](Self::write), of bytes that may be kept: a lane of which they are all takes them as they are.
+    /// As [`write`](Self::write), but segments that the bytes fill entirely share them instead of copying.
     pub(crate) fn install(&mut self, out: u64, bytes: &Bytes) -> Result<(), ScatterError> {
         let size = self.buffer.size.filter(|&size| size > 0).ok_or(ScatterError::Internal)?;
         let (mut out, mut start) = (out, 0_usize);
@@ -294,7 +297,7 @@ impl<'a> SlabCursor<'a> {
         Ok(())
     }
 
-    /// Writes elements of a fixed size that stand at equal distances, to `out` and the places that follow.
+    /// Writes elements of a fixed size at equal distances to the positions from `out` on.
     #[inline]
     pub(crate) fn write_strided(&mut self, out: u64, elements: StridedElements<'_>) -> Result<(), ScatterError> {
         let size = self.buffer.size.unwrap_or(0);
@@ -312,7 +315,7 @@ impl<'a> SlabCursor<'a> {
         Ok(())
     }
 
-    /// Writes `count` elements of no size, of which only the number matters.
+    /// Writes `count` elements of no size, which are only counted.
     pub(crate) fn write_empty(&mut self, out: u64, count: u64) -> Result<(), ScatterError> {
         let (mut out, mut left) = (out, count);
         while left > 0 {
@@ -345,7 +348,7 @@ impl<'a> SlabCursor<'a> {
         Ok(())
     }
 
-    /// The memory of a lane from `out` on, at least one element of it, and the lane's count of elements.
+    /// The memory of a segment from `out` on, at least one element, and the segment's counter.
     #[inline]
     fn segment_bytes(&mut self, out: u64, size: usize) -> Result<(&mut [u8], &mut u64), ScatterError> {
         let (segment, first) = self.segment_at(out)?;
@@ -357,10 +360,10 @@ impl<'a> SlabCursor<'a> {
         if size == 0 || room.len() < size { Err(ScatterError::Internal) } else { Ok((room, written)) }
     }
 
-    /// The lane that has an element, with its memory, and which of its elements it is.
+    /// The segment of an element, with memory, and the element's index in it.
     #[inline]
     fn segment_at(&mut self, out: u64) -> Result<(&mut Segment, u64), ScatterError> {
-        // Dividing costs more than a short run does, and most runs go where the one before went.
+        // Most copies go to the same segment as the one before, and a division costs more than a short copy.
         let within =
             self.locked.as_ref().and_then(|held| out.checked_sub(held.start).filter(|&first| first < held.len));
         let first = match within {
@@ -374,12 +377,12 @@ impl<'a> SlabCursor<'a> {
         Ok((&mut *held.segment, first))
     }
 
-    /// Locks the lane that has an element; tells which of its elements it is.
+    /// Locks the segment of an element; returns the element's index in it.
     fn lock(&mut self, out: u64) -> Result<u64, ScatterError> {
         let (number, first) = self.buffer.layout.segment_of(out);
         let len = self.buffer.layout.len(number);
         let number = usize::try_from(number).map_err(|_| ScatterError::Internal)?;
-        // One lane is let go before another is waited for, so that no two brushes wait for each other.
+        // Unlock one segment before locking another, so that cursors cannot deadlock.
         self.locked = None;
         let segment = self.buffer.segments.get(number).ok_or(ScatterError::Internal)?.lock();
         self.locked = Some(LockedSegment { number, start: out.saturating_sub(first), len, segment });
@@ -398,7 +401,7 @@ impl StridedElements<'_> {
         Some(Self { first: self.first.checked_add_signed(distance)?, count: left, ..self })
     }
 
-    /// Copies as many of the elements as `to` has room for.
+    /// Copies as many elements as fit into `to`.
     #[inline]
     fn copy_to(&self, to: &mut [u8], size: usize) -> Option<()> {
         match size {
@@ -419,7 +422,7 @@ impl StridedElements<'_> {
         }
     }
 
-    /// [`copy_to`](Self::copy_to) with a size that the compiler knows, so that each copy is one move.
+    /// [`copy_to`](Self::copy_to) with a size known at compile time, so that each copy is one move.
     #[inline]
     fn copy_sized<const SIZE: usize>(&self, to: &mut [u8]) -> Option<()> {
         let (elements, _) = self.bytes.as_chunks::<SIZE>();

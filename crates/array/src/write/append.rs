@@ -1,4 +1,4 @@
-//! Appending: what comes is gathered first, since only then is it known how much it is, and where it goes.
+//! Appending: elements are buffered first, since their number, and so the new shape, is known only at the end.
 
 use std::sync::Arc;
 
@@ -31,10 +31,10 @@ use crate::{
     retry::{MAX_ATTEMPTS, OPTIMISTIC_ATTEMPTS},
 };
 
-/// How many bytes are reserved at a time for what comes.
+/// The memory that is reserved at a time for buffered elements, in bytes.
 const RESERVATION_STEP: u64 = 1 << 20;
 
-/// Elements that are about to be appended to an array.
+/// A planned append.
 #[derive(Debug)]
 pub struct Append {
     context: Arc<Context>,
@@ -43,20 +43,20 @@ pub struct Append {
     dimension: usize,
 }
 
-/// Elements that can be gone through again and again.
+/// Elements that can be read repeatedly, once for each attempt.
 enum BufferedElements {
     Fixed(BufferedBytes),
     Variable(VariableElements),
     Scalar(Vec<u8>),
 }
 
-/// Bytes in memory, and before them what was too much for it.
+/// Buffered bytes: those that exceeded memory are spilled to the store, and come first.
 #[derive(Default)]
 struct BufferedBytes {
     spilled: Vec<Staged>,
     pieces: Vec<Bytes>,
     permits: Vec<Permit>,
-    /// How many bytes the pieces have, and how many there is a permit for.
+    /// The bytes in memory, and those that are reserved for them.
     buffered: u64,
     permitted: u64,
     len: u64,
@@ -77,7 +77,7 @@ impl Append {
         Ok(Self { context, target: place, resolved, dimension })
     }
 
-    /// The array.
+    /// The model of the array.
     pub fn model(&self) -> &ArrayModel {
         self.resolved.array.model()
     }
@@ -87,7 +87,8 @@ impl Append {
         self.dimension
     }
 
-    /// Grows the array by `count` along the dimension and writes the elements, in one commit. `None` counts them by how many bytes come; with [`Incoming::Scalar`] it is one.
+    /// Grows the array by `count` along the dimension and writes the elements, in one commit. `None` derives the count
+    /// from the number of elements; for [`ElementSource::Scalar`] it is 1.
     pub async fn execute(self, count: Option<u64>, elements: ElementSource) -> Result<WriteReport, WriteError> {
         let mut buffered = match elements {
             ElementSource::Fixed(stream) => {
@@ -104,13 +105,13 @@ impl Append {
             };
             let _no_waiting = if alone.is_empty() { None } else { self.context.no_waiting() };
             let resolved = self.target.resolve(&self.context).await?;
-            // The documents are those of the shrink by now, or the commit will find others.
+            // The documents are those after the shrink by now, or the commit will fail.
             self.context.wait_until_shrunk(&self.target.path).await?;
             let done = self.attempt(&resolved, count, &buffered, alone.is_empty().then_some(&document)).await;
             match done {
-                // The array is another one than what this was planned for.
+                // The array has another shape than the one this attempt was planned for.
                 Err(WriteError::ShapeChanged { .. }) => {}
-                // Whoever holds memory does not wait for more: what was gathered goes to the store, and then it may.
+                // An operation that holds memory does not wait for more: spill what is buffered, after which it may.
                 Err(WriteError::Array(ArrayError::Memory(_))) if buffered.holds_memory() => {
                     buffered.spill(&self.context, &document).await?;
                 }
@@ -146,7 +147,7 @@ impl Append {
         let mut grown = view.clone();
         grown.get_mut(self.dimension).into_iter().for_each(|extent| *extent = extent.saturating_add(count));
         let changes = Changes { shape: Some(grown.clone()), elements: ElementsChange::Some, ..Changes::default() };
-        // Whether the array can grow so is said here, before anything is planned for the new shape.
+        // Check that the array can grow to this shape before planning any chunks.
         let documents = ArrayMetadataUpdate::of_array(&self.context, &self.target.path, resolved, &changes).await?;
         let stored = grown.iter().zip(&model.origin).map(|(extent, origin)| extent.saturating_add(*origin)).collect();
         let array = resolved.array.reshaped(stored);
@@ -171,7 +172,7 @@ impl Append {
         committed
     }
 
-    /// How many steps come.
+    /// The number of indices to append.
     fn count(
         &self,
         model: &ArrayModel,
@@ -201,7 +202,7 @@ impl Append {
         }
     }
 
-    /// A key that values can be staged for which are never committed.
+    /// A key for staged values that are never committed.
     fn spill_key(&self) -> Result<Key, WriteError> {
         let key = self.resolved.read_set.keys().next().cloned();
         key.ok_or_else(|| ArrayError::NoSuchNode { path: self.target.path.clone() }.into())
@@ -209,12 +210,12 @@ impl Append {
 }
 
 impl BufferedElements {
-    /// Whether it has a reservation of memory.
+    /// Whether it has memory reserved.
     fn holds_memory(&self) -> bool {
         matches!(self, Self::Fixed(pieces) if !pieces.permits.is_empty())
     }
 
-    /// Puts what is in memory into the store, where no one commits it.
+    /// Spills buffered bytes to the store, as a staged value that is never committed.
     async fn spill(&mut self, context: &Context, key: &Key) -> Result<(), StoreError> {
         match self {
             Self::Fixed(pieces) => pieces.spill(context, key).await,
@@ -222,7 +223,7 @@ impl BufferedElements {
         }
     }
 
-    /// The elements, from the beginning.
+    /// The elements, from the first.
     fn source(&self, context: &Context) -> ElementSource {
         match self {
             Self::Fixed(pieces) => ElementSource::Fixed(pieces.stream(context.store.clone())),
@@ -233,7 +234,7 @@ impl BufferedElements {
 }
 
 impl BufferedBytes {
-    /// Takes in all that comes.
+    /// Buffers all bytes of a stream.
     async fn gather(context: &Context, key: &Key, mut stream: ByteStream) -> Result<Self, WriteError> {
         let most = context.options.slab_memory / 2;
         let mut all = Self::default();
@@ -248,7 +249,7 @@ impl BufferedBytes {
         Ok(all)
     }
 
-    /// Whether what is held may be.
+    /// Reserves memory for the buffered bytes; false if they have to be spilled.
     fn permit(&mut self, context: &Context, most: u64) -> bool {
         let more = (self.buffered - self.permitted).max(RESERVATION_STEP);
         if self.buffered > most {

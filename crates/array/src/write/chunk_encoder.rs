@@ -13,13 +13,13 @@ use super::{
 };
 use crate::{error::ArrayError, memory::account::Account};
 
-/// What a chunk that is to be made counts beside its elements.
+/// The size that an encode job is charged in addition to its elements, in bytes.
 const PER_WORK: u64 = 256;
 
-/// Up to how many bytes are taken without a reservation.
+/// The size up to which nothing is reserved, in bytes.
 const LIGHT: u64 = 64 << 10;
 
-/// Chunks being made, several at a time.
+/// Encodes and stages chunks concurrently.
 pub(crate) struct ChunkEncoder {
     target: Arc<WriteContext>,
     tasks: JoinSet<Result<Vec<StagedChunk>, WriteError>>,
@@ -28,18 +28,18 @@ pub(crate) struct ChunkEncoder {
     pub(super) memory: Option<WriteMemory>,
     batch: Vec<EncodeJob>,
     batch_bytes: u64,
-    /// What making the batch takes, no more than the least that there is for it.
+    /// The memory for encoding the batch, at most that of the minimum.
     batch_memory: u64,
 }
 
 impl ChunkEncoder {
-    /// Makes chunks with the memory of a write: what is in `purse`, or else what `account` has yet to reserve.
+    /// An encoder with the memory of a write: `memory`, or else what `account` has yet to reserve.
     pub(crate) fn new(target: Arc<WriteContext>, account: Option<Account>, memory: Option<WriteMemory>) -> Self {
         let (tasks, done, batch) = (JoinSet::new(), Vec::new(), Vec::new());
         Self { target, tasks, done, account, memory, batch, batch_bytes: 0, batch_memory: 0 }
     }
 
-    /// Makes a chunk that came whole, with others if it is small.
+    /// Encodes a chunk that was received completely, in a batch with others if it is small.
     pub(crate) async fn add(&mut self, part: ChunkPart, source: SourceElements) -> Result<(), WriteError> {
         let memory = self.target.chunk_memory(&part.shape)?;
         if self.batch_memory.saturating_add(memory) > self.target.least.encoder {
@@ -55,7 +55,7 @@ impl ChunkEncoder {
         Ok(())
     }
 
-    /// Starts to make what was added.
+    /// Starts to encode the batch.
     async fn start(&mut self) -> Result<(), WriteError> {
         let works = std::mem::take(&mut self.batch);
         let memory = std::mem::take(&mut self.batch_memory);
@@ -68,7 +68,7 @@ impl ChunkEncoder {
         self.spawn(share, async move { target.encode_chunks(works).await }).await
     }
 
-    /// Makes something beside the others, when there is room for it.
+    /// Runs an encode job concurrently, as soon as there is room for it.
     pub(crate) async fn spawn(
         &mut self,
         share: Option<MemoryShare>,
@@ -85,7 +85,7 @@ impl ChunkEncoder {
         Ok(())
     }
 
-    /// Memory for making a chunk of a shape.
+    /// Takes memory for encoding a chunk of a shape.
     pub(crate) async fn reserve_chunk(&mut self, shape: &[u64]) -> Result<Option<MemoryShare>, WriteError> {
         self.reserve(self.target.chunk_memory(shape)?).await
     }
@@ -98,7 +98,7 @@ impl ChunkEncoder {
         self.take(MemoryUse::Making, bytes).await.map(Some)
     }
 
-    /// Memory for something. What is being made for the same write is waited for, and nothing else.
+    /// Takes memory for a purpose. Waits for running jobs of the same write, and for nothing else.
     pub(crate) async fn take(&mut self, what: MemoryUse, bytes: u64) -> Result<MemoryShare, WriteError> {
         let memory = self.memory().await?;
         loop {
@@ -110,7 +110,7 @@ impl ChunkEncoder {
         }
     }
 
-    /// Memory beside the least. What is being made is waited for, if there is none else; `None` where there is none even then.
+    /// Takes memory beyond the minimum. Waits for running jobs, if none is free; `None` if there is none even then.
     pub(crate) async fn more(&mut self, bytes: u64) -> Result<Option<MemoryShare>, WriteError> {
         let memory = self.memory().await?;
         loop {
@@ -123,10 +123,10 @@ impl ChunkEncoder {
         }
     }
 
-    /// Waits for something to be made, of which memory comes back; whether there was anything.
+    /// Waits for a running job, which releases its memory; false if there is none.
     async fn made_something(&mut self) -> Result<bool, WriteError> {
         if self.tasks.is_empty() {
-            // A batch keeps the window that its chunks come from. The memory to make it is there, since nothing is being made.
+            // A batch retains the window of its chunks. Its memory is available, since nothing else is being encoded.
             Box::pin(self.start()).await?;
         }
         let any = !self.tasks.is_empty();
@@ -134,7 +134,7 @@ impl ChunkEncoder {
         Ok(any)
     }
 
-    /// The memory of the write, whose least is waited for when it is first needed.
+    /// The memory of the write, whose minimum is waited for on first use.
     async fn memory(&mut self) -> Result<WriteMemory, WriteError> {
         if let Some(memory) = &self.memory {
             return Ok(memory.clone());
@@ -152,7 +152,7 @@ impl ChunkEncoder {
         Ok(())
     }
 
-    /// All that was made, and the memory for it.
+    /// All staged chunks, and their memory.
     pub(crate) async fn finish(mut self) -> Result<(Vec<StagedChunk>, Option<WriteMemory>), WriteError> {
         if self.tasks.is_empty() && self.batch_bytes <= LIGHT {
             let works = std::mem::take(&mut self.batch);

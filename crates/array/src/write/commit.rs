@@ -1,4 +1,4 @@
-//! One commit of all that a write changes.
+//! Commits of writes.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::{
     retry::{MAX_ATTEMPTS, OPTIMISTIC_ATTEMPTS},
 };
 
-/// An array at a path, and what must hold of it.
+/// The target of a write: the path of an array, and the precondition on its version.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteTarget {
     pub(crate) path: NodePath,
@@ -35,14 +35,14 @@ pub(crate) struct WriteTarget {
 }
 
 impl WriteTarget {
-    /// The array as it is now, if the condition holds of it.
+    /// Resolves the array; fails if the precondition does.
     pub(crate) async fn resolve(&self, context: &Context) -> Result<Arc<ResolvedArray>, WriteError> {
         let resolved = self.resolve_current(context).await?;
         self.check_precondition(&resolved)?;
         Ok(resolved)
     }
 
-    /// The array as it is now.
+    /// Resolves the array.
     pub(crate) async fn resolve_current(&self, context: &Context) -> Result<Arc<ResolvedArray>, ArrayError> {
         match context.nodes.get(&self.path, self.dialect) {
             Some(resolved) if is_current(context, &resolved).await? => Ok(resolved),
@@ -62,7 +62,7 @@ impl WriteTarget {
     }
 }
 
-/// Whether the documents are still what they were. One may be another while the next is looked at, which the commit will notice.
+/// Whether the documents are still current. One may change while the next is checked, which the commit will detect.
 async fn is_current(context: &Context, resolved: &ResolvedArray) -> Result<bool, StoreError> {
     for (key, version) in resolved.read_set.versions() {
         if context.store.head(key).await?.map(|info| info.version) != *version {
@@ -72,20 +72,20 @@ async fn is_current(context: &Context, resolved: &ResolvedArray) -> Result<bool,
     Ok(true)
 }
 
-/// What a write is planned on, beside the array's documents.
+/// The input that a write was planned against, in addition to the array's documents.
 pub(crate) enum WriteKind<'a> {
-    /// A selection, and the region that it is.
+    /// A selection, and the region it resolved to.
     Region(&'a Selection, &'a Region),
-    /// An array that grows to this shape, as people see it.
+    /// An append, which grows the array to a shape.
     Append {
-        /// What its documents will say.
+        /// The changed documents.
         documents: &'a ArrayMetadataUpdate,
-        /// The shape.
+        /// The new shape of the view.
         shape: &'a [u64],
     },
 }
 
-/// Commits what was received of a region.
+/// Commits the received elements of a region.
 pub(crate) async fn commit(
     target: &Arc<WriteContext>,
     place: &WriteTarget,
@@ -100,7 +100,7 @@ pub(crate) async fn commit(
         Err(error) => return Err(unless_changed(context, place, &resolved, error).await),
     };
     let mut repeated = 0;
-    // From here on locks are held.
+    // From here on locks are held, so memory is not waited for.
     let _no_waiting = context.no_waiting();
     for attempt in 0..MAX_ATTEMPTS {
         let alone = match attempt >= OPTIMISTIC_ATTEMPTS {
@@ -133,7 +133,8 @@ pub(crate) async fn commit(
     Err(ArrayError::TooManyConflicts { path: place.path.clone() }.into())
 }
 
-/// The error of a chunk that cannot be decoded; or that the array changed, if it did: then the chunk is another array's.
+/// The error of a chunk that cannot be decoded; or, if the array changed meanwhile, that it did, since the chunk
+/// belongs to the new array.
 async fn unless_changed(
     context: &Context,
     place: &WriteTarget,
@@ -150,7 +151,7 @@ async fn unless_changed(
     }
 }
 
-/// Commits a change of documents alone.
+/// Commits a change of documents without chunks.
 pub(crate) async fn documents_only(
     context: &Context,
     place: &WriteTarget,
@@ -165,7 +166,7 @@ pub(crate) async fn documents_only(
     }
 }
 
-/// The report of a write that has nothing to write.
+/// The report of a write without elements.
 pub(crate) fn empty_report(resolved: &ResolvedArray) -> WriteReport {
     let shape = resolved.array.model().view_shape();
     WriteReport { version: Some(resolved.version()), shape, chunks_written: 0, chunks_erased: 0, conflicts_retried: 0 }
@@ -175,19 +176,20 @@ fn keys(made: &[StagedChunk]) -> impl Iterator<Item = &[u8]> {
     made.iter().flat_map(StagedChunk::keys).map(Key::as_bytes)
 }
 
-/// What is changed or checked beside chunks.
+/// The changes and preconditions of documents in a commit.
 struct Documents<'a> {
     changes: Vec<Change>,
     node: Option<Node<'a>>,
 }
 
-/// The changes of the node itself.
+/// The change of the node itself.
 enum Node<'a> {
     Own(ArrayMetadataUpdate),
     Lent(&'a ArrayMetadataUpdate),
 }
 
-/// What a write does to documents: it checks them, and where elements were counted that are now others, or the array grows, changes them.
+/// The document changes of a write: preconditions, and changes if the array grows or has statistics that the write
+/// invalidates.
 async fn documents<'a>(
     context: &Context,
     place: &WriteTarget,
@@ -232,7 +234,7 @@ impl Documents<'_> {
 }
 
 impl WriteReport {
-    /// The report with what became of chunks.
+    /// The report with the number of chunks.
     fn of<'a>(mut self, made: impl Iterator<Item = &'a StagedChunk>, repeated: u64) -> Self {
         for made in made {
             match made.is_stored() {
@@ -245,7 +247,7 @@ impl WriteReport {
     }
 }
 
-/// The array as it is now; fails where what was received is no longer for it.
+/// Re-resolves the array, and its region. Fails if its shape or data type changed since the write was planned.
 async fn replan(
     target: &WriteContext,
     place: &WriteTarget,
@@ -259,7 +261,7 @@ async fn replan(
     place.check_precondition(&resolved)?;
     let (old, new) = (before.array.model(), resolved.array.model());
     let fits = || {
-        // An append goes where the array ended when it was planned, and its documents say so.
+        // An append starts at the end of the array when it was planned, as do the documents it writes.
         let WriteKind::Region(selection, region) = kind else { return None };
         let now = selection.resolve(&new.view_shape()).ok()?.shifted(&new.origin);
         Some(stores_alike(old, new) && now == **region && ChunkedRegion::new(region, new)?.covers_as(&target.layout))
@@ -270,7 +272,7 @@ async fn replan(
     }
 }
 
-/// Whether the elements of both are stored in the same way at the same place, whatever their shapes.
+/// Whether two arrays store elements in the same way at the same keys, whatever their shapes.
 pub(crate) fn stores_alike(one: &ArrayModel, other: &ArrayModel) -> bool {
     one.data_type == other.data_type
         && one.fill_value == other.fill_value

@@ -1,4 +1,4 @@
-//! Encoding chunks, and staging them.
+//! Encoding and staging chunks.
 
 use std::sync::Arc;
 
@@ -23,42 +23,43 @@ use crate::{
     work::{STEPS_PER_KEY, WorkBudget, min_decode_work},
 };
 
-/// How much of a region is carried by what is written to it.
+/// How elements of a region relate to the body of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyKind {
-    /// Every element.
+    /// The body has every element.
     All,
-    /// One that stands for all.
+    /// One element stands for all.
     One,
 }
 
-/// How many bytes of chunks are assembled and encoded on the async thread: what takes less time than the way to another thread.
+/// The bytes up to which chunks are assembled and encoded on the runtime's own thread, since that takes less time than
+/// a switch.
 const INLINE_ENCODE_LIMIT: u64 = 32 << 10;
 
-/// How many bytes an element of variable length is taken to have.
+/// The size charged for an element of variable length, in bytes.
 const NOMINAL_VARIABLE_SIZE: u64 = 32;
 
-/// How many bytes of memory a chunk takes that was made and is not yet committed, beside its value, and how many all values may take that are so small that stores keep them in
-/// memory.
+/// The memory of a staged chunk in addition to its value, in bytes, and the memory of all values that are so small that
+/// stores hold them in memory until the commit.
 const STAGED_CHUNK_OVERHEAD: u64 = 512;
 const MAX_INLINE_VALUES: u64 = 16 << 20;
 
-/// How many chunks of one batch are staged at a time.
+/// The number of chunks of one batch that are staged concurrently.
 const STAGE_CONCURRENCY: usize = 8;
 
-/// An array that is written to, and the region.
+/// The context of a write: an array and the region to write.
 pub(crate) struct WriteContext {
     pub(crate) context: Arc<Context>,
     pub(crate) array: Array,
     pub(crate) layout: ChunkedRegion,
-    /// The size of an element; `None` where each has its own.
+    /// The size of an element in bytes; `None` for variable length.
     pub(crate) size: Option<usize>,
-    /// The least memory with which the region can be written.
+    /// The minimum memory of the write.
     pub(crate) least: MinMemory,
     empty: EmptyChunks,
 }
 
-/// A chunk that is to be made.
+/// A chunk to encode.
 pub(crate) struct EncodeJob {
     pub(crate) position: Vec<u64>,
     pub(crate) shape: Vec<u64>,
@@ -66,35 +67,35 @@ pub(crate) struct EncodeJob {
     pub(crate) patches: Vec<Patch>,
 }
 
-/// What is under the patches.
+/// The content of a chunk before a write.
 pub(crate) enum BaseContent {
-    /// Nothing that matters: beyond the array there is the fill value.
+    /// Irrelevant, since the write covers the chunk; elements outside the array have the fill value.
     Nothing,
-    /// What is stored.
+    /// The stored chunk.
     Stored(Stored),
 }
 
-/// A chunk as it is stored.
+/// A stored chunk.
 pub(crate) struct Stored {
     /// The version of each of its keys.
     versions: Vec<Option<Version>>,
-    /// The key that has it; the first where there is none.
+    /// The key that has a value; the first if none has.
     key: Key,
     content: StoredContent,
 }
 
-/// A chunk that was made.
+/// A chunk that is encoded and staged.
 #[derive(Debug)]
 pub(crate) struct StagedChunk {
     keys: Vec<Key>,
-    /// `None` for one that is not stored, since it is full of the fill value.
+    /// The staged value; `None` for a chunk full of the fill value, which is not stored.
     staged: Option<Staged>,
-    /// The versions of the keys that it was made of; `None` where it does not matter what they have.
+    /// The versions of the keys that it was derived from; `None` if it does not depend on them.
     read: Option<Vec<Option<Version>>>,
 }
 
 impl WriteContext {
-    /// Fails where a chunk is too large to be encoded here.
+    /// The context of a write. Fails if a chunk is too large to be encoded.
     pub(crate) fn new(context: Arc<Context>, array: Array, layout: ChunkedRegion) -> Result<Self, ArrayError> {
         let model = array.model();
         let empty = match model.skips_empty_chunks() {
@@ -112,7 +113,8 @@ impl WriteContext {
         Ok(target)
     }
 
-    /// Fails where making the chunks takes more work than it may for what is `carried`, or where one element of what becomes of them could not be read.
+    /// Fails if encoding the chunks takes more work than the body accounts for, or if one element of the result could
+    /// not be read.
     pub(crate) fn check_work(&self, carried: BodyKind) -> Result<(), ArrayError> {
         let Some(chain) = self.array.largest_chain()? else { return Ok(()) };
         let limit = self.context.options.max_work;
@@ -127,14 +129,15 @@ impl WriteContext {
         WorkBudget::new(elements, self.size, limit).check(work)
     }
 
-    /// How many steps it takes to encode the chunks, and to decode those that are covered in part.
+    /// The work of encoding the chunks, and of decoding those that are covered partially, in steps.
     fn chunk_work(&self, chain: &Chain) -> (u64, u64) {
         let (chunks, partial) = (self.layout.chunks(), self.layout.partial());
         let len = self.chunk_len(chain.array().shape());
         match chain.access() {
             Access::Shard(sharding) => {
                 let whole = chain.encode_work(len).saturating_mul(chunks.saturating_sub(partial));
-                // Of one that is covered in part, the inner chunks that are concerned, no more than it has; the others are copied.
+                // Of a partially covered shard, only the inner chunks that are touched are encoded; the others are
+                // copied.
                 let inner =
                     self.layout.pieces_of(sharding.inner_shape()).min(sharding.inner_chunks().saturating_mul(partial));
                 let inner_len = self.chunk_len(sharding.inner_shape());
@@ -147,7 +150,7 @@ impl WriteContext {
         }
     }
 
-    /// Fails where a chunk could be written that is then too large to be read, whatever it has.
+    /// Fails if a chunk could be written that is too large to be read, whatever its content.
     fn check_readable(&self, chain: &Chain) -> Result<(), ArrayError> {
         match chain.access() {
             Access::Shard(sharding) => {
@@ -155,23 +158,24 @@ impl WriteContext {
                 self.check_readable(sharding.inner())
             }
             Access::Elements(_) => Ok(()),
-            // Something is stored, if it is only a byte.
+            // Every stored chunk has at least one byte.
             Access::Whole => self.check_size(chain.working_len().unwrap_or(0).saturating_add(1)),
         }
     }
 
-    /// How many bytes of memory an element takes; of variable length, without its own.
+    /// The memory of an element in bytes; of variable length, that of its slot.
     pub(crate) fn element_size(&self) -> u64 {
         self.size.map_or(size_of::<u64>() as u64, |size| size as u64)
     }
 
-    /// How many bytes making one chunk of this shape takes.
+    /// The memory for encoding a chunk of this shape, in bytes.
     pub(crate) fn chunk_memory(&self, shape: &[u64]) -> Result<u64, ArrayError> {
-        // What is stored of it, or is made of it, beside it.
+        // The stored or encoded chunk takes as much again.
         Ok(working_len(&*self.array.chain(shape)?).saturating_mul(2))
     }
 
-    /// The least memory: for a window and what is put back of it, for one chunk or a batch of small ones, and for what is kept of those that were made.
+    /// The minimum memory: for a window and the part of it that is put back, for one chunk or a batch of small ones,
+    /// and for staged chunks.
     fn min_memory(&self, chain: &Chain) -> MinMemory {
         let elements = self.layout.elements();
         let len = elements.saturating_mul(self.element_size());
@@ -183,13 +187,14 @@ impl WriteContext {
         MinMemory { window: len.min(RESERVATION_STEP).saturating_mul(2), encoder, made }
     }
 
-    /// The keys of a chunk in the order in which they are looked for. The last is written: of scalars in the draft it is the one that zarr-python knows.
+    /// The keys of a chunk in the order of lookup. The last is written: for scalars of the draft it is the one that
+    /// zarr-python uses.
     pub(crate) fn keys(&self, position: &[u64]) -> Result<Vec<Key>, WriteError> {
         let keys: Vec<Key> = self.array.chunk_keys(position).collect();
         if keys.is_empty() { Err(WriteError::ChunkKey { path: self.array.path().clone() }) } else { Ok(keys) }
     }
 
-    /// Reads what is stored of a chunk.
+    /// Reads a stored chunk.
     pub(crate) async fn read(&self, part: &ChunkPart) -> Result<Stored, WriteError> {
         let keys = self.keys(&part.position)?;
         let mut stored = Stored { versions: Vec::new(), key: first(&keys)?, content: StoredContent::Nothing };
@@ -216,7 +221,7 @@ impl WriteContext {
         Ok(stored)
     }
 
-    /// A chunk that somebody read.
+    /// The decoded chunk, if it is cached.
     fn cached_chunk(&self, chain: &Chain, key: &Key, version: Version) -> Option<Elements> {
         if matches!(chain.access(), Access::Shard(_)) {
             return None;
@@ -229,7 +234,7 @@ impl WriteContext {
         }
     }
 
-    /// Makes chunks: assembles, encodes and stages them.
+    /// Assembles, encodes and stages chunks.
     pub(crate) async fn encode_chunks(self: &Arc<Self>, works: Vec<EncodeJob>) -> Result<Vec<StagedChunk>, WriteError> {
         let bytes: u64 = works.iter().map(|work| self.chunk_len(&work.shape)).sum();
         let encoded = if bytes <= INLINE_ENCODE_LIMIT {
@@ -243,13 +248,13 @@ impl WriteContext {
         stream::iter(encoded).map(|chunk| self.stage(chunk)).buffered(STAGE_CONCURRENCY).try_collect().await
     }
 
-    /// How many bytes a chunk of this shape has; of variable length, without the elements' own.
+    /// The size of a chunk of this shape in bytes; of variable length, without the elements' own.
     pub(crate) fn chunk_len(&self, shape: &[u64]) -> u64 {
         let elements = shape.iter().fold(1_u64, |product, &extent| product.saturating_mul(extent));
         elements.saturating_mul(self.element_size())
     }
 
-    /// How many steps it takes to make a chunk.
+    /// The work of encoding a chunk, in steps.
     fn encode_work(&self, work: &EncodeJob) -> Result<u64, ArrayError> {
         let chain = self.array.chain(&work.shape)?;
         let len = self.chunk_len(&work.shape);
@@ -317,7 +322,7 @@ struct EncodedValue {
 }
 
 impl StagedChunk {
-    /// Whether it is stored, or left out.
+    /// Whether it is stored.
     pub(crate) fn is_stored(&self) -> bool {
         self.staged.is_some()
     }
@@ -327,12 +332,12 @@ impl StagedChunk {
         &self.keys
     }
 
-    /// Whether what it was made of is what the keys have, by these versions.
+    /// Whether it was derived from these versions of its keys.
     pub(crate) fn is_based_on(&self, current: &[Option<Version>]) -> bool {
         self.read.as_ref().is_none_or(|read| read == current)
     }
 
-    /// The changes that put it into the store: its last key is set, or erased, and the others are erased.
+    /// The changes that store it: its last key is set, or erased, and the others are erased.
     pub(crate) fn changes(&self) -> impl Iterator<Item = Change> {
         self.keys.iter().enumerate().map(|(number, key)| {
             let read = self.read.as_ref().and_then(|read| read.get(number));
@@ -345,7 +350,8 @@ impl StagedChunk {
     }
 }
 
-/// How many bytes assembling a chunk takes. The inner chunks of a shard are assembled one after the other; together they are no longer than it.
+/// The memory for assembling a chunk, in bytes. Inner chunks of a shard are assembled in turn, and together are no
+/// larger than it.
 fn working_len(chain: &Chain) -> u64 {
     let whole = |sharding: &Sharding| Some(chain.array().fixed_len()?.saturating_add(sharding.working_len()));
     let len = if let Access::Shard(sharding) = chain.access() { whole(sharding) } else { chain.working_len() };

@@ -1,4 +1,4 @@
-//! From elements that are written to chunks.
+//! Gathering: from received elements to chunks.
 
 use bytes::{Bytes, BytesMut};
 use codec::{Elements, Representation, VariableBuilder, VariableElements};
@@ -9,48 +9,48 @@ use crate::grid::{
     strided::{StridedCopies, StridedCopy, Strides},
 };
 
-/// Elements that are written, and how places are counted in them.
+/// Received elements, with the strides of their positions.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceElements {
     elements: Elements,
     strides: Strides,
 }
 
-/// Some of a chunk's elements: the indices, and where what is written there is found.
+/// A part of a chunk's elements: their indices, and their positions in a source.
 #[derive(Clone, Debug)]
 pub(crate) struct Patch {
     pub(crate) selection: Vec<DimIndexer>,
     pub(crate) source: SourceElements,
 }
 
-/// What a chunk has where no patch says anything.
+/// The content of a chunk beneath its patches.
 #[derive(Debug)]
 pub(crate) enum ChunkBase {
-    /// There is no such place.
+    /// Irrelevant: the patches cover it.
     Overwritten,
     /// The fill value.
     Missing,
-    /// What is stored.
+    /// The stored elements.
     Stored(Elements),
 }
 
-/// A place that is none of the elements: a mistake of this crate's, found before anything is stored.
+/// A position outside of the elements: a bug in this crate, detected before anything is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InternalError;
 
 impl SourceElements {
-    /// Elements in C order, of this shape.
+    /// Elements of this shape in C order.
     pub(crate) fn new(elements: Elements, shape: &[u64]) -> Self {
         Self { elements, strides: Strides::of(shape) }
     }
 
-    /// One element for every place along so many axes.
+    /// One element for every position along `rank` dimensions.
     pub(crate) fn scalar(element: Elements, rank: usize) -> Self {
         Self { elements: element, strides: Strides::broadcast(rank) }
     }
 }
 
-/// Picked elements of a window by themselves, in C order.
+/// Copies the selected elements of a window, in C order.
 pub(crate) fn gather(window: &SourceElements, selection: &[DimIndexer], size: usize) -> Result<Vec<u8>, InternalError> {
     let shape: Vec<u64> = selection.iter().map(DimIndexer::len).collect();
     let numbered: Vec<DimIndexer> = selection.iter().map(numbered).collect();
@@ -61,7 +61,7 @@ pub(crate) fn gather(window: &SourceElements, selection: &[DimIndexer], size: us
     Ok(out)
 }
 
-/// What [`gather`] made of picks, to be put where they belong.
+/// A patch of gathered elements.
 pub(crate) fn buffered(elements: Bytes, selection: &[DimIndexer]) -> Patch {
     let shape: Vec<u64> = selection.iter().map(DimIndexer::len).collect();
     let renumbered = |indices: &DimIndexer| match indices {
@@ -78,7 +78,7 @@ pub(crate) fn buffered(elements: Bytes, selection: &[DimIndexer]) -> Patch {
     }
 }
 
-/// The places of indices, by their number.
+/// The same indices, at consecutive positions.
 fn numbered(indices: &DimIndexer) -> DimIndexer {
     match indices {
         DimIndexer::Strided { len, out, .. } => DimIndexer::Strided { first: 0, step: 1, len: *len, out: *out },
@@ -88,7 +88,7 @@ fn numbered(indices: &DimIndexer) -> DimIndexer {
     }
 }
 
-/// A chunk: its base with the patches on it.
+/// Assembles a chunk: its base, with the patches applied.
 pub(crate) fn assemble(chunk: &Representation, base: ChunkBase, patches: &[Patch]) -> Result<Elements, InternalError> {
     let strides = Strides::of(chunk.shape());
     match chunk.data_type().fixed_size() {
@@ -117,7 +117,7 @@ pub(crate) fn assemble(chunk: &Representation, base: ChunkBase, patches: &[Patch
     }
 }
 
-/// The elements of a patch that are a chunk, where they lie one after the other.
+/// The elements of a patch that covers the whole chunk in C order, without a copy.
 fn as_it_is(chunk: &Representation, patch: &Patch, strides: &Strides, size: usize) -> Option<Bytes> {
     let run = StridedCopies::new(&patch.selection, strides, &patch.source.strides).single()?;
     let in_order = run.len == 1 || (run.step == 1 && run.out_step == 1);
@@ -175,7 +175,7 @@ fn assemble_variable(
     Ok(elements.finish())
 }
 
-/// Copies elements of a size from their places to their indices.
+/// Copies elements of a fixed size from their positions to their indices.
 fn copy(to: &mut [u8], from: &[u8], runs: &StridedCopies, size: usize) -> Result<(), InternalError> {
     match size {
         0 => Ok(()),
@@ -201,7 +201,7 @@ fn copy(to: &mut [u8], from: &[u8], runs: &StridedCopies, size: usize) -> Result
     }
 }
 
-/// [`copy`] of one run, with a size that the compiler knows.
+/// One strided [`copy`], with a size known at compile time.
 #[inline]
 fn copy_run<const SIZE: usize>(to: &mut [u8], from: &[u8], run: StridedCopy) -> Result<(), InternalError> {
     let StridedCopy { from: at, step, out, out_step, len } = run;

@@ -1,7 +1,7 @@
-//! A region as parts of chunks, and as windows: the parts of it that come at a time.
+//! A region split into parts of chunks, and into windows: the parts of it that are received at a time.
 //!
-//! What a chunk has of a window is found from the two alone, however often it is asked for, so that nothing has to be remembered of parts that wait
-//! for others.
+//! The part of a chunk that is in a window is computed from the two alone, as often as needed, so nothing has to be
+//! remembered of parts that are pending.
 
 use std::ops::Range;
 
@@ -13,62 +13,62 @@ use meta::{
 
 use crate::grid::dimension::{ChunkDimProjection, DimIndexer};
 
-/// A region with at least one element, cut by the grid of its array.
+/// A region with at least one element, split by the grid of its array.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ChunkedRegion {
     axes: Vec<Axis>,
 }
 
-/// One axis.
+/// One dimension.
 #[derive(Debug, PartialEq, Eq)]
 struct Axis {
-    /// How many indices are selected.
+    /// The number of selected indices.
     len: u64,
-    /// By increasing place of their first index.
+    /// The chunks touched, by increasing position of their first index.
     pieces: Vec<CoveredPiece>,
-    /// The places where one may be cut without cutting a piece; the last is the end.
+    /// The positions at which a window can end without splitting a chunk; the last is the end.
     ends: Vec<u64>,
 }
 
-/// What is selected of one piece of the grid along an axis.
+/// The selected indices of one chunk of a dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CoveredPiece {
     piece: ChunkDimProjection,
-    /// How many of its indices lie within the array.
+    /// The number of its indices within the array.
     within: u64,
 }
 
-/// A part of a region whose elements follow each other in C order: a range of places along each axis.
+/// A window: a part of a region that is consecutive in C order, as a range of positions in each dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StreamWindow(Vec<Range<u64>>);
 
-/// What a region, or a window of it, has of one chunk.
+/// The part of one chunk that is in a region, or in a window of it.
 #[derive(Clone, Debug)]
 pub(crate) struct ChunkPart {
-    /// Which chunk.
+    /// The chunk's index in the grid.
     pub(crate) position: Vec<u64>,
-    /// Its shape, as it is stored.
+    /// The chunk's shape, as stored.
     pub(crate) shape: Vec<u64>,
-    /// The indices within it, with their places in the window.
+    /// The indices within the chunk, with their positions in the window.
     pub(crate) selection: Vec<DimIndexer>,
-    /// What the region, with all its windows, has of the chunk.
+    /// The coverage of the chunk by the whole region.
     pub(crate) coverage: Coverage,
-    /// How many elements the region has of the chunk.
+    /// The number of the region's elements in the chunk.
     pub(crate) wanted: u64,
 }
 
-/// What a region has of a chunk.
+/// The coverage of a chunk by a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coverage {
-    /// All that lies within the array, so that what is stored does not matter.
+    /// All elements within the array are covered, so the stored chunk is irrelevant.
     Full,
-    /// Some.
+    /// Some elements are covered.
     Partial,
 }
 
 impl ChunkedRegion {
-    /// Cuts a region of an array; `None` where it has no elements. Costs as much as the chunks that the region touches: where one axis has no indices, the others are not
-    /// looked at, however long they are.
+    /// Splits a region of an array; `None` if it is empty. The cost is proportional to the chunks touched; if one
+    /// dimension is empty, the others are not visited, however long they are.
     pub(crate) fn new(region: &Region, model: &ArrayModel) -> Option<Self> {
         if region.elements() == Some(0) {
             return None;
@@ -78,24 +78,24 @@ impl ChunkedRegion {
         Some(Self { axes: axes.collect::<Option<_>>()? })
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub(crate) fn elements(&self) -> u64 {
         self.axes.iter().fold(1, |product, axis| product.saturating_mul(axis.len))
     }
 
-    /// How many chunks there are.
+    /// The number of chunks touched.
     pub(crate) fn chunks(&self) -> u64 {
         self.axes.iter().fold(1, |product, axis| product.saturating_mul(axis.pieces.len() as u64))
     }
 
-    /// How many chunks are covered in part.
+    /// The number of chunks that are covered partially.
     pub(crate) fn partial(&self) -> u64 {
         let covered = |axis: &Axis| axis.pieces.iter().filter(|piece| piece.is_covered()).count() as u64;
         let covered = self.axes.iter().fold(1_u64, |product, axis| product.saturating_mul(covered(axis)));
         self.chunks().saturating_sub(covered)
     }
 
-    /// At most how many pieces of this shape the region touches.
+    /// The most chunks of this shape that the region touches.
     pub(crate) fn pieces_of(&self, shape: &[u64]) -> u64 {
         let pieces = |(axis, &length): (&Axis, &u64)| {
             let grid = DimensionGrid::Regular { length: length.max(1) };
@@ -105,7 +105,7 @@ impl ChunkedRegion {
         self.axes.iter().zip(shape).map(pieces).fold(1, u64::saturating_mul)
     }
 
-    /// How many elements a window has at the least to be of whole chunks; the first of several numbers if these differ.
+    /// The fewest elements of a window of whole chunks; the first of several numbers if they differ.
     pub(crate) fn row(&self) -> u64 {
         let Some(cut) = self.axes.iter().position(|axis| axis.len > 1) else { return 1 };
         let after = self.axes.iter().skip(cut + 1).fold(1_u64, |product, axis| product.saturating_mul(axis.len));
@@ -113,12 +113,12 @@ impl ChunkedRegion {
         first.saturating_mul(after)
     }
 
-    /// All of it.
+    /// The whole region as one window.
     pub(crate) fn whole(&self) -> StreamWindow {
         StreamWindow(self.axes.iter().map(|axis| 0..axis.len).collect())
     }
 
-    /// Whether the other, of the same region after the array has changed, covers the same chunks.
+    /// Whether a region, the same one after the array has changed, covers the same chunks.
     pub(crate) fn covers_as(&self, other: &Self) -> bool {
         self.axes.len() == other.axes.len()
             && self.axes.iter().zip(&other.axes).all(|(one, other)| {
@@ -129,19 +129,21 @@ impl ChunkedRegion {
             })
     }
 
-    /// The windows, in C order. Each has at most `most` elements, and ends where chunks end if that is possible, the sooner the better once there are `least`.
+    /// The windows in C order. Each has at most `most` elements, and ends at a chunk boundary if possible: at the first
+    /// one after `least` elements.
     pub(crate) fn windows(&self, least: u64, most: u64) -> Windows<'_> {
         Windows { layout: self, left: vec![self.whole()], least: least.max(1), most: most.max(1) }
     }
 
-    /// What a window has of each chunk, in C order of the chunks.
+    /// The part of each chunk that is in a window, in C order of the chunks.
     pub(crate) fn parts(&self, window: &StreamWindow) -> Parts<'_> {
         let axes: Vec<_> = self.axes.iter().zip(&window.0).map(|(axis, places)| axis.within(places)).collect();
         let next = axes.iter().all(|pieces| !pieces.is_empty()).then(|| vec![0; axes.len()]);
         Parts { axes, next }
     }
 
-    /// What a window has of one part of the [whole](Self::whole); `None` where it has nothing.
+    /// The part of a chunk that is in a window, given its part of the [whole](Self::whole) region; `None` if there is
+    /// none.
     pub(crate) fn clipped(part: &ChunkPart, window: &StreamWindow) -> Option<Vec<DimIndexer>> {
         part.selection.iter().zip(&window.0).map(|(indices, places)| clip(indices, places)).collect()
     }
@@ -167,9 +169,10 @@ impl Axis {
         Some(Self { len: indices.len(), pieces, ends })
     }
 
-    /// The pieces that have some of the places, with those alone, counted from the first.
+    /// The chunks with some of these positions, each with these indices alone, whose positions start at 0.
     fn within(&self, places: &Range<u64>) -> Vec<(&CoveredPiece, DimIndexer)> {
-        // Pieces that do not begin before the end have none. Those that end before the beginning have none either, and of slices they come first.
+        // Chunks that begin after the end have none. Those that end before the start have none either, and come first
+        // in slices.
         let until = self.pieces.partition_point(|piece| piece.piece.indexer.out_start() < places.end);
         let strided = |piece: &CoveredPiece| matches!(piece.piece.indexer, DimIndexer::Strided { .. });
         let from = match self.pieces.first().is_some_and(strided) {
@@ -188,35 +191,35 @@ impl CoveredPiece {
 }
 
 impl StreamWindow {
-    /// How many elements it has along each axis.
+    /// The number of elements along each dimension.
     pub(crate) fn extents(&self) -> Vec<u64> {
         self.0.iter().map(|places| places.end - places.start).collect()
     }
 
-    /// How many elements it has.
+    /// The number of elements.
     pub(crate) fn elements(&self) -> u64 {
         self.0.iter().fold(1, |product, places| product.saturating_mul(places.end - places.start))
     }
 }
 
 impl ChunkPart {
-    /// Whether a window has all that the region has of the chunk, and that is all that there is.
+    /// Whether the window has all of the chunk's elements.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete_with(elements(&self.selection))
     }
 
-    /// Whether so many elements are all that there is of the chunk.
+    /// Whether so many elements are all of the chunk's.
     pub(crate) fn is_complete_with(&self, elements: u64) -> bool {
         self.coverage != Coverage::Partial && elements == self.wanted
     }
 }
 
-/// How many elements these are.
+/// The number of elements of a selection.
 pub(crate) fn elements(selection: &[DimIndexer]) -> u64 {
     selection.iter().fold(1, |product, indices| product.saturating_mul(indices.len()))
 }
 
-/// The indices that have some places, counted from the first of those.
+/// The indices with these positions, which then start at 0.
 fn clip(indices: &DimIndexer, places: &Range<u64>) -> Option<DimIndexer> {
     match indices {
         DimIndexer::Strided { first, step, len, out } => {
@@ -236,18 +239,19 @@ fn clip(indices: &DimIndexer, places: &Range<u64>) -> Option<DimIndexer> {
     }
 }
 
-/// Cuts a region into windows.
+/// Splits a region into windows.
 #[derive(Debug)]
 pub(crate) struct Windows<'a> {
     layout: &'a ChunkedRegion,
-    /// What is left, the next last.
+    /// The remaining windows, the next last.
     left: Vec<StreamWindow>,
     least: u64,
     most: u64,
 }
 
 impl Windows<'_> {
-    /// Takes the last window back, for which there is too little memory, and gives the part with which it begins, of at most `most` elements.
+    /// Puts back the last window, for which memory is short, and returns the first part of it, of at most `most`
+    /// elements.
     pub(crate) fn shortened(&mut self, window: StreamWindow, most: u64) -> StreamWindow {
         let (whole, before) = (window.clone(), (self.least, self.most));
         (self.least, self.most) = (most.max(1), most.max(1));
@@ -257,7 +261,8 @@ impl Windows<'_> {
         first.unwrap_or(whole)
     }
 
-    /// Cuts a window that has too many elements: along the first axis with more than one index, where chunks end if that is possible.
+    /// Splits a window that has too many elements: along the first dimension with more than one index, at a chunk
+    /// boundary if possible.
     fn split(&self, window: &StreamWindow) -> Option<(StreamWindow, StreamWindow)> {
         let axis = window.0.iter().position(|places| places.end - places.start > 1)?;
         let after = window
@@ -307,7 +312,7 @@ impl Iterator for Windows<'_> {
     }
 }
 
-/// The parts of chunks.
+/// An iterator over parts of chunks.
 #[derive(Debug)]
 pub(crate) struct Parts<'a> {
     axes: Vec<Vec<(&'a CoveredPiece, DimIndexer)>>,

@@ -9,45 +9,46 @@ use crate::{
     memory::{account::Account, claim::Permit, error::MemoryError},
 };
 
-/// How much is reserved for the parts of the least being rounded.
+/// The bytes reserved for rounding up the parts of the minimum.
 const ROUNDING: u64 = 2 << 10;
 
-/// The memory of one write: the least that it can go on with, reserved at once before anything is taken in, and what more is free at a time. Clones are the same.
+/// The memory of one write: its minimum, reserved in one step before any element is received, and more as long as it is
+/// free. Clones share it.
 ///
-/// The least is there for one window and for the chunks that are made at a time. Either is lent to one user after the other; what its user has made of it never needs more to be
-/// finished, so that it comes back.
+/// The minimum is enough for one window and for the chunks that are encoded at a time. Each part is lent to one user
+/// after the other. No user of it ever needs more to finish, so it always comes back.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteMemory(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// What more is taken is taken beside this.
+    /// Memory beyond the minimum is taken in addition to this.
     rest: Mutex<Permit>,
     window: Mutex<Option<Permit>>,
     encoder: Mutex<Option<Permit>>,
 }
 
-/// The least that a write can do with, in bytes.
+/// The minimum memory of a write, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MinMemory {
-    /// For elements on their way in.
+    /// For received elements.
     pub(crate) window: u64,
-    /// For chunks being made.
+    /// For chunks being encoded.
     pub(crate) encoder: u64,
-    /// For what is known of chunks that were made, to the end.
+    /// For staged chunks, until the commit.
     pub(crate) made: u64,
 }
 
-/// What a part of the least is for.
+/// The purpose of a part of the minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemoryUse {
-    /// Elements on their way in.
+    /// Received elements.
     Window,
-    /// Chunks being made.
+    /// Chunks being encoded.
     Making,
 }
 
-/// Some of the memory; it goes back when this is dropped.
+/// A part of the memory; dropping it returns it.
 #[derive(Debug)]
 pub(crate) struct MemoryShare {
     permit: Option<Permit>,
@@ -55,7 +56,7 @@ pub(crate) struct MemoryShare {
 }
 
 impl WriteMemory {
-    /// Waits for the least, if `account` may still wait.
+    /// Waits for the minimum, if `account` may still wait.
     pub(crate) async fn open(mut account: Account, least: MinMemory) -> Result<Self, ArrayError> {
         let MinMemory { window, encoder, made } = least;
         // Each part is rounded up when it is split off.
@@ -70,7 +71,7 @@ impl WriteMemory {
         })))
     }
 
-    /// Memory for something: of the least if that is there and enough, else beside it if it is free.
+    /// Takes memory for a purpose: from the minimum if that is available and enough, else beyond it if it is free.
     pub(crate) fn take(&self, what: MemoryUse, bytes: u64) -> Result<MemoryShare, MemoryError> {
         let mut slot = self.slot(what).lock();
         match slot.take_if(|permit| permit.bytes() >= bytes) {
@@ -82,7 +83,7 @@ impl WriteMemory {
         }
     }
 
-    /// Memory beside the least, if it is free.
+    /// Takes memory beyond the minimum, if it is free.
     pub(crate) fn more(&self, bytes: u64) -> Result<MemoryShare, MemoryError> {
         let mut rest = self.0.rest.lock();
         rest.try_grow(bytes)?;
@@ -98,7 +99,7 @@ impl WriteMemory {
 }
 
 impl MemoryShare {
-    /// Whether it is of the least, and so has to come back before the write goes on.
+    /// Whether it is from the minimum, and so has to be returned before the write can go on.
     pub(crate) fn is_least(&self) -> bool {
         self.home.is_some()
     }
@@ -112,8 +113,8 @@ impl Drop for MemoryShare {
     }
 }
 
-/// How many bytes of chunks are made together.
+/// The bytes of small chunks that are encoded together.
 pub(crate) const BATCH: u64 = 256 << 10;
 
-/// How many bytes of memory are reserved at a time.
+/// The memory that is reserved at a time for received elements, in bytes.
 pub(crate) const RESERVATION_STEP: u64 = 4 << 20;

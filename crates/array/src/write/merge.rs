@@ -1,4 +1,4 @@
-//! Chunks that are written in part: what is stored, with what came.
+//! Merging partially written chunks with what is stored.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use super::{
     pending::{PendingPart, PendingParts},
 };
 
-/// How many parts of one chunk are fetched at a time.
+/// The number of parts of one chunk that are fetched concurrently.
 const FETCH_CONCURRENCY: usize = 4;
 
-/// Chunks that were made of what is stored and of what came.
+/// Chunks merged from stored and received elements.
 pub(crate) struct MergedChunks {
     pub(crate) chunks: Vec<StagedChunk>,
-    /// For what they take, where that is much.
+    /// Their memory, unless they are small.
     memory: Option<WriteMemory>,
 }
 
-/// Makes all chunks of which parts were kept.
+/// Merges all chunks of which parts are pending.
 pub(crate) async fn merge_partial_chunks(
     target: &Arc<WriteContext>,
     pending: &PendingParts,
@@ -33,7 +33,7 @@ pub(crate) async fn merge_partial_chunks(
     merge_selected(target, pending, memory, |_| Ok(true)).await
 }
 
-/// Makes those chunks anew that others have written meanwhile; how many.
+/// Merges those chunks again that changed in the store meanwhile; returns their number.
 pub(crate) async fn retry_conflicting(
     target: &Arc<WriteContext>,
     pending: &PendingParts,
@@ -70,7 +70,7 @@ async fn merge_selected(
     memory: Option<WriteMemory>,
     wanted: impl Fn(&ChunkPart) -> Result<bool, WriteError>,
 ) -> Result<MergedChunks, WriteError> {
-    // What is kept was small where it took no reservation, and then nothing is held yet.
+    // Small parts took no reservation, so nothing is held yet.
     let account = memory.is_none().then(|| target.context.account());
     let mut encoder = ChunkEncoder::new(target.clone(), account, memory);
     let mut finder = pending.cursor();

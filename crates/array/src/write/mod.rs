@@ -1,8 +1,10 @@
-//! Writing elements: the way from a selection and its elements to chunks.
+//! Writing: from a selection and its elements to chunks.
 //!
-//! The way of an element: [`intake`] gathers what comes into windows, parts of the region that follow each other; the [`layout`] says what each window has of each chunk.
-//! Chunks that are whole in a window are [made](target) at once, several at a time, while the next window comes. [Parts](kept) of others wait until everything is there, and are
-//! then [merged](merge) with what is stored. Nothing is visible before all of it is, in one [`commit`].
+//! The [reader](reader::ElementReader) receives the body in windows, consecutive parts of the region, and the
+//! [layout](layout::ChunkedRegion) says which part of each chunk is in a window. Chunks that are complete in a window
+//! are [encoded and staged](encode) at once, several at a time, while the next window arrives. [Parts](pending) of
+//! others are pending until all elements are there, and are then [merged](merge) with what is stored. Nothing is
+//! visible before one [commit] makes all of it visible.
 
 pub(crate) mod append;
 pub(crate) mod chunk_encoder;

@@ -1,4 +1,5 @@
-//! Parts of chunks that wait until everything is there: in memory, or where there is too little of it, in staged values.
+//! Parts of chunks that are pending until the whole chunk is received: in memory, or spilled to staged values if memory
+//! is short.
 
 use std::sync::Arc;
 
@@ -16,61 +17,61 @@ use super::{
 };
 use crate::{error::ArrayError, grid::dimension::DimIndexer};
 
-/// The windows of which parts are kept, in their order.
+/// The windows with pending parts, in order.
 #[derive(Debug, Default)]
 pub(crate) struct PendingParts {
     windows: Vec<(StreamWindow, Storage)>,
-    /// How many bytes of them are in memory.
+    /// The bytes of them that are in memory.
     memory: u64,
 }
 
-/// What a window has of chunks that are not whole in it.
+/// The storage of one window's partial chunks.
 #[derive(Clone, Debug)]
 enum Storage {
     /// The window itself.
     Window(SourceElements),
-    /// The parts one after the other, in C order of the chunks.
+    /// The parts in memory, one after the other, in C order of their chunks.
     Parts(Arc<PartsInMemory>),
-    /// The same in the store.
+    /// The same, staged in the store.
     Spilled(Staged),
 }
 
-/// Parts in memory, and the permission to have them.
+/// Parts in memory, with their reservation.
 #[derive(Debug)]
 struct PartsInMemory {
     bytes: Bytes,
     _share: MemoryShare,
 }
 
-/// A part that is kept: where it is.
+/// A pending part: its storage and its place in it.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingPart {
     held: Storage,
     selection: Vec<DimIndexer>,
-    /// How many elements of the window's parts come before it.
+    /// The number of elements that come before it in the storage.
     before: u64,
 }
 
-/// Finds the parts of chunks, one chunk after the other.
+/// A cursor over the chunks of a region, which finds the pending parts of each.
 #[derive(Debug)]
 pub(crate) struct PartCursor<'a> {
     pending: &'a PendingParts,
-    /// How many elements of each window's parts belong to chunks that were looked at.
+    /// The number of elements of each window that belong to chunks before the cursor.
     passed: Vec<u64>,
 }
 
 impl PendingParts {
-    /// Whether nothing is kept.
+    /// Whether nothing is pending.
     pub(crate) fn is_empty(&self) -> bool {
         self.windows.is_empty()
     }
 
-    /// Keeps a window that is in memory anyhow.
+    /// Adds a window that is in memory already.
     pub(crate) fn push_window(&mut self, window: StreamWindow, source: SourceElements) {
         self.windows.push((window, Storage::Window(source)));
     }
 
-    /// Keeps some parts of a window.
+    /// Adds some parts of a window.
     pub(crate) async fn push_parts(
         &mut self,
         target: &Arc<WriteContext>,
@@ -84,7 +85,7 @@ impl PendingParts {
         let (all, some) =
             (len(window.elements()), len(parts.iter().map(|part| layout::elements(&part.selection)).sum()));
         let room = (target.context.options.slab_memory / 2).saturating_sub(self.memory);
-        // The least that the write has must come back before it goes on.
+        // The write's minimum has to be returned before it goes on.
         if lent != BufferMemory::Least && all <= room && some >= all / 2 {
             self.memory = self.memory.saturating_add(all);
             self.push_window(window, source);
@@ -115,14 +116,14 @@ impl PendingParts {
         Ok(())
     }
 
-    /// Finds the parts of chunks.
+    /// A cursor at the first chunk.
     pub(crate) fn cursor(&self) -> PartCursor<'_> {
         PartCursor { pending: self, passed: vec![0; self.windows.len()] }
     }
 }
 
 impl PartCursor<'_> {
-    /// What is kept of the next chunk; all chunks of the region have to be asked for, in their order.
+    /// The pending parts of the next chunk. Every chunk of the region has to be visited, in order.
     pub(crate) fn next(&mut self, chunk: &ChunkPart) -> Vec<PendingPart> {
         let mut waiting = Vec::new();
         for ((window, held), passed) in self.pending.windows.iter().zip(&mut self.passed) {
@@ -139,7 +140,7 @@ impl PartCursor<'_> {
 }
 
 impl PendingPart {
-    /// The part, fetched if it has to be.
+    /// The part, fetched if it was spilled.
     pub(crate) async fn fetch(self, target: &WriteContext) -> Result<Patch, WriteError> {
         let Self { held, selection, before } = self;
         let size = target.size.unwrap_or(0) as u64;

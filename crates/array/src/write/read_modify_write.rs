@@ -1,4 +1,4 @@
-//! A chunk, or an inner chunk of a shard, with patches on it: only what they touch is decoded and encoded.
+//! Read–modify–write of a chunk: of a shard, only the inner chunks that are touched are decoded and encoded.
 
 use std::collections::BTreeMap;
 
@@ -14,40 +14,40 @@ use crate::{
     options::EmptyChunks,
 };
 
-/// What a chunk was before.
+/// The stored content of a chunk.
 pub(crate) enum StoredContent {
-    /// It was not there, or it does not matter.
+    /// Missing, or irrelevant.
     Nothing,
-    /// As it is stored.
+    /// The encoded chunk.
     Encoded(Bytes),
-    /// Its elements.
+    /// The decoded elements.
     Decoded(Elements),
 }
 
-/// Why a chunk is not written anew.
+/// The reason why a chunk cannot be rewritten.
 #[derive(Debug)]
 pub(crate) enum RewriteError {
-    /// A mistake of this crate's.
+    /// A bug in this crate.
     Misplaced,
-    /// What is stored cannot be decoded.
+    /// The stored chunk cannot be decoded.
     Decode(CodecError),
-    /// What it becomes cannot be encoded.
+    /// The new chunk cannot be encoded.
     Encode(CodecError),
-    /// What it becomes could not be read again: that would take so many bytes of memory.
+    /// The new chunk would be too large to be read.
     TooLarge {
-        /// How many.
+        /// The memory that reading it would take, in bytes.
         size: u64,
     },
-    /// Its elements of variable length are more than could be read again.
+    /// The new chunk's elements of variable length would be too large to be read.
     OverBudget,
 }
 
-/// What a chunk may be, so that it can be read again.
+/// The limits of a chunk that can be read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RewriteLimits {
-    /// How many bytes elements of variable length may take.
+    /// The bytes of elements of variable length.
     pub(crate) budget: u64,
-    /// How much memory decoding may take.
+    /// The memory for decoding, in bytes.
     pub(crate) memory: u64,
 }
 
@@ -57,7 +57,7 @@ impl From<InternalError> for RewriteError {
     }
 }
 
-/// The chunk as it is stored afterwards; `None` where it is not, since every element is the fill value.
+/// Applies patches to a chunk and encodes it; `None` if it is not stored, since every element is the fill value.
 pub(crate) fn rewrite(
     chain: &Chain,
     before: StoredContent,
@@ -67,7 +67,7 @@ pub(crate) fn rewrite(
 ) -> Result<Option<Bytes>, RewriteError> {
     let array = chain.array();
     let patched = patches.iter().fold(0, |sum: u64, patch| sum.saturating_add(elements(&patch.selection)));
-    // No element is written twice, so this many are all.
+    // No element is written twice, so this number covers the chunk.
     let before = if patched == array.elements() { None } else { Some(before) };
     if let (Access::Shard(sharding), None | Some(StoredContent::Nothing | StoredContent::Encoded(_))) =
         (chain.access(), &before)
@@ -83,7 +83,7 @@ pub(crate) fn rewrite(
         }
     };
     let elements = assemble(array, base, &patches)?;
-    // What they were copied from is not needed while they are encoded.
+    // The source elements are not needed during encoding.
     drop(patches);
     if empty == EmptyChunks::Omit && elements.are_all(array.fill_value()) {
         return Ok(None);
@@ -134,7 +134,7 @@ fn read_index(sharding: &Sharding, shard: &Bytes) -> Result<ShardIndex, CodecErr
     sharding.read_index(slice(shard, range)?, len)
 }
 
-/// What is stored of an inner chunk.
+/// The stored content of an inner chunk.
 fn inner_chunk(shard: &Bytes, index: &ShardIndex, position: u64) -> Result<StoredContent, CodecError> {
     match index.locate(position)? {
         Some(range) => slice(shard, range).map(StoredContent::Encoded),
@@ -142,7 +142,7 @@ fn inner_chunk(shard: &Bytes, index: &ShardIndex, position: u64) -> Result<Store
     }
 }
 
-/// Whether the shard has inner chunks beside those that change.
+/// Whether the shard has inner chunks other than those that change.
 fn has_others(
     before: Option<(&Bytes, &ShardIndex)>,
     changed: &BTreeMap<u64, Option<Bytes>>,
@@ -156,7 +156,7 @@ fn has_others(
     Ok(false)
 }
 
-/// The patches of each inner chunk, by its position.
+/// The patches of each inner chunk, by position.
 fn inner_patches(sharding: &Sharding, patches: Vec<Patch>) -> Result<BTreeMap<u64, Vec<Patch>>, RewriteError> {
     let grid = sharding.inner_grid().ok_or(RewriteError::Misplaced)?;
     let mut inner: BTreeMap<u64, Vec<Patch>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What comes, window by window.
+//! Reading the elements of a request's body, window by window.
 
 use std::sync::{Arc, Weak};
 
@@ -13,42 +13,42 @@ use super::{
 };
 use crate::{error::ArrayError, read::buffer_pool::BufferPool};
 
-/// The bytes of a region on their way in.
+/// A reader of the bytes of a region.
 pub(crate) struct ElementReader {
     stream: ByteStream,
-    /// What came and was not taken.
+    /// Received bytes that were not yet read.
     rest: Bytes,
     expected: u64,
     taken: u64,
     buffers: Arc<BufferPool>,
 }
 
-/// How much was taken.
+/// The result of reading a window.
 pub(crate) enum ReadOutcome {
-    /// All that was wanted.
+    /// The whole window.
     All(ReadWindow),
-    /// As much as there was memory for.
+    /// As much of it as there was memory for.
     Part(ReadWindow),
 }
 
-/// Bytes that were taken.
+/// Bytes of a window.
 pub(crate) struct ReadWindow {
     pub(crate) bytes: Bytes,
     pub(crate) memory: BufferMemory,
 }
 
-/// Which memory bytes are in.
+/// The memory of a window's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BufferMemory {
-    /// That of what came.
+    /// The received buffer itself.
     Nothing,
-    /// The least that a write can do with, which has to come back before it goes on.
+    /// The write's minimum, which has to be returned before the write goes on.
     Least,
-    /// Some that was free.
+    /// Memory beyond the minimum.
     More,
 }
 
-/// A buffer that is used again after the last use of it, with the permission to have it.
+/// A buffer that returns to its pool after its last use, and holds memory until then.
 struct WindowBuffer {
     buffer: Vec<u8>,
     owner: Weak<BufferPool>,
@@ -71,12 +71,12 @@ impl Drop for WindowBuffer {
 }
 
 impl ElementReader {
-    /// Of `stream`, which has to yield `expected` bytes.
+    /// A reader of `stream`, which has to yield `expected` bytes.
     pub(crate) fn new(stream: ByteStream, expected: u64) -> Self {
         Self { stream, rest: Bytes::new(), expected, taken: 0, buffers: Arc::default() }
     }
 
-    /// Waits until something has come, or all.
+    /// Waits for the next bytes, or for the end.
     async fn begin(&mut self) -> Result<(), WriteError> {
         while self.rest.is_empty() {
             let Some(piece) = self.stream.try_next().await? else { return Ok(()) };
@@ -85,7 +85,8 @@ impl ElementReader {
         Ok(())
     }
 
-    /// The next `len` bytes, or those for which there is memory. Where they do not come in one piece they are held in memory, reserved as they come, until the last use of them.
+    /// Reads the next `len` bytes, or as many as there is memory for. Bytes that do not come in one buffer are copied
+    /// to memory that is reserved as they arrive, and held until their last use.
     pub(crate) async fn take(&mut self, len: u64, encoder: &mut ChunkEncoder) -> Result<ReadOutcome, WriteError> {
         self.begin().await?;
         let wanted = usize::try_from(len).map_err(|_| ArrayError::Busy)?;
@@ -107,7 +108,7 @@ impl ElementReader {
             if self.rest.is_empty() {
                 return Err(self.wrong_length(filled as u64));
             }
-            // Whoever sends slowly holds no more than what they sent.
+            // A slow client occupies only the memory of what it has sent.
             if filled == covered {
                 let step = (wanted - covered).min(RESERVATION_STEP as usize);
                 let Some(more) = encoder.more(step as u64).await? else {
@@ -134,17 +135,17 @@ impl ElementReader {
         Bytes::from_owner(WindowBuffer { buffer, owner: Arc::downgrade(&self.buffers), shares })
     }
 
-    /// Keeps the first `len` bytes of what was taken; the others come again.
+    /// Keeps the first `len` bytes of a window; the others will be read again.
     pub(crate) fn put_back(&mut self, taken: ReadWindow, len: u64) -> ReadWindow {
         let ReadWindow { mut bytes, memory } = taken;
         let back = bytes.split_off(usize::try_from(len).unwrap_or(usize::MAX).min(bytes.len()));
         self.taken = self.taken.saturating_sub(back.len() as u64);
-        // In memory of its own, since what it was taken with has to come back.
+        // A copy, since the window's memory has to be returned.
         self.rest = [&back[..], &self.rest[..]].concat().into();
         ReadWindow { bytes, memory }
     }
 
-    /// Fails where more comes than was expected.
+    /// Fails if the stream has more bytes than expected.
     pub(crate) async fn end(mut self) -> Result<(), WriteError> {
         self.begin().await?;
         match self.rest.len() {

@@ -1,4 +1,5 @@
-//! Taking in the elements of a region: chunks that come whole are made at once, parts of chunks are kept until everything is there.
+//! Receiving the elements of a region: complete chunks are encoded at once, parts of others are pending until all
+//! elements are there.
 
 use std::sync::Arc;
 
@@ -17,20 +18,20 @@ use super::{
 };
 use crate::{error::ArrayError, memory::account::Account};
 
-/// How many bytes a window has if it can end there.
+/// The target size of a window in bytes.
 const WINDOW: u64 = 8 << 20;
 
-/// What came of a region.
+/// The received elements of a region.
 pub(crate) struct ReceivedChunks {
-    /// The chunks that were made.
+    /// The chunks that are staged.
     pub(crate) chunks: Vec<StagedChunk>,
     /// The parts of the others.
     pub(crate) pending: PendingParts,
-    /// For what they take, where that is much.
+    /// Their memory, unless they are small.
     pub(crate) memory: Option<WriteMemory>,
 }
 
-/// Takes in all elements.
+/// Receives all elements.
 pub(crate) async fn receive(
     target: &Arc<WriteContext>,
     account: Account,
@@ -73,7 +74,7 @@ pub(crate) async fn receive(
     Ok(ReceivedChunks { chunks: made, pending, memory })
 }
 
-/// Fails unless there are no elements, where there is no place for any.
+/// Fails unless there are no elements: for an empty region.
 pub(crate) async fn expect_no_elements(elements: ElementSource) -> Result<(), WriteError> {
     match elements {
         ElementSource::Fixed(stream) => ElementReader::new(stream, 0).end().await,
@@ -95,13 +96,13 @@ async fn receive_stream(
     let mut encoder = ChunkEncoder::new(target.clone(), Some(account), None);
     let mut pending = PendingParts::default();
     let options = &target.context.options;
-    // Larger windows are worth their memory where they spare parts of chunks the way through the store.
+    // A larger window is worth its memory if it saves parts of chunks from being spilled.
     let row = target.layout.row().saturating_mul(size);
     let most = match row <= options.slab_memory.saturating_mul(2).min(options.max_memory / 4) {
         true => row.max(options.slab_memory / 2),
         false => options.slab_memory / 2,
     };
-    // Of elements without bytes there may be any number, and they all have come.
+    // Elements without bytes can have any number, and need no transfer.
     let most = most.checked_div(size).unwrap_or(u64::MAX).max(1);
     let least = WINDOW.checked_div(size).unwrap_or(u64::MAX).clamp(1, most);
     let mut windows = target.layout.windows(least, most);
@@ -110,7 +111,7 @@ async fn receive_stream(
             match reader.take(window.elements().saturating_mul(size), &mut encoder).await? {
                 ReadOutcome::All(taken) => taken,
                 ReadOutcome::Part(taken) => {
-                    // There is no memory for all of it, so that it is made smaller; what came beyond comes again.
+                    // Memory is short, so the window is shortened; the bytes beyond it are read again.
                     window = windows.shortened(window, taken.bytes.len() as u64 / size.max(1));
                     reader.put_back(taken, window.elements().saturating_mul(size))
                 }
@@ -132,7 +133,7 @@ async fn receive_stream(
     Ok(ReceivedChunks { chunks: made, pending, memory })
 }
 
-/// One element; fails unless it has the size.
+/// One element; fails unless it has the right size.
 fn scalar(element: Vec<u8>, size: Option<usize>) -> Result<Elements, WriteError> {
     match size {
         Some(size) if element.len() == size => Ok(Elements::Fixed(Bytes::from(element))),

@@ -1,4 +1,4 @@
-//! A region of an array that is ready to be written.
+//! A planned write of a region.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -25,40 +25,41 @@ use crate::{
     node::{array::Array, resolved::ResolvedArray},
 };
 
-/// The most chunks that one write concerns. They are one commit, with documents beside them.
+/// The most chunks that one write touches. They are committed together, with documents.
 const MAX_CHUNKS: u64 = 100_000;
 const _: () = assert!(MAX_CHUNKS + 256 < MAX_COMMIT_CHANGES as u64, "there is room for documents");
 
-/// A region that is about to be written. Nothing was read but metadata.
+/// A planned write of a region. Only metadata was read.
 #[derive(Debug)]
 pub struct RegionWrite {
     pub(crate) context: Arc<Context>,
     pub(crate) target: WriteTarget,
     pub(crate) resolved: Arc<ResolvedArray>,
     pub(crate) selection: Selection,
-    /// By where it is stored.
+    /// In stored coordinates.
     pub(crate) region: Region,
     pub(crate) shape: Vec<u64>,
 }
 
 impl RegionWrite {
-    /// The array.
+    /// The model of the array.
     pub fn model(&self) -> &ArrayModel {
         self.resolved.array.model()
     }
 
-    /// The shape that the elements must have, without the dimensions of which one index is selected.
+    /// The shape of the elements, without dimensions that are selected by an index.
     pub fn shape(&self) -> &[u64] {
         &self.shape
     }
 
-    /// How many bytes elements of a fixed size have in all.
+    /// The size of all elements in bytes; `None` for variable length.
     pub fn byte_len(&self) -> Option<u64> {
         let elements = self.region.elements().unwrap_or(u64::MAX);
         Some(elements.saturating_mul(self.model().data_type.fixed_size()? as u64))
     }
 
-    /// Writes the elements: all of them become visible in one commit, or none. Memory does not grow with their number.
+    /// Writes the elements, which all become visible in one commit, or not at all. Memory does not grow with their
+    /// number.
     pub async fn execute(self, elements: ElementSource) -> Result<WriteReport, WriteError> {
         let Some(layout) = ChunkedRegion::new(&self.region, self.model()) else {
             receive::expect_no_elements(elements).await?;
@@ -71,7 +72,7 @@ impl RegionWrite {
     }
 }
 
-/// Fails where a list names an index twice.
+/// Fails if a list repeats an index.
 pub(crate) fn check_lists(region: &Region) -> Result<(), WriteError> {
     for (dimension, selected) in region.dimensions.iter().enumerate() {
         let DimensionSelection::List(indices) = selected else { continue };
@@ -83,7 +84,7 @@ pub(crate) fn check_lists(region: &Region) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Fails where a region concerns more chunks than a commit has changes, or one whose key would be too long.
+/// Fails if a region touches more chunks than a commit can change, or one whose key would be too long.
 pub(crate) fn check_chunks(array: &Array, region: &Region) -> Result<(), WriteError> {
     let axes = || region.dimensions.iter().zip(array.grid().dimensions());
     let chunks = axes().fold(1, |product: u128, (dimension, grid)| product.saturating_mul(max_chunks(dimension, grid)));
@@ -98,10 +99,10 @@ pub(crate) fn check_chunks(array: &Array, region: &Region) -> Result<(), WriteEr
     }
 }
 
-/// How many pieces of a grid a selection touches.
+/// The number of chunks that a selection touches along a dimension.
 fn max_chunks(dimension: &DimensionSelection, grid: &DimensionGrid) -> u128 {
     match dimension {
-        // Many of its indices may be in one piece.
+        // Several indices may be in one chunk.
         DimensionSelection::List(indices) => {
             indices.iter().filter_map(|&index| grid.piece_of(index)).collect::<HashSet<_>>().len() as u128
         }
@@ -109,7 +110,7 @@ fn max_chunks(dimension: &DimensionSelection, grid: &DimensionGrid) -> u128 {
     }
 }
 
-/// The largest index; `None` where there is none.
+/// The largest index; `None` for an empty selection.
 fn max_index(dimension: &DimensionSelection) -> Option<u64> {
     match dimension {
         DimensionSelection::Index(index) => Some(*index),

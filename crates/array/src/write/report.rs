@@ -2,17 +2,17 @@
 
 use store::Version;
 
-/// What a write did.
+/// The result of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteReport {
-    /// The version that the node has now.
+    /// The new version of the node.
     pub version: Option<Version>,
-    /// The array's shape now, as people see it.
+    /// The new shape of the array, or of the view.
     pub shape: Vec<u64>,
-    /// How many chunks (of a sharded array: shards) were stored.
+    /// The number of chunks (of a sharded array: shards) written.
     pub chunks_written: u64,
-    /// How many were erased, or left out, since they are full of the fill value.
+    /// The number of chunks erased, or not stored, because they are full of the fill value.
     pub chunks_erased: u64,
-    /// How many had to be done again because somebody else wrote them meanwhile.
+    /// The number of chunks that were encoded again because another writer had changed them.
     pub conflicts_retried: u64,
 }

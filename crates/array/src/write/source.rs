@@ -1,15 +1,16 @@
-//! The elements that a client sends.
+//! The elements of a write.
 
 use codec::VariableElements;
 use store::ByteStream;
 
-/// Elements on their way in, as [`ElementType`](meta::data_type::ElementType) has them in memory.
+/// The elements of a write, in the memory layout of their [`ElementType`](meta::data_type::ElementType).
 pub enum ElementSource {
-    /// Of a fixed size, in C order of the region, in pieces of any length. An error that the stream yields fails the write with that error.
+    /// Elements of a fixed size, in C order of the region, in buffers of any length. The write fails with an error that
+    /// the stream yields.
     Fixed(ByteStream),
-    /// Of variable length, in C order of the region.
+    /// Elements of variable length, in C order of the region.
     Variable(VariableElements),
-    /// One element for all of the region.
+    /// One element for the whole region.
     Scalar(Vec<u8>),
 }
 

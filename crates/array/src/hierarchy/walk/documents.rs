@@ -1,4 +1,4 @@
-//! From the documents of one path to the nodes that they make, broken ones among them.
+//! From the documents at one path to the nodes that they describe, broken ones included.
 
 use std::{iter::once, sync::Arc};
 
@@ -22,31 +22,31 @@ use crate::{
     },
 };
 
-/// How closely documents are looked at.
+/// How thoroughly documents are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Check {
-    /// They have to be JSON objects.
+    /// They must be JSON objects.
     Syntax,
-    /// They have to be what their dialect wants.
+    /// They must be valid metadata of their dialect.
     Model,
 }
 
-/// The text of a document, or the reason why it cannot be one.
+/// The text of a document, or the reason why it cannot be read.
 pub(crate) type Text = Result<Bytes, DocumentError>;
 
-/// A document that is there, with its key.
+/// A document with its key and version.
 pub(crate) type Read = (Key, Version, Text);
 
-/// What a path has of documents of v2 and v3, and of entry points.
+/// The documents of v2 and v3 at a path, and the entry point of a draft hierarchy.
 #[derive(Default)]
 pub(crate) struct Documents {
     v3: Option<PresentDocuments>,
     v2: Option<PresentDocuments>,
-    /// The entry point of a hierarchy of the draft, whose own documents are elsewhere.
+    /// The entry point of a draft hierarchy, whose other documents lie elsewhere.
     draft: Option<PresentDocuments>,
 }
 
-/// A node of which there are documents.
+/// The documents of one node.
 struct PresentDocuments {
     kind: NodeKind,
     own: NodeVersions,
@@ -54,7 +54,7 @@ struct PresentDocuments {
 }
 
 impl Documents {
-    /// What there is of the documents of one path, given the keys in the order of [`NAMES`](super::NAMES).
+    /// The documents at one path, given the values of its keys in the order of [`NAMES`](crate::metadata::keys::NAMES).
     pub(crate) fn interpret(
         keys: &[Option<Key>; 4],
         [zarr_json, zarray, zgroup, zattrs]: [Option<Read>; 4],
@@ -91,7 +91,7 @@ impl Documents {
         }
     }
 
-    /// The node that it is in a dialect: in v2 or v3 as it is stored, in the draft where that cannot be read.
+    /// The node in a dialect: of v2 and v3 as stored, of the draft only if it cannot be read.
     pub(crate) fn branch(&mut self, path: &NodePath, dialect: Dialect) -> Option<NodeTree> {
         let PresentDocuments { kind, own, stored } = match dialect {
             Dialect::V3 => self.v3.take()?,
@@ -104,7 +104,7 @@ impl Documents {
         })
     }
 
-    /// The node of which no document can be read, if that is what is there.
+    /// The broken node, if no document at the path can be read.
     pub(crate) fn broken(&self, path: &NodePath) -> Option<NodeTree> {
         if self.readable().next().is_some() {
             return None;
@@ -115,28 +115,29 @@ impl Documents {
         })
     }
 
-    /// The entry point of a hierarchy of the draft, if it can be read.
+    /// The entry point of a draft hierarchy, if it can be read.
     pub(crate) fn entry_point(&self) -> Option<draft::EntryPoint> {
         let stored = self.draft.as_ref()?.stored.as_ref().ok()?;
         draft::entry_point(stored.document.to_bytes()).ok()
     }
 
-    /// The dialects in which there is a node, the preferred one first.
+    /// The dialects that have a node here, the preferred one first.
     pub(crate) fn dialects(&self) -> Vec<Dialect> {
         self.there().map(|(dialect, _)| dialect).collect()
     }
 
-    /// The dialects in which there is a node that can be read, the preferred one first.
+    /// The dialects that have a readable node here, the preferred one first.
     pub(crate) fn readable(&self) -> impl Iterator<Item = Dialect> {
         self.there().filter(|(_, there)| there.stored.is_ok()).map(|(dialect, _)| dialect)
     }
 
-    /// Whether there is the entry point of a hierarchy of the draft.
+    /// Whether there is an entry point of a draft hierarchy.
     pub(crate) fn has_entry(&self) -> bool {
         self.draft.is_some()
     }
 
-    /// Whether there is an array, which has no nodes below it. A `zarr.json` that is not even JSON is none, since nobody could tell.
+    /// Whether there is an array, below which there are no nodes. A `zarr.json` that is not JSON does not count, since
+    /// its node type is unknown.
     pub(crate) fn has_array(&self) -> bool {
         self.there().any(|(_, there)| there.kind == NodeKind::Array)
     }
@@ -147,7 +148,7 @@ impl Documents {
     }
 }
 
-/// The node of a hierarchy of the draft that has this document.
+/// The node of a draft hierarchy with this document.
 pub(crate) fn draft_branch(
     path: NodePath,
     root: &Arc<DraftHierarchy>,
@@ -164,7 +165,7 @@ pub(crate) fn draft_branch(
     NodeTree { root: Some(root.clone()), ..branch }
 }
 
-/// A node of v2, whose attributes have a document of their own.
+/// A node of v2, whose attributes are a document of their own.
 fn v2(
     kind: NodeKind,
     (key, version, text): Read,
@@ -186,7 +187,7 @@ fn v2(
 }
 
 impl Check {
-    /// The documents of a node, unless they do not pass. What they ask for may be nothing that is supported.
+    /// The documents of a node, if they pass the check; they may still ask for something that is not supported.
     fn stored(
         self,
         dialect: Dialect,

@@ -4,14 +4,14 @@ use store::{Cursor, Page, Prefix};
 
 use crate::{context::Context, metadata::error::NodeError};
 
-/// What is directly below a prefix: names.
+/// The names directly below a prefix.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) prefixes: Vec<String>,
     pub(crate) keys: Vec<String>,
 }
 
-/// A page of a listing that was looked at.
+/// A page of a listing that was read.
 pub(crate) struct PageReads {
     pub(super) prefix: Prefix,
     pub(super) page: Page,
@@ -19,7 +19,7 @@ pub(crate) struct PageReads {
 }
 
 impl PageReads {
-    /// True where the page has the same now.
+    /// Whether the page is still the same.
     pub(crate) async fn validate(&self, context: &Context) -> Result<bool, NodeError> {
         let (now, _) = list(context, &self.prefix, &self.page).await?;
         Ok(now == self.listed)

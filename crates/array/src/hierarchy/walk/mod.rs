@@ -1,8 +1,12 @@
-//! Walking over a hierarchy: which nodes there are, with their documents.
+//! Walking a hierarchy: its nodes, with their documents.
 //!
-//! The children of a group are found by listing what is directly below it, level by level, and never below an array. A prefix without a document is a group where there is a node below it,
-//! of the dialect that is found first. A node of which a document cannot be read is found as any other: it is marked as [broken](Branch::broken) and not looked into. The whole is as of one commit: where any was made meanwhile, everything that was looked at is compared with one snapshot and everything
-//! that was listed is listed again.
+//! The children of a group are found by listing the names directly below it, level by level, and never below an array.
+//! A prefix without a document is an implicit group if there is a node below it, whose dialect it has. A node with a
+//! document that cannot be read is visited like any other, but marked as
+//! [broken](crate::metadata::tree::NodeTree::broken), and its members are not.
+//!
+//! The result is of one commit: if there was one meanwhile, the versions of all documents are compared with one
+//! snapshot, and everything that was listed is listed again.
 
 pub(crate) mod documents;
 pub(crate) mod listing;

@@ -2,29 +2,29 @@
 
 use store::Cursor;
 
-/// What is meant where a path answers in several dialects.
+/// The dialects of a group's members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DialectMode {
-    /// The members of a group are nodes of its own dialect.
+    /// That of the group.
     Same,
-    /// They are nodes of any, each in the dialect that is preferred.
+    /// Any; each member is in the preferred dialect that has it.
     Each,
 }
 
-/// Which topmost nodes are walked over.
+/// The topmost nodes that a walk accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Top {
-    /// Those that can be read; for others the walk fails.
+    /// Readable ones; the walk fails for others.
     Readable,
     /// Broken ones, too.
     Any,
 }
 
-/// The part of a group's members that is told.
+/// A page of a group's members.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
-    /// The number of members at the most.
+    /// The number of members at most.
     pub(crate) limit: usize,
-    /// The beginning; `None` for the first member. After the walk, the beginning of the next page; `None` where this is the last.
+    /// The start; `None` for the first member. After the walk, the start of the next page; `None` after the last.
     pub(crate) cursor: Option<Cursor>,
 }

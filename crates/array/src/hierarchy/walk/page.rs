@@ -25,10 +25,10 @@ use crate::{
     },
 };
 
-/// For each member that is wanted, so many entries of the store are looked at before a page ends that is not full.
+/// The number of listed entries for each requested member after which a page ends, even if it is not full.
 const ENTRIES_PER_MEMBER: usize = 10;
 
-/// Walks over the node at a path and a page of its members, as of one commit; with the window comes where the next page begins.
+/// Walks the node at a path and a page of its members, as of one commit; returns where the next page starts.
 pub(crate) async fn walk_page(
     context: &Context,
     path: &NodePath,
@@ -47,14 +47,14 @@ pub(crate) async fn walk_page(
 }
 
 impl Walker<'_> {
-    /// A page of what is directly below a prefix, and where the next begins.
+    /// A page of the entries directly below a prefix, and where the next one starts.
     async fn list_page(&mut self, prefix: &Prefix, page: Page) -> Result<(Listed, Option<Cursor>), NodeError> {
         let (listed, cursor) = list(self.context, prefix, &page).await?;
         self.look.pages.push(PageReads { prefix: prefix.clone(), page, listed: listed.clone() });
         Ok((listed, cursor))
     }
 
-    /// The dialect of the first node directly below a prefix, which is looked through page by page.
+    /// The dialect of the first node directly below a prefix, which is searched page by page.
     pub(crate) async fn probe_pages(
         &mut self,
         prefix: &Prefix,
@@ -75,7 +75,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Finds the members of the topmost group that are in the window.
+    /// Visits the members of the topmost group that are in the window.
     pub(crate) async fn open_window(&mut self, window: Window) -> Result<(), NodeError> {
         let Some(item) = self.items.first_mut() else { return Ok(()) };
         item.branch.members = Some(Members::new());
@@ -114,7 +114,8 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// The members of a draft group that begin on a page: an array, a group and a prefix of one name are one member, which is told where the first of them is.
+    /// The members of a draft group that start on a page: an array, a group and a prefix of one name are one member,
+    /// which belongs to the page of the first of them.
     async fn draft_members(
         &mut self,
         path: &NodePath,
@@ -145,7 +146,7 @@ impl Walker<'_> {
                 let Ok(path) = NodePath::parse(&format!("{}{stem}", path.key_prefix())) else { continue };
                 let mut there = |key: Option<Key>| key.and_then(|key| Some((read.remove(&key)??, key)));
                 let (array, group) = (there(array), there(group));
-                // What comes before this page is there.
+                // Members before this page exist.
                 let before =
                     array.is_some() && *place > PagePosition::Array || group.is_some() && *place > PagePosition::Group;
                 if before {
@@ -156,7 +157,7 @@ impl Walker<'_> {
                     None if *place == PagePosition::Prefix => {
                         self.push(implicit(path, Dialect::Draft, Some(root.clone())), 0, 1, &[])?;
                     }
-                    // It went since it was listed, which is noticed when all is compared.
+                    // It was erased after the listing, which the validation will detect.
                     None => {}
                     Some((kind, (value, key))) => stored.push((path, kind, key, value)),
                 }
@@ -169,7 +170,7 @@ impl Walker<'_> {
     }
 }
 
-/// The entries of a listing that a member of a draft group may have, in their order.
+/// The entries of a listing that a member of a draft group may have, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum PagePosition {
     Array,

@@ -1,4 +1,4 @@
-//! Groups without documents: the dialect that they have from the nodes below them.
+//! Implicit groups: groups without documents, whose dialect is that of the nodes below them.
 
 use meta::{Dialect, NodePath};
 use store::Prefix;
@@ -11,7 +11,7 @@ use super::{
 use crate::{metadata::error::NodeError, node::keys::node_prefix};
 
 impl Walker<'_> {
-    /// The dialect of the group that a path without documents is because there are nodes below it.
+    /// The dialect of the implicit group at a path; `None` if there are no nodes below it.
     pub(crate) async fn implied(
         &mut self,
         path: &NodePath,
@@ -38,14 +38,14 @@ impl Walker<'_> {
             found = self.probe(&own, dialect, reserved, self.purpose_at(0)).await?;
         }
         Ok(match path.is_root() {
-            // The root of everything is a group, whatever is below it.
+            // The root is a group, whatever is below it.
             true => Some(found.or(dialect).unwrap_or(Dialect::V3)),
             false => found,
         })
     }
 
-    /// The dialect of the first node that is found below a prefix; of `wanted` if only that is meant. Of the nodes directly below a prefix that which is preferred counts. Broken ones count
-    /// where there are no others.
+    /// The dialect of the first node below a prefix; of `wanted` if that is given. Among nodes directly below one
+    /// prefix the preferred dialect counts, and broken ones only if there are no others.
     pub(crate) async fn probe(
         &mut self,
         prefix: &Prefix,
@@ -92,7 +92,7 @@ impl Walker<'_> {
         Ok(Some(found))
     }
 
-    /// Whoever probes a prefix between `top` and the one with the first node comes to the same node.
+    /// Caches the result for all prefixes between `top` and the one with the first node.
     fn probe_cached(&mut self, top: &Prefix, last: &Prefix, found: Dialect, wanted: Option<Dialect>) {
         let below = last.as_str().strip_prefix(top.as_str()).filter(|_| wanted.is_none());
         let mut at = top.as_str().to_owned();

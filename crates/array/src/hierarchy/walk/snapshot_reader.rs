@@ -1,4 +1,4 @@
-//! Looking at documents and at what is below prefixes, and seeing afterwards whether all of it is so still.
+//! Reading documents and listings as of one commit: they are read optimistically, and validated afterwards.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -29,46 +29,46 @@ use crate::{
     node::{keys::join_key, resolved::DraftHierarchy},
 };
 
-/// How many entries of listings are gone through for one answer.
+/// The most listing entries that are visited for one answer.
 const MAX_LISTED: usize = 20 * MAX_NODES;
 
-/// How many times as much memory as its text a document takes, with what is made of it for an answer.
+/// The memory of a document for an answer, as a multiple of its size as text.
 const PARSED: u64 = 2;
 
-/// How many times as much memory as its text the values take by which a document describes its node, at the most and while it is looked at.
+/// The memory of a document's model while it is read, as a multiple of its size as text, at most.
 const MODEL: u64 = 8;
 
-/// How much memory a document takes beside its text, with its part of what a node takes.
+/// The memory of a document and of its part of a node in addition to its text, in bytes.
 const PER_DOCUMENT: u64 = 768;
 
-/// Up to so many bytes of documents are read without a reservation of memory, and parsed where the request is.
+/// The size up to which documents are read without a reservation of memory, and parsed on the request's own thread.
 const LIGHT: u64 = 64 << 10;
 
-/// The bits of all of [`NAMES`], of those that make a node of v2, and of its attributes.
+/// The bits of all [`NAMES`], of those that make a node of v2, and of its attributes.
 const ALL: u8 = 0b1111;
 const V2: u8 = 0b0110;
 const ATTRIBUTES: u8 = 0b1000;
 
-/// What looks at a store, and keeps what it looked at.
+/// A reader that records everything it reads.
 pub(crate) struct SnapshotReader<'a> {
     context: &'a Context,
-    /// All documents that were looked at, with their versions.
+    /// The versions of all documents that were read.
     pub(crate) seen: Vec<(Key, Option<Version>)>,
-    /// The prefixes that were listed, each with a hash of what was in it.
+    /// The prefixes that were listed, each with a hash of its entries.
     listed: Vec<(Prefix, u128)>,
     scans: Scans,
-    /// The single pages of listings that were looked at.
+    /// The pages of listings that were read.
     pub(crate) pages: Vec<PageReads>,
-    /// The store's, from before anything was looked at.
+    /// The watermark of the store before anything was read.
     watermark: Option<Watermark>,
     entries: usize,
-    /// How much memory all documents take, how much of it is reserved, and with how much it begins.
+    /// The memory that all documents take, the part of it that is reserved, and the first reservation.
     needed: u64,
     reserved: u64,
     pub(crate) expected: u64,
-    /// How much of that is for the model of one document at a time.
+    /// The part of it for the model of one document at a time.
     for_model: u64,
-    /// For the documents.
+    /// The memory of the documents.
     pub(crate) memory: Vec<Permit>,
 }
 
@@ -90,13 +90,13 @@ impl<'a> SnapshotReader<'a> {
         }
     }
 
-    /// For a look at what is to be as of one commit.
+    /// A reader of a state that is to be of one commit.
     pub(crate) async fn begin(context: &'a Context) -> Result<Self, NodeError> {
         let watermark = context.store.watermark().await?;
         Ok(Self { watermark: Some(watermark), ..Self::new(context) })
     }
 
-    /// What each of some paths has of documents.
+    /// The documents at each of some paths.
     pub(crate) async fn documents(&mut self, paths: &[NodePath], check: Check) -> Result<Vec<Documents>, NodeError> {
         let named: Vec<[Option<Key>; 4]> = paths.iter().map(|path| self.keys_of(path)).collect();
         let keys: Vec<Key> = named.iter().flatten().flatten().cloned().collect();
@@ -116,7 +116,7 @@ impl<'a> SnapshotReader<'a> {
         })
     }
 
-    /// The nodes of a hierarchy of the draft that have these documents.
+    /// The nodes of a draft hierarchy with these documents.
     pub(crate) async fn draft_branches(
         &self,
         root: &Arc<DraftHierarchy>,
@@ -135,13 +135,14 @@ impl<'a> SnapshotReader<'a> {
         })
     }
 
-    /// The keys of the documents that a path may have, in the order of [`NAMES`]: all four where no scan has shown which there are.
+    /// The keys of the documents that a path may have, in the order of [`NAMES`]: all four if no scan has shown which
+    /// exist.
     fn keys_of(&self, path: &NodePath) -> [Option<Key>; 4] {
         let below = path.key_prefix();
         let has = match self.scans.documents(&below) {
             None => ALL,
             Some(0) => return Default::default(),
-            // Attributes are the node's own where they are missing, too.
+            // Missing attributes belong to the node's documents, too.
             Some(has) => has | if has & V2 == 0 { 0 } else { ATTRIBUTES },
         };
         let mut bit = 0;
@@ -159,7 +160,7 @@ impl<'a> SnapshotReader<'a> {
             return Ok(Vec::new());
         }
         let (snapshot, pending) = self.context.run_lookups(keys.len(), self.snapshot(keys)).await??;
-        // Whoever has a turn does not wait for memory.
+        // A request that has a turn must not wait for memory.
         self.reserve(pending).await?;
         let read = async {
             let mut values = Vec::with_capacity(keys.len());
@@ -178,7 +179,7 @@ impl<'a> SnapshotReader<'a> {
         self.context.run_lookups(keys.len(), read).await?
     }
 
-    /// A snapshot of documents, and how much memory they take.
+    /// A snapshot of documents, and the memory that they take.
     async fn snapshot(&mut self, keys: &[Key]) -> Result<(Box<dyn Snapshot>, u64), NodeError> {
         let snapshot = self.context.store.snapshot(keys).await?;
         let (mut pending, mut largest) = (0_u64, 0_u64);
@@ -199,7 +200,7 @@ impl<'a> SnapshotReader<'a> {
         Ok((snapshot, pending))
     }
 
-    /// Reserves memory for documents that take so much.
+    /// Reserves memory for documents.
     async fn reserve(&mut self, bytes: u64) -> Result<(), NodeError> {
         self.needed = self.needed.saturating_add(bytes);
         let limit = self.context.max_memory();
@@ -215,7 +216,8 @@ impl<'a> SnapshotReader<'a> {
         Ok(())
     }
 
-    /// After a failure: how much memory to begin with instead, where this one only failed because it had some, and who has some does not wait for more.
+    /// After a failure: the first reservation to retry with, if this walk failed only because it held some memory
+    /// already, and a request that holds memory does not wait for more.
     pub(crate) fn better_expectation(&self, error: &NodeError) -> Option<u64> {
         let NodeError::Array(ArrayError::Memory(MemoryError::Busy { .. } | MemoryError::TooManyRequests { .. })) =
             error
@@ -226,7 +228,7 @@ impl<'a> SnapshotReader<'a> {
         (!self.memory.is_empty() && better > self.expected).then_some(better)
     }
 
-    /// What is directly below a prefix. Of keys there are those that may be documents of the draft, and may be others.
+    /// The names directly below a prefix. Keys are those that may be documents of the draft, and may be others.
     pub(crate) async fn list(&mut self, prefix: &Prefix, purpose: Purpose) -> Result<Listed, NodeError> {
         let mut scanned = self.scans.listed(prefix);
         if scanned.is_none() {
@@ -250,8 +252,9 @@ impl<'a> SnapshotReader<'a> {
         Ok(listed)
     }
 
-    /// Whether everything is as it was looked at. It is where nothing was committed since. Otherwise all is looked at again: first what was listed, then all
-    /// documents in one snapshot. A document that has the same version as before had it all the time between, and so when the listings were the same.
+    /// Whether everything read is of one commit, as it is if nothing was committed since. Otherwise everything is read
+    /// again: first the listings, then the versions of all documents in one snapshot. A document with the same version
+    /// had it all along, so also when the listings were the same.
     pub(crate) async fn validate(&mut self) -> Result<bool, NodeError> {
         if self.listed.is_empty() && self.scans.is_empty() && self.pages.is_empty() {
             return Ok(true);
@@ -295,7 +298,7 @@ fn is_too_large(info: &Info) -> bool {
     info.size > MAX_DOCUMENT as u64
 }
 
-/// The number of bytes of documents.
+/// The size of documents in bytes.
 fn weight<'a>(documents: impl Iterator<Item = &'a Text>) -> u64 {
     documents.flatten().map(|document| document.len() as u64).fold(0, u64::saturating_add)
 }
@@ -307,7 +310,7 @@ async fn read_one(snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, N
     }
 }
 
-/// What is directly below a prefix, with a hash of it. Fails where there are more than `most`.
+/// The names directly below a prefix, with a hash of them. Fails if there are more than `most`.
 async fn list(context: &Context, prefix: &Prefix, most: usize) -> Result<(Listed, u128), NodeError> {
     let mut listed = Listed { prefixes: Vec::new(), keys: Vec::new() };
     let mut page = Page::first(store::MAX_PAGE);

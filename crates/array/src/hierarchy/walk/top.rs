@@ -1,4 +1,4 @@
-//! Single nodes: the topmost one of a walk, and those of hierarchies of the draft that are found from their roots.
+//! Resolving single nodes: the topmost one of a walk, and those of draft hierarchies.
 
 use std::{iter::once, sync::Arc};
 
@@ -24,10 +24,10 @@ use crate::{
 };
 
 impl Walker<'_> {
-    /// Finds the topmost node.
+    /// Resolves the topmost node.
     pub(crate) async fn top(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
         let sight = match self.context.resolve_node(path, dialect).await {
-            // What an array is can be told without its codecs.
+            // An array can be described without its codecs.
             Err(error @ ArrayError::Chain { .. }) => return self.unopened_top(path, dialect, error).await,
             Err(error @ ArrayError::Document { .. }) if self.top == Top::Any => {
                 return self.unopened_top(path, dialect, error).await;
@@ -51,7 +51,7 @@ impl Walker<'_> {
         self.push_top(branch, reserved)
     }
 
-    /// The topmost node where it cannot be opened: for an array of v2 or v3 whose codecs are not known, and for a broken node.
+    /// The topmost node if it cannot be opened: an array of v2 or v3 with unknown codecs, or a broken node.
     async fn unopened_top(
         &mut self,
         path: &NodePath,
@@ -85,7 +85,7 @@ impl Walker<'_> {
         }
     }
 
-    /// The node of a hierarchy of the draft that has documents at a path, of which only these are looked at.
+    /// The node of a draft hierarchy at a path, from its own documents only.
     async fn draft_node(&mut self, path: &NodePath) -> Result<Option<NodeTree>, NodeError> {
         let roots: Vec<NodePath> = once(path.clone()).chain(path.ancestors()).collect();
         let found = self.look.documents(&roots, Check::Syntax).await?;
@@ -114,7 +114,7 @@ impl Walker<'_> {
         Ok(found.first().is_some_and(Documents::has_entry))
     }
 
-    /// The topmost node of a hierarchy of the draft.
+    /// The topmost node, if it is in a draft hierarchy.
     pub(crate) async fn draft_root(&mut self, path: &NodePath) -> Result<Option<NodeTree>, NodeError> {
         let (documents, branch) = match self.context.resolve_node(path, Some(Dialect::Draft)).await {
             Ok(Some(ResolvedNode::Array(resolved))) => (resolved.read_set.clone(), array_tree(path, &resolved)),
@@ -130,7 +130,7 @@ impl Walker<'_> {
     }
 }
 
-/// A node that could not be opened: a broken one, unless it was for its codecs only.
+/// Marks a node that could not be opened as broken, unless only its codecs are unknown.
 fn marked(branch: NodeTree, error: &ArrayError) -> NodeTree {
     let broken = match error {
         ArrayError::Document { key, source } => branch.broken.or_else(|| Some(Broken::new(key, source))),

@@ -1,4 +1,4 @@
-//! The walk itself.
+//! The walker, which visits the nodes of a subtree.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -32,29 +32,30 @@ use crate::{
     retry::MAX_ATTEMPTS,
 };
 
-/// So many nodes are put together where the request is.
+/// The number of nodes up to which a tree is assembled on the request's own thread.
 const FEW: u64 = 1024;
 
-/// How many children are looked at with one snapshot.
+/// The number of children that are looked up in one snapshot.
 pub(crate) const BATCH: usize = 1024;
 
-/// How many groups are opened before other requests have a turn on this worker: scans may have shown all that is in them, so that nothing is waited for.
+/// The number of groups that are visited before the task yields to others, since scans may have read all of them
+/// already, so that nothing is awaited.
 const GROUPS_AT_ONCE: usize = 64;
 
-/// How many levels are told at a time. JSON nests twice as deep, which is as much as its readers take, and what nests takes of the stack.
+/// The number of levels that are described. JSON nests twice as deep, which is as deep as readers and the stack allow.
 pub(crate) const MAX_LEVELS: u32 = 64;
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug)]
 pub(crate) struct Walk {
     pub(crate) top: NodeTree,
-    /// The children that are of another dialect.
+    /// The children that are nodes of another dialect.
     pub(crate) other: Vec<(NodePath, Dialect)>,
-    /// Held for as long as the documents are.
+    /// The memory of the documents.
     pub(crate) memory: Vec<Permit>,
 }
 
-/// Walks over the node at a path, as of one commit.
+/// Walks the node at a path, as of one commit.
 pub(crate) async fn walk(
     context: &Context,
     path: &NodePath,
@@ -65,7 +66,7 @@ pub(crate) async fn walk(
     Walker::settled(context, path, dialect, (depth, mode, Top::Readable), None).await?.finish(path).await
 }
 
-/// Walks over the node at a path as [`walk`] does, also where that node is broken.
+/// Walks the node at a path as [`walk`] does, even if that node is broken.
 pub(crate) async fn walk_any(
     context: &Context,
     path: &NodePath,
@@ -75,7 +76,7 @@ pub(crate) async fn walk_any(
     Walker::settled(context, path, dialect, (depth, DialectMode::Same, Top::Any), None).await?.finish(path).await
 }
 
-/// What a path and the groups above it have of documents, the path first, the root last.
+/// The documents at a path and in the groups above it, the path first, the root last.
 pub(crate) async fn ancestors(
     context: &Context,
     path: &NodePath,
@@ -92,30 +93,30 @@ pub(crate) struct Walker<'a> {
     depth: Depth,
     mode: DialectMode,
     pub(super) top: Top,
-    /// The part of the topmost group's members that is told, where not all are.
+    /// The page of the topmost group's members to visit, if not all.
     pub(super) window: Option<Window>,
     pub(super) items: Vec<WalkItem>,
     pub(super) other: Vec<(NodePath, Dialect)>,
-    /// The dialects of the groups without documents that probes came through.
+    /// The dialects of implicit groups that probes have visited.
     pub(super) probed: HashMap<Prefix, Dialect>,
 }
 
-/// A node that was found, in the order of the walk.
+/// A visited node, in the order of the walk.
 pub(crate) struct WalkItem {
     pub(super) branch: NodeTree,
-    /// Its members, once all that is below them is done.
+    /// Its members, once everything below them is visited.
     members: Vec<(String, NodeTree)>,
     parent: Option<usize>,
     level: u32,
-    /// The names below it that are no nodes, since a hierarchy of the draft has its keys there.
+    /// The names below it that are no nodes, since the keys of a draft hierarchy begin with them.
     pub(super) reserved: &'static [&'static str],
 }
 
-/// The names below a hierarchy's root that its keys have.
+/// The names below a draft hierarchy's root that its keys begin with.
 pub(crate) const RESERVED: &[&str] = &["meta", "data"];
 
 impl<'a> Walker<'a> {
-    /// Walks over the node at a path until all of it was as of one commit; with a window, over the topmost group's members that are in it.
+    /// Walks the node at a path until the whole walk is of one commit; with a window, only the members in it.
     pub(crate) async fn settled(
         context: &'a Context,
         path: &NodePath,
@@ -129,7 +130,7 @@ impl<'a> Walker<'a> {
             walker.window = window.cloned();
             walker.look.expected = expected;
             if let Err(error) = walker.run(path, dialect).await {
-                // It gives back what it has, and waits for more than that at once. As it doubles each time, that comes to its end.
+                // The walk releases its memory and waits for more at once; as it doubles each time, that ends.
                 expected = walker.look.better_expectation(&error).ok_or(error)?;
                 continue;
             }
@@ -177,7 +178,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// Finds the members of a group.
+    /// Visits the members of a group.
     async fn open(&mut self, index: usize) -> Result<(), NodeError> {
         if let Some(window) = self.window.take_if(|_| index == 0) {
             return self.open_window(window).await;
@@ -196,7 +197,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Looks at paths directly below a group of v2 or v3.
+    /// Reads the documents of paths directly below a group of v2 or v3.
     pub(crate) async fn children(
         &mut self,
         parent: usize,
@@ -213,7 +214,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// Looks at a path directly below a group of v2 or v3.
+    /// Visits a path directly below a group of v2 or v3.
     async fn child(
         &mut self,
         parent: usize,
@@ -237,7 +238,7 @@ impl<'a> Walker<'a> {
             };
         };
         let stored = documents.branch(path, dialect);
-        // Of what a broken node says nothing is known for sure, its dialect included.
+        // The dialect of a broken node is uncertain.
         if self.is_other(dialect, wanted) && stored.as_ref().is_none_or(|stored| stored.broken.is_none()) {
             return self.push_other(path, dialect);
         }
@@ -260,7 +261,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// Finds the members of a group of a draft hierarchy.
+    /// Visits the members of a draft group.
     async fn open_draft(
         &mut self,
         index: usize,
@@ -283,7 +284,7 @@ impl<'a> Walker<'a> {
         });
         for (stem, kind, key) in documents {
             let entry = found.entry(stem.to_owned()).or_default();
-            // An array comes before a group of the same path.
+            // An array precedes a group of the same path.
             if !matches!(entry, Some((NodeKind::Array, _))) {
                 *entry = Some((kind, key));
             }
@@ -299,7 +300,7 @@ impl<'a> Walker<'a> {
             let Ok(path) = NodePath::parse(&format!("{}{name}", path.key_prefix())) else { continue };
             match document {
                 None => self.push(implicit(path, Dialect::Draft, Some(root.clone())), index, level, &[])?,
-                // What went since it was listed is noticed when all is compared.
+                // If it was erased after the listing, the validation will detect that.
                 Some((kind, key)) => {
                     stored.extend(read.remove(&key).flatten().map(|value| (path, kind, key, value)));
                 }
@@ -311,7 +312,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// The use that is made of the listing of a group at this level below the topmost node.
+    /// The purpose of listing a group at this level below the topmost node.
     pub(crate) fn purpose_at(&self, level: u32) -> Purpose {
         match self.depth {
             _ if !self.depth.reaches(level) => Purpose::FirstNode,
@@ -339,7 +340,7 @@ impl<'a> Walker<'a> {
         let nodes = items.len() as u64;
         let top = match nodes {
             ..=FEW => assemble(items),
-            // What is not a byte of a document is about as much work.
+            // A node is charged like 64 bytes of documents.
             _ => context.run_on_documents(nodes.saturating_mul(64), || assemble(items)).await?,
         };
         other.sort_unstable();
@@ -347,13 +348,13 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// The paths of the children with these names below a prefix, but for those that are no nodes.
+/// The paths of the children with these names below a prefix, without those that are no nodes.
 pub(crate) fn paths(prefix: &str, names: &[String], reserved: &[&str]) -> Vec<NodePath> {
     let names = names.iter().filter(|name| !reserved.contains(&name.as_str()));
     names.filter_map(|name| NodePath::parse(&format!("{prefix}{name}")).ok()).collect()
 }
 
-/// Puts all nodes below those that hold them. Every node is after the one that holds it.
+/// Moves all nodes into their parents. Every node comes after its parent.
 fn assemble(mut items: Vec<WalkItem>) -> Option<NodeTree> {
     while items.len() > 1 {
         let Some(item) = items.pop() else { break };
@@ -381,7 +382,7 @@ impl WalkItem {
 }
 
 impl Depth {
-    /// Whether the members of a group at this level below the topmost node are told.
+    /// Whether the members of a group at this level below the topmost node are described.
     fn reaches(self, level: u32) -> bool {
         match self {
             Self::Levels(levels) => level < levels.min(MAX_LEVELS),
