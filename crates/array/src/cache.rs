@@ -1,4 +1,4 @@
-//! Decoded chunks that are kept for the next who asks.
+//! The cache of decoded chunks.
 
 use std::sync::Arc;
 
@@ -6,38 +6,38 @@ use codec::{Elements, ShardIndex};
 use quick_cache::{Weighter, sync::Cache};
 use store::{Key, Version};
 
-/// The decoded chunks, and the indexes of shards. A chunk that several ask for at the same time is decoded once.
+/// An LRU cache of decoded chunks and shard indexes. Concurrent requests for one entry decode it once.
 #[derive(Debug)]
 pub(crate) struct ChunkCache {
-    entries: Cache<CacheKey, Cached, ByMemory>,
+    entries: Cache<CacheKey, Cached, ByteWeighter>,
     capacity: u64,
 }
 
-/// What was decoded: which bytes of which version of a value, and by which metadata.
+/// The identity of a cached entry: the bytes of one version of a value, and the metadata they are decoded by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey {
     /// The key of the chunk or the shard.
     pub(crate) key: Key,
     /// Its version.
     pub(crate) version: Version,
-    /// Where in it the chunk or the index begins.
+    /// The offset of the chunk or the index in the value, in bytes.
     pub(crate) start: u64,
-    /// Which of the two it is.
-    pub(crate) kind: Kind,
-    /// Which metadata says how it is decoded.
+    /// Tells a chunk from an index that begins at the same offset.
+    pub(crate) kind: CacheKind,
+    /// The hash of the metadata that the chunk is decoded by.
     pub(crate) metadata: u128,
 }
 
-/// What is kept of a value.
+/// The kind of a cached entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub(crate) enum CacheKind {
     /// A chunk.
     Chunk,
     /// The index of a shard.
     Index,
 }
 
-/// What is kept.
+/// A cached entry.
 #[derive(Clone, Debug)]
 pub(crate) enum Cached {
     /// A chunk.
@@ -47,39 +47,39 @@ pub(crate) enum Cached {
 }
 
 #[derive(Clone, Debug)]
-struct ByMemory;
+struct ByteWeighter;
 
-/// What an entry costs beside its elements.
-const PER_ENTRY: u64 = 256;
+/// The memory of an entry in addition to its elements, in bytes.
+const ENTRY_OVERHEAD: u64 = 256;
 
-/// How large a typical entry is; the cache prepares for as many as fit.
-const TYPICAL: u64 = 64 << 10;
+/// The size of a typical entry in bytes; the cache allocates its table for as many as fit.
+const TYPICAL_ENTRY_SIZE: u64 = 64 << 10;
 
 impl ChunkCache {
-    /// Keeps at most `capacity` bytes.
+    /// A cache of at most `capacity` bytes of memory.
     pub(crate) fn new(capacity: u64) -> Self {
-        let entries = usize::try_from(capacity / TYPICAL).unwrap_or(usize::MAX).max(16);
-        Self { entries: Cache::with_weighter(entries, capacity, ByMemory), capacity }
+        let entries = usize::try_from(capacity / TYPICAL_ENTRY_SIZE).unwrap_or(usize::MAX).max(16);
+        Self { entries: Cache::with_weighter(entries, capacity, ByteWeighter), capacity }
     }
 
-    /// How many bytes it keeps at the most.
+    /// The capacity in bytes.
     pub(crate) fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// The bytes of its entries.
+    /// The memory of all entries, in bytes.
     pub(crate) fn used(&self) -> u64 {
         self.entries.weight()
     }
 
-    /// What is kept.
+    /// The cached entry.
     pub(crate) fn get(&self, key: &CacheKey) -> Option<Cached> {
         self.entries.get(key)
     }
 
-    /// What is kept, or what `make` makes, which is kept. Whoever asks for the same at the same time waits for the one; so whoever calls this
-    /// has to go on polling it, whatever becomes of their own reader.
-    pub(crate) async fn get_or_make<E>(
+    /// The cached entry, or the result of `make`, which is cached. Concurrent callers with the same key wait for one
+    /// `make`, so a caller must poll this to its end even if its own client has left.
+    pub(crate) async fn get_or_insert_with<E>(
         &self,
         key: &CacheKey,
         make: impl Future<Output = Result<Cached, E>>,
@@ -87,18 +87,18 @@ impl ChunkCache {
         self.entries.get_or_insert_async(key, make).await
     }
 
-    /// Keeps something.
+    /// Caches an entry.
     pub(crate) fn insert(&self, key: CacheKey, value: Cached) {
         self.entries.insert(key, value);
     }
 }
 
-impl Weighter<CacheKey, Cached> for ByMemory {
+impl Weighter<CacheKey, Cached> for ByteWeighter {
     fn weight(&self, key: &CacheKey, value: &Cached) -> u64 {
         let memory = match value {
             Cached::Chunk(elements) => elements.memory(),
             Cached::Index(index) => index.memory(),
         };
-        memory.saturating_add(PER_ENTRY).saturating_add(key.key.as_str().len() as u64)
+        memory.saturating_add(ENTRY_OVERHEAD).saturating_add(key.key.as_str().len() as u64)
     }
 }

@@ -1,4 +1,4 @@
-//! Why an array is not read.
+//! Errors of reading arrays.
 
 use codec::{ChainError, CodecError};
 use meta::{
@@ -8,9 +8,9 @@ use meta::{
 };
 use store::{Key, StoreError};
 
-use crate::{broken::Broken, share::MemoryError};
+use crate::{memory::error::MemoryError, node::broken::Broken};
 
-/// Why an array is not read.
+/// An error of finding, planning or reading an array.
 #[derive(Debug, thiserror::Error)]
 pub enum ArrayError {
     /// No node is at the path.
@@ -25,111 +25,111 @@ pub enum ArrayError {
         /// The path.
         path: NodePath,
     },
-    /// A metadata document is not understood, or asks for something that is not supported.
+    /// A metadata document is invalid, or asks for something that is not supported.
     #[error("the metadata in {key} is not understood")]
     Document {
         /// The document's key.
         key: Key,
-        /// What is wrong.
+        /// The error in the document.
         #[source]
         source: DocumentError,
     },
     /// A metadata document cannot be read.
     #[error(transparent)]
     Broken(#[from] Broken),
-    /// A codec of the array is not known, or wrongly configured.
+    /// A codec of the array is unknown or has an invalid configuration.
     #[error("the codecs of {path} are not understood")]
     Chain {
         /// The array's path.
         path: NodePath,
-        /// What is wrong.
+        /// The error of the codec chain.
         #[source]
         source: ChainError,
     },
     /// The selection does not fit the array.
     #[error(transparent)]
     Selection(#[from] SelectionError),
-    /// The selection has more bytes than it may have.
+    /// The selection has more bytes than the limit.
     #[error("the selection has {size} bytes, and the limit is {limit}")]
     SelectionTooLarge {
-        /// How many bytes its elements have.
+        /// The size of its elements in bytes.
         size: u128,
-        /// How many they may have.
+        /// The limit in bytes.
         limit: u64,
-        /// A part of it that fits, where there is one.
+        /// A leading part of the selection that fits, if there is one.
         smaller: Option<Selection>,
     },
-    /// The selection concerns more chunks than it may.
+    /// The selection touches more chunks than the limit.
     #[error("the selection concerns {chunks} chunks, and the limit is {limit}")]
     TooManyChunks {
-        /// How many it concerns.
+        /// The number of chunks it touches.
         chunks: u128,
-        /// How many it may.
+        /// The limit.
         limit: u64,
     },
-    /// A chunk is too large to be decoded here.
+    /// A chunk is too large to be decoded or encoded within the memory of one request.
     #[error(
         "to decode or encode a chunk of {path} takes {size} bytes of memory, and there are {limit} (half of `--max-memory`): it takes a `--max-memory` of {} bytes, or smaller chunks", size.saturating_mul(2)
     )]
     ChunkTooLarge {
         /// The array's path.
         path: NodePath,
-        /// How many bytes it takes.
+        /// The memory that it needs, in bytes.
         size: u64,
-        /// How many there are.
+        /// The memory that one chunk may have, in bytes.
         limit: u64,
     },
-    /// It takes more work than it may.
+    /// The request needs more work than the limit.
     #[error(
         "it takes {work} steps of work (bytes decoded and encoded times what their codecs cost, and chunks that are visited) beyond what is carried, and the limit is {limit} (`--max-work`)"
     )]
     WorkTooLarge {
-        /// How much it takes, as it was estimated, or as it was stopped.
+        /// Its work in steps, as estimated, or as counted when it was stopped.
         work: u64,
-        /// How much it may.
+        /// The limit in steps.
         limit: u64,
-        /// A part of the selection that takes less, where one is known.
+        /// A leading part of the selection that fits, if one is known.
         smaller: Option<Selection>,
     },
     /// A chunk cannot be decoded.
     #[error("the chunk {key} cannot be decoded")]
     Chunk {
-        /// The key of the chunk, or of the shard that it is in.
+        /// The key of the chunk, or of the shard that contains it.
         key: Key,
-        /// What is wrong, and with which codec.
+        /// The error, with the codec that failed.
         #[source]
         source: CodecError,
     },
-    /// Elements of variable length took more memory than a reading has.
+    /// Elements of variable length took more memory than the read has.
     #[error(
         "the elements take more than {budget} bytes of memory, the part of `--max-memory` that one request has for them"
     )]
     OverBudget {
-        /// How many there are.
+        /// The memory that the read has for them, in bytes.
         budget: u64,
     },
-    /// An element was put where it does not belong, which is a mistake of this crate's: noticed before anything wrong leaves.
+    /// An element was written to the wrong place: a bug in this crate, detected before wrong elements are returned.
     #[error("the elements of {path} were assembled wrongly")]
     Misplaced {
         /// The array's path.
         path: NodePath,
     },
-    /// There is no memory for it.
+    /// Memory is not available.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// Others are at work on the same, or on all threads, for too long.
+    /// Locks or threads were held by others until the timeout.
     #[error("others are at work on the same, or have all threads that decode and encode")]
     Busy,
-    /// The caller has as many threads as one may have while others wait.
+    /// The caller has as many threads as one caller may have while others wait.
     #[error("the caller has as many threads that decode and encode as one may have while others wait")]
     TooManyRequests,
-    /// What an attempt was made on had changed by the time of its commit or its snapshot, again and again.
+    /// The documents or chunks that an operation was planned on kept changing before its commit or snapshot.
     #[error("{path} kept changing, so that this was given up after many attempts")]
     TooManyConflicts {
         /// The path of the node.
         path: NodePath,
     },
-    /// An earlier operation on the path has not come to its end.
+    /// An earlier operation on the path is not finished.
     #[error(
         "an earlier operation on {path}, such as a conversion to it or a change of its shape, has not come to its end"
     )]
@@ -140,7 +140,7 @@ pub enum ArrayError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What decodes chunks was stopped, since the server stops.
+    /// The server is shutting down, so that chunks are no longer decoded.
     #[error("decoding was stopped")]
-    Stopped,
+    ShuttingDown,
 }

@@ -1,138 +1,71 @@
-//! Arrays over a store: the way from a path and a selection to elements.
+//! Arrays over a store: the engine that reads, writes and organises them.
 //!
-//! [`Arrays::read`] does it all: it finds the node in whatever dialect it has, applies the selection to its shape, plans
-//! which chunks are concerned, and answers with a [`Reading`], for which nothing has been decoded yet. Its [`pieces`](Reading::pieces) are the
-//! elements in C order.
+//! # Reading
 //!
-//! - A reading sees one commit: metadata and chunks are those of one snapshot.
-//! - Its memory is bounded, however large the selection is: it is assembled and yielded slab by slab.
-//! - A chunk is decoded once wherever that memory allows; of uncompressed chunks and of shards only the parts are fetched that are asked for.
-//! - Decoding runs on the blocking pool, several chunks at a time, and ends when the reading is dropped.
+//! [`Arrays::read`] resolves the node at a path, whatever its dialect, resolves the selection against its shape, and
+//! plans which chunks are touched. It returns an [`ArrayRead`], for which nothing is decoded yet; its
+//! [stream](ArrayRead::into_stream) yields the elements in C order.
+//!
+//! - A read sees one commit: metadata and chunks are of one snapshot.
+//! - Its memory is bounded, however large the selection is: elements are assembled and returned slab by slab.
+//! - A chunk is decoded once if memory allows. Of uncompressed chunks and of shards only the selected parts are fetched.
+//! - Decoding runs on the blocking pool, several chunks at a time, and ends when the read is dropped.
+//!
+//! # Writing
+//!
+//! [`Arrays::write`] plans a write of a region, and [`Arrays::append`] one that grows the array. All elements become
+//! visible in one commit, or none. Concurrent writers of one chunk both succeed: the later one re-encodes the chunk on
+//! top of the other's.
+//!
+//! # Structure
+//!
+//! [`Hierarchies`] reads and changes nodes: it describes them as the Zarr Object Model, creates and replaces trees,
+//! changes metadata, converts between dialects and erases. Changes are planned without locks on the versions of the
+//! documents that were read (the read set), and committed on condition that these are current.
+//!
+//! # Modules
+//!
+//! Arrows point one way: `error`, `options` ← `memory`, `locks`, `cache`, `node` ← `context` ← `resolve` ← `metadata` ←
+//! `read`, `write`, `hierarchy` ← `arrays`.
 
-mod array;
-mod broken;
+mod arrays;
 mod cache;
+mod context;
 mod error;
-mod find;
+mod grid;
 mod hierarchy;
+mod locks;
+mod memory;
+mod metadata;
+mod node;
 mod options;
-mod plan;
-mod prepare;
 mod read;
-mod share;
-mod shared;
+mod resolve;
+mod retry;
 mod work;
 mod write;
 
-pub use broken::{Broken, BrokenNode};
+pub use arrays::Arrays;
 pub use error::ArrayError;
 pub use hierarchy::{
-    Conversion, ConversionReport, Declaration, Declared, Depth, Effect, Existing, FoundNode, Hierarchies, Linked,
-    Losses, MAX_MEMBERS, MemberPage, Members, NodeError, SettledIntents,
+    hierarchies::Hierarchies,
+    intents::SettledIntents,
+    members::{MAX_MEMBERS, MemberPage, Members},
+    options::{
+        ConversionReport, ConvertOptions, CreateAction, CreateOptions, CreateOutcome, Depth, IfExists, LinkTarget,
+        LossPolicy, NodeInfo,
+    },
 };
+pub use memory::{
+    caller::{Caller, Usage},
+    claim::{Claim, MemoryBudget, Permit},
+    error::MemoryError,
+};
+pub use metadata::error::NodeError;
+pub use node::broken::{Broken, BrokenNode};
 pub use options::{EmptyChunks, Options};
-pub use read::{Meter, Reading, Work};
-pub use share::{Caller, Claim, MemoryBudget, MemoryError, Permit, Usage};
-pub use write::{Append, Incoming, RegionWrite, WriteError, WriteReport};
-
-use std::{sync::Arc, time::Instant};
-
-use meta::{Dialect, NodePath, selection::ReadRequest};
-use store::{Key, TransactionalStore};
-
-use crate::{prepare::Prepared, read::Source, shared::Shared};
-
-/// How often a reading begins anew because the metadata changed while it was planned.
-const ATTEMPTS: usize = 8;
-
-/// The arrays of a store. Clones share its caches.
-#[derive(Clone, Debug)]
-pub struct Arrays(Arc<Shared>);
-
-impl Arrays {
-    /// The arrays of `store`.
-    pub fn new(store: Arc<dyn TransactionalStore>, options: Options) -> Self {
-        Self(Arc::new(Shared::new(store, options)))
-    }
-
-    /// The same arrays on behalf of one request, which has a claim on their [memory](Self::memory). Where there is not enough memory or threads for all, callers take turns, and
-    /// none has more than half. Of arrays that serve no request in particular, each reading and each writing is one of its own.
-    pub fn on_behalf_of(&self, claim: Claim) -> Self {
-        Self(Arc::new(self.0.on_behalf_of(claim)))
-    }
-
-    /// The memory that all requests together may hold: for what is read and written here, and for whatever else is taken of it.
-    pub fn memory(&self) -> &MemoryBudget {
-        self.0.memory()
-    }
-
-    /// Runs work on so many bytes of documents on a thread of its own, on behalf of the request: as many pieces of work at a time as there are threads for decoding, callers in turn.
-    pub async fn on_documents<T: Send + 'static>(
-        &self,
-        bytes: u64,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, ArrayError> {
-        self.0.on_documents(bytes, work).await
-    }
-
-    /// How many threads there are that decode and encode, how many of them are taken, and how many pieces of work wait for one.
-    pub fn threads(&self) -> Usage {
-        self.0.threads()
-    }
-
-    /// The bytes of decoded chunks that are cached.
-    pub fn cached_bytes(&self) -> u64 {
-        self.0.cache.used()
-    }
-
-    /// The capacity of the cache of decoded chunks, in bytes.
-    pub fn cache_capacity(&self) -> u64 {
-        self.0.cache.capacity()
-    }
-
-    /// The hierarchies that the arrays are in, on behalf of the same request.
-    pub fn hierarchies(&self) -> Hierarchies {
-        Hierarchies(self.0.clone())
-    }
-
-    /// Makes ready to read what `request` selects of the array at `path`; in `dialect` if only that is meant, else in the one that is
-    /// preferred of those in which the path answers. Nothing is decoded, and nothing but metadata is read.
-    ///
-    /// At most `limit` bytes of elements may be selected. Elements of variable length or of no size count 16 bytes each; the former are
-    /// bounded again when they are read.
-    pub async fn read(
-        &self,
-        path: &NodePath,
-        dialect: Option<Dialect>,
-        request: &ReadRequest,
-        limit: u64,
-    ) -> Result<Reading, ArrayError> {
-        let start = Instant::now();
-        let shared = self.0.begin();
-        let mut sighting = match shared.found.remembered(path, dialect) {
-            Some(sighting) => sighting,
-            None => shared.look(path, dialect).await?,
-        };
-        for _ in 0..ATTEMPTS {
-            let array = &sighting.array;
-            // Where what is remembered is no longer true, the new shape may be one that the selection fits.
-            let prepared = Prepared::new(&shared, array, request, limit).await;
-            let chunks = prepared.as_ref().map(|prepared| prepared.keys.as_slice()).unwrap_or_default();
-            let keys: Vec<Key> = sighting.documents.keys().chain(chunks).cloned().collect();
-            let snapshot = shared.store.snapshot(&keys).await?;
-            if sighting.documents.are_in(&*snapshot)? {
-                let mut prepared = prepared?;
-                let fingerprint = prepared.fingerprint(array, &*snapshot)?;
-                let shape = prepared.resolved.shape();
-                let work = prepared.allowance(&shared.options, array, &*snapshot)?;
-                let source = Source::new(array.clone(), snapshot, shared.clone(), &prepared, work)?;
-                source.meter.planned(start.elapsed());
-                return Ok(Reading { source: Arc::new(source), prepared, shape, fingerprint, parts: None });
-            }
-            // Nothing is held while what the documents take is waited for.
-            drop((prepared, snapshot));
-            sighting = shared.look(path, dialect).await?;
-        }
-        Err(ArrayError::TooManyConflicts { path: path.clone() })
-    }
-}
+pub use read::{
+    array_read::ArrayRead,
+    metrics::{ReadMetrics, ReadStats},
+};
+pub use write::{append::Append, error::WriteError, region::RegionWrite, report::WriteReport, source::ElementSource};

@@ -4,7 +4,7 @@
 
 mod written;
 
-use array::{ArrayError, Incoming, NodeError, Options, WriteError};
+use array::{ArrayError, ElementSource, NodeError, Options, WriteError};
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
 use store::Precondition;
@@ -74,12 +74,12 @@ proptest! {
     #[test]
     fn arrays_grow(case in case()) {
         runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-            let options = Options { assembly: case.assembly, ..Options::default() };
+            let options = Options { slab_memory: case.assembly, ..Options::default() };
             let site = Site::new(&case.document, options).await;
             let mut shape = case.view.clone();
             let all = site.elements(1, shape.iter().product::<u64>() as usize);
             let whole = meta::selection::Region::whole(&shape).dimensions;
-            site.region(&whole).await.run(site.incoming(&all, 64)).await.unwrap();
+            site.region(&whole).await.execute(site.incoming(&all, 64)).await.unwrap();
             let mut expected = all;
             for &(count, seed, piece) in &case.appends {
                 let others: u64 = shape.iter().enumerate().filter(|(axis, _)| *axis != case.dimension).map(|(_, extent)| extent).product();
@@ -87,7 +87,7 @@ proptest! {
                 let dimension = case.dimension as i64 - if seed % 2 == 0 { shape.len() as i64 } else { 0 };
                 let append = site.arrays.append(&path(), None, dimension, Precondition::none()).await.unwrap();
                 prop_assert_eq!(append.dimension(), case.dimension);
-                let report = append.run((seed % 3 == 0).then_some(count), site.incoming(&more, piece)).await.unwrap();
+                let report = append.execute((seed % 3 == 0).then_some(count), site.incoming(&more, piece)).await.unwrap();
                 expected = behind(&shape, &expected, &more, count, case.dimension);
                 *shape.get_mut(case.dimension).unwrap() += count;
                 prop_assert_eq!(&report.shape, &shape);
@@ -115,16 +115,16 @@ async fn what_does_not_fit_changes_nothing() {
     assert!(matches!(append(2).await, Err(WriteError::Dimension { dimension: 2, rank: 2 })));
     assert!(matches!(append(-3).await, Err(WriteError::Dimension { dimension: -3, rank: 2 })));
     let body = |count: usize| site.incoming(&site.elements(1, count), 5);
-    let error = append(0).await.unwrap().run(None, body(4)).await.unwrap_err();
+    let error = append(0).await.unwrap().execute(None, body(4)).await.unwrap_err();
     assert!(matches!(error, WriteError::AppendLength { dimension: 0, step: 6, found: 8 }), "{error:?}");
-    let error = append(0).await.unwrap().run(Some(2), body(3)).await.unwrap_err();
+    let error = append(0).await.unwrap().execute(Some(2), body(3)).await.unwrap_err();
     assert!(matches!(error, WriteError::Length { expected: 12, found: 6 }), "{error:?}");
-    let scalar = Incoming::Scalar(vec![1, 2, 3]);
-    let error = append(0).await.unwrap().run(None, scalar).await.unwrap_err();
+    let scalar = ElementSource::Scalar(vec![1, 2, 3]);
+    let error = append(0).await.unwrap().execute(None, scalar).await.unwrap_err();
     assert!(matches!(error, WriteError::Length { expected: 2, found: 3 }), "{error:?}");
-    let error = append(0).await.unwrap().run(Some(u64::MAX), Incoming::Scalar(vec![1, 2])).await.unwrap_err();
+    let error = append(0).await.unwrap().execute(Some(u64::MAX), ElementSource::Scalar(vec![1, 2])).await.unwrap_err();
     assert!(matches!(error, WriteError::Node(NodeError::Change(_))), "{error:?}");
-    let error = append(0).await.unwrap().run(Some(1 << 40), Incoming::Scalar(vec![1, 2])).await.unwrap_err();
+    let error = append(0).await.unwrap().execute(Some(1 << 40), ElementSource::Scalar(vec![1, 2])).await.unwrap_err();
     assert!(matches!(error, WriteError::Array(ArrayError::TooManyChunks { .. })), "{error:?}");
     assert_eq!(site.versions().await, before);
     let mut rectilinear = document(&[5], &[1], "uint16", &plain(), &[]);
@@ -133,13 +133,13 @@ async fn what_does_not_fit_changes_nothing() {
     let pieces = Site::new(&rectilinear, Options::default()).await;
     for (count, fits) in [(2, false), (1, true), (1, false)] {
         let append = pieces.arrays.append(&node, None, 0, Precondition::none()).await.unwrap();
-        match append.run(Some(count), Incoming::Scalar(vec![1, 2])).await {
+        match append.execute(Some(count), ElementSource::Scalar(vec![1, 2])).await {
             Ok(report) => assert!(fits && report.shape == [6], "{report:?}"),
             Err(error) => assert!(!fits && matches!(error, WriteError::Node(NodeError::Change(_))), "{error:?}"),
         }
     }
-    let report = append(1).await.unwrap().run(Some(0), body(0)).await.unwrap();
-    assert_eq!((report.shape, report.stored), (vec![2, 3], 0));
+    let report = append(1).await.unwrap().execute(Some(0), body(0)).await.unwrap();
+    assert_eq!((report.shape, report.chunks_written), (vec![2, 3], 0));
     assert_eq!(site.versions().await, before);
 }
 
@@ -155,7 +155,7 @@ async fn appends_come_one_after_the_other() {
         running.spawn(async move {
             for step in 0..STEPS as u8 {
                 let append = arrays.append(&path(), None, 0, Precondition::none()).await.unwrap();
-                append.run(None, Incoming::Scalar(vec![task + 10, step])).await.unwrap();
+                append.execute(None, ElementSource::Scalar(vec![task + 10, step])).await.unwrap();
             }
         });
     }

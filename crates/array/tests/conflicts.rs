@@ -7,7 +7,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use array::{ArrayError, Arrays, Incoming, Options, WriteError, WriteReport};
+use array::{ArrayError, Arrays, ElementSource, Options, WriteError, WriteReport};
 use async_trait::async_trait;
 use bytes::Bytes;
 use meta::{
@@ -125,14 +125,14 @@ async fn write(arrays: &Arrays, select: &str) -> Result<WriteReport, WriteError>
     let path = NodePath::parse("/a").unwrap();
     let selection = Selection::parse(select).unwrap();
     let region = arrays.write(&path, None, &selection, Precondition::none()).await.unwrap();
-    region.run(Incoming::Scalar(vec![9])).await
+    region.execute(ElementSource::Scalar(vec![9])).await
 }
 
 async fn read(arrays: &Arrays) -> Vec<u8> {
     use futures::TryStreamExt;
     let path = NodePath::parse("/a").unwrap();
     let reading = arrays.read(&path, None, &ReadRequest::Select(Selection::default()), 100).await.unwrap();
-    let pieces = reading.pieces().map_ok(|piece| match piece {
+    let pieces = reading.into_stream().map_ok(|piece| match piece {
         codec::Elements::Fixed(bytes) => bytes.to_vec(),
         codec::Elements::Variable(_) => panic!("elements of variable length"),
     });
@@ -145,7 +145,7 @@ async fn chunks_that_change_are_done_again() {
     for times in [0, 1, 2, 3, 4, 10] {
         let (_, arrays) = meddled("a/c/1", Bytes::from_static(&[5; 4]), times).await;
         let report = write(&arrays, "2:6").await.unwrap();
-        assert_eq!((report.stored, report.repeated), (2, times));
+        assert_eq!((report.chunks_written, report.conflicts_retried), (2, times));
         let other = if times == 0 { 1 } else { 5 };
         assert_eq!(read(&arrays).await, [1, 1, 9, 9, 9, 9, other, other]);
     }
@@ -158,7 +158,7 @@ async fn a_chunk_that_always_changes_is_not_written() {
     assert!(matches!(error, WriteError::Array(ArrayError::TooManyConflicts { .. })), "{error:?}");
     assert_eq!(read(&arrays).await, [1, 1, 1, 1, 5, 5, 5, 5]);
     // What is written whole does not depend on what is there.
-    assert_eq!(write(&arrays, "4:").await.unwrap().repeated, 0);
+    assert_eq!(write(&arrays, "4:").await.unwrap().conflicts_retried, 0);
     store.times.store(0, Ordering::Relaxed);
     assert_eq!(read(&arrays).await, [1, 1, 1, 1, 9, 9, 9, 9]);
 }
@@ -168,13 +168,13 @@ async fn a_document_that_says_more_meanwhile_is_no_hindrance() {
     let (store, arrays) = meddled("a/zarr.json", document("something"), 5).await;
     let path = NodePath::parse("/a").unwrap();
     let report = write(&arrays, "2:6").await.unwrap();
-    assert_eq!((report.stored, report.repeated), (2, 0));
+    assert_eq!((report.chunks_written, report.conflicts_retried), (2, 0));
     assert_eq!(report.version, Some(arrays.model(&path, None).await.unwrap().1));
     assert_eq!(read(&arrays).await, [1, 1, 9, 9, 9, 9, 1, 1]);
     store.times.store(5, Ordering::Relaxed);
     let append = arrays.append(&path, None, 0, Precondition::none()).await.unwrap();
-    let report = append.run(Some(3), Incoming::Scalar(vec![8])).await.unwrap();
-    assert_eq!((report.shape, report.repeated), (vec![11], 5));
+    let report = append.execute(Some(3), ElementSource::Scalar(vec![8])).await.unwrap();
+    assert_eq!((report.shape, report.conflicts_retried), (vec![11], 5));
     assert_eq!(read(&arrays).await, [1, 1, 9, 9, 9, 9, 1, 1, 8, 8, 8]);
 }
 
@@ -188,6 +188,6 @@ async fn a_chunk_of_the_array_that_came_instead_is_no_damage() {
     for (key, value) in [("a/zarr.json", Bytes::from(other)), ("a/c/1", vec![1; 8].into())] {
         store.store.set(&Key::parse(key).unwrap(), value.into(), Precondition::none()).await.unwrap();
     }
-    let error = region.run(Incoming::Scalar(vec![9])).await.unwrap_err();
+    let error = region.execute(ElementSource::Scalar(vec![9])).await.unwrap_err();
     assert!(matches!(error, WriteError::ShapeChanged { .. }), "{error:?}");
 }

@@ -55,7 +55,7 @@ impl Lab {
         let reading = self.arrays.read(&path, dialect, &request, 1 << 20).await?;
         let shape = reading.shape().to_vec();
         let mut all = Vec::new();
-        let mut pieces = Box::pin(reading.pieces());
+        let mut pieces = Box::pin(reading.into_stream());
         while let Some(piece) = pieces.next().await {
             match piece? {
                 Elements::Fixed(bytes) => all.extend_from_slice(&bytes),
@@ -229,7 +229,7 @@ async fn groups_and_nothing() {
 
 #[tokio::test]
 async fn selections_that_are_too_large() {
-    let lab = Lab::with(Options { chunks: 100, ..Options::default() });
+    let lab = Lab::with(Options { max_chunks: 100, ..Options::default() });
     lab.json("big/zarr.json", &v3(&[1 << 40, 1 << 40], 0)).await;
     let ArrayError::SelectionTooLarge { size, limit, smaller } = lab.refused("/big").await else {
         panic!("it was read")
@@ -246,7 +246,7 @@ async fn selections_that_are_too_large() {
 
 #[tokio::test]
 async fn chunks_that_are_not_what_they_should_be() {
-    let lab = Lab::with(Options { memory: 1 << 20, ..Options::default() });
+    let lab = Lab::with(Options { max_memory: 1 << 20, ..Options::default() });
     lab.json("a/zarr.json", &v3(&[4], 0)).await;
     for wrong in [vec![], vec![1], vec![1, 2, 3]] {
         lab.set("a/c/0", wrong).await;

@@ -211,7 +211,7 @@ async fn read(arrays: &Arrays, path: &str, request: &ReadRequest) -> (Vec<u64>, 
     let reading = arrays.read(&NodePath::parse(path).unwrap(), None, request, 1 << 30).await.unwrap();
     let shape = reading.shape().to_vec();
     let mut all = Vec::new();
-    let mut pieces = Box::pin(reading.pieces());
+    let mut pieces = Box::pin(reading.into_stream());
     while let Some(piece) = pieces.next().await {
         let Elements::Fixed(bytes) = piece.unwrap() else { panic!("elements of variable length") };
         all.extend_from_slice(&bytes);
@@ -220,7 +220,13 @@ async fn read(arrays: &Arrays, path: &str, request: &ReadRequest) -> (Vec<u64>, 
 }
 
 fn options(assembly: u64, cache: u64) -> Options {
-    Options { assembly, cache, memory: 64 << 20, patience: Duration::from_secs(5), ..Options::default() }
+    Options {
+        slab_memory: assembly,
+        cache_capacity: cache,
+        max_memory: 64 << 20,
+        memory_timeout: Duration::from_secs(5),
+        ..Options::default()
+    }
 }
 
 proptest! {

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use array::{ArrayError, Arrays, Caller, MemoryError, Options, Reading};
+use array::{ArrayError, ArrayRead, Arrays, Caller, MemoryError, Options};
 use codec::{Chain, Elements, Representation};
 use futures::{StreamExt, TryStreamExt};
 use meta::{
@@ -52,13 +52,13 @@ async fn commit(store: &MemoryStore, values: Vec<(&str, Vec<u8>)>) {
     store.commit(changes).await.unwrap();
 }
 
-async fn reading(arrays: &Arrays, select: &str) -> Result<Reading, ArrayError> {
+async fn reading(arrays: &Arrays, select: &str) -> Result<ArrayRead, ArrayError> {
     let request = ReadRequest::Select(Selection::parse(select).unwrap());
     arrays.read(&NodePath::parse("/a").unwrap(), None, &request, 1 << 30).await
 }
 
-async fn elements(reading: Reading) -> Result<Vec<u8>, ArrayError> {
-    let pieces = reading.pieces().map_ok(|piece| match piece {
+async fn elements(reading: ArrayRead) -> Result<Vec<u8>, ArrayError> {
+    let pieces = reading.into_stream().map_ok(|piece| match piece {
         Elements::Fixed(bytes) => bytes.to_vec(),
         Elements::Variable(_) => panic!("elements of variable length"),
     });
@@ -130,10 +130,10 @@ async fn slow_readers_keep_nobody_waiting() {
             .await
             .unwrap();
     }
-    let arrays = Arrays::new(store, Options { assembly: 4 << 20, ..Options::default() });
+    let arrays = Arrays::new(store, Options { slab_memory: 4 << 20, ..Options::default() });
     let mut stopped = Vec::new();
     for _ in 0..16 {
-        let mut pieces = Box::pin(reading(&arrays, "").await.unwrap().pieces());
+        let mut pieces = Box::pin(reading(&arrays, "").await.unwrap().into_stream());
         pieces.next().await.unwrap().unwrap();
         stopped.push(pieces);
     }
@@ -160,10 +160,13 @@ async fn memory_is_shared_and_given_back() {
         .await
         .unwrap();
     let patience = Duration::from_millis(200);
-    let arrays = Arrays::new(store, Options { memory: 32 << 20, assembly: 16 << 20, patience, ..Options::default() });
+    let arrays = Arrays::new(
+        store,
+        Options { max_memory: 32 << 20, slab_memory: 16 << 20, memory_timeout: patience, ..Options::default() },
+    );
     let mut held = Vec::new();
     let error = loop {
-        let mut pieces = Box::pin(reading(&arrays, "").await.unwrap().pieces());
+        let mut pieces = Box::pin(reading(&arrays, "").await.unwrap().into_stream());
         match pieces.next().await.unwrap() {
             Ok(_) => held.push(pieces),
             Err(error) => break error,
@@ -172,7 +175,7 @@ async fn memory_is_shared_and_given_back() {
     };
     let own = matches!(error, ArrayError::Memory(MemoryError::TooManyRequests { .. }));
     assert!(own && !held.is_empty(), "{error} after {}", held.len());
-    let other = reading(&arrays.on_behalf_of(arrays.memory().claim(Caller::new(1))), "").await.unwrap();
+    let other = reading(&arrays.for_request(arrays.memory().claim(Caller::new(1))), "").await.unwrap();
     let refused = elements(other).await.unwrap_err();
     assert!(matches!(refused, ArrayError::Memory(MemoryError::Busy { .. })), "it is not the doing of another caller");
     held.clear();
@@ -205,8 +208,8 @@ async fn no_memory_is_reserved_for_chunks_that_are_not_stored() {
     let store = Arc::new(MemoryStore::new());
     let document = document(&[10], &[1 << 40], &gzip(), 3);
     store.set(&Key::parse("a/zarr.json").unwrap(), document.into(), Precondition::default()).await.unwrap();
-    let arrays = Arrays::new(store, Options { memory: 32 << 20, ..Options::default() });
-    let mut pieces = Box::pin(reading(&arrays, "").await.unwrap().pieces());
+    let arrays = Arrays::new(store, Options { max_memory: 32 << 20, ..Options::default() });
+    let mut pieces = Box::pin(reading(&arrays, "").await.unwrap().into_stream());
     let first = pieces.next().await.unwrap().unwrap();
     let taken = arrays.memory().usage().taken;
     assert!(matches!(first, Elements::Fixed(bytes) if bytes[..] == [3; 10]));

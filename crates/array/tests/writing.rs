@@ -6,7 +6,7 @@ mod written;
 
 use std::sync::Arc;
 
-use array::{ArrayError, EmptyChunks, Incoming, Options, WriteError, WriteReport};
+use array::{ArrayError, ElementSource, EmptyChunks, Options, WriteError, WriteReport};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use meta::selection::Selection;
@@ -96,7 +96,7 @@ proptest! {
     #[test]
     fn regions_are_written(case in case()) {
         runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-            let options = Options { assembly: case.assembly, ..Options::default() };
+            let options = Options { slab_memory: case.assembly, ..Options::default() };
             let site = Site::new(&case.document, options).await;
             let reader = Site::over(site.store.clone(), Options::default()).await;
             let mut expected = site.filled(&case.view);
@@ -106,13 +106,13 @@ proptest! {
                 let (elements, incoming) = if write.scalar {
                     let one = site.elements(write.seed, 1);
                     let count = shape.iter().product::<u64>() as usize;
-                    (Elements(vec![one.0[0].clone(); count]), Incoming::Scalar(one.0[0].clone()))
+                    (Elements(vec![one.0[0].clone(); count]), ElementSource::Scalar(one.0[0].clone()))
                 } else {
                     let elements = site.elements(write.seed, shape.iter().product::<u64>() as usize);
                     let incoming = site.incoming(&elements, write.piece);
                     (elements, incoming)
                 };
-                let report = region.run(incoming).await.unwrap();
+                let report = region.execute(incoming).await.unwrap();
                 prop_assert_eq!(report.shape, case.view.clone());
                 expected.set(&case.view, &write.selection, &elements);
                 let found = reader.read(&selection(&[]), 1 << 30).await;
@@ -132,9 +132,9 @@ fn gzip() -> Value {
     json!([{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip", "configuration": {"level": 1}}])
 }
 
-async fn write(site: &Site, select: &str, incoming: Incoming) -> Result<WriteReport, WriteError> {
+async fn write(site: &Site, select: &str, incoming: ElementSource) -> Result<WriteReport, WriteError> {
     let selection = Selection::parse(select).unwrap();
-    site.arrays.write(&path(), None, &selection, Precondition::none()).await?.run(incoming).await
+    site.arrays.write(&path(), None, &selection, Precondition::none()).await?.execute(incoming).await
 }
 
 #[tokio::test]
@@ -153,17 +153,17 @@ async fn what_does_not_fit_changes_nothing() {
     assert!(matches!(error, WriteError::RepeatedIndex { dimension: 0, index: 1 }), "{error:?}");
     let error = write(&site, "8", body(8)).await.unwrap_err();
     assert!(matches!(error, WriteError::Array(ArrayError::Selection(_))), "{error:?}");
-    let error = write(&site, "", Incoming::Scalar(vec![1])).await.unwrap_err();
+    let error = write(&site, "", ElementSource::Scalar(vec![1])).await.unwrap_err();
     assert!(matches!(error, WriteError::Length { expected: 2, found: 1 }), "{error:?}");
     let broken = stream::iter([Ok(Bytes::from_static(&[1; 100])), Err(UploadError::TimedOut.into())]).boxed();
-    let error = write(&site, "", Incoming::Fixed(broken)).await.unwrap_err();
+    let error = write(&site, "", ElementSource::Fixed(broken)).await.unwrap_err();
     assert!(matches!(error, WriteError::Store(StoreError::Upload(UploadError::TimedOut))), "{error:?}");
     let stale = Precondition::at(Version::from_u128(1));
     let error = site.arrays.write(&path(), None, &Selection::default(), stale).await.unwrap_err();
     assert!(matches!(error, WriteError::PreconditionFailed { current: Some(_), .. }), "{error:?}");
     assert_eq!(site.versions().await, before);
     let report = write(&site, "3:3", body(0)).await.unwrap();
-    assert_eq!((report.stored, report.erased), (0, 0));
+    assert_eq!((report.chunks_written, report.chunks_erased), (0, 0));
     assert_eq!(site.versions().await, before);
 }
 
@@ -172,46 +172,46 @@ async fn a_chunk_that_is_damaged_is_not_written_in_part() {
     let site = Site::new(&document(&[8], &[4], &gzip()), Options::default()).await;
     written::set(&site.store, "a/c/1", b"damage".to_vec()).await;
     let before = site.versions().await;
-    let error = write(&site, "3:5", Incoming::Scalar(vec![1, 2])).await.unwrap_err();
+    let error = write(&site, "3:5", ElementSource::Scalar(vec![1, 2])).await.unwrap_err();
     assert!(matches!(error, WriteError::Array(ArrayError::Chunk { .. })), "{error:?}");
     assert_eq!(site.versions().await, before);
-    write(&site, "4:", Incoming::Scalar(vec![1, 2])).await.unwrap();
+    write(&site, "4:", ElementSource::Scalar(vec![1, 2])).await.unwrap();
     assert_eq!(site.read(&selection(&[]), 100).await.0.concat(), [[7, 0].repeat(4), [1, 2].repeat(4)].concat());
 }
 
 #[tokio::test]
 async fn arrays_of_too_many_chunks_and_too_large_ones() {
     let site = Site::new(&document(&[1 << 40], &[1], &gzip()), Options::default()).await;
-    let error = write(&site, "", Incoming::Scalar(vec![1, 2])).await.unwrap_err();
+    let error = write(&site, "", ElementSource::Scalar(vec![1, 2])).await.unwrap_err();
     assert!(matches!(error, WriteError::Array(ArrayError::TooManyChunks { .. })), "{error:?}");
-    write(&site, "[0,1099511627775]", Incoming::Scalar(vec![1, 2])).await.unwrap();
+    write(&site, "[0,1099511627775]", ElementSource::Scalar(vec![1, 2])).await.unwrap();
     let site = Site::new(&document(&[1 << 40], &[1 << 36], &gzip()), Options::default()).await;
-    let error = write(&site, "5", Incoming::Scalar(vec![1, 2])).await.unwrap_err();
+    let error = write(&site, "5", ElementSource::Scalar(vec![1, 2])).await.unwrap_err();
     assert!(matches!(error, WriteError::Array(ArrayError::ChunkTooLarge { .. })), "{error:?}");
 }
 
 #[tokio::test]
 async fn empty_chunks_are_not_stored_unless_they_are_to_be() {
     for (empty_chunks, extension, stored) in
-        [(EmptyChunks::Skip, false, 1), (EmptyChunks::Store, false, 2), (EmptyChunks::Store, true, 1)]
+        [(EmptyChunks::Omit, false, 1), (EmptyChunks::Store, false, 2), (EmptyChunks::Store, true, 1)]
     {
         let mut document = document(&[8], &[4], &gzip());
         if extension {
             document["extensions"] = json!(["example.skip_empty_chunks"]);
         }
         let site = Site::new(&document, Options { empty_chunks, ..Options::default() }).await;
-        write(&site, "", Incoming::Scalar(vec![1, 1])).await.unwrap();
+        write(&site, "", ElementSource::Scalar(vec![1, 1])).await.unwrap();
         let elements = [[7, 0].repeat(4), [1, 2].repeat(4)].concat();
-        let incoming = Incoming::Fixed(stream::iter([Ok(Bytes::from(elements.clone()))]).boxed());
+        let incoming = ElementSource::Fixed(stream::iter([Ok(Bytes::from(elements.clone()))]).boxed());
         let report = write(&site, "", incoming).await.unwrap();
-        assert_eq!((report.stored, report.erased), (stored, 2 - stored), "{empty_chunks:?} {extension}");
+        assert_eq!((report.chunks_written, report.chunks_erased), (stored, 2 - stored), "{empty_chunks:?} {extension}");
         assert_eq!(site.versions().await.len() as u64, 1 + stored);
         assert_eq!(site.read(&selection(&[]), 100).await.0.concat(), elements);
         // In part as well.
-        let report = write(&site, "5:", Incoming::Scalar(vec![7, 0])).await.unwrap();
-        assert_eq!((report.stored, report.erased), (1, 0));
-        let report = write(&site, "4", Incoming::Scalar(vec![7, 0])).await.unwrap();
-        assert_eq!(report.stored, stored - 1);
+        let report = write(&site, "5:", ElementSource::Scalar(vec![7, 0])).await.unwrap();
+        assert_eq!((report.chunks_written, report.chunks_erased), (1, 0));
+        let report = write(&site, "4", ElementSource::Scalar(vec![7, 0])).await.unwrap();
+        assert_eq!(report.chunks_written, stored - 1);
     }
 }
 
@@ -231,8 +231,8 @@ async fn empty_chunks_are_stored_where_readers_do_not_agree_on_missing_ones() {
         written::set(&store, "a/.zarray", document.to_string().into_bytes()).await;
         let site = Site::over(store, Options::default()).await;
         let element = if dtype == "|O" { Vec::new() } else { vec![0, 0] };
-        let report = write(&site, "", Incoming::Scalar(element)).await.unwrap();
-        assert_eq!((report.stored, report.erased), (stored, 2 - stored), "{document}");
+        let report = write(&site, "", ElementSource::Scalar(element)).await.unwrap();
+        assert_eq!((report.chunks_written, report.chunks_erased), (stored, 2 - stored), "{document}");
     }
 }
 
@@ -249,7 +249,7 @@ async fn the_chunk_of_a_draft_array_without_dimensions_moves() {
     written::set(&store, "data/root/a/c", vec![1, 2]).await;
     let site = Site::over(store, Options::default()).await;
     assert_eq!(site.read(&selection(&[]), 100).await.0, [[1, 2]]);
-    write(&site, "", Incoming::Scalar(vec![3, 4])).await.unwrap();
+    write(&site, "", ElementSource::Scalar(vec![3, 4])).await.unwrap();
     assert_eq!(site.read(&selection(&[]), 100).await.0, [[3, 4]]);
     let keys: Vec<String> = site.versions().await.into_keys().collect();
     assert_eq!(keys, ["data/root/a/c0", "meta/root/a.array.json", "zarr.json"]);
@@ -271,19 +271,19 @@ async fn arrays_of_all_dialects() {
             for (key, document) in documents {
                 written::set(&store, key, document.to_string().into_bytes()).await;
             }
-            let site = Site::over(store, Options { assembly: 64, ..Options::default() }).await;
+            let site = Site::over(store, Options { slab_memory: 64, ..Options::default() }).await;
             let mut expected = site.filled(&[5, 7]);
             for (seed, select) in [(1, "1:4,2:7"), (2, ""), (3, "::-2,[6,0,3]")] {
                 let select = Selection::parse(select).unwrap();
                 let region = site.arrays.write(&path(), None, &select, Precondition::none()).await.unwrap();
                 let elements = site.elements(seed, region.shape().iter().product::<u64>() as usize);
-                region.run(site.incoming(&elements, 11)).await.unwrap();
+                region.execute(site.incoming(&elements, 11)).await.unwrap();
                 expected.set(&[5, 7], &select.resolve(&[5, 7]).unwrap().dimensions, &elements);
                 assert_eq!(site.read(&selection(&[]), 1 << 20).await, expected);
             }
             let more = site.elements(4, 21);
             let append = site.arrays.append(&path(), None, 0, Precondition::none()).await.unwrap();
-            assert_eq!(append.run(None, site.incoming(&more, 5)).await.unwrap().shape, [8, 7]);
+            assert_eq!(append.execute(None, site.incoming(&more, 5)).await.unwrap().shape, [8, 7]);
             expected.0.extend(more.0);
             assert_eq!(site.read(&selection(&[]), 1 << 20).await, expected);
         }
@@ -317,7 +317,7 @@ async fn an_array_that_changes_meanwhile() {
         let elements = site.elements(3, count);
         written::set(&site.store, "a/zarr.json", after.to_string().into_bytes()).await;
         let versions = site.versions().await;
-        match region.run(site.incoming(&elements, 7)).await {
+        match region.execute(site.incoming(&elements, 7)).await {
             Ok(_) => {
                 assert!(fits, "{select}");
                 assert_eq!(site.read(&Selection::parse(select).unwrap(), 1 << 20).await, elements);
@@ -333,7 +333,7 @@ async fn an_array_that_changes_meanwhile() {
     let (_, version) = site.arrays.model(&path(), None).await.unwrap();
     let region = site.arrays.write(&path(), None, &Selection::default(), Precondition::at(version)).await.unwrap();
     written::set(&site.store, "a/zarr.json", told.to_string().into_bytes()).await;
-    let error = region.run(Incoming::Scalar(vec![1, 2])).await.unwrap_err();
+    let error = region.execute(ElementSource::Scalar(vec![1, 2])).await.unwrap_err();
     assert!(matches!(error, WriteError::PreconditionFailed { .. }), "{error:?}");
 }
 
@@ -351,8 +351,9 @@ async fn writers_of_the_same_chunks_lose_nothing() {
             for round in 1..=15_u8 {
                 // Every 16th row, so that all writers meet in all chunks.
                 let report =
-                    write(&site, &format!("{writer}::{WRITERS}"), Incoming::Scalar(vec![writer as u8, round])).await;
-                repeated += report.unwrap().repeated;
+                    write(&site, &format!("{writer}::{WRITERS}"), ElementSource::Scalar(vec![writer as u8, round]))
+                        .await;
+                repeated += report.unwrap().conflicts_retried;
                 let found = site.read(&Selection::parse(&format!("{writer}::{WRITERS}")).unwrap(), 1 << 20).await;
                 assert!(found.0.iter().all(|element| *element == [writer as u8, round]), "{writer} {round}: {found:?}");
             }
@@ -389,25 +390,25 @@ async fn inner_chunks_that_are_not_touched_stay_as_they_are() {
     let shards = json!([{"name": "sharding_indexed", "configuration": {"chunk_shape": [4], "codecs": gzip(),
         "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "index_location": "end"}}]);
     let site = Site::new(&document(&[20], &[12], &shards), Options::default()).await;
-    write(&site, "", Incoming::Scalar(vec![1, 0])).await.unwrap();
+    write(&site, "", ElementSource::Scalar(vec![1, 0])).await.unwrap();
     let key = Key::parse("a/c/0").unwrap();
     let mut shard = site.store.get(&key, None).await.unwrap().unwrap().bytes().await.unwrap().to_vec();
     let second = (shard.len() - 48) / 3;
     // The magic number of the second inner chunk's gzip.
     shard[second] ^= 0xff;
     written::set(&site.store, "a/c/0", shard.clone()).await;
-    write(&site, "2:4", Incoming::Scalar(vec![2, 0])).await.unwrap();
+    write(&site, "2:4", ElementSource::Scalar(vec![2, 0])).await.unwrap();
     let expected = [[1, 0].repeat(2), [2, 0].repeat(2)].concat();
     assert_eq!(site.read(&Selection::parse("0:4").unwrap(), 100).await.0.concat(), expected);
     assert_eq!(site.read(&Selection::parse("8:12").unwrap(), 100).await.0.concat(), [1, 0].repeat(4));
-    let error = write(&site, "5", Incoming::Scalar(vec![2, 0])).await.unwrap_err();
+    let error = write(&site, "5", ElementSource::Scalar(vec![2, 0])).await.unwrap_err();
     assert!(matches!(error, WriteError::Array(ArrayError::Chunk { .. })), "{error:?}");
     // All of it needs nothing of what is there.
-    write(&site, "4:8", Incoming::Scalar(vec![3, 0])).await.unwrap();
+    write(&site, "4:8", ElementSource::Scalar(vec![3, 0])).await.unwrap();
     assert_eq!(site.read(&Selection::parse("4:8").unwrap(), 100).await.0.concat(), [3, 0].repeat(4));
     // A shard of which nothing is left is erased, also at the edge of the array.
-    write(&site, "12:15", Incoming::Scalar(vec![7, 0])).await.unwrap();
-    let report = write(&site, "15:", Incoming::Scalar(vec![7, 0])).await.unwrap();
-    assert_eq!((report.stored, report.erased), (0, 1));
+    write(&site, "12:15", ElementSource::Scalar(vec![7, 0])).await.unwrap();
+    let report = write(&site, "15:", ElementSource::Scalar(vec![7, 0])).await.unwrap();
+    assert_eq!((report.chunks_written, report.chunks_erased), (0, 1));
     assert_eq!(site.versions().await.into_keys().collect::<Vec<_>>(), ["a/c/0", "a/zarr.json"]);
 }

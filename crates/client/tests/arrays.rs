@@ -230,7 +230,7 @@ mod read {
     #[tokio::test]
     async fn what_is_too_much_is_told_with_what_is_not() {
         let limits = Limits { selection: 24, read_request: 100, ..Limits::default() };
-        let options = Options { chunks: 3, ..Options::default() };
+        let options = Options { max_chunks: 3, ..Options::default() };
         let served = Served::of(MemoryStore::new(), Settings { limits, arrays: options, ..Settings::default() }).await;
         numbers(&served).await;
         let (arrays, at) = (arrays(&served), path("/numbers"));

@@ -27,6 +27,6 @@ impl FromRequestParts<App> for Engine {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
         let claim = claim::of(&parts.extensions, app);
-        Ok(Self { app: app.clone(), arrays: app.arrays().on_behalf_of(claim.clone()), claim })
+        Ok(Self { app: app.clone(), arrays: app.arrays().for_request(claim.clone()), claim })
     }
 }

@@ -145,7 +145,7 @@ impl Metrics {
     }
 
     /// Elements of an array were read.
-    pub(crate) fn worked(&self, work: array::Work) {
+    pub(crate) fn worked(&self, work: array::ReadStats) {
         self.counts.decoded.inc_by(work.decoded);
         self.counts.cached.inc_by(work.cached);
     }

@@ -334,7 +334,7 @@ async fn what_fails_later_breaks_the_answer_off() {
 
 /// Answers of more than 128 KiB come in several slabs.
 fn small_slabs() -> server::Settings {
-    let arrays = server::ArrayOptions { assembly: 1 << 18, ..server::ArrayOptions::default() };
+    let arrays = server::ArrayOptions { slab_memory: 1 << 18, ..server::ArrayOptions::default() };
     server::Settings { arrays, ..server::Settings::default() }
 }
 

@@ -156,7 +156,7 @@ async fn formats_that_cannot_hold_it() {
 #[tokio::test]
 async fn limits() {
     let limits = Limits { selection: 64, text_selection: 32, ..Limits::default() };
-    let arrays = ArrayOptions { chunks: 2, ..ArrayOptions::default() };
+    let arrays = ArrayOptions { max_chunks: 2, ..ArrayOptions::default() };
     let site = Site::with(Settings { limits, arrays, ..Settings::default() });
     matrix(&site).await;
     for (query, size, limit, smaller) in

@@ -31,7 +31,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A site with the least memory that there may be, and the app that it is of.
 fn scarce(patience: Duration) -> (Site, App) {
-    let arrays = ArrayOptions { memory: 16 * MIB, assembly: 2 * MIB, cache: 0, patience, ..ArrayOptions::default() };
+    let arrays = ArrayOptions {
+        max_memory: 16 * MIB,
+        slab_memory: 2 * MIB,
+        cache_capacity: 0,
+        memory_timeout: patience,
+        ..ArrayOptions::default()
+    };
     let store = Arc::new(MemoryStore::new());
     let served = App::new(store.clone(), Settings { arrays, ..Settings::default() });
     (Site { router: app(served.clone()), store }, served)

@@ -266,8 +266,13 @@ impl Sites {
         let limits = Limits { upload_timeout: Duration::from_millis(1), ..Limits::default() };
         let impatient = Site::with(Settings { limits, ..Settings::default() });
         let patience = Duration::ZERO;
-        let arrays =
-            ArrayOptions { memory: 16 * MIB, assembly: 2 * MIB, cache: 0, patience, ..ArrayOptions::default() };
+        let arrays = ArrayOptions {
+            max_memory: 16 * MIB,
+            slab_memory: 2 * MIB,
+            cache_capacity: 0,
+            memory_timeout: patience,
+            ..ArrayOptions::default()
+        };
         let store = Arc::new(MemoryStore::new());
         let served = App::new(store.clone(), Settings { arrays, ..Settings::default() });
         let scarce = Site { router: app(served.clone()), store };

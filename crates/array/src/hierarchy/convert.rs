@@ -16,33 +16,40 @@ use serde_json::json;
 use store::Key;
 
 use super::{
-    Conversion, ConversionReport, Depth, NodeError,
-    consolidated::{Told, keep_true},
-    declare::commit,
-    edits::Edits,
-    found::model_of,
-    keys,
-    walk::{Branch, Form, Mode, walk},
+    create::commit,
+    options::{ConversionReport, ConvertOptions, Depth},
+    walk::{mode::DialectMode, walker::walk},
 };
 use crate::{
-    broken::{Broken, BrokenNode},
-    find::{Own, key_below, prefix},
-    shared::Shared,
+    context::Context,
+    metadata::{
+        change_set::ChangeSet,
+        consolidated::{NodeChange, update_consolidated_metadata},
+        error::NodeError,
+        keys,
+        model::read_model,
+        tree::{NodeKind, NodeTree},
+    },
+    node::{
+        broken::{Broken, BrokenNode},
+        keys::{join_key, node_prefix},
+        read_set::NodeVersions,
+    },
 };
 
-/// How many keys are looked up at a time.
+/// The number of keys that are looked up at a time.
 const LOOKED_UP: usize = 4096;
 
-/// One attempt to put documents of another dialect over the same chunks; `None` where somebody else changed the hierarchy.
-pub(super) async fn in_place(
-    shared: &Shared,
+/// One attempt to write documents of another dialect over the same chunks; `None` if the hierarchy changed meanwhile.
+pub(crate) async fn in_place(
+    context: &Context,
     path: &NodePath,
     dialect: Option<Dialect>,
-    conversion: &Conversion,
+    conversion: &ConvertOptions,
 ) -> Result<Option<ConversionReport>, NodeError> {
-    let to = conversion.to;
-    let walk = walk(shared, path, dialect, Depth::All, Mode::Same).await?;
-    check_whole(&walk.top)?;
+    let to = conversion.dialect;
+    let walk = walk(context, path, dialect, Depth::All, DialectMode::Same).await?;
+    check_convertible(&walk.top)?;
     let from = walk.top.dialect;
     let mut report = ConversionReport { nodes: 0, chunks: 0, losses: Vec::new() };
     if from == to {
@@ -51,78 +58,83 @@ pub(super) async fn in_place(
     if from == Dialect::Draft || to == Dialect::Draft {
         return Err(NodeError::NotInPlace { from, to });
     }
-    let edits = shared.in_turn(walk.top.all().len(), in_place_edits(shared, &walk.top, to, &mut report)).await??;
-    if !edits.changes_anything() {
+    let change_set =
+        context.run_lookups(walk.top.all().len(), in_place_edits(context, &walk.top, to, &mut report)).await??;
+    if !change_set.changes_anything() {
         return Ok(Some(report));
     }
-    Ok(commit(shared, edits).await?.map(|_| report))
+    Ok(commit(context, change_set).await?.map(|_| report))
 }
 
-/// The changes that put documents of another dialect beside those of a tree.
+/// The changes that add documents of another dialect to those of a tree.
 async fn in_place_edits(
-    shared: &Shared,
-    top: &Branch,
+    context: &Context,
+    top: &NodeTree,
     to: Dialect,
     report: &mut ConversionReport,
-) -> Result<Edits, NodeError> {
-    let mut edits = Edits::default();
+) -> Result<ChangeSet, NodeError> {
+    let mut change_set = ChangeSet::default();
     let mut documents = BTreeMap::new();
-    let (there, unread) = there(shared, top, to).await?;
-    report.losses.extend(unread.into_iter().chain(top.broken()).map(left_out));
+    let (there, unread) = already_converted(context, top, to).await?;
+    report.losses.extend(unread.into_iter().chain(top.broken()).map(broken_as_losses));
     for node in top.all() {
         for (key, version) in &node.own.0 {
-            edits.saw(key, *version);
+            change_set.record_read(key, *version);
         }
     }
     for node in top.readable() {
-        let Converted { document, losses } = model_of(node)?.convert(&node.path, to, Chunks::Kept)?;
+        let Converted { document, losses } = read_model(node)?.convert(&node.path, to, Chunks::Kept)?;
         report.losses.extend(losses.into_iter().map(|loss| (node.path.clone(), loss)));
-        documents.insert(node.path.clone(), (node.form, StoredNode::of_node_document(to, &document).formatted()));
+        documents.insert(node.path.clone(), (node.kind, StoredNode::of_node_document(to, &document).formatted()));
     }
-    carry_over(shared, top, to, &mut documents, &mut edits).await?;
-    let mut told = Vec::new();
-    for (path, (form, stored)) in documents {
-        // What has such a document already was converted before.
+    copy_attributes(context, top, to, &mut documents, &mut change_set).await?;
+    let mut node_changes = Vec::new();
+    for (path, (kind, stored)) in documents {
+        // A node with such a document was converted before.
         if there.contains(&path) {
             continue;
         }
         report.nodes += 1;
-        let keys = keys::documents(&path, to, form, None)?;
-        let own = Own(keys.into_iter().map(|key| (key, None)).collect());
+        let keys = keys::document_keys(&path, to, kind, None)?;
+        let own = NodeVersions(keys.into_iter().map(|key| (key, None)).collect());
         if let Some((key, _)) = own.0.first() {
-            edits.saw(key, None);
+            change_set.record_read(key, None);
         }
-        edits.rewrite(&own, None, &stored);
-        told.push(Told { path, dialect: to, node: Some(stored) });
+        change_set.rewrite(&own, None, &stored);
+        node_changes.push(NodeChange { path, dialect: to, node: Some(stored) });
     }
-    keep_true(shared, &mut edits, &top.path, &[], &told).await?;
-    Ok(edits)
+    update_consolidated_metadata(context, &mut change_set, &top.path, &[], &node_changes).await?;
+    Ok(change_set)
 }
 
-/// Fails where there are groups that are too deep to have been looked into.
-pub(super) fn check_whole(top: &Branch) -> Result<(), NodeError> {
-    let unseen = |node: &&Branch| node.form == Form::Group && node.members.is_none();
+/// Fails if there are groups below the maximum depth, which were not read.
+pub(crate) fn check_convertible(top: &NodeTree) -> Result<(), NodeError> {
+    let unseen = |node: &&NodeTree| node.kind == NodeKind::Group && node.members.is_none();
     match top.readable().iter().any(unseen) {
         true => Err(NodeError::TooManyNodes { limit: MAX_NODES }),
         false => Ok(()),
     }
 }
 
-/// A node that is left out, as a report has it.
-pub(super) fn left_out(BrokenNode { path, problem, .. }: BrokenNode) -> (NodePath, Loss) {
+/// A broken node that is left out, as a loss of the report.
+pub(crate) fn broken_as_losses(BrokenNode { path, problem, .. }: BrokenNode) -> (NodePath, Loss) {
     let what = format!("the node is left out: {problem}");
     (path, Loss { pointer: String::new(), what })
 }
 
-/// The nodes that have a document of another dialect already, and those of them that cannot be read in it.
-async fn there(shared: &Shared, top: &Branch, to: Dialect) -> Result<(BTreeSet<NodePath>, Vec<BrokenNode>), NodeError> {
+/// The nodes that already have a document of the other dialect, and those of them whose document cannot be read.
+async fn already_converted(
+    context: &Context,
+    top: &NodeTree,
+    to: Dialect,
+) -> Result<(BTreeSet<NodePath>, Vec<BrokenNode>), NodeError> {
     let mut keys = Vec::new();
     for node in top.readable() {
-        let own = keys::documents(&node.path, to, node.form, None)?;
+        let own = keys::document_keys(&node.path, to, node.kind, None)?;
         keys.extend(own.into_iter().take(1).map(|key| (node.path.clone(), key)));
     }
     let named: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
-    let snapshot = shared.store.snapshot(&named).await?;
+    let snapshot = context.store.snapshot(&named).await?;
     let (mut there, mut unread) = (BTreeSet::new(), Vec::new());
     for (path, key) in keys {
         let Some(value) = snapshot.get(&key, None).await? else { continue };
@@ -139,25 +151,25 @@ async fn there(shared: &Shared, top: &Branch, to: Dialect) -> Result<(BTreeSet<N
     Ok((there, unread))
 }
 
-/// Gives groups that have consolidated metadata the same in the other dialect.
-async fn carry_over(
-    shared: &Shared,
-    top: &Branch,
+/// Copies consolidated metadata of groups to the other dialect.
+async fn copy_attributes(
+    context: &Context,
+    top: &NodeTree,
     to: Dialect,
-    documents: &mut BTreeMap<NodePath, (Form, StoredNode)>,
-    edits: &mut Edits,
+    documents: &mut BTreeMap<NodePath, (NodeKind, StoredNode)>,
+    change_set: &mut ChangeSet,
 ) -> Result<(), NodeError> {
-    let groups: Vec<&Branch> = top.readable().into_iter().filter(|node| node.form == Form::Group).collect();
+    let groups: Vec<&NodeTree> = top.readable().into_iter().filter(|node| node.kind == NodeKind::Group).collect();
     let mut copies = Vec::new();
     for groups in groups.chunks(LOOKED_UP) {
         let mut keys = Vec::with_capacity(groups.len());
         for group in groups {
-            keys.extend(key_below(&prefix(&group.path)?, ".zmetadata").map(|key| (*group, key)));
+            keys.extend(join_key(&node_prefix(&group.path)?, ".zmetadata").map(|key| (*group, key)));
         }
         let there: Vec<bool> = match to {
             Dialect::V3 => {
                 let keys: Vec<Key> = keys.iter().map(|(_, key)| key.clone()).collect();
-                let snapshot = shared.store.snapshot(&keys).await?;
+                let snapshot = context.store.snapshot(&keys).await?;
                 keys.iter().map(|key| Ok(snapshot.head(key)?.is_some())).collect::<Result<_, NodeError>>()?
             }
             Dialect::V2 | Dialect::Draft => {
@@ -174,7 +186,7 @@ async fn carry_over(
         match to {
             Dialect::V2 | Dialect::Draft => {
                 let empty = Json::pretty(&json!({"zarr_consolidated_format": 1, "metadata": {}}));
-                edits.set(key, consolidated(Dialect::V2, &empty, copies).to_bytes());
+                change_set.set(key, consolidated(Dialect::V2, &empty, copies).to_bytes());
             }
             Dialect::V3 => {
                 let Some((_, stored)) = documents.get(&group) else { continue };

@@ -16,39 +16,49 @@ use meta::{
 use store::{Change, Content, IntentId, Key, Page, Precondition, Prefix, Snapshot, StoreError, Watermark};
 
 use super::{
-    Conversion, ConversionReport, Depth, Existing, NodeError, Scope,
-    consolidated::keep_true,
-    convert::{check_whole, left_out},
-    declare::commit,
-    edits::Edits,
-    found::{Model, Untold, model_of, told},
+    convert::{broken_as_losses, check_convertible},
+    create::commit,
+    describe::{Unrepresented, to_zom},
     intents::{CopyIntent, Unfinished, Unsettled},
-    keys,
-    place::Place,
+    options::{ConversionReport, ConvertOptions, Depth, IfExists},
+    parent::ParentContext,
     plan::Plan,
-    replace::Replacement,
+    replace::TreeDiff,
     shrink::StoredChunks,
-    strays::first_key,
-    walk::{Branch, Form, Mode, walk},
+    stray_keys::first_key,
+    walk::{mode::DialectMode, walker::walk},
 };
-use crate::{ArrayError, share::Permit, shared::Shared};
+use crate::{
+    context::Context,
+    error::ArrayError,
+    locks::path::Scope,
+    memory::claim::Permit,
+    metadata::{
+        change_set::ChangeSet,
+        consolidated::update_consolidated_metadata,
+        error::{NodeError, too_many_conflicts},
+        keys,
+        model::{NodeModel, read_model},
+        tree::{NodeKind, NodeTree},
+    },
+};
 
-/// The chunks that are copied in one commit.
+/// The number of chunks copied in one commit.
 const BATCH: usize = 256;
 
-/// The memory that a chunk takes while it is to be copied, beside its two keys.
+/// The memory of a planned chunk in addition to its two keys, in bytes.
 const PER_CHUNK: u64 = 320;
 
-/// The memory that is reserved at a time.
+/// The memory that is reserved at a time, in bytes.
 const RESERVED_AT_ONCE: u64 = 1 << 20;
 
-/// How much is done to keep writers away, by attempt: they are let through as long as the copy may succeed without.
+/// How long writers are kept away, by attempt: they are let through as long as the copy may succeed nevertheless.
 const ATTEMPTS: [Fence; 4] = [Fence::Open, Fence::WhileListing, Fence::WhileListing, Fence::WhileCopying];
 
-/// How long writers of elements are kept away from the arrays that are copied.
+/// How long commits of elements are kept away from the arrays that are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fence {
-    /// Not at all: nothing must be committed while the chunks are listed.
+    /// Not at all: the attempt fails if one happens while the chunks are listed.
     Open,
     /// While the chunks are listed.
     WhileListing,
@@ -57,31 +67,31 @@ enum Fence {
 }
 
 /// Copies a hierarchy.
-pub(super) async fn copy(
-    shared: &Arc<Shared>,
+pub(crate) async fn copy(
+    context: &Arc<Context>,
     path: &NodePath,
     dialect: Option<Dialect>,
     target: &NodePath,
-    conversion: &Conversion,
+    conversion: &ConvertOptions,
 ) -> Result<ConversionReport, NodeError> {
-    // Nothing is begun for a node that does not exist.
-    walk(shared, path, dialect, Depth::Levels(0), Mode::Same).await?;
+    // Start nothing for a node that does not exist.
+    walk(context, path, dialect, Depth::Levels(0), DialectMode::Same).await?;
     for fence in ATTEMPTS {
         let (destination, unfinished) = {
-            let _lock = shared.lock_path(target, Scope::Subtree).await?;
-            let destination = Destination::find(shared, target, conversion.to).await?;
-            let (extent, dialect) = (destination.extent.clone(), conversion.to);
+            let _lock = context.lock_path(target, Scope::Subtree).await?;
+            let destination = Destination::find(context, target, conversion.dialect).await?;
+            let (extent, dialect) = (destination.extent.clone(), conversion.dialect);
             let intent = CopyIntent { target: target.clone(), dialect, extent };
-            let (unfinished, intend) = Unfinished::begin(shared, Unsettled::Copy(intent))?;
-            shared.store.commit(vec![intend]).await?;
+            let (unfinished, intend) = Unfinished::begin(context, Unsettled::Copy(intent))?;
+            context.store.commit(vec![intend]).await?;
             (destination, unfinished)
         };
-        match attempt(shared, (path, dialect), &destination, unfinished.id(), fence).await {
+        match attempt(context, (path, dialect), &destination, unfinished.id(), fence).await {
             Ok(Some(report)) => {
                 unfinished.settled();
                 return Ok(report);
             }
-            // What was replaced meanwhile cannot be read any more.
+            // A chunk that was replaced after the snapshot expired cannot be read.
             Ok(None) | Err(NodeError::Store(StoreError::SnapshotExpired)) => unfinished.settle().await,
             Err(error) => {
                 unfinished.settle().await;
@@ -89,12 +99,12 @@ pub(super) async fn copy(
             }
         }
     }
-    Err(super::unsettled(path))
+    Err(too_many_conflicts(path))
 }
 
-/// One attempt; `None` if somebody else changed what is copied, or what is around the target.
+/// One attempt; `None` if the source, or the parents of the target, changed meanwhile.
 async fn attempt(
-    shared: &Shared,
+    context: &Context,
     (path, dialect): (&NodePath, Option<Dialect>),
     destination: &Destination,
     intent: IntentId,
@@ -103,48 +113,49 @@ async fn attempt(
     let (copied, copy) = {
         let mut structure = None;
         if fence != Fence::Open {
-            structure = Some(shared.lock_path(path, Scope::Subtree).await?);
+            structure = Some(context.lock_path(path, Scope::Subtree).await?);
         }
-        let before = shared.store.watermark().await?;
-        let copy = Copy::plan(shared, path, dialect, destination).await?;
+        let before = context.store.watermark().await?;
+        let copy = Copy::plan(context, path, dialect, destination).await?;
         let mut writers = None;
         if fence != Fence::Open {
-            let arrays = copy.source.all().into_iter().filter(|node| node.form == Form::Array);
-            let locks = shared.fences.hold_alone(arrays.map(|array| array.path.relative().as_bytes()), []).await;
-            // Writers wait for the fence that may hold memory.
-            writers = Some((locks, shared.no_waiting()));
+            let arrays = copy.source.all().into_iter().filter(|node| node.kind == NodeKind::Array);
+            let locks =
+                context.array_locks.lock_exclusive(arrays.map(|array| array.path.relative().as_bytes()), []).await;
+            // Writers that wait for the lock may hold memory.
+            writers = Some((locks, context.no_waiting()));
         }
-        let Some(chunks) = copy.chunks(shared, &destination.path, fence, before).await? else { return Ok(None) };
+        let Some(chunks) = copy.chunks(context, &destination.path, fence, before).await? else { return Ok(None) };
         if fence != Fence::WhileCopying {
             (structure, writers) = (None, None);
         }
-        let copied = chunks.copy(shared).await?;
+        let copied = chunks.copy(context).await?;
         drop((structure, writers));
         (copied, copy)
     };
-    let _lock = shared.lock_path(&destination.path, Scope::Subtree).await?;
+    let _lock = context.lock_path(&destination.path, Scope::Subtree).await?;
     let nodes = copy.plan.top.all().len();
-    let edits = shared.in_turn(nodes, copy.edits(shared, destination, intent)).await??;
+    let change_set = context.run_lookups(nodes, copy.change_set(context, destination, intent)).await??;
     let report = ConversionReport { nodes: nodes as u64, chunks: copied, losses: copy.losses };
-    Ok(commit(shared, edits).await?.map(|_| report))
+    Ok(commit(context, change_set).await?.map(|_| report))
 }
 
-/// An empty place for a copy.
+/// An empty target of a copy.
 struct Destination {
     path: NodePath,
     dialect: Dialect,
-    place: Place,
-    /// The prefixes below which its keys will be.
+    place: ParentContext,
+    /// The prefixes of its keys.
     extent: Vec<Prefix>,
 }
 
 impl Destination {
-    async fn find(shared: &Shared, path: &NodePath, dialect: Dialect) -> Result<Self, NodeError> {
-        let place = Place::find(shared, path, Some(dialect), Version::of(dialect)).await?;
+    async fn find(context: &Context, path: &NodePath, dialect: Dialect) -> Result<Self, NodeError> {
+        let place = ParentContext::find(context, path, Some(dialect), Version::of(dialect)).await?;
         place.check_dialects(path)?;
         place.check_name(path)?;
-        let extent = keys::extent(path, dialect, place.site.root.as_ref())?.prefixes;
-        if first_key(shared, &extent).await?.is_some() || place.current(shared, path).await?.is_some() {
+        let extent = keys::subtree_keys(path, dialect, place.site.root.as_ref())?.prefixes;
+        if first_key(context, &extent).await?.is_some() || place.current(context, path).await?.is_some() {
             return Err(NodeError::Differs { path: path.clone(), differences: Vec::new() });
         }
         Ok(Self { path: path.clone(), dialect, place, extent })
@@ -152,8 +163,8 @@ impl Destination {
 }
 
 struct Copy {
-    source: Branch,
-    /// For the documents of the source.
+    source: NodeTree,
+    /// The memory of the source's documents.
     memory: Vec<Permit>,
     plan: Plan,
     losses: Vec<(NodePath, Loss)>,
@@ -161,7 +172,7 @@ struct Copy {
 
 /// The chunks of a hierarchy as of one commit.
 struct CopiedChunks {
-    /// Their keys, and those of their copies.
+    /// The key of each, and that of its copy.
     keys: Vec<(Key, Key)>,
     snapshot: Box<dyn Snapshot>,
     _memory: Option<Permit>,
@@ -169,51 +180,51 @@ struct CopiedChunks {
 
 impl Copy {
     async fn plan(
-        shared: &Shared,
+        context: &Context,
         path: &NodePath,
         dialect: Option<Dialect>,
         destination: &Destination,
     ) -> Result<Self, NodeError> {
-        let walk = walk(shared, path, dialect, Depth::All, Mode::Same).await?;
+        let walk = walk(context, path, dialect, Depth::All, DialectMode::Same).await?;
         let (source, memory) = (walk.top, walk.memory);
-        check_whole(&source)?;
+        check_convertible(&source)?;
         let mut losses = Vec::new();
         let Destination { path: target, dialect: to, place, .. } = destination;
         let plan = async { Plan::new(target, &moved(&source, *to, &mut losses)?, &place.site) };
-        let plan = shared.in_turn(source.all().len(), plan).await??;
+        let plan = context.run_lookups(source.all().len(), plan).await??;
         Ok(Self { source, memory, plan, losses })
     }
 
-    /// The chunks, and a snapshot of them; `None` if what is copied changed meanwhile.
+    /// The chunks and a snapshot of them; `None` if the source changed meanwhile.
     async fn chunks(
         &self,
-        shared: &Shared,
+        context: &Context,
         target: &NodePath,
         fence: Fence,
         before: Watermark,
     ) -> Result<Option<CopiedChunks>, NodeError> {
-        let (keys, memory) = self.list(shared, target).await?;
+        let (keys, memory) = self.list(context, target).await?;
         let documents = || self.source.all().into_iter().flat_map(|node| &node.own.0);
         let all: Vec<Key> = documents().map(|(key, _)| key).chain(keys.iter().map(|(key, _)| key)).cloned().collect();
-        let snapshot = shared.in_turn(all.len(), shared.store.snapshot(&all)).await??;
+        let snapshot = context.run_lookups(all.len(), context.store.snapshot(&all)).await??;
         for (key, version) in documents() {
             if snapshot.head(key)?.map(|info| info.version) != *version {
                 return Ok(None);
             }
         }
-        if shared.store.watermark().await? == before {
+        if context.store.watermark().await? == before {
             return Ok(Some(CopiedChunks { keys, snapshot, _memory: memory }));
         }
-        // Behind the fence only those can have changed the chunks that write single keys.
-        let is_same = fence != Fence::Open && self.list(shared, target).await?.0 == keys;
+        // While the lock is held, only raw writes of single keys can have changed the chunks.
+        let is_same = fence != Fence::Open && self.list(context, target).await?.0 == keys;
         Ok(is_same.then_some(CopiedChunks { keys, snapshot, _memory: memory }))
     }
 
-    /// The keys of all chunks with elements, each with that of its copy.
-    async fn list(&self, shared: &Shared, target: &NodePath) -> Result<(Vec<(Key, Key)>, Option<Permit>), NodeError> {
-        let copies: BTreeMap<&str, &Branch> =
+    /// The keys of all chunks within the arrays' shapes, each with that of its copy.
+    async fn list(&self, context: &Context, target: &NodePath) -> Result<(Vec<(Key, Key)>, Option<Permit>), NodeError> {
+        let copies: BTreeMap<&str, &NodeTree> =
             self.plan.top.all().into_iter().filter_map(|node| Some((node.path.below(target)?, node))).collect();
-        let mut listing = Listing { shared, held: &self.memory, keys: Vec::new(), needed: 0, memory: None };
+        let mut listing = Listing { context, held: &self.memory, keys: Vec::new(), needed: 0, memory: None };
         for source in self.source.readable() {
             let below = source.path.below(&self.source.path).unwrap_or_default();
             if let Some(copy) = copies.get(below) {
@@ -223,26 +234,31 @@ impl Copy {
         Ok((listing.keys, listing.memory))
     }
 
-    /// The last commit of the copy: its documents, and that nothing is left to be done.
-    async fn edits(&self, shared: &Shared, destination: &Destination, intent: IntentId) -> Result<Edits, NodeError> {
+    /// The last commit of the copy: its documents, and the settlement of its intent.
+    async fn change_set(
+        &self,
+        context: &Context,
+        destination: &Destination,
+        intent: IntentId,
+    ) -> Result<ChangeSet, NodeError> {
         let Destination { path: target, place, .. } = destination;
-        let mut edits = Edits::default();
-        edits.settle(intent);
-        let mut change = Replacement::default();
+        let mut change_set = ChangeSet::default();
+        change_set.settle(intent);
+        let mut change = TreeDiff::default();
         change.create(&self.plan.top);
-        // The chunks of the copy are there already.
-        change.apply(shared, &mut edits, Existing::Adopt).await?;
-        place.parents(target, &mut edits, &mut change.told)?;
-        place.saw(&mut edits);
-        keep_true(shared, &mut edits, target, &[], &change.told).await?;
-        Ok(edits)
+        // The chunks of the copy exist already.
+        change.apply(context, &mut change_set, IfExists::Adopt).await?;
+        place.parents(target, &mut change_set, &mut change.node_changes)?;
+        place.saw(&mut change_set);
+        update_consolidated_metadata(context, &mut change_set, target, &[], &change.node_changes).await?;
+        Ok(change_set)
     }
 }
 
-/// A listing of the chunks of arrays.
+/// A listing of the chunks of several arrays.
 struct Listing<'a> {
-    shared: &'a Shared,
-    /// The memory that the request has already.
+    context: &'a Context,
+    /// The memory that the request holds already.
     held: &'a [Permit],
     keys: Vec<(Key, Key)>,
     needed: u64,
@@ -251,9 +267,11 @@ struct Listing<'a> {
 
 impl Listing<'_> {
     /// Adds the chunks of an array.
-    async fn add(&mut self, source: &Branch, copy: &Branch) -> Result<(), NodeError> {
-        let (Model::Array(from), Model::Array(to)) = (model_of(source)?, model_of(copy)?) else { return Ok(()) };
-        let chunks = |branch: &Branch, model| {
+    async fn add(&mut self, source: &NodeTree, copy: &NodeTree) -> Result<(), NodeError> {
+        let (NodeModel::Array(from), NodeModel::Array(to)) = (read_model(source)?, read_model(copy)?) else {
+            return Ok(());
+        };
+        let chunks = |branch: &NodeTree, model| {
             StoredChunks::new(&branch.path, model, branch.root.as_ref().map(|root| &root.prefix))
         };
         let (chunks, copies) = (chunks(source, &from)?, chunks(copy, &to)?);
@@ -261,7 +279,7 @@ impl Listing<'_> {
         let mut fallbacks = Vec::new();
         let mut page = Page::first(store::MAX_PAGE);
         loop {
-            let found = self.shared.store.list_prefix(&chunks.prefix, page).await?;
+            let found = self.context.store.list_prefix(&chunks.prefix, page).await?;
             for key in found.keys.into_iter().map(|entry| entry.key) {
                 let Some(position) = chunks.position(&key) else {
                     continue;
@@ -280,7 +298,7 @@ impl Listing<'_> {
                 None => break,
             }
         }
-        // Of two keys of one chunk a reader takes the first.
+        // If a chunk is stored under two keys, a reader takes the first.
         let preferred: HashSet<&Key> = match fallbacks.is_empty() {
             true => HashSet::new(),
             false => self.keys.iter().skip(first).map(|(_, written)| written).collect(),
@@ -295,46 +313,46 @@ impl Listing<'_> {
         match &mut self.memory {
             _ if self.needed == 0 => {}
             Some(memory) => memory.grow_to(wanted).map_err(ArrayError::from)?,
-            None => self.memory = Some(self.shared.admit(self.held, wanted).await?),
+            None => self.memory = Some(self.context.reserve_memory(self.held, wanted).await?),
         }
         Ok(())
     }
 }
 
 impl CopiedChunks {
-    /// Copies them; how many.
-    async fn copy(&self, shared: &Shared) -> Result<u64, NodeError> {
+    /// Copies the chunks; returns their number.
+    async fn copy(&self, context: &Context) -> Result<u64, NodeError> {
         let (mut copied, mut batch) = (0_u64, Vec::with_capacity(BATCH));
         for (key, copy) in &self.keys {
             let Some(value) = self.snapshot.get(key, None).await? else { continue };
             let content = Content { size: Some(value.info.size), stream: value.stream };
-            let staged = shared.store.stage(copy, content).await?;
+            let staged = context.store.stage(copy, content).await?;
             batch.push(Change::Set { staged, precondition: Precondition::none() });
             copied = copied.saturating_add(1);
             if batch.len() >= BATCH {
-                shared.store.commit(std::mem::take(&mut batch)).await?;
+                context.store.commit(std::mem::take(&mut batch)).await?;
             }
         }
         if !batch.is_empty() {
-            shared.store.commit(batch).await?;
+            context.store.commit(batch).await?;
         }
         Ok(copied)
     }
 }
 
-/// A tree in the documents of another dialect, for copies of its chunks.
-fn moved(source: &Branch, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> Result<Zom, NodeError> {
+/// A tree in another dialect, for copies of its chunks.
+fn moved(source: &NodeTree, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> Result<Zom, NodeError> {
     let version = Version::of(source.dialect);
-    let mut untold = Untold::default();
-    let root = told(source.clone(), version, &mut untold)?;
-    losses.append(&mut untold.losses);
-    losses.extend(untold.broken.into_iter().map(left_out));
+    let mut unrepresented = Unrepresented::default();
+    let root = to_zom(source.clone(), version, &mut unrepresented)?;
+    losses.append(&mut unrepresented.losses);
+    losses.extend(unrepresented.broken.into_iter().map(broken_as_losses));
     let zom = Zom { version, root };
     if source.dialect == to || version.dialect() == to {
         return Ok(zom);
     }
     for node in source.readable() {
-        let lost = model_of(node)?.convert(&node.path, to, Chunks::Moved)?.losses;
+        let lost = read_model(node)?.convert(&node.path, to, Chunks::Moved)?.losses;
         losses.extend(lost.into_iter().map(|loss| (node.path.clone(), loss)));
     }
     Ok(zom)

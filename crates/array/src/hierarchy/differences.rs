@@ -1,4 +1,4 @@
-//! Where a tree that is there differs from one that is declared.
+//! Differences between an existing tree and a ZOM.
 
 use std::collections::HashMap;
 
@@ -9,24 +9,23 @@ use meta::{
 };
 use serde_json::json;
 
-use super::{
-    NodeError,
-    found::{Untold, told},
-    walk::Branch,
+use super::describe::{Unrepresented, to_zom};
+use crate::{
+    metadata::{error::NodeError, tree::NodeTree},
+    node::broken::{Broken, BrokenNode},
 };
-use crate::broken::{Broken, BrokenNode};
 
-/// The places where a tree differs from what is declared, at most `limit`. A broken node differs from whatever is declared in its place, be it nothing.
-pub(super) fn differences(declared: &Zom, found: Branch, limit: usize) -> Result<Vec<Difference>, NodeError> {
+/// The differences between an existing tree and a ZOM, at most `limit`. A broken node differs from anything.
+pub(crate) fn differences(declared: &Zom, found: NodeTree, limit: usize) -> Result<Vec<Difference>, NodeError> {
     if let Some(broken) = &found.broken {
         let declared = Some(declared.root.document().clone());
         return Ok(vec![Difference { pointer: String::new(), declared, found: Some(problem(broken)) }]);
     }
     let (top, version) = (found.path.clone(), declared.version);
-    let mut untold = Untold::default();
-    let found = Zom { version, root: told(found, version, &mut untold)? };
+    let mut unrepresented = Unrepresented::default();
+    let found = Zom { version, root: to_zom(found, version, &mut unrepresented)? };
     let mut differences = Zom::differences(declared, &found, limit);
-    add_broken(&mut differences, declared, &top, &untold.broken, limit);
+    add_broken(&mut differences, declared, &top, &unrepresented.broken, limit);
     Ok(differences)
 }
 
@@ -48,7 +47,8 @@ fn add_broken(differences: &mut Vec<Difference>, declared: &Zom, top: &NodePath,
     }
 }
 
-/// The JSON pointer to the node at a path below another, and the node, if it is there. `None` where nothing is said of the members of the group that it would be in.
+/// The JSON pointer to the node at a path below another, and the node, if the ZOM has it. `None` if the ZOM does not
+/// list the members of the group that would contain it.
 fn place_of<'z>(root: &'z Node, below: &str) -> Option<(String, Option<&'z Node>)> {
     let (mut at, mut pointer) = (Some(root), String::new());
     for name in below.split('/') {
@@ -62,7 +62,7 @@ fn place_of<'z>(root: &'z Node, below: &str) -> Option<(String, Option<&'z Node>
     Some((pointer, at))
 }
 
-/// A broken node as a difference shows it.
+/// The JSON value that stands for a broken node in a difference.
 fn problem(Broken { key, reason }: &Broken) -> Json {
     Json::compact(&json!({"problem": {"key": key.as_str(), "reason": reason}}))
 }

@@ -1,8 +1,9 @@
-//! Operations of several commits, and settling those that were interrupted.
+//! Operations of several commits, and how they are settled after an interruption.
 //!
-//! One begins with a commit of an intent, which says what it is about to do, and its last commit settles the intent. One that
-//! fails, or whose caller goes away, is settled at once; one whose process ends is settled at the next start. A copy is undone, in one
-//! commit that settles the intent too; a shrink is carried on. So it is done once, whoever does it.
+//! Such an operation starts with a commit that adds an intent, which records what it is about to do, and its last
+//! commit settles the intent. An operation that fails, or whose client leaves, is settled at once; one whose process
+//! ends is settled at the next start. A copy is undone, in one commit that settles the intent as well; a shrink is
+//! finished.
 
 use std::sync::Arc;
 
@@ -10,50 +11,50 @@ use meta::{Dialect, NodePath};
 use serde::{Deserialize, Serialize};
 use store::{Change, Intent, IntentError, IntentId, Key, Prefix, StoreError};
 
-use super::{
-    NodeError, Scope,
-    edits::Edits,
-    reserved::Reservation,
-    shrink::{self, Finished, ShrinkIntent},
-    unsettled,
-    walk::NAMES,
-};
+use super::shrink::{self, Finished, ShrinkIntent};
 use crate::{
-    ATTEMPTS, ArrayError,
-    find::{key_below, prefix},
-    shared::Shared,
+    context::Context,
+    error::ArrayError,
+    locks::{path::Scope, reserved_paths::Reservation},
+    metadata::{
+        change_set::ChangeSet,
+        error::{NodeError, too_many_conflicts},
+        keys::NAMES,
+    },
+    node::keys::{join_key, node_prefix},
+    retry::MAX_ATTEMPTS,
 };
 
-/// The version of the records that this program writes and understands.
+/// The version of records that this program writes and understands.
 const VERSION: u32 = 1;
 
-/// What became of the operations that were found unfinished.
+/// The number of interrupted operations by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SettledIntents {
-    /// Those of which everything was erased.
+    /// Undone.
     pub undone: u64,
-    /// Those that were carried on to their end.
+    /// Finished.
     pub finished: u64,
-    /// Those of which everything stays, since somebody has made a node at their place.
+    /// Left as they are, since there is a node at their target.
     pub left: u64,
-    /// Those that are unfinished still, as the log says.
+    /// Not settled; the log says why.
     pub unsettled: u64,
 }
 
-/// What a record says, which is stored as JSON.
+/// A record of an intent, stored as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     version: u32,
     operation: Operation,
 }
 
-/// An operation as a record has it.
+/// An operation in a record.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 enum Operation {
     /// A copy of a hierarchy to `target`, whose chunks are set below `extent` before its documents are.
     Copy { target: String, dialect: String, extent: Vec<String> },
-    /// A smaller shape of the array at `path`, whose chunks outside are erased after its documents are changed.
+    /// A shrink of the array at `path`, whose chunks outside are erased after its documents are changed.
     Shrink { path: String, dialect: String },
 }
 
@@ -70,35 +71,35 @@ enum RecordError {
 
 /// An operation that may have to be settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unsettled {
+pub(crate) enum Unsettled {
     Copy(CopyIntent),
     Shrink(ShrinkIntent),
 }
 
 /// A copy of a hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CopyIntent {
-    pub(super) target: NodePath,
-    pub(super) dialect: Dialect,
-    /// The prefixes below which its chunks are.
-    pub(super) extent: Vec<Prefix>,
+pub(crate) struct CopyIntent {
+    pub(crate) target: NodePath,
+    pub(crate) dialect: Dialect,
+    /// The prefixes of its chunks.
+    pub(crate) extent: Vec<Prefix>,
 }
 
 /// The result of settling an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Settled {
-    /// All that it had set was erased.
+    /// Everything it had set was erased.
     Erased,
-    /// There is a node now, so nothing was erased.
+    /// A node exists at the target, so nothing was erased.
     Left,
-    /// It was carried on to its end.
+    /// It was finished.
     Finished,
-    /// Somebody else had settled its intent.
+    /// Its intent was already settled.
     Before,
 }
 
-/// An operation that has begun. Unless it comes to its end it is settled, by its owner or when it is dropped.
-pub(super) struct Unfinished {
+/// An operation in progress. Unless it finishes, it is settled by its owner or when it is dropped.
+pub(crate) struct Unfinished {
     id: IntentId,
     /// `None` once it is settled.
     begun: Option<Begun>,
@@ -106,38 +107,38 @@ pub(super) struct Unfinished {
 
 struct Begun {
     id: IntentId,
-    shared: Arc<Shared>,
+    context: Arc<Context>,
     operation: Unsettled,
-    /// Of the path, until it is settled.
+    /// Reserves the path until the operation is settled.
     reservation: Reservation,
 }
 
 impl Unfinished {
-    /// An operation, and the change that adds its intent, which is to be committed next. If this is dropped while that commit is made, the intent is settled all the same, since
-    /// commits are made in the order in which they are asked for.
-    pub(super) fn begin(shared: &Arc<Shared>, operation: Unsettled) -> Result<(Self, Change), NodeError> {
-        // Nothing of it can fail to be JSON.
-        let record = Record::of(&operation).map_err(|_| unsettled(operation.path()))?;
+    /// Starts an operation; returns the change that adds its intent, to be committed next. If this is dropped during
+    /// that commit, the intent is settled nevertheless, since commits are applied in order.
+    pub(crate) fn begin(context: &Arc<Context>, operation: Unsettled) -> Result<(Self, Change), NodeError> {
+        // A record always serialises.
+        let record = Record::of(&operation).map_err(|_| too_many_conflicts(operation.path()))?;
         let reservation = match &operation {
-            Unsettled::Copy(copy) => shared.copied_to.reserve(&copy.target),
-            Unsettled::Shrink(shrink) => shared.shrinking.reserve(&shrink.path),
+            Unsettled::Copy(copy) => context.copy_targets.reserve(&copy.target),
+            Unsettled::Shrink(shrink) => context.shrinking.reserve(&shrink.path),
         };
         let id = IntentId::random();
-        let begun = Begun { id, shared: Arc::clone(shared), operation, reservation };
+        let begun = Begun { id, context: Arc::clone(context), operation, reservation };
         Ok((Self { id, begun: Some(begun) }, Change::Intend { id, record: record.into() }))
     }
 
-    pub(super) fn id(&self) -> IntentId {
+    pub(crate) fn id(&self) -> IntentId {
         self.id
     }
 
-    /// The operation came to its end, and its last commit settled the intent; or its intent was never added.
-    pub(super) fn settled(mut self) {
+    /// Marks the operation as finished: its last commit settled the intent, or the intent was never added.
+    pub(crate) fn settled(mut self) {
         self.begun = None;
     }
 
     /// Settles the operation.
-    pub(super) async fn settle(mut self) {
+    pub(crate) async fn settle(mut self) {
         if let Some(begun) = self.begun.take() {
             begun.settle().await;
         }
@@ -146,7 +147,7 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Without a runtime the process is about to end, and the next start does it.
+        // Without a runtime the process is about to end, and the next start settles the operation.
         if let (Some(begun), Ok(runtime)) = (self.begun.take(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(begun.settle());
         }
@@ -155,9 +156,9 @@ impl Drop for Unfinished {
 
 impl Begun {
     async fn settle(self) {
-        let Self { id, shared, operation, reservation } = self;
+        let Self { id, context, operation, reservation } = self;
         let path = operation.path();
-        match operation.settle(&shared, id).await {
+        match operation.settle(&context, id).await {
             Ok(Settled::Erased | Settled::Finished | Settled::Before) => {}
             Ok(Settled::Left) => {
                 tracing::warn!(%path, "chunks of a conversion that failed are left behind, since there is another node now");
@@ -166,7 +167,7 @@ impl Begun {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(%path, error, "chunks of an operation that failed are left behind until the next start");
                 if let Unsettled::Shrink(_) = &operation {
-                    // Until then the array must not grow.
+                    // The array must not grow before that.
                     std::mem::forget(reservation);
                 }
             }
@@ -182,11 +183,11 @@ impl Unsettled {
         }
     }
 
-    /// Undoes it, or carries it on.
-    async fn settle(&self, shared: &Shared, id: IntentId) -> Result<Settled, NodeError> {
+    /// Undoes or finishes the operation.
+    async fn settle(&self, context: &Context, id: IntentId) -> Result<Settled, NodeError> {
         match self {
-            Self::Copy(copy) => undo_copy(shared, id, copy).await,
-            Self::Shrink(shrink) => Ok(match shrink::finish(shared, id, shrink).await? {
+            Self::Copy(copy) => undo_copy(context, id, copy).await,
+            Self::Shrink(shrink) => Ok(match shrink::finish(context, id, shrink).await? {
                 Finished::Now => Settled::Finished,
                 Finished::Before => Settled::Before,
             }),
@@ -231,10 +232,10 @@ impl Record {
     }
 }
 
-/// See [`Hierarchies::settle_intents`](super::Hierarchies::settle_intents).
-pub(super) async fn settle_all(shared: &Shared) -> Result<SettledIntents, StoreError> {
+/// See [`Hierarchies::settle_intents`](super::hierarchies::Hierarchies::settle_intents).
+pub(crate) async fn settle_all(context: &Context) -> Result<SettledIntents, StoreError> {
     let mut settled = SettledIntents::default();
-    for Intent { id, record } in shared.store.intents().await? {
+    for Intent { id, record } in context.store.intents().await? {
         let operation = match Record::parse(&record) {
             Ok(operation) => operation,
             Err(error) => {
@@ -245,7 +246,7 @@ pub(super) async fn settle_all(shared: &Shared) -> Result<SettledIntents, StoreE
             }
         };
         let path = operation.path();
-        match operation.settle(shared, id).await {
+        match operation.settle(context, id).await {
             Ok(Settled::Before) => {}
             Ok(Settled::Erased) => {
                 tracing::info!(%path, "undid a conversion that was interrupted");
@@ -264,8 +265,8 @@ pub(super) async fn settle_all(shared: &Shared) -> Result<SettledIntents, StoreE
                 tracing::error!(%path, error, "an operation that was interrupted cannot be settled; the next start tries again");
                 settled.unsettled += 1;
                 if let Unsettled::Shrink(_) = &operation {
-                    // Until then the array must not grow.
-                    std::mem::forget(shared.shrinking.reserve(path));
+                    // The array must not grow before that.
+                    std::mem::forget(context.shrinking.reserve(path));
                 }
             }
         }
@@ -273,34 +274,34 @@ pub(super) async fn settle_all(shared: &Shared) -> Result<SettledIntents, StoreE
     Ok(settled)
 }
 
-/// Erases what a copy has set, unless there is a node by now, and settles its intent.
-async fn undo_copy(shared: &Shared, id: IntentId, copy: &CopyIntent) -> Result<Settled, NodeError> {
-    let _lock = shared.lock_path(&copy.target, Scope::Subtree).await?;
-    for _ in 0..ATTEMPTS {
-        let mut edits = Edits::default();
-        edits.settle(id);
-        let absent = absent_documents(shared, copy).await?;
+/// Erases the keys of a copy, unless a node exists at its target, and settles its intent.
+async fn undo_copy(context: &Context, id: IntentId, copy: &CopyIntent) -> Result<Settled, NodeError> {
+    let _lock = context.lock_path(&copy.target, Scope::Subtree).await?;
+    for _ in 0..MAX_ATTEMPTS {
+        let mut change_set = ChangeSet::default();
+        change_set.settle(id);
+        let absent = absent_documents(context, copy).await?;
         let settled = if absent.is_some() { Settled::Erased } else { Settled::Left };
         if let Some(documents) = absent {
-            documents.iter().for_each(|key| edits.saw(key, None));
-            copy.extent.iter().for_each(|prefix| edits.erase_prefix(prefix.clone()));
+            documents.iter().for_each(|key| change_set.record_read(key, None));
+            copy.extent.iter().for_each(|prefix| change_set.erase_prefix(prefix.clone()));
         }
-        match shared.store.commit(edits.stage(&*shared.store).await?).await {
+        match context.store.commit(change_set.stage(&*context.store).await?).await {
             Ok(_) => return Ok(settled),
             Err(StoreError::PreconditionFailed { .. }) => {}
             Err(StoreError::Intent(IntentError::Missing { .. })) => return Ok(Settled::Before),
             Err(error) => return Err(error.into()),
         }
     }
-    Err(unsettled(&copy.target))
+    Err(too_many_conflicts(&copy.target))
 }
 
-/// The documents that a node at a copy's target could have, if it has none. Of a hierarchy of the draft, whose other documents
-/// are elsewhere, those at the path itself.
-async fn absent_documents(shared: &Shared, copy: &CopyIntent) -> Result<Option<Vec<Key>>, NodeError> {
-    let own = prefix(&copy.target)?;
-    let keys: Vec<Key> = NAMES.iter().filter_map(|name| key_below(&own, name)).collect();
-    let snapshot = shared.store.snapshot(&keys).await?;
+/// The documents that a node at the copy's target could have, if there are none: of a draft hierarchy, whose other
+/// documents lie elsewhere, those at the path itself.
+async fn absent_documents(context: &Context, copy: &CopyIntent) -> Result<Option<Vec<Key>>, NodeError> {
+    let own = node_prefix(&copy.target)?;
+    let keys: Vec<Key> = NAMES.iter().filter_map(|name| join_key(&own, name)).collect();
+    let snapshot = context.store.snapshot(&keys).await?;
     for key in &keys {
         if snapshot.head(key)?.is_some() {
             return Ok(None);
@@ -309,9 +310,9 @@ async fn absent_documents(shared: &Shared, copy: &CopyIntent) -> Result<Option<V
     if copy.dialect != Dialect::Draft {
         return Ok(Some(keys));
     }
-    match shared.see(&copy.target, Some(Dialect::Draft)).await {
+    match context.resolve_node(&copy.target, Some(Dialect::Draft)).await {
         Ok(None) => Ok(Some(keys)),
-        // What cannot be opened is there.
+        // A node that cannot be opened exists.
         Ok(Some(_)) | Err(ArrayError::Document { .. } | ArrayError::Chain { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }

@@ -1,40 +1,47 @@
-//! Groups with their members page by page.
+//! Pages of a group's members.
 
 use meta::{Dialect, NodePath};
 use store::Cursor;
 
 use super::{
-    FoundNode, Hierarchies, NodeError,
-    found::found,
-    walk::{Mode, Window, walk_page},
+    describe::describe,
+    hierarchies::Hierarchies,
+    options::NodeInfo,
+    walk::{
+        mode::{DialectMode, Window},
+        page::walk_page,
+    },
 };
+use crate::metadata::error::NodeError;
 
 /// The most members of one page.
 pub const MAX_MEMBERS: usize = 10_000;
 
-/// The members of a group that are wanted.
+/// A requested page of members.
 #[derive(Clone, Debug)]
 pub struct MemberPage {
-    /// The number at the most; more than [`MAX_MEMBERS`] is cut to that.
+    /// The number of members at most; capped at [`MAX_MEMBERS`].
     pub limit: usize,
-    /// The cursor of the page before, or `None` for the first page.
+    /// The cursor of the page before; `None` for the first page.
     pub cursor: Option<Cursor>,
 }
 
-/// A node with a page of its members, as of one commit. Another page may be of another one.
+/// A node with a page of its members, as of one commit. The next page may be of a later one.
 #[derive(Clone, Debug)]
 pub struct Members {
-    /// The node, with the members of the page; they are told without theirs.
-    pub node: FoundNode,
-    /// The cursor for the next page, or `None` where this is the last.
+    /// The node, with the members of the page, whose own members are left out.
+    pub node: NodeInfo,
+    /// The cursor of the next page; `None` for the last.
     pub next: Option<Cursor>,
 }
 
 impl Hierarchies {
-    /// The node at a path with a page of its members; otherwise as [`node`](Self::node). It costs what it returns, whatever else is in the group.
+    /// Describes the node at a path with a page of its members; otherwise as [`node`](Self::node). The cost is
+    /// proportional to the page, whatever the size of the group.
     ///
-    /// Pages follow each other in the order of the members' keys. One may have fewer members than wanted, and none; the last is the one without a cursor. A cursor that was
-    /// not given for the group fails with [`StoreError::InvalidCursor`](store::StoreError::InvalidCursor).
+    /// Pages are in the order of the members' keys. A page may have fewer members than requested, or none; only the
+    /// last has no cursor. A cursor of another group is an error:
+    /// [`StoreError::InvalidCursor`](store::StoreError::InvalidCursor).
     pub async fn members(
         &self,
         path: &NodePath,
@@ -42,9 +49,9 @@ impl Hierarchies {
         page: &MemberPage,
         mapped: Option<Dialect>,
     ) -> Result<Members, NodeError> {
-        let mode = if mapped.is_some() { Mode::Each } else { Mode::Same };
+        let mode = if mapped.is_some() { DialectMode::Each } else { DialectMode::Same };
         let window = Window { limit: page.limit.clamp(1, MAX_MEMBERS), cursor: page.cursor.clone() };
         let (walk, Window { cursor: next, .. }) = walk_page(&self.0, path, dialect, mode, &window).await?;
-        Ok(Members { node: found(&self.0, walk, mapped).await?, next })
+        Ok(Members { node: describe(&self.0, walk, mapped).await?, next })
     }
 }

@@ -1,4 +1,4 @@
-//! Changing what is said of a node.
+//! Updating the metadata of a node.
 
 use std::sync::Arc;
 
@@ -6,26 +6,30 @@ use meta::{Dialect, NodePath, documents::Changes};
 use store::{Precondition, StoreError};
 
 use super::{
-    Depth, NodeError,
-    consolidated::{Told, keep_true},
-    declare::commit,
-    documents::edits_of_array,
-    edits::Edits,
-    found::{Model, model_of},
+    create::commit,
     intents::{Unfinished, Unsettled},
-    keys,
+    options::Depth,
     shrink::{ShrinkIntent, finish, shrinks},
-    walk::{Branch, Form, Mode, group_branch, walk},
+    walk::{mode::DialectMode, walker::walk},
 };
 use crate::{
-    ArrayError,
-    find::{Own, Sight},
-    shared::Shared,
+    context::Context,
+    error::ArrayError,
+    metadata::{
+        array_update::plan_array_update,
+        change_set::ChangeSet,
+        consolidated::{NodeChange, update_consolidated_metadata},
+        error::NodeError,
+        keys,
+        model::{NodeModel, read_model},
+        tree::{NodeKind, NodeTree, group_tree},
+    },
+    node::{read_set::NodeVersions, resolved::ResolvedNode},
 };
 
-/// One attempt to change a node, and the dialect that it has; `None` where somebody else changed it.
-pub(super) async fn attempt(
-    shared: &Arc<Shared>,
+/// One attempt to update a node; returns its dialect, or `None` if it changed meanwhile.
+pub(crate) async fn attempt(
+    context: &Arc<Context>,
     path: &NodePath,
     dialect: Option<Dialect>,
     changes: &Changes,
@@ -35,43 +39,43 @@ pub(super) async fn attempt(
         true => Ok(()),
         false => Err(NodeError::PreconditionFailed { path: path.clone(), current: version }),
     };
-    let (edits, dialect) = match shared.see(path, dialect).await? {
-        Some(Sight::Array(sighting)) => {
-            judge(Some(sighting.version()))?;
-            if let Some(broken) = &sighting.unread {
+    let (change_set, dialect) = match context.resolve_node(path, dialect).await? {
+        Some(ResolvedNode::Array(resolved)) => {
+            judge(Some(resolved.version()))?;
+            if let Some(broken) = &resolved.unreadable_attributes {
                 return Err(ArrayError::Broken(broken.clone()).into());
             }
-            let edits = edits_of_array(shared, path, &sighting, changes).await?;
-            let dialect = sighting.array.model().dialect;
-            if shrinks(sighting.array.model(), changes) {
-                return shrink(shared, path, dialect, edits).await;
+            let change_set = plan_array_update(context, path, &resolved, changes).await?;
+            let dialect = resolved.array.model().dialect;
+            if shrinks(resolved.array.model(), changes) {
+                return shrink(context, path, dialect, change_set).await;
             }
-            (edits, dialect)
+            (change_set, dialect)
         }
         _ => {
-            let top = walk(shared, path, dialect, Depth::Levels(0), Mode::Same).await?.top;
+            let top = walk(context, path, dialect, Depth::Levels(0), DialectMode::Same).await?.top;
             judge((!top.is_implicit()).then(|| top.own.version()))?;
-            (edits_of_group(shared, &top, changes).await?, top.dialect)
+            (plan_group_update(context, &top, changes).await?, top.dialect)
         }
     };
-    if !edits.changes_anything() {
+    if !change_set.changes_anything() {
         return Ok(Some(dialect));
     }
-    Ok(commit(shared, edits).await?.map(|_| dialect))
+    Ok(commit(context, change_set).await?.map(|_| dialect))
 }
 
-/// Makes an array smaller; `None` if somebody else changed it.
+/// Shrinks an array; `None` if it changed meanwhile.
 async fn shrink(
-    shared: &Arc<Shared>,
+    context: &Arc<Context>,
     path: &NodePath,
     dialect: Dialect,
-    edits: Edits,
+    change_set: ChangeSet,
 ) -> Result<Option<Dialect>, NodeError> {
     let intent = ShrinkIntent { path: path.clone(), dialect };
-    let (unfinished, intend) = Unfinished::begin(shared, Unsettled::Shrink(intent.clone()))?;
-    let mut all = edits.stage(&*shared.store).await?;
+    let (unfinished, intend) = Unfinished::begin(context, Unsettled::Shrink(intent.clone()))?;
+    let mut all = change_set.stage(&*context.store).await?;
     all.push(intend);
-    match shared.store.commit(all).await {
+    match context.store.commit(all).await {
         Ok(_) => {}
         Err(StoreError::PreconditionFailed { .. }) => {
             unfinished.settled();
@@ -79,53 +83,58 @@ async fn shrink(
         }
         Err(error) => return Err(error.into()),
     }
-    finish(shared, unfinished.id(), &intent).await?;
+    finish(context, unfinished.id(), &intent).await?;
     unfinished.settled();
     Ok(Some(dialect))
 }
 
-async fn edits_of_group(shared: &Shared, top: &Branch, changes: &Changes) -> Result<Edits, NodeError> {
+async fn plan_group_update(context: &Context, top: &NodeTree, changes: &Changes) -> Result<ChangeSet, NodeError> {
     let path = &top.path;
-    let mut edits = Edits::default();
-    let mut told = Vec::new();
-    edit_group(&mut edits, &mut told, top, changes)?;
+    let mut change_set = ChangeSet::default();
+    let mut node_changes = Vec::new();
+    update_group_documents(&mut change_set, &mut node_changes, top, changes)?;
     let other = match top.dialect {
         Dialect::V3 => Some(Dialect::V2),
         Dialect::V2 => Some(Dialect::V3),
         Dialect::Draft => None,
     };
     if let Some(other) = other.filter(|_| !top.is_implicit()) {
-        match shared.see(path, Some(other)).await {
-            // A group is a twin by a document of its own only, so nothing below it is looked for.
-            Ok(Some(Sight::Group(twin))) if twin.model.is_some() => {
-                edit_group(&mut edits, &mut told, &group_branch(path, *twin), changes)?;
+        match context.resolve_node(path, Some(other)).await {
+            // Only a group with a document of its own is a counterpart, so nothing below it is read.
+            Ok(Some(ResolvedNode::Group(twin))) if twin.model.is_some() => {
+                update_group_documents(&mut change_set, &mut node_changes, &group_tree(path, *twin), changes)?;
             }
             Ok(_) | Err(ArrayError::Document { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }
-    keep_true(shared, &mut edits, path, &[], &told).await?;
-    Ok(edits)
+    update_consolidated_metadata(context, &mut change_set, path, &[], &node_changes).await?;
+    Ok(change_set)
 }
 
-fn edit_group(edits: &mut Edits, told: &mut Vec<Told>, group: &Branch, changes: &Changes) -> Result<(), NodeError> {
-    let Model::Group(model) = model_of(group)? else { return Ok(()) };
+fn update_group_documents(
+    change_set: &mut ChangeSet,
+    node_changes: &mut Vec<NodeChange>,
+    group: &NodeTree,
+    changes: &Changes,
+) -> Result<(), NodeError> {
+    let NodeModel::Group(model) = read_model(group)? else { return Ok(()) };
     let after = changes.of_group(&model)?;
     let mut own = group.own.clone();
     if group.is_implicit() {
-        let keys = keys::documents(&group.path, group.dialect, Form::Group, group.root.as_ref())?;
-        own = Own(keys.into_iter().map(|key| (key, None)).collect());
+        let keys = keys::document_keys(&group.path, group.dialect, NodeKind::Group, group.root.as_ref())?;
+        own = NodeVersions(keys.into_iter().map(|key| (key, None)).collect());
     }
     for (key, version) in &own.0 {
-        edits.saw(key, *version);
+        change_set.record_read(key, *version);
     }
-    let changed = edits.rewrite(&own, Some(&group.stored), &after);
+    let changed = change_set.rewrite(&own, Some(&group.stored), &after);
     if changed && group.is_implicit() {
-        // A group that had no document gets all of one, not only what differs.
-        edits.rewrite(&own, None, &after);
+        // A group without a document gets a complete one, not only the differences.
+        change_set.rewrite(&own, None, &after);
     }
     if changed && group.dialect != Dialect::Draft {
-        told.push(Told { path: group.path.clone(), dialect: group.dialect, node: Some(after) });
+        node_changes.push(NodeChange { path: group.path.clone(), dialect: group.dialect, node: Some(after) });
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! From a ZOM to the documents that nodes have in a dialect.
+//! Planning: from a ZOM to the documents of nodes in a dialect.
 
 use std::sync::Arc;
 
@@ -12,49 +12,49 @@ use meta::{
 };
 use store::Prefix;
 
-use super::{
-    NodeError,
-    found::{Model, Untold, told},
-    keys,
-    walk::{Branch, Form},
-};
+use super::describe::{Unrepresented, to_zom};
 use crate::{
-    array::Array,
-    find::{DraftRoot, Own, wrong},
+    metadata::{
+        error::NodeError,
+        keys,
+        model::NodeModel,
+        tree::{NodeKind, NodeTree},
+    },
+    node::{array::Array, keys::invalid_document, read_set::NodeVersions, resolved::DraftHierarchy},
 };
 
-/// Where nodes are planned: in a dialect, and in the draft in which hierarchy.
+/// The dialect of planned nodes, and the draft hierarchy that contains them.
 #[derive(Clone, Debug)]
-pub(super) struct Site {
-    pub(super) dialect: Dialect,
-    pub(super) root: Option<Arc<DraftRoot>>,
+pub(crate) struct Target {
+    pub(crate) dialect: Dialect,
+    pub(crate) root: Option<Arc<DraftHierarchy>>,
 }
 
-/// A tree as it is to be stored. None of its documents is there as far as it knows: each has its key, without a version.
+/// A planned tree. None of its documents is known to exist: each has its key, but no version.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) top: Branch,
-    /// What the dialect does not say.
-    pub(super) losses: Vec<(NodePath, Loss)>,
+pub(crate) struct Plan {
+    pub(crate) top: NodeTree,
+    /// Properties that the dialect cannot represent.
+    pub(crate) losses: Vec<(NodePath, Loss)>,
 }
 
 impl Plan {
-    /// Plans a tree at a path. Fails where the dialect has no such node, or what would be stored could not be opened.
-    pub(super) fn new(path: &NodePath, zom: &Zom, site: &Site) -> Result<Self, NodeError> {
+    /// Plans a tree at a path. Fails if the dialect has no such node, or if the result could not be opened.
+    pub(crate) fn new(path: &NodePath, zom: &Zom, site: &Target) -> Result<Self, NodeError> {
         let mut losses = Vec::new();
         let top = branch(path, &zom.root, zom.version.dialect(), site, &mut losses)?;
         Ok(Self { top, losses })
     }
 
-    /// The tree as it is told when it is stored.
-    pub(super) fn told(&self) -> Result<Zom, NodeError> {
+    /// The planned tree as a ZOM.
+    pub(crate) fn to_zom(&self) -> Result<Zom, NodeError> {
         let version = Version::of(self.top.dialect);
-        Ok(Zom { version, root: told(self.top.clone(), version, &mut Untold::default())? })
+        Ok(Zom { version, root: to_zom(self.top.clone(), version, &mut Unrepresented::default())? })
     }
 }
 
-/// Checks the name of a node that is to be created.
-pub(super) fn check_name(dialect: Dialect, path: &NodePath) -> Result<(), NodeError> {
+/// Checks the name of a new node.
+pub(crate) fn check_name(dialect: Dialect, path: &NodePath) -> Result<(), NodeError> {
     match path.name() {
         None => Ok(()),
         Some(name) => names::check(dialect, name).map_err(|source| NodeError::Name { path: path.clone(), source }),
@@ -65,15 +65,15 @@ fn branch(
     path: &NodePath,
     node: &Node,
     from: Dialect,
-    site: &Site,
+    site: &Target,
     losses: &mut Vec<(NodePath, Loss)>,
-) -> Result<Branch, NodeError> {
-    let form = match node {
-        Node::Array(_) => Form::Array,
-        Node::Group(_) => Form::Group,
+) -> Result<NodeTree, NodeError> {
+    let kind = match node {
+        Node::Array(_) => NodeKind::Array,
+        Node::Group(_) => NodeKind::Group,
     };
-    let stored = stored(path, node.document(), form, from, site, losses)?;
-    let keys = keys::documents(path, site.dialect, form, site.root.as_ref())?;
+    let stored = stored(path, node.document(), kind, from, site, losses)?;
+    let keys = keys::document_keys(path, site.dialect, kind, site.root.as_ref())?;
     let members = match node {
         Node::Group(Group { members: Some(members), .. }) => {
             let mut planned = Members::new();
@@ -85,41 +85,41 @@ fn branch(
         }
         _ => None,
     };
-    Ok(Branch {
+    Ok(NodeTree {
         path: path.clone(),
         dialect: site.dialect,
-        form,
+        kind,
         stored,
-        own: Own(keys.into_iter().map(|key| (key, None)).collect()),
+        own: NodeVersions(keys.into_iter().map(|key| (key, None)).collect()),
         root: site.root.clone(),
         members,
         broken: None,
     })
 }
 
-/// The path of a member, whose name is one that the dialect allows.
+/// The path of a member. Fails if the dialect does not allow its name.
 fn child(path: &NodePath, name: &str, dialect: Dialect) -> Result<NodePath, NodeError> {
     names::check(dialect, name).map_err(|source| NodeError::Name { path: path.clone(), source })?;
-    // What a name that is allowed can still be is too long.
+    // An allowed name can still be too long.
     NodePath::parse(&format!("{}{name}", path.key_prefix())).map_err(|_| keys::too_long(dialect, path))
 }
 
-/// The documents of a node as they are stored.
+/// The documents of a node.
 fn stored(
     path: &NodePath,
     document: &Json,
-    form: Form,
+    kind: NodeKind,
     from: Dialect,
-    site: &Site,
+    site: &Target,
     losses: &mut Vec<(NodePath, Loss)>,
 ) -> Result<StoredNode, NodeError> {
-    let key = || keys::documents(path, site.dialect, form, site.root.as_ref());
-    let read = |dialect, stored: &StoredNode| -> Result<Model, NodeError> {
+    let key = || keys::document_keys(path, site.dialect, kind, site.root.as_ref());
+    let read = |dialect, stored: &StoredNode| -> Result<NodeModel, NodeError> {
         let below = site.root.as_ref().and_then(|root| path.below(&root.path)).unwrap_or_default();
-        let model = Model::read(dialect, form, stored, below);
+        let model = NodeModel::read(dialect, kind, stored, below);
         match (model, key()?.first()) {
             (Ok(model), _) => Ok(model),
-            (Err(source), Some(key)) => Err(wrong(key, source).into()),
+            (Err(source), Some(key)) => Err(invalid_document(key, source).into()),
             (Err(_), None) => Err(keys::too_long(dialect, path)),
         }
     };
@@ -131,8 +131,8 @@ fn stored(
         stored = StoredNode::of_node_document(site.dialect, &document);
         model = read(site.dialect, &stored)?;
     }
-    if let Model::Array(model) = model {
-        // Chunks are not looked at, so that any prefix will do.
+    if let NodeModel::Array(model) = model {
+        // Chunks are not read, so any prefix will do.
         Array::new(*model, path.clone(), &Prefix::root(), 0)?;
     }
     Ok(stored.formatted())

@@ -1,4 +1,4 @@
-//! Putting nodes where there are none, or others.
+//! Creating and replacing trees.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,70 +11,77 @@ use meta::{
 use store::{Key, Version as StoreVersion};
 
 use super::{
-    Existing, NodeError,
-    consolidated::Told,
-    edits::Edits,
-    found::{Untold, told},
-    keys, strays,
-    walk::{Branch, Form, NAMES},
+    describe::{Unrepresented, to_zom},
+    options::IfExists,
+    stray_keys,
 };
 use crate::{
-    find::{Own, key_below, prefix},
-    shared::Shared,
+    context::Context,
+    metadata::{
+        change_set::ChangeSet,
+        consolidated::NodeChange,
+        error::NodeError,
+        keys::{self, NAMES, is_at_or_below},
+        tree::{NodeKind, NodeTree},
+    },
+    node::{
+        keys::{join_key, node_prefix},
+        read_set::NodeVersions,
+    },
 };
 
-/// How many nodes are looked at with one snapshot.
+/// The number of nodes that are looked up in one snapshot.
 const BATCH: usize = 4096;
 
-/// What becomes of nodes.
+/// The difference between an existing and a planned tree.
 #[derive(Default)]
-pub(super) struct Replacement {
-    /// The nodes that go, with all below them.
-    gone: Vec<Branch>,
-    /// The nodes that get a document, with what they have.
-    set: Vec<(Own, Branch)>,
-    pub(super) told: Vec<Told>,
+pub(crate) struct TreeDiff {
+    /// The nodes to erase, with everything below them.
+    gone: Vec<NodeTree>,
+    /// The nodes that get documents, with the versions of their current ones.
+    set: Vec<(NodeVersions, NodeTree)>,
+    pub(crate) node_changes: Vec<NodeChange>,
 }
 
-impl Replacement {
-    pub(super) fn is_empty(&self) -> bool {
+impl TreeDiff {
+    pub(crate) fn is_empty(&self) -> bool {
         self.gone.is_empty() && self.set.is_empty()
     }
 
-    /// Nothing is there.
-    pub(super) fn create(&mut self, planned: &Branch) {
+    /// Creates a tree where nothing exists.
+    pub(crate) fn create(&mut self, planned: &NodeTree) {
         for node in planned.all() {
-            self.put(Own::default(), node);
+            self.put(NodeVersions::default(), node);
         }
     }
 
-    fn put(&mut self, before: Own, planned: &Branch) {
-        self.set.push((before, Branch { members: None, ..planned.clone() }));
+    fn put(&mut self, before: NodeVersions, planned: &NodeTree) {
+        self.set.push((before, NodeTree { members: None, ..planned.clone() }));
     }
 
-    /// What is there is equal, but for groups without a document.
-    pub(super) fn fill(&mut self, current: &Branch, planned: &Branch) {
+    /// Gives documents to the implicit groups of an equal tree.
+    pub(crate) fn materialize_implicit(&mut self, current: &NodeTree, planned: &NodeTree) {
         if current.is_implicit() {
-            self.put(Own::default(), planned);
+            self.put(NodeVersions::default(), planned);
         }
         let (Some(members), Some(planned)) = (&current.members, &planned.members) else { return };
         for (name, planned) in planned {
             if let Some(member) = members.get(name) {
-                self.fill(member, planned);
+                self.materialize_implicit(member, planned);
             }
         }
     }
 
-    /// What is there is put out of the way, but for what stays as it is.
-    pub(super) fn replace(&mut self, current: &Branch, planned: &Branch) -> Result<(), NodeError> {
-        let stays = match (current.form, planned.form) {
+    /// Replaces a tree, except for nodes that stay as they are.
+    pub(crate) fn replace(&mut self, current: &NodeTree, planned: &NodeTree) -> Result<(), NodeError> {
+        let stays = match (current.kind, planned.kind) {
             _ if current.broken.is_some() => false,
-            (Form::Group, Form::Group) => true,
-            (Form::Array, Form::Array) => has_same_chunks(current, planned)?,
+            (NodeKind::Group, NodeKind::Group) => true,
+            (NodeKind::Array, NodeKind::Array) => has_same_chunks(current, planned)?,
             _ => false,
         };
         if !stays {
-            self.gone.push(Branch { members: None, ..current.clone() });
+            self.gone.push(NodeTree { members: None, ..current.clone() });
             self.create(planned);
             return Ok(());
         }
@@ -83,13 +90,13 @@ impl Replacement {
             stored.document = stored.document.with(CONSOLIDATED, Change::SetFormatted(copies));
         }
         if current.is_implicit() || !stored.says_the_same(&current.stored) {
-            self.put(current.own.clone(), &Branch { stored, ..planned.clone() });
+            self.put(current.own.clone(), &NodeTree { stored, ..planned.clone() });
         }
         let (Some(members), Some(planned)) = (&current.members, &planned.members) else { return Ok(()) };
         for (name, member) in members {
             match planned.get(name) {
                 Some(planned) => self.replace(member, planned)?,
-                None => self.gone.push(Branch { members: None, ..member.clone() }),
+                None => self.gone.push(NodeTree { members: None, ..member.clone() }),
             }
         }
         for (name, planned) in planned {
@@ -100,98 +107,99 @@ impl Replacement {
         Ok(())
     }
 
-    /// Adds all of it to a commit.
-    pub(super) async fn apply(
+    /// Adds the difference to a change set.
+    pub(crate) async fn apply(
         &mut self,
-        shared: &Shared,
-        edits: &mut Edits,
-        existing: Existing,
+        context: &Context,
+        change_set: &mut ChangeSet,
+        existing: IfExists,
     ) -> Result<(), NodeError> {
         for node in &self.gone {
-            let extent = keys::extent(&node.path, node.dialect, node.root.as_ref())?;
+            let extent = keys::subtree_keys(&node.path, node.dialect, node.root.as_ref())?;
             for (key, version) in &node.own.0 {
-                edits.saw(key, *version);
+                change_set.record_read(key, *version);
             }
-            extent.prefixes.into_iter().for_each(|prefix| edits.erase_prefix(prefix));
-            // The entry point of a hierarchy of the draft stays.
+            extent.prefixes.into_iter().for_each(|prefix| change_set.erase_prefix(prefix));
+            // The entry point of the draft hierarchy stays.
             for key in extent.keys.into_iter().filter(|key| !key.as_str().ends_with("zarr.json")) {
-                edits.erase(key);
+                change_set.erase(key);
             }
-            tell(&mut self.told, &node.path, node.dialect, None);
+            record_change(&mut self.node_changes, &node.path, node.dialect, None);
         }
         let gone: BTreeSet<NodePath> = self.gone.iter().map(|node| node.path.clone()).collect();
-        let empty = strays::empty_place(shared, &self.set).await?;
-        // The documents of a draft hierarchy are not below the prefixes of its nodes.
+        let empty = stray_keys::empty_prefixes(context, &self.set).await?;
+        // Documents of a draft hierarchy are not below the prefixes of its nodes.
         let is_draft = self.set.iter().any(|(_, node)| node.dialect == Dialect::Draft);
         let beside = match empty {
             Some(_) if !is_draft => BTreeMap::new(),
-            Some(_) | None => beside(shared, &self.set).await?,
+            Some(_) | None => sibling_documents(context, &self.set).await?,
         };
-        strays::settle(shared, edits, &self.set, &gone, existing, empty).await?;
+        stray_keys::settle(context, change_set, &self.set, &gone, existing, empty).await?;
         for (before, node) in std::mem::take(&mut self.set) {
             let is_gone = is_at_or_below(&gone, &node.path);
-            if let Some(found) = in_the_way(&node, &before, &beside)
+            if let Some(found) = conflicting_dialect(&node, &before, &beside)
                 && !is_gone
             {
                 return Err(NodeError::OtherDialect { path: node.path, found });
             }
-            // Below a broken node nothing was resolved, so its members are erased with it at the versions that they have.
+            // Nothing was resolved below a broken node, so its members are erased with it at their current versions.
             let orphan = orphan(&node, &before, &beside).filter(|_| !is_gone);
-            if let Some(key) = orphan.filter(|_| existing == Existing::Keep) {
+            if let Some(key) = orphan.filter(|_| existing == IfExists::Fail) {
                 return Err(NodeError::StrayKeys { key: key.clone(), path: node.path });
             }
             let erased = if is_gone || orphan.is_some() { &beside } else { &BTreeMap::new() };
-            place_documents(edits, &node, &before, &beside, erased);
-            self.erase_twin(edits, &node, &before, &beside);
-            let told = match node.dialect {
+            place_documents(change_set, &node, &before, &beside, erased);
+            self.erase_counterpart(change_set, &node, &before, &beside);
+            let document = match node.dialect {
                 Dialect::V3 => StoredNode::whole(without_copies(&node.stored.document)),
                 _ => node.stored,
             };
-            tell(&mut self.told, &node.path, node.dialect, Some(told));
+            record_change(&mut self.node_changes, &node.path, node.dialect, Some(document));
         }
         Ok(())
     }
 
-    /// The same array in the other of v2 and v3 would go on saying what it said, so that it goes.
-    fn erase_twin(&mut self, edits: &mut Edits, node: &Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>) {
+    /// Erases the same array in the other of v2 and v3, which would otherwise keep its old metadata.
+    fn erase_counterpart(
+        &mut self,
+        change_set: &mut ChangeSet,
+        node: &NodeTree,
+        before: &NodeVersions,
+        beside: &BTreeMap<Key, StoreVersion>,
+    ) {
         let (other, names): (_, &[&str]) = match node.dialect {
             Dialect::V3 => (Dialect::V2, &[".zarray", ".zattrs"]),
             Dialect::V2 => (Dialect::V3, &["zarr.json"]),
             Dialect::Draft => return,
         };
-        let Ok(prefix) = prefix(&node.path) else { return };
-        if before.0.is_empty() || node.form != Form::Array {
+        let Ok(prefix) = node_prefix(&node.path) else { return };
+        if before.0.is_empty() || node.kind != NodeKind::Array {
             return;
         }
         let there: Vec<Key> =
-            names.iter().filter_map(|name| key_below(&prefix, name)).filter(|key| beside.contains_key(key)).collect();
+            names.iter().filter_map(|name| join_key(&prefix, name)).filter(|key| beside.contains_key(key)).collect();
         if there.is_empty() {
             return;
         }
         for key in there {
-            edits.erase(key);
+            change_set.erase(key);
         }
-        tell(&mut self.told, &node.path, other, None);
+        record_change(&mut self.node_changes, &node.path, other, None);
     }
 }
 
-/// Whether a node, or one that holds it, is among those that go.
-pub(super) fn is_at_or_below(gone: &BTreeSet<NodePath>, path: &NodePath) -> bool {
-    gone.contains(path) || path.ancestors().any(|above| gone.contains(&above))
-}
-
-/// Tells of a node, where there can be consolidated metadata that has it.
-fn tell(told: &mut Vec<Told>, path: &NodePath, dialect: Dialect, node: Option<StoredNode>) {
+/// Records the change of a node, if consolidated metadata can have it.
+fn record_change(node_changes: &mut Vec<NodeChange>, path: &NodePath, dialect: Dialect, node: Option<StoredNode>) {
     if dialect != Dialect::Draft {
-        told.push(Told { path: path.clone(), dialect, node });
+        node_changes.push(NodeChange { path: path.clone(), dialect, node });
     }
 }
 
-/// Whether two arrays differ in attributes and names of dimensions at the most.
-fn has_same_chunks(current: &Branch, planned: &Branch) -> Result<bool, NodeError> {
+/// Whether two arrays differ in nothing but attributes and dimension names.
+fn has_same_chunks(current: &NodeTree, planned: &NodeTree) -> Result<bool, NodeError> {
     let version = Version::of(current.dialect);
-    let zom = |branch: &Branch| -> Result<Zom, NodeError> {
-        Ok(Zom { version, root: told(branch.clone(), version, &mut Untold::default())? })
+    let zom = |branch: &NodeTree| -> Result<Zom, NodeError> {
+        Ok(Zom { version, root: to_zom(branch.clone(), version, &mut Unrepresented::default())? })
     };
     let differences = Zom::differences(&zom(planned)?, &zom(current)?, usize::MAX);
     let beside = |pointer: &str| {
@@ -201,8 +209,11 @@ fn has_same_chunks(current: &Branch, planned: &Branch) -> Result<bool, NodeError
     Ok(differences.iter().all(|difference| beside(&difference.pointer)))
 }
 
-/// The versions of the documents of all dialects that there are at the paths of some nodes.
-async fn beside(shared: &Shared, set: &[(Own, Branch)]) -> Result<BTreeMap<Key, StoreVersion>, NodeError> {
+/// The versions of the documents of all dialects at the paths of some nodes.
+async fn sibling_documents(
+    context: &Context,
+    set: &[(NodeVersions, NodeTree)],
+) -> Result<BTreeMap<Key, StoreVersion>, NodeError> {
     let mut found = BTreeMap::new();
     for nodes in set.chunks(BATCH) {
         let mut keys = Vec::new();
@@ -210,12 +221,12 @@ async fn beside(shared: &Shared, set: &[(Own, Branch)]) -> Result<BTreeMap<Key, 
             match node.dialect {
                 Dialect::Draft => keys.extend(node.own.0.iter().map(|(key, _)| key.clone())),
                 Dialect::V2 | Dialect::V3 => {
-                    let prefix = prefix(&node.path)?;
-                    keys.extend(NAMES.iter().filter_map(|name| key_below(&prefix, name)));
+                    let prefix = node_prefix(&node.path)?;
+                    keys.extend(NAMES.iter().filter_map(|name| join_key(&prefix, name)));
                 }
             }
         }
-        let snapshot = shared.store.snapshot(&keys).await?;
+        let snapshot = context.store.snapshot(&keys).await?;
         for key in keys {
             if let Some(info) = snapshot.head(&key)? {
                 found.insert(key, info.version);
@@ -225,15 +236,19 @@ async fn beside(shared: &Shared, set: &[(Own, Branch)]) -> Result<BTreeMap<Key, 
     Ok(found)
 }
 
-/// The dialect of other documents that are where a new node would have its own.
-fn in_the_way(node: &Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>) -> Option<Dialect> {
+/// The dialect of other documents in the place of a new node's.
+fn conflicting_dialect(
+    node: &NodeTree,
+    before: &NodeVersions,
+    beside: &BTreeMap<Key, StoreVersion>,
+) -> Option<Dialect> {
     if !before.0.is_empty() {
         return None;
     }
-    let prefix = prefix(&node.path).ok()?;
-    let has = |name: &str| key_below(&prefix, name).is_some_and(|key| beside.contains_key(&key));
+    let prefix = node_prefix(&node.path).ok()?;
+    let has = |name: &str| join_key(&prefix, name).is_some_and(|key| beside.contains_key(&key));
     match node.dialect {
-        // It is no node of v3, or it would have been found.
+        // A node of v3 would have been found.
         Dialect::V3 if has("zarr.json") => Some(Dialect::Draft),
         Dialect::V3 if has(".zarray") || has(".zgroup") => Some(Dialect::V2),
         Dialect::V2 if has("zarr.json") => Some(Dialect::V3),
@@ -241,33 +256,33 @@ fn in_the_way(node: &Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>)
     }
 }
 
-/// A document of a draft hierarchy at the place of a new node, which is no node because the hierarchy lost its entry point.
-fn orphan<'n>(node: &'n Branch, before: &Own, beside: &BTreeMap<Key, StoreVersion>) -> Option<&'n Key> {
+/// The key of a draft document at the place of a new node that belongs to no node, because its hierarchy lost its entry point.
+fn orphan<'n>(node: &'n NodeTree, before: &NodeVersions, beside: &BTreeMap<Key, StoreVersion>) -> Option<&'n Key> {
     let (key, _) = node.own.0.first().filter(|_| node.dialect == Dialect::Draft && before.0.is_empty())?;
     beside.contains_key(key).then_some(key)
 }
 
-/// Adds the documents of a node to a commit; `erased` has the versions of documents that the commit erases before.
+/// Adds the documents of a node to a change set; `erased` has the versions of documents that the same commit erases first.
 fn place_documents(
-    edits: &mut Edits,
-    node: &Branch,
-    before: &Own,
+    change_set: &mut ChangeSet,
+    node: &NodeTree,
+    before: &NodeVersions,
     beside: &BTreeMap<Key, StoreVersion>,
     erased: &BTreeMap<Key, StoreVersion>,
 ) {
     let expected = |key: &Key| before.0.iter().find(|(known, _)| known == key).map(|(_, version)| *version);
     let mut keys = node.own.0.iter().map(|(key, _)| key);
     if let Some(key) = keys.next() {
-        edits.saw(key, expected(key).unwrap_or_else(|| erased.get(key).copied()));
-        edits.set(key.clone(), node.stored.document.to_bytes());
+        change_set.record_read(key, expected(key).unwrap_or_else(|| erased.get(key).copied()));
+        change_set.set(key.clone(), node.stored.document.to_bytes());
     }
     if let Some(key) = keys.next() {
-        // Attributes may have been left behind by a node that went.
+        // An erased node may have left attributes behind.
         let there = beside.get(key).copied();
-        edits.saw(key, expected(key).unwrap_or(there));
+        change_set.record_read(key, expected(key).unwrap_or(there));
         match &node.stored.attributes {
-            Some(attributes) => edits.set(key.clone(), attributes.to_bytes()),
-            None if there.is_some() => edits.erase(key.clone()),
+            Some(attributes) => change_set.set(key.clone(), attributes.to_bytes()),
+            None if there.is_some() => change_set.erase(key.clone()),
             None => {}
         }
     }

@@ -1,8 +1,9 @@
-//! Erasing the chunks that a smaller shape leaves outside of an array.
+//! Shrinking an array: erasing the chunks outside a smaller shape.
 //!
-//! A shrink is two steps. Its first commit changes the shape and adds an intent; from then on no write reaches a chunk outside, since every write checks the documents that it was planned on.
-//! Then the chunks outside are listed and erased, and the last commit settles the intent. An array does not grow before that: those chunks would become elements again.
-//! If the shrink is interrupted, it is carried on: at once, or when the store is next opened to be written to.
+//! The first commit changes the shape and adds an intent. From then on no write reaches a chunk outside, since every
+//! write checks the documents that it was planned on. Then the chunks outside are listed and erased, and the last
+//! commit settles the intent. The array must not grow before that, or those chunks would become elements again. An
+//! interrupted shrink is finished: at once, or when the store is next opened for writing.
 
 use std::sync::Arc;
 
@@ -10,90 +11,93 @@ use futures::TryStreamExt;
 use meta::{ArrayModel, Dialect, NodePath, chunk_keys::ChunkNames, documents::Changes};
 use store::{Change, IntentError, IntentId, Key, Prefix, StoreError};
 
-use super::{NodeError, keys};
 use crate::{
-    ArrayError,
-    find::{Sight, Sighting},
-    shared::Shared,
+    context::Context,
+    error::ArrayError,
+    metadata::{
+        error::{NodeError, too_many_conflicts},
+        keys,
+    },
+    node::resolved::{ResolvedArray, ResolvedNode},
 };
 
-/// The chunks that are erased in one commit.
+/// The number of chunks erased in one commit.
 const BATCH: usize = 4096;
 
-/// How often it is begun anew because the array's documents changed.
+/// The number of attempts, each of which starts again because the array's documents changed.
 const ATTEMPTS: usize = 64;
 
-/// A shrink that is under way.
+/// A shrink in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ShrinkIntent {
-    pub(super) path: NodePath,
-    pub(super) dialect: Dialect,
+pub(crate) struct ShrinkIntent {
+    pub(crate) path: NodePath,
+    pub(crate) dialect: Dialect,
 }
 
-/// The result of carrying a shrink on.
+/// The result of finishing a shrink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Finished {
+pub(crate) enum Finished {
     /// This call settled the intent.
     Now,
     /// It was settled before, or never added.
     Before,
 }
 
-/// True if some changes make an array smaller along a dimension.
-pub(super) fn shrinks(model: &ArrayModel, changes: &Changes) -> bool {
+/// Whether changes make an array smaller along a dimension.
+pub(crate) fn shrinks(model: &ArrayModel, changes: &Changes) -> bool {
     let is_smaller = |shape: &Vec<u64>| shape.iter().zip(model.view_shape()).any(|(after, before)| *after < before);
     changes.shape.as_ref().is_some_and(is_smaller)
 }
 
 /// Erases the chunks outside of an array's shape, and settles the intent.
-pub(super) async fn finish(shared: &Shared, id: IntentId, shrink: &ShrinkIntent) -> Result<Finished, NodeError> {
+pub(crate) async fn finish(context: &Context, id: IntentId, shrink: &ShrinkIntent) -> Result<Finished, NodeError> {
     for _ in 0..ATTEMPTS {
-        let sighting = match shared.see(&shrink.path, Some(shrink.dialect)).await {
-            Ok(Some(Sight::Array(sighting))) => sighting,
+        let resolved = match context.resolve_node(&shrink.path, Some(shrink.dialect)).await {
+            Ok(Some(ResolvedNode::Array(resolved))) => resolved,
             // The array is gone, and its chunks with it.
-            Ok(Some(Sight::Group(_)) | None) | Err(ArrayError::NoSuchNode { .. }) => {
-                return settle(shared, vec![Change::Settle { id }]).await.map(|done| done.unwrap_or(Finished::Before));
+            Ok(Some(ResolvedNode::Group(_)) | None) | Err(ArrayError::NoSuchNode { .. }) => {
+                return settle(context, vec![Change::Settle { id }]).await.map(|done| done.unwrap_or(Finished::Before));
             }
             Err(error) => return Err(error.into()),
         };
-        if let Some(finished) = attempt(shared, id, shrink, &sighting).await? {
+        if let Some(finished) = attempt(context, id, shrink, &resolved).await? {
             return Ok(finished);
         }
     }
-    Err(super::unsettled(&shrink.path))
+    Err(too_many_conflicts(&shrink.path))
 }
 
-/// One attempt; `None` if the documents changed.
+/// One attempt; `None` if the documents changed meanwhile.
 async fn attempt(
-    shared: &Shared,
+    context: &Context,
     id: IntentId,
     shrink: &ShrinkIntent,
-    sighting: &Arc<Sighting>,
+    resolved: &Arc<ResolvedArray>,
 ) -> Result<Option<Finished>, NodeError> {
-    let mut changes = sighting.checks();
+    let mut changes = resolved.read_set.preconditions();
     let checks = changes.len();
     let chunks =
-        StoredChunks::new(&shrink.path, sighting.array.model(), sighting.root.as_ref().map(|root| &root.prefix))?;
-    let mut entries = std::pin::pin!(store::walk(&*shared.store, &chunks.prefix));
+        StoredChunks::new(&shrink.path, resolved.array.model(), resolved.hierarchy.as_ref().map(|root| &root.prefix))?;
+    let mut entries = std::pin::pin!(store::walk(&*context.store, &chunks.prefix));
     while let Some(entry) = entries.try_next().await? {
         if !chunks.is_outside(&entry.key) {
             continue;
         }
         changes.push(Change::Erase { key: entry.key, precondition: store::Precondition::none() });
         if changes.len() >= BATCH + checks {
-            let batch = std::mem::replace(&mut changes, sighting.checks());
-            if settle(shared, batch).await?.is_none() {
+            let batch = std::mem::replace(&mut changes, resolved.read_set.preconditions());
+            if settle(context, batch).await?.is_none() {
                 return Ok(None);
             }
         }
     }
     changes.push(Change::Settle { id });
-    settle(shared, changes).await
+    settle(context, changes).await
 }
 
-/// Makes a commit; `None` if a precondition does not hold.
-async fn settle(shared: &Shared, changes: Vec<Change>) -> Result<Option<Finished>, NodeError> {
-    match shared.store.commit(changes).await {
+/// Commits; `None` if a precondition failed.
+async fn settle(context: &Context, changes: Vec<Change>) -> Result<Option<Finished>, NodeError> {
+    match context.store.commit(changes).await {
         Ok(_) => Ok(Some(Finished::Now)),
         Err(StoreError::PreconditionFailed { .. }) => Ok(None),
         Err(StoreError::Intent(IntentError::Missing { .. })) => Ok(Some(Finished::Before)),
@@ -102,15 +106,15 @@ async fn settle(shared: &Shared, changes: Vec<Change>) -> Result<Option<Finished
 }
 
 /// The keys of an array's chunks.
-pub(super) struct StoredChunks {
+pub(crate) struct StoredChunks {
     chunks: ChunkNames,
-    /// The text that all of them begin with.
-    pub(super) prefix: Prefix,
+    /// The prefix of all of them.
+    pub(crate) prefix: Prefix,
 }
 
 impl StoredChunks {
-    /// Those of an array at a path; `hierarchy` is the prefix of its hierarchy of the draft.
-    pub(super) fn new(path: &NodePath, model: &ArrayModel, hierarchy: Option<&Prefix>) -> Result<Self, NodeError> {
+    /// The chunk keys of the array at a path; `hierarchy` is the prefix of its draft hierarchy.
+    pub(crate) fn new(path: &NodePath, model: &ArrayModel, hierarchy: Option<&Prefix>) -> Result<Self, NodeError> {
         let text = match (model.dialect, hierarchy) {
             (Dialect::Draft, Some(hierarchy)) => format!("{}{}", hierarchy.as_str(), model.chunk_prefix),
             _ => format!("{}{}", path.key_prefix(), model.chunk_prefix),
@@ -119,8 +123,8 @@ impl StoredChunks {
         Ok(Self { chunks: ChunkNames::of(model), prefix })
     }
 
-    /// The coordinates of a chunk with elements of the array; `None` for any other key.
-    pub(super) fn position(&self, key: &Key) -> Option<Vec<u64>> {
+    /// The chunk's index in the grid; `None` for a key of no chunk within the grid.
+    pub(crate) fn position(&self, key: &Key) -> Option<Vec<u64>> {
         let position = self.chunks.position(self.prefix.strip(key)?)?;
         self.chunks.contains(&position).then_some(position)
     }

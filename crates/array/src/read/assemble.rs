@@ -1,4 +1,4 @@
-//! The slabs of an answer, one after the other, as they become ready.
+//! The assembly of an output, slab by slab.
 
 use std::{
     collections::VecDeque,
@@ -19,178 +19,135 @@ use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    Source,
-    buffers::Retained,
-    feed::Feed,
-    job::{Job, Painting},
-    lanes::{Canvas, Layout, PlaceError, Supplies, UNIT},
-    needs::Needs,
+    buffer_pool::ByteCounter,
+    context::ReadContext,
+    job::{Job, SlabWriter},
+    memory::{GrantedMemory, ReadMemory},
+    scheduler::ChunkScheduler,
+    slab_buffer::{BufferResources, PERMIT_UNIT, ScatterError, SegmentLayout, SlabBuffer},
 };
 use crate::{
-    ArrayError, Options,
-    plan::{Slab, Slabs},
-    share::{Account, MemoryError, Permit},
+    error::ArrayError,
+    grid::slab::{Slab, Slabs},
 };
 
-/// The elements of all the slabs.
-pub(super) fn pieces(
-    source: Arc<Source>,
+/// The elements of all slabs, in order, as soon as they are ready.
+pub(crate) fn stream_slabs(
+    source: Arc<ReadContext>,
     slabs: Slabs,
-    memory: Memory,
+    memory: ReadMemory,
 ) -> impl Stream<Item = Result<Elements, ArrayError>> + Send + 'static {
-    stream::unfold(Some(State::Waiting(source, slabs, memory)), |state| async move {
+    stream::unfold(Some(AssemblyState::Waiting(source, slabs, memory)), |state| async move {
         let mut running = match state? {
-            State::Running(running) => running,
-            State::Waiting(source, slabs, memory) => match Running::begin(source, slabs, memory).await {
+            AssemblyState::Running(running) => running,
+            AssemblyState::Waiting(source, slabs, memory) => match Assembly::begin(source, slabs, memory).await {
                 Ok(running) => Box::new(running),
                 Err(error) => return Some((Err(error), None)),
             },
         };
         match running.next().await {
-            Ok(Some(piece)) => Some((Ok(piece), Some(State::Running(running)))),
+            Ok(Some(piece)) => Some((Ok(piece), Some(AssemblyState::Running(running)))),
             Ok(None) => None,
             Err(error) => Some((Err(error), None)),
         }
     })
 }
 
-enum State {
-    Waiting(Arc<Source>, Slabs, Memory),
-    Running(Box<Running>),
+enum AssemblyState {
+    Waiting(Arc<ReadContext>, Slabs, ReadMemory),
+    Running(Box<Assembly>),
 }
 
-/// An answer being assembled.
-struct Running {
-    source: Arc<Source>,
-    /// Finds the jobs; `None` when it has found them all.
-    feeder: Option<BoxFuture<'static, Result<(), ArrayError>>>,
-    fed: mpsc::Receiver<Fed>,
-    /// Whether more may come of `fed`.
-    feeding: bool,
+/// A running assembly.
+struct Assembly {
+    source: Arc<ReadContext>,
+    /// Schedules jobs; `None` once all are scheduled.
+    scheduler: Option<BoxFuture<'static, Result<(), ArrayError>>>,
+    scheduled: mpsc::Receiver<Scheduled>,
+    /// Whether `scheduled` may yield more.
+    scheduling: bool,
     jobs: FuturesUnordered<BoxFuture<'static, Result<(), ArrayError>>>,
     parallel: usize,
-    /// The slabs being assembled, and which lane of the first is yielded next.
-    open: VecDeque<Arc<Painting>>,
-    lane: usize,
+    /// The slabs being assembled, and the segment of the first that is returned next.
+    open_slabs: VecDeque<Arc<SlabWriter>>,
+    next_segment: usize,
 }
 
-/// The memory for a reading, of which the least may be there already.
-#[derive(Debug)]
-pub(crate) struct Memory {
-    /// What is reserved so far, at least what the plan takes.
-    pub(crate) account: Account,
-    /// How much the plan takes.
-    pub(crate) plan: u64,
-    pub(crate) needs: Needs,
+/// An item of the schedule.
+enum Scheduled {
+    Slab(Arc<SlabWriter>),
+    Job(Job, Arc<SlabWriter>),
 }
 
-/// What a reading may take.
-struct Granted {
-    /// Bytes for slabs.
-    assembly: u64,
-    /// Jobs at a time.
-    parallel: usize,
-    /// All of it.
-    memory: Option<Permit>,
-}
-
-impl Memory {
-    /// How much there has to be before anything is read.
-    pub(crate) fn least(&self, options: &Options) -> u64 {
-        self.plan.saturating_add(self.needs.least(options))
-    }
-
-    /// Reserves the least, and beside it so much for something else.
-    pub(crate) async fn reserve_beside(&mut self, options: &Options, bytes: u64) -> Result<Permit, MemoryError> {
-        let least = self.least(options);
-        self.account.reserve_beside(least, bytes).await
-    }
-
-    async fn take(mut self, options: &Options) -> Result<Granted, ArrayError> {
-        self.account.reserve(self.least(options)).await?;
-        let Self { mut account, needs: Needs { assembly, slab, job, jobs }, .. } = self;
-        let assembly = if account.try_more(assembly.saturating_sub(slab)) { assembly } else { slab };
-        // As many at a time as there is memory for.
-        let mut more = jobs.saturating_sub(1);
-        while more > 0 && !account.try_more(job.saturating_mul(more)) {
-            more /= 2;
-        }
-        let parallel = usize::try_from(more.saturating_add(1)).unwrap_or(1);
-        Ok(Granted { assembly, parallel, memory: account.into_permit() })
-    }
-}
-
-/// What the feeder finds.
-enum Fed {
-    Slab(Arc<Painting>),
-    Job(Job, Arc<Painting>),
-}
-
-impl Running {
-    /// Waits for the least memory that it can do with, if it has not got that, and takes what else is free.
-    async fn begin(source: Arc<Source>, slabs: Slabs, memory: Memory) -> Result<Self, ArrayError> {
-        let Granted { assembly, parallel, memory } = memory.take(&source.shared.options).await?;
+impl Assembly {
+    /// Waits for the minimum memory, if it is not reserved yet, and takes more if it is free.
+    async fn begin(source: Arc<ReadContext>, slabs: Slabs, memory: ReadMemory) -> Result<Self, ArrayError> {
+        let GrantedMemory { assembly, parallel, memory } = memory.take(&source.context.options).await?;
         let (sender, fed) = mpsc::channel(parallel);
-        let supplies = Supplies {
+        let supplies = BufferResources {
             buffers: Arc::default(),
-            retained: Arc::new(Retained::new(assembly.max(source.budget()))),
+            retained: Arc::new(ByteCounter::new(assembly.max(source.variable_length_budget()))),
             memory: memory.map(Arc::new),
         };
-        let feeder = feed(source.clone(), slabs, assembly, supplies, sender).boxed();
+        let feeder = schedule_slabs(source.clone(), slabs, assembly, supplies, sender).boxed();
         Ok(Self {
             source,
-            feeder: Some(feeder),
-            fed,
-            feeding: true,
+            scheduler: Some(feeder),
+            scheduled: fed,
+            scheduling: true,
             jobs: FuturesUnordered::new(),
             parallel,
-            open: VecDeque::new(),
-            lane: 0,
+            open_slabs: VecDeque::new(),
+            next_segment: 0,
         })
     }
 
     async fn next(&mut self) -> Result<Option<Elements>, ArrayError> {
         poll_fn(|cx| {
-            // What can go on goes on before a lane is yielded, so that nobody is idle while a slab that is ready is being sent.
+            // Jobs advance before a segment is returned, so that none is idle while a slab is being sent.
             self.advance(cx)?;
-            if let Some(piece) = self.full_lane()? {
+            if let Some(piece) = self.take_full_segment()? {
                 return Poll::Ready(Ok(Some(piece)));
             }
-            if self.feeding || !self.jobs.is_empty() || self.feeder.is_some() {
+            if self.scheduling || !self.jobs.is_empty() || self.scheduler.is_some() {
                 return Poll::Pending;
             }
-            // Every element was placed, or a lane of ours would wait for ever.
-            Poll::Ready(if self.open.is_empty() { Ok(None) } else { Err(self.source.misplaced(PlaceError::Misplaced)) })
+            // If a slab were still open, some element was never written.
+            Poll::Ready(if self.open_slabs.is_empty() {
+                Ok(None)
+            } else {
+                Err(self.source.scatter_error(ScatterError::Internal))
+            })
         })
         .await
     }
 
-    /// Takes note of jobs that are done, and starts others until there are enough.
+    /// Collects finished jobs, and starts new ones up to the limit.
     fn advance(&mut self, cx: &mut Context<'_>) -> Result<(), ArrayError> {
-        // Jobs that are done at once must not keep a lane from being yielded.
+        // Bound the jobs that finish at once, or a full segment would not be returned in time.
         let mut starts = self.parallel;
         loop {
             let mut moved = false;
-            if let Some(feeder) = &mut self.feeder
+            if let Some(feeder) = &mut self.scheduler
                 && let Poll::Ready(done) = feeder.as_mut().poll(cx)
             {
-                self.feeder = None;
+                self.scheduler = None;
                 done?;
             }
             while let Poll::Ready(Some(done)) = self.jobs.poll_next_unpin(cx) {
                 done?;
                 moved = true;
             }
-            while self.feeding && self.jobs.len() < self.parallel {
+            while self.scheduling && self.jobs.len() < self.parallel {
                 let Some(left) = starts.checked_sub(1) else {
                     cx.waker().wake_by_ref();
                     return Ok(());
                 };
-                match self.fed.poll_next_unpin(cx) {
+                match self.scheduled.poll_next_unpin(cx) {
                     Poll::Pending => break,
-                    Poll::Ready(None) => self.feeding = false,
-                    Poll::Ready(Some(Fed::Slab(slab))) => self.open.push_back(slab),
-                    Poll::Ready(Some(Fed::Job(job, slab))) => {
+                    Poll::Ready(None) => self.scheduling = false,
+                    Poll::Ready(Some(Scheduled::Slab(slab))) => self.open_slabs.push_back(slab),
+                    Poll::Ready(Some(Scheduled::Job(job, slab))) => {
                         starts = left;
                         self.start(job, slab)?;
                     }
@@ -203,64 +160,65 @@ impl Running {
         }
     }
 
-    /// A lane that is full, if it is the next to be yielded.
-    fn full_lane(&mut self) -> Result<Option<Elements>, ArrayError> {
-        while let Some(slab) = self.open.front() {
-            if self.lane >= slab.canvas.lanes() {
-                self.open.pop_front();
-                self.lane = 0;
+    /// The next segment of the output, if it is full.
+    fn take_full_segment(&mut self) -> Result<Option<Elements>, ArrayError> {
+        while let Some(slab) = self.open_slabs.front() {
+            if self.next_segment >= slab.buffer.segments() {
+                self.open_slabs.pop_front();
+                self.next_segment = 0;
                 continue;
             }
-            let Some(taken) = slab.canvas.take(self.lane) else { return Ok(None) };
-            self.lane += 1;
-            return taken.map(Some).map_err(|error| self.source.misplaced(error));
+            let Some(taken) = slab.buffer.take(self.next_segment) else { return Ok(None) };
+            self.next_segment += 1;
+            return taken.map(Some).map_err(|error| self.source.scatter_error(error));
         }
         Ok(None)
     }
 
-    fn start(&mut self, job: Job, slab: Arc<Painting>) -> Result<(), ArrayError> {
-        if let Some(done) = job.now(&self.source, &slab) {
+    fn start(&mut self, job: Job, slab: Arc<SlabWriter>) -> Result<(), ArrayError> {
+        if let Some(done) = job.try_run_inline(&self.source, &slab) {
             return done;
         }
-        let light = job.is_light(&self.source);
+        let light = job.is_cheap(&self.source);
         let run = job.run(self.source.clone(), slab);
         self.jobs.push(match light {
             true => run.boxed(),
             false => {
                 let task = AbortOnDropHandle::new(tokio::spawn(run));
-                async move { task.await.unwrap_or(Err(ArrayError::Stopped)) }.boxed()
+                async move { task.await.unwrap_or(Err(ArrayError::ShuttingDown)) }.boxed()
             }
         });
         Ok(())
     }
 }
 
-/// Finds everything that there is to do, slab by slab, as memory for slabs and room for jobs come free.
-async fn feed(
-    source: Arc<Source>,
+/// Schedules all jobs, slab by slab, as memory for slabs and permits for jobs become available.
+async fn schedule_slabs(
+    source: Arc<ReadContext>,
     slabs: Slabs,
     assembly: u64,
-    supplies: Supplies,
-    mut found: mpsc::Sender<Fed>,
+    supplies: BufferResources,
+    mut found: mpsc::Sender<Scheduled>,
 ) -> Result<(), ArrayError> {
-    let units = usize::try_from(assembly.div_ceil(UNIT)).unwrap_or(Semaphore::MAX_PERMITS);
+    let units = usize::try_from(assembly.div_ceil(PERMIT_UNIT)).unwrap_or(Semaphore::MAX_PERMITS);
     let memory = Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS)));
     for slab in slabs {
         let layout = layout(&source, &slab);
         let size = source.array.model().data_type.fixed_size();
         let needed = u32::try_from(layout.units(size).min(units as u64)).unwrap_or(u32::MAX);
-        // What is assembled and not taken yet has all of it, so that this is waited for only where a lane of it will be.
-        let permit = memory.clone().acquire_many_owned(needed).await.map_err(|_| ArrayError::Stopped)?;
-        let canvas = Canvas::new(layout, size, permit, supplies.clone());
-        let painting = Arc::new(Painting { canvas, strides: slab.strides() });
-        // A reader who is gone has taken the other end along, and needs no answer.
-        if found.send(Fed::Slab(painting.clone())).await.is_err() {
+        // Only segments that are neither full nor taken hold memory, so this waits only for segments that will be
+        // taken.
+        let permit = memory.clone().acquire_many_owned(needed).await.map_err(|_| ArrayError::ShuttingDown)?;
+        let buffer = SlabBuffer::new(layout, size, permit, supplies.clone());
+        let writer = Arc::new(SlabWriter { buffer, strides: slab.strides() });
+        // The receiver is dropped with the stream; nothing is left to schedule.
+        if found.send(Scheduled::Slab(writer.clone())).await.is_err() {
             return Ok(());
         }
-        let mut feed = Feed::new(source.clone(), &slab.picks, painting.strides.clone());
+        let mut feed = ChunkScheduler::new(source.clone(), &slab.selection, writer.strides.clone());
         while let Some(jobs) = feed.next().await? {
             for job in jobs {
-                if found.send(Fed::Job(job, painting.clone())).await.is_err() {
+                if found.send(Scheduled::Job(job, writer.clone())).await.is_err() {
                     return Ok(());
                 }
             }
@@ -269,10 +227,10 @@ async fn feed(
     Ok(())
 }
 
-fn layout(source: &Source, slab: &Slab) -> Layout {
+fn layout(source: &ReadContext, slab: &Slab) -> SegmentLayout {
     let model = source.array.model();
-    let dimension = |axis: usize| model.grid.dimensions().get(axis.checked_sub(slab.axes_before())?);
-    Layout::new(&slab.extents, source.per_element(), |axis| match dimension(axis) {
+    let dimension = |axis: usize| model.grid.dimensions().get(axis.checked_sub(slab.stack_axes())?);
+    SegmentLayout::new(&slab.extents, source.element_size(), |axis| match dimension(axis) {
         Some(DimensionGrid::Regular { length }) => *length,
         _ => 1,
     })

@@ -1,148 +1,20 @@
 //! Reading: from a plan to elements.
 //!
-//! The way of an element: [`feed`] finds what has to be fetched, in the order of the answer; each find is a [`job`] that fetches, decodes and [puts
-//! into place](place), several at a time; the places are the [lanes](lanes) of a slab; [`assemble`] yields the lanes that are full.
+//! A [`ReadPlan`](plan::ReadPlan) lists the chunks that a selection touches. The [`scheduler`] finds the
+//! ranges to fetch, in the order of the output; each is a [job] that fetches, decodes and [scatters](mod@scatter) elements
+//! into a slab, several at a time. The [`slab_buffer`] consists of segments, and [`assemble`] returns each
+//! as soon as it is full.
 
-mod assemble;
-pub(crate) mod buffers;
-mod feed;
-mod job;
-mod lanes;
-mod meter;
-mod needs;
-mod place;
-mod source;
-
-use std::{ops::Range, sync::Arc};
-
-use codec::Elements;
-use futures::Stream;
-use meta::{
-    ArrayModel, NodePath,
-    selection::{Region, Resolved, Selection},
-};
-
-pub(crate) use assemble::Memory;
-pub use meter::{Meter, Work};
-pub(crate) use needs::Needs;
-pub(crate) use source::Source;
-
-use crate::{
-    ArrayError,
-    plan::{Cover, Slabs, cover},
-    prepare::Prepared,
-    share::Permit,
-    work,
-};
-
-/// A selection that is ready to be read: one commit's metadata and chunk versions. Nothing is decoded.
-#[derive(Debug)]
-pub struct Reading {
-    pub(crate) source: Arc<Source>,
-    pub(crate) prepared: Prepared,
-    pub(crate) shape: Vec<u64>,
-    pub(crate) fingerprint: Option<u128>,
-    /// The only parts that are read, one after the other; `None` for everything.
-    pub(crate) parts: Option<Vec<Region>>,
-}
-
-impl Reading {
-    /// The array that is read.
-    pub fn model(&self) -> &ArrayModel {
-        self.source.array.model()
-    }
-
-    /// The path of the array.
-    pub fn path(&self) -> &NodePath {
-        self.source.array.path()
-    }
-
-    /// The shape of the result.
-    pub fn shape(&self) -> &[u64] {
-        &self.shape
-    }
-
-    /// What is read, by where it is stored: of a view, in the indices of the array that it begins within.
-    pub fn resolved(&self) -> &Resolved {
-        &self.prepared.resolved
-    }
-
-    /// The names of the result's dimensions. Those that the array does not have, of points and of a stack, have none.
-    pub fn dimension_names(&self) -> Vec<Option<String>> {
-        let names = &self.model().dimension_names;
-        let kept = |region: &Region| {
-            let kept = region.dimensions.iter().zip(names).filter(|(dimension, _)| dimension.extent().is_some());
-            kept.map(|(_, name)| name.clone()).collect::<Vec<_>>()
-        };
-        match self.resolved() {
-            Resolved::Region(region) => kept(region),
-            Resolved::Points(_) => vec![None],
-            Resolved::Stack(regions) => {
-                [None].into_iter().chain(regions.first().map(kept).unwrap_or_default()).collect()
-            }
-        }
-    }
-
-    /// How many elements there are.
-    pub fn elements(&self) -> u64 {
-        self.shape.iter().fold(1, |product: u64, &extent| product.saturating_mul(extent))
-    }
-
-    /// How many bytes they have; `None` where each has its own length.
-    pub fn byte_len(&self) -> Option<u64> {
-        Some(self.elements().saturating_mul(self.model().data_type.fixed_size()? as u64))
-    }
-
-    /// A leading part of the selection whose result has a shape that fits; `None` where none is known that can be asked for.
-    pub fn smaller(&self, fits: impl Fn(&[u64]) -> bool) -> Option<Selection> {
-        let Resolved::Region(region) = self.resolved() else { return None };
-        // Of a view, indices are counted from elsewhere.
-        let seen = self.model().origin.iter().all(|&origin| origin == 0);
-        seen.then(|| work::smaller(region, |part| fits(&part.shape()))).flatten()
-    }
-
-    /// A number that is another one whenever the metadata, the selection or any chunk concerned is another. `None` where more than
-    /// 100,000 chunks are concerned.
-    pub fn fingerprint(&self) -> Option<u128> {
-        self.fingerprint
-    }
-
-    /// Tells what was done so far, also while [`pieces`](Self::pieces) is being consumed.
-    pub fn meter(&self) -> Meter {
-        self.source.meter.clone()
-    }
-
-    /// Reserves the memory that reading takes at the least, and beside it `bytes` for what is made of the elements, all at once: so that whoever needs both
-    /// waits for both.
-    pub async fn reserve_beside(&mut self, bytes: u64) -> Result<Permit, ArrayError> {
-        let options = &self.source.shared.options;
-        Ok(self.prepared.memory.reserve_beside(options, bytes).await?)
-    }
-
-    /// Reads no more than a range of the elements, counted in C order, and what it takes to begin and to end there. Returns the number of the element
-    /// with which [`pieces`](Self::pieces) begin then. All else that is known of the reading stays that of the full selection.
-    ///
-    /// What cannot be narrowed, of points and stacks, is read from its first element on.
-    pub fn narrow(&mut self, elements: Range<u64>) -> u64 {
-        let Resolved::Region(region) = self.resolved() else { return 0 };
-        let Some(Cover { parts, first }) = cover(region, elements) else { return 0 };
-        let count = parts.iter().filter_map(Region::elements).fold(0, u64::saturating_add);
-        self.prepared.memory.needs.limit_to(count.saturating_mul(self.source.per_element()));
-        self.parts = Some(parts);
-        first
-    }
-
-    /// The elements in C order, in pieces of whole elements. After an error nothing follows.
-    ///
-    /// Nothing is read before it is polled. When it is dropped, what is being decoded is finished and no more is begun.
-    pub fn pieces(self) -> impl Stream<Item = Result<Elements, ArrayError>> + Send + 'static {
-        let options = &self.source.shared.options;
-        let most = options.assembly / 2 / self.source.per_element().max(1);
-        let grid = self.source.array.grid().clone();
-        let slabs = match self.parts {
-            Some(parts) => Slabs::of_parts(parts, grid, most),
-            None => Slabs::new(self.prepared.resolved, grid, most),
-        };
-        assemble::pieces(self.source, slabs, self.prepared.memory)
-    }
-}
+pub(crate) mod array_read;
+pub(crate) mod assemble;
+pub(crate) mod buffer_pool;
+pub(crate) mod context;
+pub(crate) mod encoded_chunk;
+pub(crate) mod job;
+pub(crate) mod memory;
+pub(crate) mod metrics;
+pub(crate) mod needs;
+pub(crate) mod plan;
+pub(crate) mod scatter;
+pub(crate) mod scheduler;
+pub(crate) mod slab_buffer;

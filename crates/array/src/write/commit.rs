@@ -1,4 +1,4 @@
-//! One commit of all that a write changes.
+//! Commits of writes.
 
 use std::sync::Arc;
 
@@ -11,49 +11,50 @@ use meta::{
 use store::{Change, Key, Outcome, Precondition, StoreError};
 
 use super::{
-    WriteError, WriteReport,
-    layout::Layout,
+    encode::{StagedChunk, WriteContext},
+    error::WriteError,
+    layout::ChunkedRegion,
     merge,
-    receive::Received,
-    target::{Made, Target},
+    receive::ReceivedChunks,
+    report::WriteReport,
 };
-use crate::{ArrayError, find::Sighting, hierarchy::documents::DocumentChanges, shared::Shared};
+use crate::{
+    context::Context,
+    error::ArrayError,
+    metadata::array_update::ArrayMetadataUpdate,
+    node::resolved::ResolvedArray,
+    retry::{MAX_ATTEMPTS, OPTIMISTIC_ATTEMPTS},
+};
 
-/// How often a write is tried before it locks what it changes.
-pub(super) const OPTIMISTIC: usize = 3;
-
-/// How often it is tried in all. Behind locks only those are in the way who write chunks without knowing of arrays, or change the array itself.
-const ATTEMPTS: usize = 16;
-
-/// An array at a path, and what must hold of it.
+/// The target of a write: the path of an array, and the precondition on its version.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
-    pub(super) path: NodePath,
-    pub(super) dialect: Option<Dialect>,
-    pub(super) condition: Precondition,
+pub(crate) struct WriteTarget {
+    pub(crate) path: NodePath,
+    pub(crate) dialect: Option<Dialect>,
+    pub(crate) condition: Precondition,
 }
 
-impl Place {
-    /// The array as it is now, if the condition holds of it.
-    pub(super) async fn find(&self, shared: &Shared) -> Result<Arc<Sighting>, WriteError> {
-        let sighting = self.current(shared).await?;
-        self.judge(&sighting)?;
-        Ok(sighting)
+impl WriteTarget {
+    /// Resolves the array; fails if the precondition does.
+    pub(crate) async fn resolve(&self, context: &Context) -> Result<Arc<ResolvedArray>, WriteError> {
+        let resolved = self.resolve_current(context).await?;
+        self.check_precondition(&resolved)?;
+        Ok(resolved)
     }
 
-    /// The array as it is now.
-    pub(super) async fn current(&self, shared: &Shared) -> Result<Arc<Sighting>, ArrayError> {
-        match shared.found.remembered(&self.path, self.dialect) {
-            Some(sighting) if is_current(shared, &sighting).await? => Ok(sighting),
-            _ => shared.look(&self.path, self.dialect).await,
+    /// Resolves the array.
+    pub(crate) async fn resolve_current(&self, context: &Context) -> Result<Arc<ResolvedArray>, ArrayError> {
+        match context.nodes.get(&self.path, self.dialect) {
+            Some(resolved) if is_current(context, &resolved).await? => Ok(resolved),
+            _ => context.resolve_array(&self.path, self.dialect).await,
         }
     }
 
-    fn judge(&self, sighting: &Sighting) -> Result<(), WriteError> {
+    fn check_precondition(&self, resolved: &ResolvedArray) -> Result<(), WriteError> {
         if self.condition == Precondition::none() {
             return Ok(());
         }
-        let current = Some(sighting.version());
+        let current = Some(resolved.version());
         if self.condition.holds(current) {
             return Ok(());
         }
@@ -61,70 +62,70 @@ impl Place {
     }
 }
 
-/// Whether the documents are still what they were. One may be another while the next is looked at, which the commit will notice.
-async fn is_current(shared: &Shared, sighting: &Sighting) -> Result<bool, StoreError> {
-    for (key, version) in sighting.documents.versions() {
-        if shared.store.head(key).await?.map(|info| info.version) != *version {
+/// Whether the documents are still current. One may change while the next is checked, which the commit will detect.
+async fn is_current(context: &Context, resolved: &ResolvedArray) -> Result<bool, StoreError> {
+    for (key, version) in resolved.read_set.versions() {
+        if context.store.head(key).await?.map(|info| info.version) != *version {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-/// What a write is planned on, beside the array's documents.
-pub(super) enum Ground<'a> {
-    /// A selection, and the region that it is.
+/// The input that a write was planned against, in addition to the array's documents.
+pub(crate) enum WriteKind<'a> {
+    /// A selection, and the region it resolved to.
     Region(&'a Selection, &'a Region),
-    /// An array that grows to this shape, as people see it.
+    /// An append, which grows the array to a shape.
     Append {
-        /// What its documents will say.
-        documents: &'a DocumentChanges,
-        /// The shape.
+        /// The changed documents.
+        documents: &'a ArrayMetadataUpdate,
+        /// The new shape of the view.
         shape: &'a [u64],
     },
 }
 
-/// Commits what was received of a region.
-pub(super) async fn commit(
-    target: &Arc<Target>,
-    place: &Place,
-    mut sighting: Arc<Sighting>,
-    ground: &Ground<'_>,
-    received: Received,
+/// Commits the received elements of a region.
+pub(crate) async fn commit(
+    target: &Arc<WriteContext>,
+    place: &WriteTarget,
+    mut resolved: Arc<ResolvedArray>,
+    kind: &WriteKind<'_>,
+    received: ReceivedChunks,
 ) -> Result<WriteReport, WriteError> {
-    let Received { made, kept, purse } = received;
-    let shared = &target.shared;
-    let mut merged = match merge::all(target, &kept, purse).await {
+    let ReceivedChunks { chunks: made, pending, memory } = received;
+    let context = &target.context;
+    let mut merged = match merge::merge_partial_chunks(target, &pending, memory).await {
         Ok(merged) => merged,
-        Err(error) => return Err(unless_changed(shared, place, &sighting, error).await),
+        Err(error) => return Err(unless_changed(context, place, &resolved, error).await),
     };
     let mut repeated = 0;
-    // From here on locks are held.
-    let _no_waiting = shared.no_waiting();
-    for attempt in 0..ATTEMPTS {
-        let alone = match attempt >= OPTIMISTIC {
-            true => Some(shared.locks.hold_alone(keys(&merged.made), keys(&made)).await),
+    // From here on locks are held, so memory is not waited for.
+    let _no_waiting = context.no_waiting();
+    for attempt in 0..MAX_ATTEMPTS {
+        let alone = match attempt >= OPTIMISTIC_ATTEMPTS {
+            true => Some(context.chunk_locks.lock_exclusive(keys(&merged.chunks), keys(&made)).await),
             false => None,
         };
         if attempt > 0 {
-            sighting = again(target, place, sighting, ground).await?;
-            repeated += match merge::again(target, &kept, &mut merged).await {
+            resolved = replan(target, place, resolved, kind).await?;
+            repeated += match merge::retry_conflicting(target, &pending, &mut merged).await {
                 Ok(repeated) => repeated,
-                Err(error) => return Err(unless_changed(shared, place, &sighting, error).await),
+                Err(error) => return Err(unless_changed(context, place, &resolved, error).await),
             };
         }
         let together = match alone {
             Some(_) => None,
-            None => Some(shared.locks.share(keys(&made).chain(keys(&merged.made))).await),
+            None => Some(context.chunk_locks.lock_shared(keys(&made).chain(keys(&merged.chunks))).await),
         };
-        let documents = documents(shared, place, &sighting, ground).await?;
-        let all = || made.iter().chain(&merged.made);
-        let changes = documents.changes.iter().cloned().chain(all().flat_map(Made::changes)).collect();
-        let fence = shared.fences.share([place.path.relative().as_bytes()]).await;
-        let committed = shared.store.commit(changes).await;
+        let documents = documents(context, place, &resolved, kind).await?;
+        let all = || made.iter().chain(&merged.chunks);
+        let changes = documents.changes.iter().cloned().chain(all().flat_map(StagedChunk::changes)).collect();
+        let fence = context.array_locks.lock_shared([place.path.relative().as_bytes()]).await;
+        let committed = context.store.commit(changes).await;
         drop((alone, together, fence));
         match committed {
-            Ok(outcomes) => return Ok(documents.report(&sighting, ground, &outcomes).of(all(), repeated)),
+            Ok(outcomes) => return Ok(documents.report(&resolved, kind, &outcomes).of(all(), repeated)),
             Err(StoreError::PreconditionFailed { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -132,76 +133,83 @@ pub(super) async fn commit(
     Err(ArrayError::TooManyConflicts { path: place.path.clone() }.into())
 }
 
-/// The error of a chunk that cannot be decoded; or that the array changed, if it did: then the chunk is another array's.
-async fn unless_changed(shared: &Shared, place: &Place, sighting: &Sighting, error: WriteError) -> WriteError {
+/// The error of a chunk that cannot be decoded; or, if the array changed meanwhile, that it did, since the chunk
+/// belongs to the new array.
+async fn unless_changed(
+    context: &Context,
+    place: &WriteTarget,
+    resolved: &ResolvedArray,
+    error: WriteError,
+) -> WriteError {
     if !matches!(error, WriteError::Array(ArrayError::Chunk { .. })) {
         return error;
     }
-    match is_current(shared, sighting).await {
+    match is_current(context, resolved).await {
         Ok(false) => WriteError::ShapeChanged { path: place.path.clone() },
         Ok(true) => error,
         Err(failed) => failed.into(),
     }
 }
 
-/// Commits a change of documents alone.
-pub(super) async fn documents_only(
-    shared: &Shared,
-    place: &Place,
-    sighting: &Sighting,
-    ground: &Ground<'_>,
+/// Commits a change of documents without chunks.
+pub(crate) async fn documents_only(
+    context: &Context,
+    place: &WriteTarget,
+    resolved: &ResolvedArray,
+    kind: &WriteKind<'_>,
 ) -> Result<WriteReport, WriteError> {
-    let documents = documents(shared, place, sighting, ground).await?;
-    match shared.store.commit(documents.changes.clone()).await {
-        Ok(outcomes) => Ok(documents.report(sighting, ground, &outcomes)),
+    let documents = documents(context, place, resolved, kind).await?;
+    match context.store.commit(documents.changes.clone()).await {
+        Ok(outcomes) => Ok(documents.report(resolved, kind, &outcomes)),
         Err(StoreError::PreconditionFailed { .. }) => Err(WriteError::ShapeChanged { path: place.path.clone() }),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The report of a write that has nothing to write.
-pub(super) fn nothing(sighting: &Sighting) -> WriteReport {
-    let shape = sighting.array.model().view_shape();
-    WriteReport { version: Some(sighting.version()), shape, stored: 0, erased: 0, repeated: 0 }
+/// The report of a write without elements.
+pub(crate) fn empty_report(resolved: &ResolvedArray) -> WriteReport {
+    let shape = resolved.array.model().view_shape();
+    WriteReport { version: Some(resolved.version()), shape, chunks_written: 0, chunks_erased: 0, conflicts_retried: 0 }
 }
 
-fn keys(made: &[Made]) -> impl Iterator<Item = &[u8]> {
-    made.iter().flat_map(Made::keys).map(Key::as_bytes)
+fn keys(made: &[StagedChunk]) -> impl Iterator<Item = &[u8]> {
+    made.iter().flat_map(StagedChunk::keys).map(Key::as_bytes)
 }
 
-/// What is changed or checked beside chunks.
+/// The changes and preconditions of documents in a commit.
 struct Documents<'a> {
     changes: Vec<Change>,
     node: Option<Node<'a>>,
 }
 
-/// The changes of the node itself.
+/// The change of the node itself.
 enum Node<'a> {
-    Own(DocumentChanges),
-    Lent(&'a DocumentChanges),
+    Own(ArrayMetadataUpdate),
+    Lent(&'a ArrayMetadataUpdate),
 }
 
-/// What a write does to documents: it checks them, and where elements were counted that are now others, or the array grows, changes them.
+/// The document changes of a write: preconditions, and changes if the array grows or has statistics that the write
+/// invalidates.
 async fn documents<'a>(
-    shared: &Shared,
-    place: &Place,
-    sighting: &Sighting,
-    ground: &Ground<'a>,
+    context: &Context,
+    place: &WriteTarget,
+    resolved: &ResolvedArray,
+    kind: &WriteKind<'a>,
 ) -> Result<Documents<'a>, WriteError> {
     let counted = |model: &ArrayModel| model.extensions.iter().any(|extension| !survives_write(&extension.name));
-    let node = match ground {
-        Ground::Append { documents, .. } => Node::Lent(documents),
-        Ground::Region(..) if counted(sighting.array.model()) => {
+    let node = match kind {
+        WriteKind::Append { documents, .. } => Node::Lent(documents),
+        WriteKind::Region(..) if counted(resolved.array.model()) => {
             let changes = Changes { elements: ElementsChange::Some, ..Changes::default() };
-            Node::Own(DocumentChanges::of_array(shared, &place.path, sighting, &changes).await?)
+            Node::Own(ArrayMetadataUpdate::of_array(context, &place.path, resolved, &changes).await?)
         }
-        Ground::Region(..) => return Ok(Documents { changes: sighting.checks(), node: None }),
+        WriteKind::Region(..) => return Ok(Documents { changes: resolved.read_set.preconditions(), node: None }),
     };
     Ok(Documents { changes: node.get().changes.clone(), node: Some(node) })
 }
 
 impl Node<'_> {
-    fn get(&self) -> &DocumentChanges {
+    fn get(&self) -> &ArrayMetadataUpdate {
         match self {
             Self::Own(changes) => changes,
             Self::Lent(changes) => changes,
@@ -211,61 +219,61 @@ impl Node<'_> {
 
 impl Documents<'_> {
     /// The report of a commit that had these changes first, without its chunks.
-    fn report(&self, sighting: &Sighting, ground: &Ground<'_>, outcomes: &[Outcome]) -> WriteReport {
+    fn report(&self, resolved: &ResolvedArray, kind: &WriteKind<'_>, outcomes: &[Outcome]) -> WriteReport {
         let of_documents = outcomes.get(..self.changes.len()).unwrap_or_default();
         let version = match &self.node {
             Some(node) => node.get().version_after(of_documents),
-            None => Some(sighting.version()),
+            None => Some(resolved.version()),
         };
-        let shape = match ground {
-            Ground::Region(..) => sighting.array.model().view_shape(),
-            Ground::Append { shape, .. } => shape.to_vec(),
+        let shape = match kind {
+            WriteKind::Region(..) => resolved.array.model().view_shape(),
+            WriteKind::Append { shape, .. } => shape.to_vec(),
         };
-        WriteReport { version, shape, stored: 0, erased: 0, repeated: 0 }
+        WriteReport { version, shape, chunks_written: 0, chunks_erased: 0, conflicts_retried: 0 }
     }
 }
 
 impl WriteReport {
-    /// The report with what became of chunks.
-    fn of<'a>(mut self, made: impl Iterator<Item = &'a Made>, repeated: u64) -> Self {
+    /// The report with the number of chunks.
+    fn of<'a>(mut self, made: impl Iterator<Item = &'a StagedChunk>, repeated: u64) -> Self {
         for made in made {
             match made.is_stored() {
-                true => self.stored += 1,
-                false => self.erased += 1,
+                true => self.chunks_written += 1,
+                false => self.chunks_erased += 1,
             }
         }
-        self.repeated = repeated;
+        self.conflicts_retried = repeated;
         self
     }
 }
 
-/// The array as it is now; fails where what was received is no longer for it.
-async fn again(
-    target: &Target,
-    place: &Place,
-    before: Arc<Sighting>,
-    ground: &Ground<'_>,
-) -> Result<Arc<Sighting>, WriteError> {
-    if is_current(&target.shared, &before).await? {
+/// Re-resolves the array, and its region. Fails if its shape or data type changed since the write was planned.
+async fn replan(
+    target: &WriteContext,
+    place: &WriteTarget,
+    before: Arc<ResolvedArray>,
+    kind: &WriteKind<'_>,
+) -> Result<Arc<ResolvedArray>, WriteError> {
+    if is_current(&target.context, &before).await? {
         return Ok(before);
     }
-    let sighting = target.shared.look(&place.path, place.dialect).await?;
-    place.judge(&sighting)?;
-    let (old, new) = (before.array.model(), sighting.array.model());
+    let resolved = target.context.resolve_array(&place.path, place.dialect).await?;
+    place.check_precondition(&resolved)?;
+    let (old, new) = (before.array.model(), resolved.array.model());
     let fits = || {
-        // An append goes where the array ended when it was planned, and its documents say so.
-        let Ground::Region(selection, region) = ground else { return None };
+        // An append starts at the end of the array when it was planned, as do the documents it writes.
+        let WriteKind::Region(selection, region) = kind else { return None };
         let now = selection.resolve(&new.view_shape()).ok()?.shifted(&new.origin);
-        Some(stores_alike(old, new) && now == **region && Layout::new(region, new)?.covers_as(&target.layout))
+        Some(stores_alike(old, new) && now == **region && ChunkedRegion::new(region, new)?.covers_as(&target.layout))
     };
     match fits() {
-        Some(true) => Ok(sighting),
+        Some(true) => Ok(resolved),
         _ => Err(WriteError::ShapeChanged { path: place.path.clone() }),
     }
 }
 
-/// Whether the elements of both are stored in the same way at the same place, whatever their shapes.
-pub(super) fn stores_alike(one: &ArrayModel, other: &ArrayModel) -> bool {
+/// Whether two arrays store elements in the same way at the same keys, whatever their shapes.
+pub(crate) fn stores_alike(one: &ArrayModel, other: &ArrayModel) -> bool {
     one.data_type == other.data_type
         && one.fill_value == other.fill_value
         && one.fill_value_is_agreed() == other.fill_value_is_agreed()

@@ -1,55 +1,55 @@
-//! Why elements are not written.
+//! Errors of writing elements.
 
 use codec::CodecError;
 use meta::NodePath;
 use store::{Key, StoreError, Version};
 
-use crate::{ArrayError, NodeError};
+use crate::{error::ArrayError, metadata::error::NodeError};
 
-/// Why elements are not written. Nothing of the array was changed.
+/// An error of writing elements. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Finding the array, applying the selection, or reading a chunk that is written in part failed.
+    /// The array cannot be resolved, the selection is invalid, or a partially written chunk cannot be read.
     #[error(transparent)]
     Array(#[from] ArrayError),
-    /// The document of the array cannot be changed so, or those above it.
+    /// The array's document, or one of a group above it, cannot be changed.
     #[error(transparent)]
     Node(#[from] NodeError),
-    /// The elements are more or fewer than the selection has.
+    /// The number of bytes does not match the selection.
     #[error("the selection has {expected} bytes, and {found} came")]
     Length {
-        /// How many bytes the selection has.
+        /// The size of the selection in bytes.
         expected: u64,
-        /// How many came, or were about to.
+        /// The number of bytes received or announced.
         found: u64,
     },
-    /// The number of elements of variable length is not that of the selection.
+    /// The number of elements of variable length does not match the selection.
     #[error("the selection has {expected} elements, and {found} came")]
     Count {
-        /// How many it has.
+        /// The number of elements of the selection.
         expected: u64,
-        /// How many came.
+        /// The number received.
         found: u64,
     },
-    /// What is appended is no whole number of steps along the dimension.
+    /// The appended elements are not a whole number of indices along the dimension.
     #[error("{found} bytes came, and one step along dimension {dimension} has {step}")]
     AppendLength {
         /// The dimension.
         dimension: usize,
-        /// How many bytes one step has.
+        /// The size of one index in bytes.
         step: u64,
-        /// How many came.
+        /// The number of bytes received.
         found: u64,
     },
     /// The array has no such dimension.
     #[error("there is no dimension {dimension} in an array of {rank}")]
     Dimension {
-        /// What was asked for.
+        /// The dimension of the request.
         dimension: i64,
-        /// How many there are.
+        /// The number of dimensions.
         rank: usize,
     },
-    /// A list of the selection names an index twice.
+    /// A list of the selection repeats an index.
     #[error("the list for dimension {dimension} names {index} twice")]
     RepeatedIndex {
         /// The dimension.
@@ -57,18 +57,18 @@ pub enum WriteError {
         /// The index.
         index: u64,
     },
-    /// The elements do not fit the array any more, since its shape changed while they came.
+    /// The shape of the array changed while the elements were received, so that they do not fit.
     #[error("the shape of {path} changed while the elements came")]
     ShapeChanged {
         /// The array's path.
         path: NodePath,
     },
-    /// A precondition does not hold of the node.
+    /// The precondition failed.
     #[error("the precondition does not hold of {path}")]
     PreconditionFailed {
         /// The array's path.
         path: NodePath,
-        /// The version that the node has.
+        /// The node's version.
         current: Option<Version>,
     },
     /// A chunk cannot be encoded.
@@ -76,7 +76,7 @@ pub enum WriteError {
     Encode {
         /// The chunk's key.
         key: Key,
-        /// What is wrong, and with which codec.
+        /// The error, with the codec that failed.
         #[source]
         source: CodecError,
     },

@@ -1,7 +1,7 @@
-//! A region as parts of chunks, and as windows: the parts of it that come at a time.
+//! A region split into parts of chunks, and into windows: the parts of it that are received at a time.
 //!
-//! What a chunk has of a window is found from the two alone, however often it is asked for, so that nothing has to be remembered of parts that wait
-//! for others.
+//! The part of a chunk that is in a window is computed from the two alone, as often as needed, so nothing has to be
+//! remembered of parts that are pending.
 
 use std::ops::Range;
 
@@ -11,65 +11,65 @@ use meta::{
     selection::{DimensionSelection, Region},
 };
 
-use crate::plan::{AxisIndices, AxisPiece};
+use crate::grid::dimension::{ChunkDimProjection, DimIndexer};
 
-/// A region with at least one element, cut by the grid of its array.
+/// A region with at least one element, split by the grid of its array.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(crate) struct ChunkedRegion {
     axes: Vec<Axis>,
 }
 
-/// One axis.
+/// One dimension.
 #[derive(Debug, PartialEq, Eq)]
 struct Axis {
-    /// How many indices are selected.
+    /// The number of selected indices.
     len: u64,
-    /// By increasing place of their first index.
+    /// The chunks touched, by increasing position of their first index.
     pieces: Vec<CoveredPiece>,
-    /// The places where one may be cut without cutting a piece; the last is the end.
+    /// The positions at which a window can end without splitting a chunk; the last is the end.
     ends: Vec<u64>,
 }
 
-/// What is selected of one piece of the grid along an axis.
+/// The selected indices of one chunk of a dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CoveredPiece {
-    piece: AxisPiece,
-    /// How many of its indices lie within the array.
+    piece: ChunkDimProjection,
+    /// The number of its indices within the array.
     within: u64,
 }
 
-/// A part of a region whose elements follow each other in C order: a range of places along each axis.
+/// A window: a part of a region that is consecutive in C order, as a range of positions in each dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Window(Vec<Range<u64>>);
+pub(crate) struct StreamWindow(Vec<Range<u64>>);
 
-/// What a region, or a window of it, has of one chunk.
+/// The part of one chunk that is in a region, or in a window of it.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
-    /// Which chunk.
-    pub(super) position: Vec<u64>,
-    /// Its shape, as it is stored.
-    pub(super) shape: Vec<u64>,
-    /// The indices within it, with their places in the window.
-    pub(super) picks: Vec<AxisIndices>,
-    /// What the region, with all its windows, has of the chunk.
-    pub(super) coverage: Coverage,
-    /// How many elements the region has of the chunk.
-    pub(super) wanted: u64,
+pub(crate) struct ChunkPart {
+    /// The chunk's index in the grid.
+    pub(crate) position: Vec<u64>,
+    /// The chunk's shape, as stored.
+    pub(crate) shape: Vec<u64>,
+    /// The indices within the chunk, with their positions in the window.
+    pub(crate) selection: Vec<DimIndexer>,
+    /// The coverage of the chunk by the whole region.
+    pub(crate) coverage: Coverage,
+    /// The number of the region's elements in the chunk.
+    pub(crate) wanted: u64,
 }
 
-/// What a region has of a chunk.
+/// The coverage of a chunk by a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coverage {
-    /// All that lies within the array, so that what is stored does not matter.
-    All,
-    /// Some.
-    Some,
+pub(crate) enum Coverage {
+    /// All elements within the array are covered, so the stored chunk is irrelevant.
+    Full,
+    /// Some elements are covered.
+    Partial,
 }
 
-impl Layout {
-    /// Cuts a region of an array; `None` where it has no elements. Costs as much as the chunks that the region touches: where one axis has no indices, the others are not
-    /// looked at, however long they are.
-    pub(super) fn new(region: &Region, model: &ArrayModel) -> Option<Self> {
+impl ChunkedRegion {
+    /// Splits a region of an array; `None` if it is empty. The cost is proportional to the chunks touched; if one
+    /// dimension is empty, the others are not visited, however long they are.
+    pub(crate) fn new(region: &Region, model: &ArrayModel) -> Option<Self> {
         if region.elements() == Some(0) {
             return None;
         }
@@ -78,48 +78,48 @@ impl Layout {
         Some(Self { axes: axes.collect::<Option<_>>()? })
     }
 
-    /// How many elements there are.
-    pub(super) fn elements(&self) -> u64 {
+    /// The number of elements.
+    pub(crate) fn elements(&self) -> u64 {
         self.axes.iter().fold(1, |product, axis| product.saturating_mul(axis.len))
     }
 
-    /// How many chunks there are.
-    pub(super) fn chunks(&self) -> u64 {
+    /// The number of chunks touched.
+    pub(crate) fn chunks(&self) -> u64 {
         self.axes.iter().fold(1, |product, axis| product.saturating_mul(axis.pieces.len() as u64))
     }
 
-    /// How many chunks are covered in part.
-    pub(super) fn partial(&self) -> u64 {
+    /// The number of chunks that are covered partially.
+    pub(crate) fn partial(&self) -> u64 {
         let covered = |axis: &Axis| axis.pieces.iter().filter(|piece| piece.is_covered()).count() as u64;
         let covered = self.axes.iter().fold(1_u64, |product, axis| product.saturating_mul(covered(axis)));
         self.chunks().saturating_sub(covered)
     }
 
-    /// At most how many pieces of this shape the region touches.
-    pub(super) fn pieces_of(&self, shape: &[u64]) -> u64 {
+    /// The most chunks of this shape that the region touches.
+    pub(crate) fn pieces_of(&self, shape: &[u64]) -> u64 {
         let pieces = |(axis, &length): (&Axis, &u64)| {
             let grid = DimensionGrid::Regular { length: length.max(1) };
-            let within = axis.pieces.iter().map(|piece| piece.piece.indices.most_pieces(&grid));
+            let within = axis.pieces.iter().map(|piece| piece.piece.indexer.max_chunks(&grid));
             within.fold(0, u64::saturating_add)
         };
         self.axes.iter().zip(shape).map(pieces).fold(1, u64::saturating_mul)
     }
 
-    /// How many elements a window has at the least to be of whole chunks; the first of several numbers if these differ.
-    pub(super) fn row(&self) -> u64 {
+    /// The fewest elements of a window of whole chunks; the first of several numbers if they differ.
+    pub(crate) fn row(&self) -> u64 {
         let Some(cut) = self.axes.iter().position(|axis| axis.len > 1) else { return 1 };
         let after = self.axes.iter().skip(cut + 1).fold(1_u64, |product, axis| product.saturating_mul(axis.len));
         let first = self.axes.get(cut).and_then(|axis| axis.ends.first()).copied().unwrap_or(1);
         first.saturating_mul(after)
     }
 
-    /// All of it.
-    pub(super) fn whole(&self) -> Window {
-        Window(self.axes.iter().map(|axis| 0..axis.len).collect())
+    /// The whole region as one window.
+    pub(crate) fn whole(&self) -> StreamWindow {
+        StreamWindow(self.axes.iter().map(|axis| 0..axis.len).collect())
     }
 
-    /// Whether the other, of the same region after the array has changed, covers the same chunks.
-    pub(super) fn covers_as(&self, other: &Self) -> bool {
+    /// Whether a region, the same one after the array has changed, covers the same chunks.
+    pub(crate) fn covers_as(&self, other: &Self) -> bool {
         self.axes.len() == other.axes.len()
             && self.axes.iter().zip(&other.axes).all(|(one, other)| {
                 let same = |(one, other): (&CoveredPiece, &CoveredPiece)| {
@@ -129,37 +129,39 @@ impl Layout {
             })
     }
 
-    /// The windows, in C order. Each has at most `most` elements, and ends where chunks end if that is possible, the sooner the better once there are `least`.
-    pub(super) fn windows(&self, least: u64, most: u64) -> Windows<'_> {
+    /// The windows in C order. Each has at most `most` elements, and ends at a chunk boundary if possible: at the first
+    /// one after `least` elements.
+    pub(crate) fn windows(&self, least: u64, most: u64) -> Windows<'_> {
         Windows { layout: self, left: vec![self.whole()], least: least.max(1), most: most.max(1) }
     }
 
-    /// What a window has of each chunk, in C order of the chunks.
-    pub(super) fn parts(&self, window: &Window) -> Parts<'_> {
+    /// The part of each chunk that is in a window, in C order of the chunks.
+    pub(crate) fn parts(&self, window: &StreamWindow) -> Parts<'_> {
         let axes: Vec<_> = self.axes.iter().zip(&window.0).map(|(axis, places)| axis.within(places)).collect();
         let next = axes.iter().all(|pieces| !pieces.is_empty()).then(|| vec![0; axes.len()]);
         Parts { axes, next }
     }
 
-    /// What a window has of one part of the [whole](Self::whole); `None` where it has nothing.
-    pub(super) fn clipped(part: &Part, window: &Window) -> Option<Vec<AxisIndices>> {
-        part.picks.iter().zip(&window.0).map(|(indices, places)| clip(indices, places)).collect()
+    /// The part of a chunk that is in a window, given its part of the [whole](Self::whole) region; `None` if there is
+    /// none.
+    pub(crate) fn clipped(part: &ChunkPart, window: &StreamWindow) -> Option<Vec<DimIndexer>> {
+        part.selection.iter().zip(&window.0).map(|(indices, places)| clip(indices, places)).collect()
     }
 }
 
 impl Axis {
     fn new(dimension: &DimensionSelection, grid: &DimensionGrid, extent: u64) -> Option<Self> {
-        let indices = AxisIndices::of(dimension)?;
-        let within = |piece: AxisPiece| {
-            let range = grid.piece(piece.piece)?;
+        let indices = DimIndexer::of(dimension)?;
+        let within = |piece: ChunkDimProjection| {
+            let range = grid.piece(piece.chunk)?;
             Some(CoveredPiece { within: range.end.min(extent).saturating_sub(range.start), piece })
         };
-        let pieces: Vec<_> = indices.cut(grid, u64::MAX).into_iter().map(within).collect::<Option<_>>()?;
+        let pieces: Vec<_> = indices.project(grid, u64::MAX).into_iter().map(within).collect::<Option<_>>()?;
         let mut ends = Vec::new();
         let mut reached = 0;
         for (piece, next) in pieces.iter().zip(pieces.iter().skip(1)) {
-            reached = reached.max(piece.piece.indices.end_place());
-            if next.piece.indices.first_place() >= reached {
+            reached = reached.max(piece.piece.indexer.out_end());
+            if next.piece.indexer.out_start() >= reached {
                 ends.push(reached);
             }
         }
@@ -167,88 +169,90 @@ impl Axis {
         Some(Self { len: indices.len(), pieces, ends })
     }
 
-    /// The pieces that have some of the places, with those alone, counted from the first.
-    fn within(&self, places: &Range<u64>) -> Vec<(&CoveredPiece, AxisIndices)> {
-        // Pieces that do not begin before the end have none. Those that end before the beginning have none either, and of slices they come first.
-        let until = self.pieces.partition_point(|piece| piece.piece.indices.first_place() < places.end);
-        let strided = |piece: &CoveredPiece| matches!(piece.piece.indices, AxisIndices::Strided { .. });
+    /// The chunks with some of these positions, each with these indices alone, whose positions start at 0.
+    fn within(&self, places: &Range<u64>) -> Vec<(&CoveredPiece, DimIndexer)> {
+        // Chunks that begin after the end have none. Those that end before the start have none either, and come first
+        // in slices.
+        let until = self.pieces.partition_point(|piece| piece.piece.indexer.out_start() < places.end);
+        let strided = |piece: &CoveredPiece| matches!(piece.piece.indexer, DimIndexer::Strided { .. });
         let from = match self.pieces.first().is_some_and(strided) {
-            true => self.pieces.partition_point(|piece| piece.piece.indices.end_place() <= places.start),
+            true => self.pieces.partition_point(|piece| piece.piece.indexer.out_end() <= places.start),
             false => 0,
         };
         let some = self.pieces.get(from..until).unwrap_or_default();
-        some.iter().filter_map(|piece| Some((piece, clip(&piece.piece.indices, places)?))).collect()
+        some.iter().filter_map(|piece| Some((piece, clip(&piece.piece.indexer, places)?))).collect()
     }
 }
 
 impl CoveredPiece {
     fn is_covered(&self) -> bool {
-        self.piece.indices.len() >= self.within
+        self.piece.indexer.len() >= self.within
     }
 }
 
-impl Window {
-    /// How many elements it has along each axis.
-    pub(super) fn extents(&self) -> Vec<u64> {
+impl StreamWindow {
+    /// The number of elements along each dimension.
+    pub(crate) fn extents(&self) -> Vec<u64> {
         self.0.iter().map(|places| places.end - places.start).collect()
     }
 
-    /// How many elements it has.
-    pub(super) fn elements(&self) -> u64 {
+    /// The number of elements.
+    pub(crate) fn elements(&self) -> u64 {
         self.0.iter().fold(1, |product, places| product.saturating_mul(places.end - places.start))
     }
 }
 
-impl Part {
-    /// Whether a window has all that the region has of the chunk, and that is all that there is.
-    pub(super) fn is_complete(&self) -> bool {
-        self.is_all_of(elements(&self.picks))
+impl ChunkPart {
+    /// Whether the window has all of the chunk's elements.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete_with(elements(&self.selection))
     }
 
-    /// Whether so many elements are all that there is of the chunk.
-    pub(super) fn is_all_of(&self, elements: u64) -> bool {
-        self.coverage != Coverage::Some && elements == self.wanted
+    /// Whether so many elements are all of the chunk's.
+    pub(crate) fn is_complete_with(&self, elements: u64) -> bool {
+        self.coverage != Coverage::Partial && elements == self.wanted
     }
 }
 
-/// How many elements these are.
-pub(super) fn elements(picks: &[AxisIndices]) -> u64 {
-    picks.iter().fold(1, |product, indices| product.saturating_mul(indices.len()))
+/// The number of elements of a selection.
+pub(crate) fn elements(selection: &[DimIndexer]) -> u64 {
+    selection.iter().fold(1, |product, indices| product.saturating_mul(indices.len()))
 }
 
-/// The indices that have some places, counted from the first of those.
-fn clip(indices: &AxisIndices, places: &Range<u64>) -> Option<AxisIndices> {
+/// The indices with these positions, which then start at 0.
+fn clip(indices: &DimIndexer, places: &Range<u64>) -> Option<DimIndexer> {
     match indices {
-        AxisIndices::Strided { first, step, len, out } => {
+        DimIndexer::Strided { first, step, len, out } => {
             let start = places.start.max(*out);
             let end = places.end.min(out.saturating_add(*len));
             let len = end.checked_sub(start).filter(|&len| len > 0)?;
             let distance = step.checked_mul(i64::try_from(start - out).ok()?)?;
             let first = first.checked_add_signed(distance)?;
-            Some(AxisIndices::Strided { first, step: *step, len, out: start - places.start })
+            Some(DimIndexer::Strided { first, step: *step, len, out: start - places.start })
         }
-        AxisIndices::Listed(pairs) => {
+        DimIndexer::Listed(pairs) => {
             let from = pairs.partition_point(|&(_, out)| out < places.start);
             let until = pairs.partition_point(|&(_, out)| out < places.end);
             let some = pairs.get(from..until).filter(|some| !some.is_empty())?;
-            Some(AxisIndices::Listed(some.iter().map(|&(index, out)| (index, out - places.start)).collect()))
+            Some(DimIndexer::Listed(some.iter().map(|&(index, out)| (index, out - places.start)).collect()))
         }
     }
 }
 
-/// Cuts a region into windows.
+/// Splits a region into windows.
 #[derive(Debug)]
-pub(super) struct Windows<'a> {
-    layout: &'a Layout,
-    /// What is left, the next last.
-    left: Vec<Window>,
+pub(crate) struct Windows<'a> {
+    layout: &'a ChunkedRegion,
+    /// The remaining windows, the next last.
+    left: Vec<StreamWindow>,
     least: u64,
     most: u64,
 }
 
 impl Windows<'_> {
-    /// Takes the last window back, for which there is too little memory, and gives the part with which it begins, of at most `most` elements.
-    pub(super) fn shortened(&mut self, window: Window, most: u64) -> Window {
+    /// Puts back the last window, for which memory is short, and returns the first part of it, of at most `most`
+    /// elements.
+    pub(crate) fn shortened(&mut self, window: StreamWindow, most: u64) -> StreamWindow {
         let (whole, before) = (window.clone(), (self.least, self.most));
         (self.least, self.most) = (most.max(1), most.max(1));
         self.left.push(window);
@@ -257,8 +261,9 @@ impl Windows<'_> {
         first.unwrap_or(whole)
     }
 
-    /// Cuts a window that has too many elements: along the first axis with more than one index, where chunks end if that is possible.
-    fn split(&self, window: &Window) -> Option<(Window, Window)> {
+    /// Splits a window that has too many elements: along the first dimension with more than one index, at a chunk
+    /// boundary if possible.
+    fn split(&self, window: &StreamWindow) -> Option<(StreamWindow, StreamWindow)> {
         let axis = window.0.iter().position(|places| places.end - places.start > 1)?;
         let after = window
             .0
@@ -281,9 +286,9 @@ impl Windows<'_> {
 }
 
 impl Iterator for Windows<'_> {
-    type Item = Window;
+    type Item = StreamWindow;
 
-    fn next(&mut self) -> Option<Window> {
+    fn next(&mut self) -> Option<StreamWindow> {
         loop {
             let window = self.left.pop()?;
             let elements = window.elements();
@@ -307,27 +312,27 @@ impl Iterator for Windows<'_> {
     }
 }
 
-/// The parts of chunks.
+/// An iterator over parts of chunks.
 #[derive(Debug)]
-pub(super) struct Parts<'a> {
-    axes: Vec<Vec<(&'a CoveredPiece, AxisIndices)>>,
+pub(crate) struct Parts<'a> {
+    axes: Vec<Vec<(&'a CoveredPiece, DimIndexer)>>,
     next: Option<Vec<usize>>,
 }
 
 impl Iterator for Parts<'_> {
-    type Item = Part;
+    type Item = ChunkPart;
 
-    fn next(&mut self) -> Option<Part> {
+    fn next(&mut self) -> Option<ChunkPart> {
         let current = self.next.take()?;
-        let chosen: Vec<&(&CoveredPiece, AxisIndices)> =
+        let chosen: Vec<&(&CoveredPiece, DimIndexer)> =
             self.axes.iter().zip(&current).map(|(pieces, &index)| pieces.get(index)).collect::<Option<_>>()?;
         let covered = chosen.iter().all(|(piece, _)| piece.is_covered());
-        let part = Part {
-            position: chosen.iter().map(|(piece, _)| piece.piece.piece).collect(),
+        let part = ChunkPart {
+            position: chosen.iter().map(|(piece, _)| piece.piece.chunk).collect(),
             shape: chosen.iter().map(|(piece, _)| piece.piece.extent).collect(),
-            picks: chosen.iter().map(|(_, picks)| picks.clone()).collect(),
-            coverage: if covered { Coverage::All } else { Coverage::Some },
-            wanted: chosen.iter().fold(1, |product, (piece, _)| product.saturating_mul(piece.piece.indices.len())),
+            selection: chosen.iter().map(|(_, selection)| selection.clone()).collect(),
+            coverage: if covered { Coverage::Full } else { Coverage::Partial },
+            wanted: chosen.iter().fold(1, |product, (piece, _)| product.saturating_mul(piece.piece.indexer.len())),
         };
         let mut following = current;
         for (index, pieces) in following.iter_mut().zip(&self.axes).rev() {

@@ -1,4 +1,4 @@
-//! Chunks that are written in part: what is stored, with what came.
+//! Merging partially written chunks with what is stored.
 
 use std::sync::Arc;
 
@@ -6,86 +6,98 @@ use futures::{StreamExt, TryStreamExt, stream};
 use store::{Key, Version};
 
 use super::{
-    WriteError,
-    kept::{Kept, Waiting},
-    layout::{Coverage, Part},
-    purse::Purse,
-    receive::Making,
-    target::{Made, Target, Under, Work},
+    chunk_encoder::ChunkEncoder,
+    encode::{BaseContent, EncodeJob, StagedChunk, WriteContext},
+    error::WriteError,
+    layout::{ChunkPart, Coverage},
+    memory::WriteMemory,
+    pending::{PendingPart, PendingParts},
 };
 
-/// How many parts of one chunk are fetched at a time.
-const FETCHED_ABREAST: usize = 4;
+/// The number of parts of one chunk that are fetched concurrently.
+const FETCH_CONCURRENCY: usize = 4;
 
-/// Chunks that were made of what is stored and of what came.
-pub(super) struct Merged {
-    pub(super) made: Vec<Made>,
-    /// For what they take, where that is much.
-    purse: Option<Purse>,
+/// Chunks merged from stored and received elements.
+pub(crate) struct MergedChunks {
+    pub(crate) chunks: Vec<StagedChunk>,
+    /// Their memory, unless they are small.
+    memory: Option<WriteMemory>,
 }
 
-/// Makes all chunks of which parts were kept.
-pub(super) async fn all(target: &Arc<Target>, kept: &Kept, purse: Option<Purse>) -> Result<Merged, WriteError> {
-    some(target, kept, purse, |_| Ok(true)).await
+/// Merges all chunks of which parts are pending.
+pub(crate) async fn merge_partial_chunks(
+    target: &Arc<WriteContext>,
+    pending: &PendingParts,
+    memory: Option<WriteMemory>,
+) -> Result<MergedChunks, WriteError> {
+    merge_selected(target, pending, memory, |_| Ok(true)).await
 }
 
-/// Makes those chunks anew that others have written meanwhile; how many.
-pub(super) async fn again(target: &Arc<Target>, kept: &Kept, merged: &mut Merged) -> Result<u64, WriteError> {
-    let keys: Vec<Key> = merged.made.iter().flat_map(Made::keys).cloned().collect();
+/// Merges those chunks again that changed in the store meanwhile; returns their number.
+pub(crate) async fn retry_conflicting(
+    target: &Arc<WriteContext>,
+    pending: &PendingParts,
+    merged: &mut MergedChunks,
+) -> Result<u64, WriteError> {
+    let keys: Vec<Key> = merged.chunks.iter().flat_map(StagedChunk::keys).cloned().collect();
     if keys.is_empty() {
         return Ok(0);
     }
-    let snapshot = target.shared.store.snapshot(&keys).await?;
+    let snapshot = target.context.store.snapshot(&keys).await?;
     let mut stale = std::collections::HashSet::new();
-    let mut current = Vec::with_capacity(merged.made.len());
-    for chunk in std::mem::take(&mut merged.made) {
+    let mut current = Vec::with_capacity(merged.chunks.len());
+    for chunk in std::mem::take(&mut merged.chunks) {
         let versions = chunk.keys().iter().map(|key| Ok(snapshot.head(key)?.map(|info| info.version)));
         let versions: Vec<Option<Version>> = versions.collect::<Result<_, store::StoreError>>()?;
-        match chunk.is_of(&versions) {
+        match chunk.is_based_on(&versions) {
             true => current.push(chunk),
             false => stale.extend(chunk.keys().first().cloned()),
         }
     }
-    let renewed = some(target, kept, merged.purse.take(), |part| {
+    let renewed = merge_selected(target, pending, merged.memory.take(), |part| {
         let keys = target.keys(&part.position)?;
         Ok(keys.first().is_some_and(|key| stale.contains(key)))
     });
-    let Merged { made, purse } = renewed.await?;
+    let MergedChunks { chunks: made, memory } = renewed.await?;
     current.extend(made);
-    *merged = Merged { made: current, purse };
+    *merged = MergedChunks { chunks: current, memory };
     Ok(stale.len() as u64)
 }
 
-async fn some(
-    target: &Arc<Target>,
-    kept: &Kept,
-    purse: Option<Purse>,
-    wanted: impl Fn(&Part) -> Result<bool, WriteError>,
-) -> Result<Merged, WriteError> {
-    // What is kept was small where it took no reservation, and then nothing is held yet.
-    let account = purse.is_none().then(|| target.shared.account());
-    let mut making = Making::new(target.clone(), account, purse);
-    let mut finder = kept.finder();
-    let window = if kept.is_empty() { None } else { Some(target.layout.whole()) };
+async fn merge_selected(
+    target: &Arc<WriteContext>,
+    pending: &PendingParts,
+    memory: Option<WriteMemory>,
+    wanted: impl Fn(&ChunkPart) -> Result<bool, WriteError>,
+) -> Result<MergedChunks, WriteError> {
+    // Small parts took no reservation, so nothing is held yet.
+    let account = memory.is_none().then(|| target.context.account());
+    let mut encoder = ChunkEncoder::new(target.clone(), account, memory);
+    let mut finder = pending.cursor();
+    let window = if pending.is_empty() { None } else { Some(target.layout.whole()) };
     for part in window.iter().flat_map(|window| target.layout.parts(window)) {
         let waiting = finder.next(&part);
         if waiting.is_empty() || !wanted(&part)? {
             continue;
         }
-        let share = making.reserve_chunk(&part.shape).await?;
+        let share = encoder.reserve_chunk(&part.shape).await?;
         let target = target.clone();
-        making.spawn(share, async move { one(&target, part, waiting).await }).await?;
+        encoder.spawn(share, async move { merge_chunk(&target, part, waiting).await }).await?;
     }
-    let (made, purse) = making.finish().await?;
-    Ok(Merged { made, purse })
+    let (made, memory) = encoder.finish().await?;
+    Ok(MergedChunks { chunks: made, memory })
 }
 
-async fn one(target: &Arc<Target>, part: Part, waiting: Vec<Waiting>) -> Result<Vec<Made>, WriteError> {
+async fn merge_chunk(
+    target: &Arc<WriteContext>,
+    part: ChunkPart,
+    waiting: Vec<PendingPart>,
+) -> Result<Vec<StagedChunk>, WriteError> {
     let under = match part.coverage {
-        Coverage::All => Under::Nothing,
-        Coverage::Some => Under::Stored(target.read(&part).await?),
+        Coverage::Full => BaseContent::Nothing,
+        Coverage::Partial => BaseContent::Stored(target.read(&part).await?),
     };
     let patches = stream::iter(waiting).map(|waiting| waiting.fetch(target));
-    let patches = patches.buffered(FETCHED_ABREAST).try_collect().await?;
-    target.make(vec![Work { position: part.position, shape: part.shape, under, patches }]).await
+    let patches = patches.buffered(FETCH_CONCURRENCY).try_collect().await?;
+    target.encode_chunks(vec![EncodeJob { position: part.position, shape: part.shape, under, patches }]).await
 }

@@ -1,216 +1,24 @@
-//! Writing elements: the way from a selection and its elements to chunks.
+//! Writing: from a selection and its elements to chunks.
 //!
-//! The way of an element: [`intake`] gathers what comes into windows, parts of the region that follow each other; the [`layout`] says what each window has of each chunk.
-//! Chunks that are whole in a window are [made](target) at once, several at a time, while the next window comes. [Parts](kept) of others wait until everything is there, and are
-//! then [merged](merge) with what is stored. Nothing is visible before all of it is, in one [`commit`].
+//! The [reader](reader::ElementReader) receives the body in windows, consecutive parts of the region, and the
+//! [layout](layout::ChunkedRegion) says which part of each chunk is in a window. Chunks that are complete in a window
+//! are [encoded and staged](encode) at once, several at a time, while the next window arrives. [Parts](pending) of
+//! others are pending until all elements are there, and are then [merged](merge) with what is stored. Nothing is
+//! visible before one [commit] makes all of it visible.
 
-mod append;
-mod commit;
-mod copy;
-mod error;
-mod intake;
-mod kept;
-mod layout;
-mod locks;
-mod merge;
-mod purse;
-mod receive;
-mod rewrite;
-mod target;
-
-pub use append::Append;
-pub use error::WriteError;
-
-use std::{collections::HashSet, sync::Arc};
-
-use codec::VariableElements;
-use meta::{
-    ArrayModel, Dialect, NodePath,
-    grid::DimensionGrid,
-    selection::{DimensionSelection, Region, Selection},
-};
-use store::{ByteStream, MAX_COMMIT_CHANGES, Precondition, Version};
-
-pub(crate) use self::locks::Locks;
-use self::{
-    commit::{Ground, Place},
-    layout::Layout,
-    target::Target,
-};
-use crate::{ArrayError, Arrays, array::Array, find::Sighting, plan::AxisIndices, shared::Shared};
-
-/// The most chunks that one write concerns. They are one commit, with documents beside them.
-const MAX_CHUNKS: u64 = 100_000;
-const _: () = assert!(MAX_CHUNKS + 256 < MAX_COMMIT_CHANGES as u64, "there is room for documents");
-
-/// A region that is about to be written. Nothing was read but metadata.
-#[derive(Debug)]
-pub struct RegionWrite {
-    shared: Arc<Shared>,
-    place: Place,
-    sighting: Arc<Sighting>,
-    selection: Selection,
-    /// By where it is stored.
-    region: Region,
-    shape: Vec<u64>,
-}
-
-/// Elements on their way in, as [`ElementType`](meta::data_type::ElementType) has them in memory.
-pub enum Incoming {
-    /// Of a fixed size, in C order of the region, in pieces of any length. An error that the stream yields fails the write with that error.
-    Fixed(ByteStream),
-    /// Of variable length, in C order of the region.
-    Variable(VariableElements),
-    /// One element for all of the region.
-    Scalar(Vec<u8>),
-}
-
-/// What a write did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WriteReport {
-    /// The version that the node has now.
-    pub version: Option<Version>,
-    /// The array's shape now, as people see it.
-    pub shape: Vec<u64>,
-    /// How many chunks (of a sharded array: shards) were stored.
-    pub stored: u64,
-    /// How many were erased, or left out, since they are full of the fill value.
-    pub erased: u64,
-    /// How many had to be done again because somebody else wrote them meanwhile.
-    pub repeated: u64,
-}
-
-impl Arrays {
-    /// Makes ready to write what `selection` has of the array at `path`. Repeated indices in lists are refused: it would not be said which element stays.
-    ///
-    /// `condition` must hold of the node's version; it is judged now, and again with the commit.
-    pub async fn write(
-        &self,
-        path: &NodePath,
-        dialect: Option<Dialect>,
-        selection: &Selection,
-        condition: Precondition,
-    ) -> Result<RegionWrite, WriteError> {
-        let place = Place { path: path.clone(), dialect, condition };
-        let shared = self.0.begin();
-        let sighting = place.find(&shared).await?;
-        let model = sighting.array.model();
-        let seen = selection.resolve(&model.view_shape()).map_err(ArrayError::from)?;
-        check_lists(&seen)?;
-        let shape = seen.shape();
-        let region = seen.shifted(&model.origin);
-        check_chunks(&sighting.array, &region)?;
-        Ok(RegionWrite { shared, place, sighting, selection: selection.clone(), region, shape })
-    }
-
-    /// Makes ready to append along a dimension (negative from the end).
-    pub async fn append(
-        &self,
-        path: &NodePath,
-        dialect: Option<Dialect>,
-        dimension: i64,
-        condition: Precondition,
-    ) -> Result<Append, WriteError> {
-        let place = Place { path: path.clone(), dialect, condition };
-        let shared = self.0.begin();
-        let sighting = place.find(&shared).await?;
-        Append::new(shared, place, sighting, dimension)
-    }
-
-    /// What the node at a path is, if it is an array, and its version.
-    pub async fn model(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<(ArrayModel, Version), ArrayError> {
-        let place = Place { path: path.clone(), dialect, condition: Precondition::none() };
-        let sighting = place.current(&self.0).await?;
-        Ok((sighting.array.model().clone(), sighting.version()))
-    }
-}
-
-impl RegionWrite {
-    /// The array.
-    pub fn model(&self) -> &ArrayModel {
-        self.sighting.array.model()
-    }
-
-    /// The shape that the elements must have, without the dimensions of which one index is selected.
-    pub fn shape(&self) -> &[u64] {
-        &self.shape
-    }
-
-    /// How many bytes elements of a fixed size have in all.
-    pub fn byte_len(&self) -> Option<u64> {
-        let elements = self.region.elements().unwrap_or(u64::MAX);
-        Some(elements.saturating_mul(self.model().data_type.fixed_size()? as u64))
-    }
-
-    /// Writes the elements: all of them become visible in one commit, or none. Memory does not grow with their number.
-    pub async fn run(self, elements: Incoming) -> Result<WriteReport, WriteError> {
-        let Some(layout) = Layout::new(&self.region, self.model()) else {
-            receive::nothing(elements).await?;
-            return Ok(commit::nothing(&self.sighting));
-        };
-        let target = Arc::new(Target::new(self.shared, self.sighting.array.clone(), layout)?);
-        let received = receive::receive(&target, target.shared.account(), elements).await?;
-        let ground = Ground::Region(&self.selection, &self.region);
-        commit::commit(&target, &self.place, self.sighting, &ground, received).await
-    }
-}
-
-/// Fails where a list names an index twice.
-fn check_lists(region: &Region) -> Result<(), WriteError> {
-    for (dimension, selected) in region.dimensions.iter().enumerate() {
-        let DimensionSelection::List(indices) = selected else { continue };
-        let mut seen = HashSet::with_capacity(indices.len());
-        if let Some(&index) = indices.iter().find(|&&index| !seen.insert(index)) {
-            return Err(WriteError::RepeatedIndex { dimension, index });
-        }
-    }
-    Ok(())
-}
-
-/// Fails where a region concerns more chunks than a commit has changes, or one whose key would be too long.
-fn check_chunks(array: &Array, region: &Region) -> Result<(), WriteError> {
-    let axes = || region.dimensions.iter().zip(array.grid().dimensions());
-    let chunks = axes().fold(1, |product: u128, (dimension, grid)| product.saturating_mul(pieces(dimension, grid)));
-    if chunks > u128::from(MAX_CHUNKS) {
-        return Err(ArrayError::TooManyChunks { chunks, limit: MAX_CHUNKS }.into());
-    }
-    let furthest = |(dimension, grid): (&DimensionSelection, &DimensionGrid)| grid.piece_of(furthest(dimension)?);
-    let Some(position) = axes().map(furthest).collect::<Option<Vec<_>>>() else { return Ok(()) };
-    match array.chunk_keys(&position).next() {
-        Some(_) => Ok(()),
-        None => Err(WriteError::ChunkKey { path: array.path().clone() }),
-    }
-}
-
-/// How many pieces of a grid a selection touches.
-fn pieces(dimension: &DimensionSelection, grid: &DimensionGrid) -> u128 {
-    match dimension {
-        // Many of its indices may be in one piece.
-        DimensionSelection::List(indices) => {
-            indices.iter().filter_map(|&index| grid.piece_of(index)).collect::<HashSet<_>>().len() as u128
-        }
-        _ => AxisIndices::of(dimension).map_or(0, |indices| u128::from(indices.most_pieces(grid))),
-    }
-}
-
-/// The largest index; `None` where there is none.
-fn furthest(dimension: &DimensionSelection) -> Option<u64> {
-    match dimension {
-        DimensionSelection::Index(index) => Some(*index),
-        DimensionSelection::Range { start, step, len } => {
-            let last = len.checked_sub(1)?;
-            if *step < 0 { Some(*start) } else { start.checked_add(step.unsigned_abs().checked_mul(last)?) }
-        }
-        DimensionSelection::List(indices) => indices.iter().max().copied(),
-    }
-}
-
-impl std::fmt::Debug for Incoming {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Fixed(_) => "Fixed",
-            Self::Variable(_) => "Variable",
-            Self::Scalar(_) => "Scalar",
-        })
-    }
-}
+pub(crate) mod append;
+pub(crate) mod chunk_encoder;
+pub(crate) mod commit;
+pub(crate) mod encode;
+pub(crate) mod error;
+pub(crate) mod gather;
+pub(crate) mod layout;
+pub(crate) mod memory;
+pub(crate) mod merge;
+pub(crate) mod pending;
+pub(crate) mod read_modify_write;
+pub(crate) mod reader;
+pub(crate) mod receive;
+pub(crate) mod region;
+pub(crate) mod report;
+pub(crate) mod source;

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use array::{Conversion, ConversionReport, Declaration, Depth, Effect, Losses, NodeError};
+use array::{ConversionReport, ConvertOptions, CreateAction, CreateOptions, Depth, LossPolicy, NodeError};
 use meta::Dialect;
 use serde_json::json;
 use store::{Key, Precondition};
@@ -9,7 +9,7 @@ use crate::lab::{Lab, draft_array, entry_point, path, v2_array, v2_group, v3_arr
 
 impl Lab {
     async fn copy(&self, from: &str, to: &str, dialect: Dialect) -> Result<ConversionReport, NodeError> {
-        let conversion = Conversion { to: dialect, target: Some(path(to)) };
+        let conversion = ConvertOptions { dialect, target: Some(path(to)) };
         self.nodes.convert(&path(from), None, &conversion).await
     }
 
@@ -123,10 +123,10 @@ async fn declaring_in_the_draft() {
     let lab = Lab::new();
     let tree = v3_group(&json!({"a": v3_array(&[3]), "g": v3_group(&json!({}))}));
     let created = lab.declare_as("/d", &tree, Dialect::Draft).await.unwrap();
-    assert_eq!((created.effect, created.node.dialect), (Effect::Created, Dialect::Draft));
+    assert_eq!((created.action, created.node.dialect), (CreateAction::Created, Dialect::Draft));
     let keys = ["d/meta/root.group.json", "d/meta/root/a.array.json", "d/meta/root/g.group.json", "d/zarr.json"];
     assert_eq!(lab.keys().await, keys);
-    assert_eq!(lab.declare_as("/d", &tree, Dialect::Draft).await.unwrap().effect, Effect::Equal);
+    assert_eq!(lab.declare_as("/d", &tree, Dialect::Draft).await.unwrap().action, CreateAction::Unchanged);
     // What is declared inside the hierarchy is of it.
     let inside = lab.declare("/d/g/deep/x", &v3_array(&[3])).await.unwrap();
     assert_eq!(inside.node.dialect, Dialect::Draft);
@@ -150,17 +150,17 @@ async fn models_of_other_dialects() {
     // Members of any dialect are told by one model.
     lab.declare("/three/x", &v3_array(&[3])).await.unwrap();
     let told = lab.nodes.node(&path("/"), None, Depth::All, Some(Dialect::V3)).await.unwrap();
-    assert_eq!((told.zom.len(), told.other), (5, vec![]));
+    assert_eq!((told.zom.len(), told.other_dialects), (5, vec![]));
     let mut lost = v3_array(&[3]);
     lost["dimension_names"] = json!(["x"]);
     lost["extensions"] = json!([{"name": "example.unheard-of", "must_understand": false}]);
     let declare = async |losses| {
-        let declaration = Declaration { dialect: Some(Dialect::V2), losses, ..Declaration::default() };
-        lab.nodes.declare(&path("/lost"), &Arc::new(zom(&lost)), &declaration).await
+        let declaration = CreateOptions { dialect: Some(Dialect::V2), losses, ..CreateOptions::default() };
+        lab.nodes.create(&path("/lost"), &Arc::new(zom(&lost)), &declaration).await
     };
-    let Err(NodeError::Lossy { losses, .. }) = declare(Losses::Refuse).await else { panic!("it was taken") };
+    let Err(NodeError::Lossy { losses, .. }) = declare(LossPolicy::Reject).await else { panic!("it was taken") };
     assert!(losses.iter().any(|(path, _)| path.to_string() == "/lost"));
-    assert_eq!(declare(Losses::Accept).await.unwrap().effect, Effect::Created);
+    assert_eq!(declare(LossPolicy::Allow).await.unwrap().action, CreateAction::Created);
     let compared = lab.nodes.compare(&path("/two"), None, zom(&v3_group(&json!({"a": v3_array(&[4])}))), 9).await;
     let pointers: Vec<_> = compared.unwrap().into_iter().map(|difference| difference.pointer).collect();
     assert!(pointers.contains(&"/members/a/shape/0".to_owned()), "{pointers:?}");

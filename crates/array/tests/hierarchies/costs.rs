@@ -98,7 +98,7 @@ async fn trees_that_do_not_fit_together_are_told_one_after_the_other() {
     let members: serde_json::Map<_, _> = (0..5000).map(|number| (format!("g{number}"), member.clone())).collect();
     lab.declare("/tree", &v3_group(&json!(members))).await.unwrap();
     let patience = std::time::Duration::from_secs(120);
-    let options = array::Options { memory: 44 << 20, patience, ..array::Options::default() };
+    let options = array::Options { max_memory: 44 << 20, memory_timeout: patience, ..array::Options::default() };
     let nodes = array::Arrays::new(lab.store.clone(), options).hierarchies();
     let told: Vec<_> = (0..6)
         .map(|_| {

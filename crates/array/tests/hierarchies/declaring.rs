@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use array::{Declaration, Depth, Effect, Existing, NodeError};
+use array::{CreateAction, CreateOptions, Depth, IfExists, NodeError};
 use meta::Dialect;
 use serde_json::{Value, json};
 use store::Precondition;
@@ -19,10 +19,10 @@ async fn keys_of_created_nodes() {
     ] {
         let lab = Lab::new();
         let declared = lab.declare("/lab/x", &document).await.unwrap();
-        assert_eq!(declared.effect, Effect::Created);
+        assert_eq!(declared.action, CreateAction::Created);
         assert_eq!(declared.node.zom.to_text().to_value().unwrap(), document);
         assert_eq!(lab.keys().await, keys);
-        assert_eq!(lab.declare("/lab/x", &document).await.unwrap().effect, Effect::Equal);
+        assert_eq!(lab.declare("/lab/x", &document).await.unwrap().action, CreateAction::Unchanged);
         assert_eq!(lab.all("/lab/x").await, document);
     }
 }
@@ -37,7 +37,7 @@ async fn attributes_of_v2_are_documents_of_their_own() {
     assert_eq!(lab.document("a/.zattrs").await, json!({"unit": "m"}));
     assert!(lab.document("a/.zarray").await.get("attributes").is_none());
     array["attributes"] = json!({});
-    assert_eq!(lab.replace("/a", &array).await.unwrap().effect, Effect::Replaced);
+    assert_eq!(lab.replace("/a", &array).await.unwrap().action, CreateAction::Replaced);
     assert_eq!(lab.keys().await, ["a/.zarray"]);
 }
 
@@ -56,7 +56,7 @@ async fn what_differs_is_told_and_stays() {
     assert_eq!(lab.all("/g").await, before);
     // Where nothing is said of the members, they make no difference.
     let silent = json!({"zarr_format": 3, "node_type": "group", "attributes": {}});
-    assert_eq!(lab.declare("/g", &silent).await.unwrap().effect, Effect::Equal);
+    assert_eq!(lab.declare("/g", &silent).await.unwrap().action, CreateAction::Unchanged);
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn replacing() {
     keeps["dimension_names"] = json!(["x"]);
     let declared = v3_group(&json!({"keeps": keeps, "other": v3_array(&[5]), "new": v3_group(&json!({}))}));
     let done = lab.replace("/g", &declared).await.unwrap();
-    assert_eq!(done.effect, Effect::Replaced);
+    assert_eq!(done.action, CreateAction::Replaced);
     assert_eq!(done.node.zom.to_text().to_value().unwrap(), declared);
     assert_eq!(
         lab.keys().await,
@@ -88,8 +88,9 @@ async fn replacing() {
 async fn preconditions() {
     let lab = Lab::new();
     let declare = async |document: Value, condition: Precondition| {
-        let declaration = Declaration { condition, existing: Existing::Replace, ..Declaration::default() };
-        lab.nodes.declare(&path("/g"), &Arc::new(zom(&document)), &declaration).await
+        let declaration =
+            CreateOptions { precondition: condition, if_exists: IfExists::Replace, ..CreateOptions::default() };
+        lab.nodes.create(&path("/g"), &Arc::new(zom(&document)), &declaration).await
     };
     let refused = declare(v3_group(&json!({})), Precondition::present()).await;
     assert!(matches!(refused, Err(NodeError::PreconditionFailed { current: None, .. })));
@@ -153,9 +154,9 @@ async fn implicit_groups_become_explicit_where_they_are_declared() {
     let lab = Lab::new();
     lab.json("g/a/zarr.json", &v3_array(&[3])).await;
     let declared = v3_group(&json!({"a": v3_array(&[3])}));
-    assert_eq!(lab.declare("/g", &declared).await.unwrap().effect, Effect::Created);
+    assert_eq!(lab.declare("/g", &declared).await.unwrap().action, CreateAction::Created);
     assert!(!lab.node("/g", Depth::Levels(0)).await.unwrap().implicit);
-    assert_eq!(lab.declare("/g", &declared).await.unwrap().effect, Effect::Equal);
+    assert_eq!(lab.declare("/g", &declared).await.unwrap().action, CreateAction::Unchanged);
     assert_eq!(lab.keys().await, ["g/a/zarr.json", "g/zarr.json"]);
 }
 
@@ -172,6 +173,6 @@ async fn many_nodes() {
     let declared = lab.declare("/big", &tree).await.unwrap();
     assert_eq!(declared.node.zom.len(), 2001);
     assert_eq!(declared.node.zom.to_text().to_value().unwrap(), tree);
-    assert_eq!(lab.declare("/big", &tree).await.unwrap().effect, Effect::Equal);
+    assert_eq!(lab.declare("/big", &tree).await.unwrap().action, CreateAction::Unchanged);
     assert_eq!(lab.erase("/big").await.unwrap(), 2001);
 }

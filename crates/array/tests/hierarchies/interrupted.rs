@@ -1,6 +1,6 @@
 //! Conversions that are interrupted: what they leave is erased, once, and nothing else is.
 
-use array::{Conversion, NodeError, SettledIntents};
+use array::{ConvertOptions, NodeError, SettledIntents};
 use meta::Dialect;
 use serde_json::{Value, json};
 use store::{Change, IntentId, MemoryLimits, MemoryStore, StoreError};
@@ -39,8 +39,8 @@ impl Lab {
     }
 }
 
-fn to(target: &str) -> Conversion {
-    Conversion { to: Dialect::V2, target: Some(path(target)) }
+fn to(target: &str) -> ConvertOptions {
+    ConvertOptions { dialect: Dialect::V2, target: Some(path(target)) }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use array::{Arrays, Conversion, Declaration, Existing, Incoming, NodeError, Options, SettledIntents};
+use array::{Arrays, ConvertOptions, CreateOptions, ElementSource, IfExists, NodeError, Options, SettledIntents};
 use codec::Elements;
 use futures::StreamExt;
 use meta::{
@@ -23,13 +23,13 @@ use crate::{
 async fn write(arrays: &Arrays, at: &str, select: &str, value: u8) -> Result<(), array::WriteError> {
     let selection = Selection::parse(select).unwrap();
     let write = arrays.write(&path(at), None, &selection, Precondition::none()).await?;
-    write.run(Incoming::Scalar(vec![value])).await.map(|_| ())
+    write.execute(ElementSource::Scalar(vec![value])).await.map(|_| ())
 }
 
 async fn read(arrays: &Arrays, at: &str) -> Vec<u8> {
     let request = ReadRequest::Select(Selection::default());
     let reading = arrays.read(&path(at), None, &request, u64::MAX).await.unwrap();
-    let mut pieces = std::pin::pin!(reading.pieces());
+    let mut pieces = std::pin::pin!(reading.into_stream());
     let mut all = Vec::new();
     while let Some(piece) = pieces.next().await {
         match piece.unwrap() {
@@ -119,7 +119,7 @@ async fn an_interrupted_shrink_is_carried_on() {
 #[tokio::test]
 async fn an_array_is_not_appended_to_before_its_chunks_outside_are_erased() {
     let store = Arc::new(MemoryStore::new());
-    let options = Options { patience: std::time::Duration::from_millis(50), ..Options::default() };
+    let options = Options { memory_timeout: std::time::Duration::from_millis(50), ..Options::default() };
     let arrays = Arrays::new(store.clone(), options);
     let lab = Lab { store, nodes: arrays.hierarchies(), arrays };
     lab.declare("/a", &v3_array(&[4])).await.unwrap();
@@ -130,7 +130,7 @@ async fn an_array_is_not_appended_to_before_its_chunks_outside_are_erased() {
     lab.store.commit(vec![Change::Intend { id: IntentId::random(), record }]).await.unwrap();
     assert_eq!(lab.nodes.settle_intents().await.unwrap().unsettled, 1);
     let append = lab.arrays.append(&path("/a"), Some(Dialect::V3), 0, Precondition::none()).await.unwrap();
-    let refused = append.run(Some(2), Incoming::Scalar(vec![1])).await;
+    let refused = append.execute(Some(2), ElementSource::Scalar(vec![1])).await;
     assert!(refused.is_err(), "{refused:?}");
     let refused = lab.patch("/a", &json!({"shape": [9]})).await;
     assert!(refused.is_err(), "{refused:?}");
@@ -146,7 +146,7 @@ async fn a_copy_is_of_one_commit() {
         lab.declare("/from", &v3_group(&json!({"a": v3_array(&[4]), "b": v3_array(&[4])}))).await.unwrap();
         // Two chunks are written one after the other, so nobody ever sees the second without the first.
         store.intrude_all_on_page(number, &[("from/a/c/0", json!(10)), ("from/b/c/0", json!(10))]);
-        let conversion = Conversion { to: Dialect::V2, target: Some(path("/to")) };
+        let conversion = ConvertOptions { dialect: Dialect::V2, target: Some(path("/to")) };
         let report = lab.nodes.convert(&path("/from"), None, &conversion).await.unwrap();
         if store.is_intruding() {
             break;
@@ -178,7 +178,7 @@ async fn an_array_that_is_written_all_the_time_is_copied() {
     });
     for round in 0..40 {
         let target = format!("/to{round}");
-        let conversion = Conversion { to: Dialect::V2, target: Some(path(&target)) };
+        let conversion = ConvertOptions { dialect: Dialect::V2, target: Some(path(&target)) };
         lab.nodes.convert(&path("/from"), None, &conversion).await.unwrap();
         let copied = read(&lab.arrays, &format!("{target}/a")).await;
         assert!(copied.iter().all(|element| Some(element) == copied.first()), "round {round}: {copied:?}");
@@ -195,20 +195,20 @@ async fn chunks_outside_of_an_array_are_not_copied() {
     for number in 0..4 {
         lab.set(&format!("a/c/{number}"), [1; 2]).await;
     }
-    let conversion = Conversion { to: Dialect::V2, target: Some(path("/b")) };
+    let conversion = ConvertOptions { dialect: Dialect::V2, target: Some(path("/b")) };
     assert_eq!(lab.nodes.convert(&path("/a"), None, &conversion).await.unwrap().chunks, 2);
     assert_eq!(lab.keys().await.iter().filter(|key| key.starts_with("b/")).count(), 3);
 }
 
-async fn declare(lab: &Lab, at: &str, document: &Value, dialect: Dialect, existing: Existing) -> Result<(), NodeError> {
-    let declaration = Declaration { dialect: Some(dialect), existing, ..Declaration::default() };
-    lab.nodes.declare(&path(at), &Arc::new(zom(document)), &declaration).await.map(|_| ())
+async fn declare(lab: &Lab, at: &str, document: &Value, dialect: Dialect, existing: IfExists) -> Result<(), NodeError> {
+    let declaration = CreateOptions { dialect: Some(dialect), if_exists: existing, ..CreateOptions::default() };
+    lab.nodes.create(&path(at), &Arc::new(zom(document)), &declaration).await.map(|_| ())
 }
 
 #[tokio::test]
 async fn keys_at_the_place_of_a_new_array_are_refused_erased_or_adopted() {
     for (dialect, chunk) in [(Dialect::V3, "a/c/0"), (Dialect::V2, "a/0"), (Dialect::Draft, "data/root/a/c0")] {
-        for existing in [Existing::Keep, Existing::Replace, Existing::Adopt] {
+        for existing in [IfExists::Fail, IfExists::Replace, IfExists::Adopt] {
             for alone in [true, false] {
                 let lab = Lab::new();
                 if dialect == Dialect::Draft {
@@ -222,16 +222,16 @@ async fn keys_at_the_place_of_a_new_array_are_refused_erased_or_adopted() {
                 let declared = declare(&lab, at, &document, dialect, existing).await;
                 let case = format!("{dialect} {existing:?} {at}");
                 match existing {
-                    Existing::Keep => {
+                    IfExists::Fail => {
                         let is_named = |error: &NodeError| matches!(error, NodeError::StrayKeys { path: at, key } if *at == path("/a") && key.as_str() == chunk);
                         assert!(declared.as_ref().is_err_and(is_named), "{case}: {declared:?}");
                         assert!(lab.keys().await.len() <= 2, "{case}: nothing was written");
                     }
-                    Existing::Replace => {
+                    IfExists::Replace => {
                         declared.unwrap();
                         assert_eq!(read(&lab.arrays, "/a").await, [0; 2], "{case}");
                     }
-                    Existing::Adopt => {
+                    IfExists::Adopt => {
                         declared.unwrap();
                         assert_eq!(read(&lab.arrays, "/a").await, [7; 2], "{case}");
                     }

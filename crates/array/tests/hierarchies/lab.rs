@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use array::{
-    Arrays, Conversion, ConversionReport, Declaration, Declared, Depth, Existing, FoundNode, Hierarchies, NodeError,
-    Options,
+    Arrays, ConversionReport, ConvertOptions, CreateOptions, CreateOutcome, Depth, Hierarchies, IfExists, NodeError,
+    NodeInfo, Options,
 };
 use futures::TryStreamExt;
 use meta::{Dialect, NodePath, documents::Changes, zom::Zom};
@@ -55,7 +55,7 @@ impl Lab {
         serde_json::from_slice(&value.unwrap_or_else(|| panic!("{key} is there")).bytes().await.unwrap()).unwrap()
     }
 
-    pub(crate) async fn node(&self, at: &str, depth: Depth) -> Result<FoundNode, NodeError> {
+    pub(crate) async fn node(&self, at: &str, depth: Depth) -> Result<NodeInfo, NodeError> {
         self.nodes.node(&path(at), None, depth, None).await
     }
 
@@ -64,21 +64,26 @@ impl Lab {
         self.node(at, Depth::All).await.unwrap().zom.to_text().to_value().unwrap()
     }
 
-    pub(crate) async fn declare(&self, at: &str, document: &Value) -> Result<Declared, NodeError> {
-        self.nodes.declare(&path(at), &Arc::new(zom(document)), &Declaration::default()).await
+    pub(crate) async fn declare(&self, at: &str, document: &Value) -> Result<CreateOutcome, NodeError> {
+        self.nodes.create(&path(at), &Arc::new(zom(document)), &CreateOptions::default()).await
     }
 
-    pub(crate) async fn declare_as(&self, at: &str, document: &Value, dialect: Dialect) -> Result<Declared, NodeError> {
-        let declaration = Declaration { dialect: Some(dialect), ..Declaration::default() };
-        self.nodes.declare(&path(at), &Arc::new(zom(document)), &declaration).await
+    pub(crate) async fn declare_as(
+        &self,
+        at: &str,
+        document: &Value,
+        dialect: Dialect,
+    ) -> Result<CreateOutcome, NodeError> {
+        let declaration = CreateOptions { dialect: Some(dialect), ..CreateOptions::default() };
+        self.nodes.create(&path(at), &Arc::new(zom(document)), &declaration).await
     }
 
-    pub(crate) async fn replace(&self, at: &str, document: &Value) -> Result<Declared, NodeError> {
-        let declaration = Declaration { existing: Existing::Replace, ..Declaration::default() };
-        self.nodes.declare(&path(at), &Arc::new(zom(document)), &declaration).await
+    pub(crate) async fn replace(&self, at: &str, document: &Value) -> Result<CreateOutcome, NodeError> {
+        let declaration = CreateOptions { if_exists: IfExists::Replace, ..CreateOptions::default() };
+        self.nodes.create(&path(at), &Arc::new(zom(document)), &declaration).await
     }
 
-    pub(crate) async fn patch(&self, at: &str, patch: &Value) -> Result<FoundNode, NodeError> {
+    pub(crate) async fn patch(&self, at: &str, patch: &Value) -> Result<NodeInfo, NodeError> {
         let changes = Changes::parse(patch.to_string()).unwrap();
         self.nodes.patch(&path(at), None, &changes, &Precondition::none()).await
     }
@@ -90,7 +95,7 @@ impl Lab {
     }
 
     pub(crate) async fn convert(&self, at: &str, to: Dialect) -> Result<ConversionReport, NodeError> {
-        let conversion = Conversion { to, target: None };
+        let conversion = ConvertOptions { dialect: to, target: None };
         self.nodes.convert(&path(at), None, &conversion).await
     }
 }

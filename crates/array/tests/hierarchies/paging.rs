@@ -105,8 +105,8 @@ async fn members_of_another_dialect_are_told_apart_on_their_page() {
     let (mut others, mut names, mut cursor) = (0, 0, None);
     loop {
         let Members { node, next } = lab.page("/g", 3, cursor).await.unwrap();
-        assert!(node.zom.len() - 1 + node.other.len() <= 3);
-        others += node.other.len();
+        assert!(node.zom.len() - 1 + node.other_dialects.len() <= 3);
+        others += node.other_dialects.len();
         names += node.zom.len() - 1;
         cursor = next;
         if cursor.is_none() {
@@ -116,7 +116,7 @@ async fn members_of_another_dialect_are_told_apart_on_their_page() {
     assert_eq!((others, names), (10, 10));
     let page = MemberPage { limit: 100, cursor: None };
     let mapped = lab.nodes.members(&path("/g"), None, &page, Some(Dialect::V3)).await.unwrap();
-    assert_eq!((mapped.node.zom.len(), mapped.node.other.len()), (21, 0));
+    assert_eq!((mapped.node.zom.len(), mapped.node.other_dialects.len()), (21, 0));
 }
 
 #[tokio::test]

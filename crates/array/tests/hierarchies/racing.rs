@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use array::{ArrayError, Depth, Effect, NodeError};
+use array::{ArrayError, CreateAction, Depth, NodeError};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use store::{
@@ -181,7 +181,7 @@ async fn a_parent_becomes_an_array() {
 async fn the_node_itself_appears() {
     let (lab, store) = Intruded::lab();
     store.intrude("a/zarr.json", v3_array(&[3]));
-    assert_eq!(lab.declare("/a", &v3_array(&[3])).await.unwrap().effect, Effect::Equal);
+    assert_eq!(lab.declare("/a", &v3_array(&[3])).await.unwrap().action, CreateAction::Unchanged);
     store.intrude("b/zarr.json", v3_array(&[4]));
     assert!(matches!(lab.declare("/b", &v3_array(&[3])).await, Err(NodeError::Differs { .. })));
     assert_eq!(lab.all("/b").await["shape"], json!([4]));

@@ -74,7 +74,7 @@ async fn children_of_other_dialects() {
     let found = lab.node("/lab", Depth::All).await.unwrap();
     assert_eq!((found.dialect, found.implicit), (Dialect::V3, true));
     assert_eq!(found.zom.to_text().to_value().unwrap()["members"], json!({"three": v3_array(&[3])}));
-    let other: Vec<_> = found.other.iter().map(|(path, dialect)| (path.to_string(), *dialect)).collect();
+    let other: Vec<_> = found.other_dialects.iter().map(|(path, dialect)| (path.to_string(), *dialect)).collect();
     let expected = [("/lab/deep", Dialect::V2), ("/lab/draft", Dialect::Draft), ("/lab/two", Dialect::V2)];
     assert_eq!(other, expected.map(|(path, dialect)| (path.to_owned(), dialect)));
     let v2 = lab.nodes.node(&path("/lab"), Some(Dialect::V2), Depth::All, None).await.unwrap();

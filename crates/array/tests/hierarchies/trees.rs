@@ -1,6 +1,6 @@
 //! Trees of any form are told as they were declared, and leave nothing when they are erased.
 
-use array::Effect;
+use array::CreateAction;
 use meta::Dialect;
 use proptest::{collection::btree_map, prelude::*};
 use serde_json::Value;
@@ -40,15 +40,15 @@ async fn round_trip(tree: &Tree, other: &Tree, dialect: Dialect) {
     let lab = Lab::new();
     let (first, second) = (tree.in_dialect(dialect), other.in_dialect(dialect));
     let declared = lab.declare_as("/t", &first, dialect).await.unwrap();
-    assert_eq!((declared.effect, declared.node.dialect), (Effect::Created, dialect));
+    assert_eq!((declared.action, declared.node.dialect), (CreateAction::Created, dialect));
     let told = lab.all("/t").await;
     assert_eq!(shown(&told), shown(&first));
     if dialect != Dialect::Draft {
         assert_eq!(told, first);
     }
     let keys = lab.keys().await;
-    assert_eq!(lab.declare("/t", &first).await.unwrap().effect, Effect::Equal);
-    assert_eq!(lab.declare("/t", &told).await.unwrap().effect, Effect::Equal);
+    assert_eq!(lab.declare("/t", &first).await.unwrap().action, CreateAction::Unchanged);
+    assert_eq!(lab.declare("/t", &told).await.unwrap().action, CreateAction::Unchanged);
     assert_eq!(lab.keys().await, keys);
     lab.replace("/t", &second).await.unwrap();
     assert_eq!(shown(&lab.all("/t").await), shown(&second));

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use array::{Arrays, Incoming, Options, RegionWrite, WriteError};
+use array::{Arrays, ElementSource, Options, RegionWrite, WriteError};
 use bytes::Bytes;
 use codec::VariableBuilder;
 use futures::{StreamExt, stream};
@@ -153,15 +153,15 @@ impl Site {
     }
 
     /// Elements on their way in, in pieces of a length.
-    pub(crate) fn incoming(&self, elements: &Elements, piece: usize) -> Incoming {
+    pub(crate) fn incoming(&self, elements: &Elements, piece: usize) -> ElementSource {
         if self.data_type.fixed_size().is_none() {
             let mut builder = VariableBuilder::new(u64::MAX);
             elements.0.iter().for_each(|element| builder.push(element).unwrap());
-            return Incoming::Variable(builder.finish());
+            return ElementSource::Variable(builder.finish());
         }
         let all = elements.0.concat();
         let pieces: Vec<_> = all.chunks(piece).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
-        Incoming::Fixed(stream::iter(pieces).boxed())
+        ElementSource::Fixed(stream::iter(pieces).boxed())
     }
 
     pub(crate) async fn read(&self, selection: &Selection, limit: u64) -> Elements {
@@ -169,7 +169,7 @@ impl Site {
         let reading = self.arrays.read(&path(), None, &request, limit).await.unwrap();
         let size = self.data_type.fixed_size();
         let mut all = Vec::new();
-        let mut pieces = Box::pin(reading.pieces());
+        let mut pieces = Box::pin(reading.into_stream());
         while let Some(piece) = pieces.next().await {
             match piece.unwrap() {
                 codec::Elements::Fixed(bytes) => all.extend(bytes.chunks(size.unwrap()).map(<[u8]>::to_vec)),

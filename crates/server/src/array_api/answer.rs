@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use ::array::{ArrayError, Meter, Reading};
+use ::array::{ArrayError, ArrayRead, ReadMetrics};
 use ::store::Version;
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
@@ -108,7 +108,7 @@ impl Asked {
         path: &NodePath,
         dialect: Option<Dialect>,
         request: &ReadRequest,
-    ) -> Result<Reading, Refusal> {
+    ) -> Result<ArrayRead, Refusal> {
         let (limit, flag) = self.limit(&engine.app);
         let error = match engine.arrays.read(path, dialect, request, limit).await {
             Err(error @ ArrayError::SelectionTooLarge { .. }) => error,
@@ -153,7 +153,7 @@ impl Asked {
     }
 
     /// What is said of the elements, without them.
-    pub(super) fn describe(&self, app: &App, reading: &Reading) -> Result<Response, Refusal> {
+    pub(super) fn describe(&self, app: &App, reading: &ArrayRead) -> Result<Response, Refusal> {
         let made = self.make(app, reading)?;
         if let Some(response) = self.settled(&made)? {
             return Ok(response);
@@ -169,32 +169,32 @@ impl Asked {
             Some(_) => headers.extend(self.coding.header().map(|coding| (CONTENT_ENCODING, coding))),
             None => {}
         }
-        headers.extend(timing(&reading.meter()));
+        headers.extend(timing(&reading.metrics()));
         Ok(response)
     }
 
     /// The elements, or that the client has them.
-    pub(super) async fn answer(&self, app: &App, reading: Reading) -> Result<Response, Refusal> {
+    pub(super) async fn answer(&self, app: &App, reading: ArrayRead) -> Result<Response, Refusal> {
         let made = self.make(app, &reading)?;
         if let Some(response) = self.settled(&made)? {
             return Ok(response);
         }
         let part = self.asked_part(&made)?;
-        let meter = reading.meter();
+        let meter = reading.metrics();
         let counted = Counted::new(app, meter.clone());
         let gathered = match format::writing(self.format, &made.answer, self.contrast) {
             Writing::Whole(how) => Gathered::All(whole(app, how, made.answer.clone(), reading, counted).await?),
             Writing::Verbatim(head) => {
                 gather(match part.clone() {
                     Some(range) => part::bytes(head, reading, range, counted),
-                    None => verbatim(head, reading.pieces().boxed(), counted),
+                    None => verbatim(head, reading.into_stream().boxed(), counted),
                 })
                 .await?
             }
             Writing::Each(encoder) => {
                 let source = match self.empties(&made.answer) {
                     Some(count) => Source::Empties(count),
-                    None => Source::Pieces(reading.pieces().boxed()),
+                    None => Source::Pieces(reading.into_stream().boxed()),
                 };
                 gather(encoded(encoder, made.answer.data_type.fixed_size(), source, counted)).await?
             }
@@ -229,7 +229,7 @@ impl Asked {
         Ok((!range.is_empty()).then_some(range))
     }
 
-    fn answer_of(&self, reading: &Reading) -> Answer {
+    fn answer_of(&self, reading: &ArrayRead) -> Answer {
         let header = match self.format {
             Format::Csv => Header::of(reading, self.header),
             Format::Json | Format::Raw | Format::Npy | Format::Png => None,
@@ -238,7 +238,7 @@ impl Asked {
     }
 
     /// Judges what can be judged before anything is decoded.
-    fn make(&self, app: &App, reading: &Reading) -> Result<Made, Refusal> {
+    fn make(&self, app: &App, reading: &ArrayRead) -> Result<Made, Refusal> {
         let answer = self.answer_of(reading);
         if let Some(reason) = format::obstacle(self.format, &answer) {
             return Err(Refusal::cannot_hold(self.format, &reason, &format::able(&answer)));
@@ -269,14 +269,14 @@ impl Asked {
     }
 
     /// Refuses what has few bytes in memory, and many as text.
-    fn check(&self, limit: u64, answer: &Answer, reading: &Reading) -> Result<(), Refusal> {
+    fn check(&self, limit: u64, answer: &Answer, reading: &ArrayRead) -> Result<(), Refusal> {
         self.judge(limit, answer).map_err(|TooMuch { size, limit: most, detail }| {
             Refusal::too_much(size, most, self.part(limit, reading).as_ref(), detail)
         })
     }
 
     /// A leading part of what is read that is not too much.
-    fn part(&self, limit: u64, reading: &Reading) -> Option<Selection> {
+    fn part(&self, limit: u64, reading: &ArrayRead) -> Option<Selection> {
         let all = self.answer_of(reading);
         let part = |shape: &[u64]| Answer { shape: shape.to_vec(), ..all.clone() };
         reading.smaller(|shape| self.judge(limit, &part(shape)).is_ok())
@@ -419,12 +419,12 @@ async fn whole(
     app: &App,
     how: Whole,
     answer: Answer,
-    mut reading: Reading,
+    mut reading: ArrayRead,
     counted: Counted,
 ) -> Result<Bytes, Refusal> {
     let limit = app.settings().limits.text_selection;
-    let mut room = reading.reserve_beside(needed(app, &reading)).await?;
-    let (mut pieces, mut stream, mut memory) = (Vec::new(), reading.pieces().boxed(), 0_u64);
+    let mut room = reading.reserve_with_extra(needed(app, &reading)).await?;
+    let (mut pieces, mut stream, mut memory) = (Vec::new(), reading.into_stream().boxed(), 0_u64);
     while let Some(piece) = stream.try_next().await? {
         memory = memory.saturating_add(piece.memory());
         pieces.push(piece);
@@ -441,7 +441,7 @@ async fn whole(
         let most = limit.min(room.bytes().saturating_sub(memory));
         let able = format::able(&answer);
         match blocking(move || format::whole(how, &answer, &pieces, most)).await? {
-            Ok(bytes) => return Ok(room.hold(bytes)),
+            Ok(bytes) => return Ok(room.attach_to(bytes)),
             // It may be as long, and there was no memory for it so far.
             Err(WholeError::TooLong { size }) if size > most && size <= limit => {
                 room.grow_to(memory.saturating_add(size)).map_err(ArrayError::from)?;
@@ -462,16 +462,16 @@ async fn whole(
 
 /// How much memory is reserved for an answer that is made whole, beside what reading takes: for the elements, and for two bytes for a pixel, or strings of the limit, of which no
 /// one knows yet how long they are. Where that is much of all that there is, a quarter of it is for a beginning.
-fn needed(app: &App, reading: &Reading) -> u64 {
+fn needed(app: &App, reading: &ArrayRead) -> u64 {
     match reading.byte_len() {
         Some(len) => len.saturating_add(reading.elements().saturating_mul(2)),
-        None => app.settings().limits.text_selection.saturating_mul(2).min(app.memory().most() / 4),
+        None => app.settings().limits.text_selection.saturating_mul(2).min(app.memory().max_per_request() / 4),
     }
 }
 
 /// How long it took so far, in milliseconds.
-fn timing(meter: &Meter) -> Option<(HeaderName, HeaderValue)> {
-    let work = meter.work();
+fn timing(meter: &ReadMetrics) -> Option<(HeaderName, HeaderValue)> {
+    let work = meter.stats();
     let [plan, fetch, decode] = [work.plan, work.fetch, work.decode].map(|time| time.as_secs_f64() * 1000.0);
     let text = format!("plan;dur={plan:.3}, fetch;dur={fetch:.3}, decode;dur={decode:.3}");
     Some((SERVER_TIMING, HeaderValue::try_from(text).ok()?))

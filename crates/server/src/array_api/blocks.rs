@@ -2,7 +2,7 @@
 
 use std::io;
 
-use array::{ArrayError, Meter};
+use array::{ArrayError, ReadMetrics};
 use bytes::Bytes;
 use codec::Elements;
 use futures::{StreamExt, TryStreamExt, stream, stream::BoxStream};
@@ -34,7 +34,7 @@ type Pieces = BoxStream<'static, Result<Elements, ArrayError>>;
 /// Counts what a reading took when it ends, whichever way.
 pub(super) struct Counted {
     app: App,
-    meter: Meter,
+    meter: ReadMetrics,
 }
 
 /// What the elements of an answer come from.
@@ -54,14 +54,14 @@ pub(super) enum Gathered {
 }
 
 impl Counted {
-    pub(super) fn new(app: &App, meter: Meter) -> Self {
+    pub(super) fn new(app: &App, meter: ReadMetrics) -> Self {
         Self { app: app.clone(), meter }
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.app.metrics().worked(self.meter.work());
+        self.app.metrics().worked(self.meter.stats());
     }
 }
 

@@ -67,7 +67,7 @@ pub(crate) async fn post(
     let parsed = (bytes.len() as u64).saturating_mul(PARSED);
     let request = match bytes.len() {
         ..=QUICK => ReadRequest::from_json(&bytes)?,
-        len => engine.arrays.on_documents(len as u64, move || ReadRequest::from_json(&bytes)).await??,
+        len => engine.arrays.run_on_documents(len as u64, move || ReadRequest::from_json(&bytes)).await??,
     };
     if let Some(memory) = &mut memory {
         memory.shrink_to(parsed);

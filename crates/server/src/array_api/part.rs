@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use ::array::Reading;
+use ::array::ArrayRead;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::blocks::{Blocks, Counted, verbatim};
 
 /// A range of the bytes of an answer: of a head, and of the elements as they are in memory. Only the elements that lie in it are read.
-pub(super) fn bytes(mut head: Vec<u8>, mut reading: Reading, range: Range<u64>, counted: Counted) -> Blocks {
+pub(super) fn bytes(mut head: Vec<u8>, mut reading: ArrayRead, range: Range<u64>, counted: Counted) -> Blocks {
     let head_len = head.len() as u64;
     let size = reading.model().data_type.fixed_size().map_or(1, |size| size.max(1) as u64);
     let wanted = range.start.saturating_sub(head_len)..range.end.saturating_sub(head_len);
@@ -19,7 +19,7 @@ pub(super) fn bytes(mut head: Vec<u8>, mut reading: Reading, range: Range<u64>, 
     // The head is cut by itself, since the elements do not begin where it ends.
     head.truncate(usize::try_from(range.end).unwrap_or(usize::MAX));
     let head = head.split_off(usize::try_from(range.start).unwrap_or(usize::MAX).min(head.len()));
-    let elements = verbatim(Vec::new(), reading.pieces().boxed(), counted);
+    let elements = verbatim(Vec::new(), reading.into_stream().boxed(), counted);
     let skipped = wanted.start.saturating_sub(first.saturating_mul(size));
     let elements = cut(elements, skipped, wanted.end.saturating_sub(wanted.start));
     stream::iter((!head.is_empty()).then(|| Ok(head.into()))).chain(elements).boxed()

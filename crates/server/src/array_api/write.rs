@@ -36,7 +36,7 @@ pub(crate) async fn put(
     let region = arrays.write(&path, query.dialect, &selection, conditions.precondition).await?;
     let wanted = Wanted::new(region.model(), Extents::exactly(region.shape()));
     let Arrived { elements, memory, .. } = arrive(&app, body, wanted).await?;
-    let report = region.run(elements).await?;
+    let report = region.execute(elements).await?;
     drop(memory);
     Ok(written(report))
 }
@@ -52,13 +52,14 @@ pub(crate) async fn append(
     let append = arrays.append(&path, query.dialect, query.dimension, conditions.precondition).await?;
     let wanted = Wanted::new(append.model(), Extents::open(&append.model().view_shape(), append.dimension()));
     let Arrived { elements, count, memory } = arrive(&app, body, wanted).await?;
-    let report = append.run(count, elements).await?;
+    let report = append.execute(count, elements).await?;
     drop(memory);
     Ok(written(report))
 }
 
 fn written(report: WriteReport) -> Response {
-    let WriteReport { version, shape, stored, erased, repeated } = report;
+    let WriteReport { version, shape, chunks_written: stored, chunks_erased: erased, conflicts_retried: repeated } =
+        report;
     let mut headers = HeaderMap::new();
     headers.extend(version.map(|version| (ETAG, etag::render(version))));
     headers.extend(array::shape(&shape).map(|shape| (SHAPE, shape)));

@@ -59,7 +59,7 @@ impl Document {
         let cost = move || cost(&Cost::of(&counted));
         let cost = match bytes.len() {
             ..=SMALL => cost(),
-            len => app.arrays().on_behalf_of(claim.clone()).on_documents(len as u64, cost).await?,
+            len => app.arrays().for_request(claim.clone()).run_on_documents(len as u64, cost).await?,
         };
         match &mut memory {
             Some(memory) => memory.grow_to(cost)?,

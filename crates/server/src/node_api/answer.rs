@@ -1,6 +1,6 @@
 //! Nodes as JSON.
 
-use ::array::{FoundNode, Linked, Permit};
+use ::array::{NodeInfo, Permit};
 use ::store::Version;
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
@@ -59,7 +59,7 @@ impl Telling {
     pub(super) async fn answer(
         self,
         engine: &Engine,
-        node: FoundNode,
+        node: NodeInfo,
         conditions: &TagConditions,
     ) -> Result<Response, Refusal> {
         match conditions.judge(node.version) {
@@ -81,7 +81,7 @@ impl Telling {
                 };
                 let (node, headers, body) = self.made(engine, node).await?;
                 let body = match memory {
-                    Some(memory) => memory.hold(body),
+                    Some(memory) => memory.attach_to(body),
                     None => body,
                 };
                 drop(node);
@@ -94,14 +94,14 @@ impl Telling {
     pub(super) async fn tell(
         self,
         engine: &Engine,
-        node: FoundNode,
+        node: NodeInfo,
         memory: Option<Permit>,
     ) -> Result<Response, Refusal> {
         let (_, headers, body) = self.made(engine, node).await?;
         let body = match memory {
             Some(mut memory) => {
                 memory.shrink_to(body.len() as u64);
-                memory.hold(body)
+                memory.attach_to(body)
             }
             None => body,
         };
@@ -109,13 +109,13 @@ impl Telling {
     }
 
     /// The headers and the body. The node comes back, for it holds the memory of what was made of it.
-    async fn made(self, engine: &Engine, node: FoundNode) -> Result<(FoundNode, HeaderMap, Bytes), Refusal> {
+    async fn made(self, engine: &Engine, node: NodeInfo) -> Result<(NodeInfo, HeaderMap, Bytes), Refusal> {
         let mut headers = HeaderMap::new();
         validators(node.version, &mut headers);
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(DIALECT, HeaderValue::from_static(node.dialect.name()));
         for (name, left_out) in
-            [(LOSSES, node.losses.len()), (BROKEN, node.broken.len()), (OTHER_DIALECTS, node.other.len())]
+            [(LOSSES, node.losses.len()), (BROKEN, node.broken.len()), (OTHER_DIALECTS, node.other_dialects.len())]
         {
             if left_out > 0 {
                 headers.insert(name, HeaderValue::from(left_out));
@@ -125,20 +125,20 @@ impl Telling {
         let written = move || self.written(&node).map(|(body, coding)| (node, body, coding));
         let (node, body, coding) = match len {
             ..=QUICK => written()?,
-            len => engine.arrays.on_documents(len as u64, written).await??,
+            len => engine.arrays.run_on_documents(len as u64, written).await??,
         };
         headers.extend(coding.header().map(|coding| (CONTENT_ENCODING, coding)));
         Ok((node, headers, body))
     }
 
     /// Whether the answer has nothing but what the node's own documents say, which is what its entity tag is of.
-    fn is_of_one(self, node: &FoundNode) -> bool {
+    fn is_of_one(self, node: &NodeInfo) -> bool {
         let alone = self.depth == Depth::Levels(0) || matches!(node.zom.root, Node::Array(_));
         alone && self.include == Include::Nothing
     }
 
     /// The memory that the answer takes while it is made.
-    fn needs(self, found: &FoundNode) -> u64 {
+    fn needs(self, found: &NodeInfo) -> u64 {
         let len = len_of(&found.zom.root, self.form, 0) as u64;
         let broken = |node: &::array::BrokenNode| {
             let texts = [node.path.relative(), node.problem.key.as_str(), &node.problem.reason];
@@ -154,7 +154,7 @@ impl Telling {
         }
     }
 
-    fn written(self, found: &FoundNode) -> Result<(Bytes, Coding), Refusal> {
+    fn written(self, found: &NodeInfo) -> Result<(Bytes, Coding), Refusal> {
         let node = match self.form {
             Form::Tree => found.zom.to_text(),
             Form::Flat => found.zom.to_flat_text(),
@@ -177,13 +177,13 @@ pub(super) fn lost(losses: &[(NodePath, meta::convert::Loss)]) -> Vec<Loss> {
     losses.iter().map(loss).collect()
 }
 
-fn source(found: &FoundNode) -> Source {
+fn source(found: &NodeInfo) -> Source {
     let other = |(path, dialect): &(NodePath, Dialect)| OtherNode { path: path.to_string(), dialect: *dialect };
-    let link = |(link, linked): &(meta::extensions::Link, Linked)| {
+    let link = |(link, linked): &(meta::extensions::Link, ::array::LinkTarget)| {
         let meta::extensions::Link { extension, pointer, path } = link.clone();
         let found = match linked {
-            Linked::Array => LinkTarget::Array,
-            Linked::Missing => LinkTarget::Missing,
+            ::array::LinkTarget::Array => LinkTarget::Array,
+            ::array::LinkTarget::Missing => LinkTarget::Missing,
         };
         Link { extension, pointer, path, found }
     };
@@ -196,7 +196,7 @@ fn source(found: &FoundNode) -> Source {
         dialect: found.dialect,
         path: found.path.to_string(),
         implicit: found.implicit,
-        other: found.other.iter().map(other).collect(),
+        other: found.other_dialects.iter().map(other).collect(),
         broken: found.broken.iter().map(broken).collect(),
         losses: lost(&found.losses),
         links: found.links.iter().map(link).collect(),

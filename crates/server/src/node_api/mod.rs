@@ -5,7 +5,7 @@ mod page;
 
 use std::sync::Arc;
 
-use ::array::{Conversion, Declaration, Depth, Effect, Existing, Losses, Permit};
+use ::array::{ConvertOptions, CreateAction, CreateOptions, Depth, IfExists, LossPolicy, Permit};
 use ::store::Precondition;
 use axum::{
     Json,
@@ -68,10 +68,10 @@ pub(crate) async fn put(
         memory.grow_to(memory.bytes().saturating_add(OF_NODE.saturating_mul(zom.len() as u64)))?;
     }
     let declared =
-        engine.hierarchies().declare(&path, &Arc::new(zom), &declaration(query, conditions.precondition)).await?;
-    let status = match declared.effect {
-        Effect::Created => StatusCode::CREATED,
-        Effect::Equal | Effect::Replaced => StatusCode::OK,
+        engine.hierarchies().create(&path, &Arc::new(zom), &declaration(query, conditions.precondition)).await?;
+    let status = match declared.action {
+        CreateAction::Created => StatusCode::CREATED,
+        CreateAction::Unchanged | CreateAction::Replaced => StatusCode::OK,
     };
     let mut response = Telling::whole(&forms).tell(&engine, declared.node, memory).await?;
     *response.status_mut() = status;
@@ -89,7 +89,7 @@ pub(crate) async fn patch(
 ) -> Result<Response, Refusal> {
     let changes = match bytes.len() {
         ..=QUICK => Changes::parse(bytes)?,
-        len => engine.arrays.on_documents(len as u64, move || Changes::parse(bytes)).await??,
+        len => engine.arrays.run_on_documents(len as u64, move || Changes::parse(bytes)).await??,
     };
     let node = engine.hierarchies().patch(&path, query.dialect, &changes, &conditions.precondition).await?;
     Telling::whole(&forms).tell(&engine, node, memory).await
@@ -131,7 +131,7 @@ pub(crate) async fn convert(
     AtNode(path): AtNode,
     Query(query): Query<ConvertNode>,
 ) -> Result<Json<ConvertReport>, Refusal> {
-    let conversion = Conversion { to: query.into, target: query.to };
+    let conversion = ConvertOptions { dialect: query.into, target: query.to };
     let report = engine.hierarchies().convert(&path, query.dialect, &conversion).await?;
     let losses = lost(&report.losses);
     Ok(Json(ConvertReport { nodes: report.nodes, chunks: report.chunks, losses }))
@@ -146,23 +146,28 @@ pub(crate) async fn schema(AtSchema(version): AtSchema) -> Response {
 async fn parsed(engine: &Engine, Document { bytes, memory }: Document) -> Result<(Zom, Option<Permit>), Refusal> {
     let zom = match bytes.len() {
         ..=QUICK => Zom::parse(bytes)?,
-        len => engine.arrays.on_documents(len as u64, move || Zom::parse(bytes)).await??,
+        len => engine.arrays.run_on_documents(len as u64, move || Zom::parse(bytes)).await??,
     };
     Ok((zom, memory))
 }
 
-fn declaration(query: NodePutQuery, condition: Precondition) -> Declaration {
+fn declaration(query: NodePutQuery, condition: Precondition) -> CreateOptions {
     let existing = match query.existing {
-        query::Existing::Keep => Existing::Keep,
-        query::Existing::Replace => Existing::Replace,
-        query::Existing::Adopt => Existing::Adopt,
+        query::Existing::Keep => IfExists::Fail,
+        query::Existing::Replace => IfExists::Replace,
+        query::Existing::Adopt => IfExists::Adopt,
     };
-    Declaration { dialect: query.dialect, existing, condition, losses: accepted(query.losses) }
+    CreateOptions {
+        dialect: query.dialect,
+        if_exists: existing,
+        precondition: condition,
+        losses: accepted(query.losses),
+    }
 }
 
-fn accepted(losses: query::Losses) -> Losses {
+fn accepted(losses: query::Losses) -> LossPolicy {
     match losses {
-        query::Losses::Refuse => Losses::Refuse,
-        query::Losses::Accept => Losses::Accept,
+        query::Losses::Refuse => LossPolicy::Reject,
+        query::Losses::Accept => LossPolicy::Allow,
     }
 }

@@ -58,7 +58,7 @@ impl From<ArrayError> for Refusal {
                 return Self::for_now(ProblemType::TooManyConflicts, detail);
             }
             ArrayError::Misplaced { .. } => return Self::because(ProblemType::Internal, error),
-            ArrayError::Stopped => return Self::because(ProblemType::Stopping, error),
+            ArrayError::ShuttingDown => return Self::because(ProblemType::Stopping, error),
             ArrayError::NoSuchNode { path } => (ProblemType::NoSuchNode, at(&path)),
             ArrayError::NotAnArray { path } => (ProblemType::NotAnArray, at(&path)),
             ArrayError::SelectionTooLarge { size, limit, smaller } => {

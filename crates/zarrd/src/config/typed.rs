@@ -347,19 +347,19 @@ fn limits(flags: &ServeOptions, file: &ServeOptions) -> Limits {
 /// One answer is assembled in an eighth of the memory of all, and in no more than the default, so that several go on beside each other.
 fn arrays(flags: &ServeOptions, file: &ServeOptions) -> Result<ArrayOptions, ConfigError> {
     let default = ArrayOptions::default();
-    let memory = size(flags.max_memory, file.max_memory, default.memory);
+    let memory = size(flags.max_memory, file.max_memory, default.max_memory);
     if memory < LEAST_MEMORY {
         return Err(ConfigError::LittleMemory { memory: ByteSize(memory), least: ByteSize(LEAST_MEMORY) });
     }
     Ok(ArrayOptions {
-        memory,
-        cache: size(flags.chunk_cache, file.chunk_cache, default.cache),
-        chunks: flags.max_chunks.or(file.max_chunks).map_or(default.chunks, NonZeroU64::get),
-        assembly: default.assembly.min(memory / 8),
-        work: size(flags.max_work, file.max_work, default.work),
+        max_memory: memory,
+        cache_capacity: size(flags.chunk_cache, file.chunk_cache, default.cache_capacity),
+        max_chunks: flags.max_chunks.or(file.max_chunks).map_or(default.max_chunks, NonZeroU64::get),
+        slab_memory: default.slab_memory.min(memory / 8),
+        max_work: size(flags.max_work, file.max_work, default.max_work),
         empty_chunks: match flags.store_empty_chunks.or(file.store_empty_chunks) {
             Some(true) => EmptyChunks::Store,
-            Some(false) => EmptyChunks::Skip,
+            Some(false) => EmptyChunks::Omit,
             None => default.empty_chunks,
         },
         ..default

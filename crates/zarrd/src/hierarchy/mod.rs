@@ -5,7 +5,7 @@ mod text;
 
 use std::sync::Arc;
 
-use array::{ArrayError, Arrays, Hierarchies, Linked, MAX_MEMBERS, MemberPage};
+use array::{ArrayError, Arrays, Hierarchies, MAX_MEMBERS, MemberPage};
 use client::{BrokenNode, Depth, Dialect, FoundNode, LinkTarget, NodeClient, NodePath};
 use store::{Cursor, Key, ListableStore, ReadableStore};
 
@@ -158,11 +158,12 @@ impl Hierarchy {
 }
 
 /// A node of a store of this machine as a server tells it.
-fn told(found: array::FoundNode) -> FoundNode {
-    let array::FoundNode { path, dialect, implicit, version, zom, other, broken, losses, links, .. } = found;
+fn told(found: array::NodeInfo) -> FoundNode {
+    let array::NodeInfo { path, dialect, implicit, version, zom, other_dialects: other, broken, losses, links, .. } =
+        found;
     let links = links.into_iter().map(|(link, target)| match target {
-        Linked::Array => (link, LinkTarget::Array),
-        Linked::Missing => (link, LinkTarget::Missing),
+        array::LinkTarget::Array => (link, LinkTarget::Array),
+        array::LinkTarget::Missing => (link, LinkTarget::Missing),
     });
     let broken = broken.into_iter().map(|array::BrokenNode { path, dialect, problem }| {
         let array::Broken { key, reason } = problem;

@@ -1,4 +1,4 @@
-//! From the documents of one path to the nodes that they make, broken ones among them.
+//! From the documents at one path to the nodes that they describe, broken ones included.
 
 use std::{iter::once, sync::Arc};
 
@@ -10,50 +10,52 @@ use meta::{
 };
 use store::{Key, Version};
 
-use super::{
-    Branch, Form,
-    branch::{broken_branch, leaf},
-};
 use crate::{
-    broken::{Broken, is_unsupported},
-    find::{DraftRoot, Own},
-    hierarchy::found::Model,
+    metadata::{
+        model::NodeModel,
+        tree::{NodeKind, NodeTree, broken_tree, from_document},
+    },
+    node::{
+        broken::{Broken, is_unsupported},
+        read_set::NodeVersions,
+        resolved::DraftHierarchy,
+    },
 };
 
-/// How closely documents are looked at.
+/// How thoroughly documents are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Check {
-    /// They have to be JSON objects.
+pub(crate) enum Check {
+    /// They must be JSON objects.
     Syntax,
-    /// They have to be what their dialect wants.
+    /// They must be valid metadata of their dialect.
     Model,
 }
 
-/// The text of a document, or the reason why it cannot be one.
-pub(super) type Text = Result<Bytes, DocumentError>;
+/// The text of a document, or the reason why it cannot be read.
+pub(crate) type Text = Result<Bytes, DocumentError>;
 
-/// A document that is there, with its key.
-pub(super) type Read = (Key, Version, Text);
+/// A document with its key and version.
+pub(crate) type Read = (Key, Version, Text);
 
-/// What a path has of documents of v2 and v3, and of entry points.
+/// The documents of v2 and v3 at a path, and the entry point of a draft hierarchy.
 #[derive(Default)]
-pub(in crate::hierarchy) struct Documents {
-    v3: Option<There>,
-    v2: Option<There>,
-    /// The entry point of a hierarchy of the draft, whose own documents are elsewhere.
-    draft: Option<There>,
+pub(crate) struct Documents {
+    v3: Option<PresentDocuments>,
+    v2: Option<PresentDocuments>,
+    /// The entry point of a draft hierarchy, whose other documents lie elsewhere.
+    draft: Option<PresentDocuments>,
 }
 
-/// A node of which there are documents.
-struct There {
-    form: Form,
-    own: Own,
+/// The documents of one node.
+struct PresentDocuments {
+    kind: NodeKind,
+    own: NodeVersions,
     stored: Result<StoredNode, Broken>,
 }
 
 impl Documents {
-    /// What there is of the documents of one path, given the keys in the order of [`NAMES`](super::NAMES).
-    pub(super) fn interpret(
+    /// The documents at one path, given the values of its keys in the order of [`NAMES`](crate::metadata::keys::NAMES).
+    pub(crate) fn interpret(
         keys: &[Option<Key>; 4],
         [zarr_json, zarray, zgroup, zattrs]: [Option<Read>; 4],
         check: Check,
@@ -62,109 +64,116 @@ impl Documents {
         if let Some(read) = zarr_json {
             documents.take_zarr_json(read, check);
         }
-        let main = zarray.map(|read| (Form::Array, read)).or_else(|| zgroup.map(|read| (Form::Group, read)));
-        if let Some((form, main)) = main {
+        let main = zarray.map(|read| (NodeKind::Array, read)).or_else(|| zgroup.map(|read| (NodeKind::Group, read)));
+        if let Some((kind, main)) = main {
             let [.., attributes] = keys;
-            documents.v2 = Some(v2(form, main, (attributes.as_ref(), zattrs), check));
+            documents.v2 = Some(v2(kind, main, (attributes.as_ref(), zattrs), check));
         }
         documents
     }
 
     fn take_zarr_json(&mut self, (key, version, text): Read, check: Check) {
-        let own = Own(vec![(key.clone(), Some(version))]);
+        let own = NodeVersions(vec![(key.clone(), Some(version))]);
         let document = text.and_then(object);
-        let form = document.as_ref().map_or(Form::Group, form_of);
+        let kind = document.as_ref().map_or(NodeKind::Group, form_of);
         match document {
             Ok(document) if draft::has_uri(&document) => {
                 let stored = draft::entry_point(document.to_bytes()).map(|_| StoredNode::whole(document));
                 let stored = stored.map_err(|error| Broken::new(&key, &error));
-                self.draft = Some(There { form: Form::Group, own, stored });
+                self.draft = Some(PresentDocuments { kind: NodeKind::Group, own, stored });
             }
             document => {
                 let stored =
-                    document.and_then(|document| check.stored(Dialect::V3, form, StoredNode::whole(document), ""));
-                self.v3 = Some(There { form, own, stored: stored.map_err(|error| Broken::new(&key, &error)) });
+                    document.and_then(|document| check.stored(Dialect::V3, kind, StoredNode::whole(document), ""));
+                self.v3 =
+                    Some(PresentDocuments { kind, own, stored: stored.map_err(|error| Broken::new(&key, &error)) });
             }
         }
     }
 
-    /// The node that it is in a dialect: in v2 or v3 as it is stored, in the draft where that cannot be read.
-    pub(super) fn branch(&mut self, path: &NodePath, dialect: Dialect) -> Option<Branch> {
-        let There { form, own, stored } = match dialect {
+    /// The node in a dialect: of v2 and v3 as stored, of the draft only if it cannot be read.
+    pub(crate) fn branch(&mut self, path: &NodePath, dialect: Dialect) -> Option<NodeTree> {
+        let PresentDocuments { kind, own, stored } = match dialect {
             Dialect::V3 => self.v3.take()?,
             Dialect::V2 => self.v2.take()?,
             Dialect::Draft => self.draft.take_if(|entry| entry.stored.is_err())?,
         };
         Some(match stored {
-            Ok(stored) => leaf(path.clone(), dialect, form, stored, own),
-            Err(broken) => broken_branch(path.clone(), dialect, form, own, broken),
+            Ok(stored) => from_document(path.clone(), dialect, kind, stored, own),
+            Err(broken) => broken_tree(path.clone(), dialect, kind, own, broken),
         })
     }
 
-    /// The node of which no document can be read, if that is what is there.
-    pub(in crate::hierarchy) fn broken(&self, path: &NodePath) -> Option<Branch> {
+    /// The broken node, if no document at the path can be read.
+    pub(crate) fn broken(&self, path: &NodePath) -> Option<NodeTree> {
         if self.readable().next().is_some() {
             return None;
         }
         self.there().find_map(|(dialect, there)| {
             let broken = there.stored.as_ref().err()?.clone();
-            Some(broken_branch(path.clone(), dialect, there.form, there.own.clone(), broken))
+            Some(broken_tree(path.clone(), dialect, there.kind, there.own.clone(), broken))
         })
     }
 
-    /// The entry point of a hierarchy of the draft, if it can be read.
-    pub(super) fn entry_point(&self) -> Option<draft::EntryPoint> {
+    /// The entry point of a draft hierarchy, if it can be read.
+    pub(crate) fn entry_point(&self) -> Option<draft::EntryPoint> {
         let stored = self.draft.as_ref()?.stored.as_ref().ok()?;
         draft::entry_point(stored.document.to_bytes()).ok()
     }
 
-    /// The dialects in which there is a node, the preferred one first.
-    pub(in crate::hierarchy) fn dialects(&self) -> Vec<Dialect> {
+    /// The dialects that have a node here, the preferred one first.
+    pub(crate) fn dialects(&self) -> Vec<Dialect> {
         self.there().map(|(dialect, _)| dialect).collect()
     }
 
-    /// The dialects in which there is a node that can be read, the preferred one first.
-    pub(in crate::hierarchy) fn readable(&self) -> impl Iterator<Item = Dialect> {
+    /// The dialects that have a readable node here, the preferred one first.
+    pub(crate) fn readable(&self) -> impl Iterator<Item = Dialect> {
         self.there().filter(|(_, there)| there.stored.is_ok()).map(|(dialect, _)| dialect)
     }
 
-    /// Whether there is the entry point of a hierarchy of the draft.
-    pub(in crate::hierarchy) fn has_entry(&self) -> bool {
+    /// Whether there is an entry point of a draft hierarchy.
+    pub(crate) fn has_entry(&self) -> bool {
         self.draft.is_some()
     }
 
-    /// Whether there is an array, which has no nodes below it. A `zarr.json` that is not even JSON is none, since nobody could tell.
-    pub(in crate::hierarchy) fn has_array(&self) -> bool {
-        self.there().any(|(_, there)| there.form == Form::Array)
+    /// Whether there is an array, below which there are no nodes. A `zarr.json` that is not JSON does not count, since
+    /// its node type is unknown.
+    pub(crate) fn has_array(&self) -> bool {
+        self.there().any(|(_, there)| there.kind == NodeKind::Array)
     }
 
-    fn there(&self) -> impl Iterator<Item = (Dialect, &There)> {
+    fn there(&self) -> impl Iterator<Item = (Dialect, &PresentDocuments)> {
         let all = [(Dialect::V3, &self.v3), (Dialect::V2, &self.v2), (Dialect::Draft, &self.draft)];
         all.into_iter().filter_map(|(dialect, there)| Some((dialect, there.as_ref()?)))
     }
 }
 
-/// The node of a hierarchy of the draft that has this document.
-pub(super) fn draft_branch(path: NodePath, root: &Arc<DraftRoot>, form: Form, (key, version, text): Read) -> Branch {
-    let own = Own(vec![(key.clone(), Some(version))]);
+/// The node of a draft hierarchy with this document.
+pub(crate) fn draft_branch(
+    path: NodePath,
+    root: &Arc<DraftHierarchy>,
+    kind: NodeKind,
+    (key, version, text): Read,
+) -> NodeTree {
+    let own = NodeVersions(vec![(key.clone(), Some(version))]);
     let below = path.below(&root.path).unwrap_or_default();
     let stored = text.and_then(object).map(StoredNode::whole);
-    let branch = match stored.and_then(|stored| Check::Model.stored(Dialect::Draft, form, stored, below)) {
-        Ok(stored) => leaf(path, Dialect::Draft, form, stored, own),
-        Err(error) => broken_branch(path, Dialect::Draft, form, own, Broken::new(&key, &error)),
+    let branch = match stored.and_then(|stored| Check::Model.stored(Dialect::Draft, kind, stored, below)) {
+        Ok(stored) => from_document(path, Dialect::Draft, kind, stored, own),
+        Err(error) => broken_tree(path, Dialect::Draft, kind, own, Broken::new(&key, &error)),
     };
-    Branch { root: Some(root.clone()), ..branch }
+    NodeTree { root: Some(root.clone()), ..branch }
 }
 
-/// A node of v2, whose attributes have a document of their own.
+/// A node of v2, whose attributes are a document of their own.
 fn v2(
-    form: Form,
+    kind: NodeKind,
     (key, version, text): Read,
     (attributes_key, zattrs): (Option<&Key>, Option<Read>),
     check: Check,
-) -> There {
+) -> PresentDocuments {
     let attributes = attributes_key.map(|key| (key.clone(), zattrs.as_ref().map(|(_, version, _)| *version)));
-    let own = Own(once((key.clone(), Some(version))).chain(attributes).collect());
+    let own = NodeVersions(once((key.clone(), Some(version))).chain(attributes).collect());
     let document = text.and_then(object).map_err(|error| Broken::new(&key, &error));
     let stored = document.and_then(|document| {
         let attributes = match zattrs {
@@ -172,31 +181,31 @@ fn v2(
             None => None,
         };
         let stored = StoredNode { document, attributes };
-        check.stored(Dialect::V2, form, stored, "").map_err(|error| Broken::new(&key, &error))
+        check.stored(Dialect::V2, kind, stored, "").map_err(|error| Broken::new(&key, &error))
     });
-    There { form, own, stored }
+    PresentDocuments { kind, own, stored }
 }
 
 impl Check {
-    /// The documents of a node, unless they do not pass. What they ask for may be nothing that is supported.
+    /// The documents of a node, if they pass the check; they may still ask for something that is not supported.
     fn stored(
         self,
         dialect: Dialect,
-        form: Form,
+        kind: NodeKind,
         stored: StoredNode,
         below: &str,
     ) -> Result<StoredNode, DocumentError> {
         if self == Self::Syntax {
             return Ok(stored);
         }
-        match Model::read(dialect, form, &stored, below) {
+        match NodeModel::read(dialect, kind, &stored, below) {
             Err(error) if !is_unsupported(&error) => Err(error),
             Ok(_) | Err(_) => Ok(stored),
         }
     }
 }
 
-fn form_of(document: &Json) -> Form {
+fn form_of(document: &Json) -> NodeKind {
     let node_type = document.get("node_type").and_then(|node_type| node_type.to_text());
-    if node_type.as_deref() == Some("array") { Form::Array } else { Form::Group }
+    if node_type.as_deref() == Some("array") { NodeKind::Array } else { NodeKind::Group }
 }

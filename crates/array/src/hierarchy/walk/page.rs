@@ -6,45 +6,39 @@ use meta::{Dialect, NodePath, documents::draft, zom::Members};
 use store::{Cursor, Key, Page, Prefix, StoreError};
 
 use super::{
-    BATCH, Depth, Documents, Form, Listed, Mode, Top, Walk, Walker, branch::implicit, documents::Check, paths,
+    documents::{Check, Documents},
+    listing::{Listed, PageReads, list},
+    mode::{DialectMode, Top, Window},
+    walker::{BATCH, Walk, Walker, paths},
 };
 use crate::{
-    ArrayError,
-    find::{DraftRoot, key_below, prefix},
-    hierarchy::NodeError,
-    shared::Shared,
+    context::Context,
+    error::ArrayError,
+    hierarchy::options::Depth,
+    metadata::{
+        error::NodeError,
+        tree::{NodeKind, implicit},
+    },
+    node::{
+        keys::{join_key, node_prefix},
+        resolved::DraftHierarchy,
+    },
 };
 
-/// For each member that is wanted, so many entries of the store are looked at before a page ends that is not full.
+/// The number of listed entries for each requested member after which a page ends, even if it is not full.
 const ENTRIES_PER_MEMBER: usize = 10;
 
-/// The part of a group's members that is told.
-#[derive(Clone, Debug)]
-pub(in crate::hierarchy) struct Window {
-    /// The number of members at the most.
-    pub(in crate::hierarchy) limit: usize,
-    /// The beginning; `None` for the first member. After the walk, the beginning of the next page; `None` where this is the last.
-    pub(in crate::hierarchy) cursor: Option<Cursor>,
-}
-
-/// A page of a listing that was looked at.
-pub(super) struct Seen {
-    prefix: Prefix,
-    page: Page,
-    listed: Listed,
-}
-
-/// Walks over the node at a path and a page of its members, as of one commit; with the window comes where the next page begins.
-pub(in crate::hierarchy) async fn walk_page(
-    shared: &Shared,
+/// Walks the node at a path and a page of its members, as of one commit; returns where the next page starts.
+pub(crate) async fn walk_page(
+    context: &Context,
     path: &NodePath,
     dialect: Option<Dialect>,
-    mode: Mode,
+    mode: DialectMode,
     window: &Window,
 ) -> Result<(Walk, Window), NodeError> {
     let mut walker =
-        Walker::settled(shared, path, dialect, (Depth::Levels(1), mode, Top::Readable), Some(window)).await?;
-    if walker.items.first().is_some_and(|top| top.branch.form == Form::Array) && window.cursor.is_some() {
+        Walker::settled(context, path, dialect, (Depth::Levels(1), mode, Top::Readable), Some(window)).await?;
+    if walker.items.first().is_some_and(|top| top.branch.kind == NodeKind::Array) && window.cursor.is_some() {
         return Err(StoreError::InvalidCursor.into());
     }
     let cursor = walker.window.take().and_then(|window| window.cursor);
@@ -52,31 +46,16 @@ pub(in crate::hierarchy) async fn walk_page(
     Ok((walker.finish(path).await?, next))
 }
 
-impl Seen {
-    /// True where the page has the same now.
-    pub(super) async fn is_true_still(&self, shared: &Shared) -> Result<bool, NodeError> {
-        let (now, _) = list(shared, &self.prefix, &self.page).await?;
-        Ok(now == self.listed)
-    }
-}
-
-async fn list(shared: &Shared, prefix: &Prefix, page: &Page) -> Result<(Listed, Option<Cursor>), NodeError> {
-    let found = shared.store.list_dir(prefix, page.clone()).await?;
-    let prefixes = found.prefixes.iter().map(|prefix| prefix.name().to_owned()).collect();
-    let keys = found.keys.iter().map(|entry| entry.key.name().to_owned()).collect();
-    Ok((Listed { prefixes, keys }, found.cursor))
-}
-
 impl Walker<'_> {
-    /// A page of what is directly below a prefix, and where the next begins.
+    /// A page of the entries directly below a prefix, and where the next one starts.
     async fn list_page(&mut self, prefix: &Prefix, page: Page) -> Result<(Listed, Option<Cursor>), NodeError> {
-        let (listed, cursor) = list(self.shared, prefix, &page).await?;
-        self.look.pages.push(Seen { prefix: prefix.clone(), page, listed: listed.clone() });
+        let (listed, cursor) = list(self.context, prefix, &page).await?;
+        self.look.pages.push(PageReads { prefix: prefix.clone(), page, listed: listed.clone() });
         Ok((listed, cursor))
     }
 
-    /// The dialect of the first node directly below a prefix, which is looked through page by page.
-    pub(super) async fn probe_pages(
+    /// The dialect of the first node directly below a prefix, which is searched page by page.
+    pub(crate) async fn probe_pages(
         &mut self,
         prefix: &Prefix,
         wanted: Option<Dialect>,
@@ -96,14 +75,14 @@ impl Walker<'_> {
         }
     }
 
-    /// Finds the members of the topmost group that are in the window.
-    pub(super) async fn open_window(&mut self, window: Window) -> Result<(), NodeError> {
+    /// Visits the members of the topmost group that are in the window.
+    pub(crate) async fn open_window(&mut self, window: Window) -> Result<(), NodeError> {
         let Some(item) = self.items.first_mut() else { return Ok(()) };
         item.branch.members = Some(Members::new());
         let (path, dialect, root) = (item.branch.path.clone(), item.branch.dialect, item.branch.root.clone());
         let reserved = item.reserved;
         let below = match &root {
-            None => prefix(&path)?,
+            None => node_prefix(&path)?,
             Some(root) => {
                 let below = draft::children_prefix(path.below(&root.path).unwrap_or_default());
                 let children = format!("{}{below}", root.prefix.as_str());
@@ -135,29 +114,30 @@ impl Walker<'_> {
         Ok(())
     }
 
-    /// The members of a draft group that begin on a page: an array, a group and a prefix of one name are one member, which is told where the first of them is.
+    /// The members of a draft group that start on a page: an array, a group and a prefix of one name are one member,
+    /// which belongs to the page of the first of them.
     async fn draft_members(
         &mut self,
         path: &NodePath,
-        root: &Arc<DraftRoot>,
+        root: &Arc<DraftHierarchy>,
         below: &Prefix,
         listed: Listed,
     ) -> Result<(), NodeError> {
-        let suffix = root.entry.metadata_key_suffix.clone();
-        let mut first: BTreeMap<String, Place> = BTreeMap::new();
-        let prefixes = listed.prefixes.into_iter().map(|name| (name, Place::Prefix));
+        let suffix = root.entry_point.metadata_key_suffix.clone();
+        let mut first: BTreeMap<String, PagePosition> = BTreeMap::new();
+        let prefixes = listed.prefixes.into_iter().map(|name| (name, PagePosition::Prefix));
         let keys = listed.keys.iter().filter_map(|name| {
             let stem = name.strip_suffix(suffix.as_str())?;
-            let array = stem.strip_suffix(".array").map(|stem| (stem, Place::Array));
-            array.or_else(|| stem.strip_suffix(".group").map(|stem| (stem, Place::Group)))
+            let array = stem.strip_suffix(".array").map(|stem| (stem, PagePosition::Array));
+            array.or_else(|| stem.strip_suffix(".group").map(|stem| (stem, PagePosition::Group)))
         });
         for (stem, place) in keys.map(|(stem, place)| (stem.to_owned(), place)).chain(prefixes) {
             let known = first.entry(stem).or_insert(place);
             *known = place.min(*known);
         }
-        let stems: Vec<(String, Place)> = first.into_iter().collect();
+        let stems: Vec<(String, PagePosition)> = first.into_iter().collect();
         for batch in stems.chunks(BATCH) {
-            let named = |stem: &str, kind: &str| key_below(below, &format!("{stem}.{kind}{suffix}"));
+            let named = |stem: &str, kind: &str| join_key(below, &format!("{stem}.{kind}{suffix}"));
             let keys: Vec<_> = batch.iter().map(|(stem, _)| ["array", "group"].map(|kind| named(stem, kind))).collect();
             let wanted: Vec<_> = keys.iter().flatten().flatten().cloned().collect();
             let mut read: BTreeMap<_, _> = wanted.iter().cloned().zip(self.look.read(&wanted).await?).collect();
@@ -166,19 +146,20 @@ impl Walker<'_> {
                 let Ok(path) = NodePath::parse(&format!("{}{stem}", path.key_prefix())) else { continue };
                 let mut there = |key: Option<Key>| key.and_then(|key| Some((read.remove(&key)??, key)));
                 let (array, group) = (there(array), there(group));
-                // What comes before this page is there.
-                let before = array.is_some() && *place > Place::Array || group.is_some() && *place > Place::Group;
+                // Members before this page exist.
+                let before =
+                    array.is_some() && *place > PagePosition::Array || group.is_some() && *place > PagePosition::Group;
                 if before {
                     continue;
                 }
-                let array = array.map(|found| (Form::Array, found));
-                match array.or_else(|| group.map(|found| (Form::Group, found))) {
-                    None if *place == Place::Prefix => {
+                let array = array.map(|found| (NodeKind::Array, found));
+                match array.or_else(|| group.map(|found| (NodeKind::Group, found))) {
+                    None if *place == PagePosition::Prefix => {
                         self.push(implicit(path, Dialect::Draft, Some(root.clone())), 0, 1, &[])?;
                     }
-                    // It went since it was listed, which is noticed when all is compared.
+                    // It was erased after the listing, which the validation will detect.
                     None => {}
-                    Some((form, (value, key))) => stored.push((path, form, key, value)),
+                    Some((kind, (value, key))) => stored.push((path, kind, key, value)),
                 }
             }
             for branch in self.look.draft_branches(root, stored).await? {
@@ -189,9 +170,9 @@ impl Walker<'_> {
     }
 }
 
-/// The entries of a listing that a member of a draft group may have, in their order.
+/// The entries of a listing that a member of a draft group may have, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum PagePosition {
     Array,
     Group,
     Prefix,

@@ -1,19 +1,23 @@
-//! Groups without documents: the dialect that they have from the nodes below them.
+//! Implicit groups: groups without documents, whose dialect is that of the nodes below them.
 
 use meta::{Dialect, NodePath};
 use store::Prefix;
 
-use super::{BATCH, RESERVED, Walker, documents::Check, paths, scan::Purpose};
-use crate::{find::prefix, hierarchy::NodeError};
+use super::{
+    documents::Check,
+    scan::Purpose,
+    walker::{BATCH, RESERVED, Walker, paths},
+};
+use crate::{metadata::error::NodeError, node::keys::node_prefix};
 
 impl Walker<'_> {
-    /// The dialect of the group that a path without documents is because there are nodes below it.
-    pub(super) async fn implied(
+    /// The dialect of the implicit group at a path; `None` if there are no nodes below it.
+    pub(crate) async fn implied(
         &mut self,
         path: &NodePath,
         dialect: Option<Dialect>,
     ) -> Result<Option<Dialect>, NodeError> {
-        let own = prefix(path)?;
+        let own = node_prefix(path)?;
         let ancestors: Vec<NodePath> = path.ancestors().collect();
         for (ancestor, documents) in ancestors.iter().zip(self.look.documents(&ancestors, Check::Syntax).await?) {
             let first = path.below(ancestor).and_then(|below| below.split('/').next());
@@ -34,15 +38,15 @@ impl Walker<'_> {
             found = self.probe(&own, dialect, reserved, self.purpose_at(0)).await?;
         }
         Ok(match path.is_root() {
-            // The root of everything is a group, whatever is below it.
+            // The root is a group, whatever is below it.
             true => Some(found.or(dialect).unwrap_or(Dialect::V3)),
             false => found,
         })
     }
 
-    /// The dialect of the first node that is found below a prefix; of `wanted` if only that is meant. Of the nodes directly below a prefix that which is preferred counts. Broken ones count
-    /// where there are no others.
-    pub(super) async fn probe(
+    /// The dialect of the first node below a prefix; of `wanted` if that is given. Among nodes directly below one
+    /// prefix the preferred dialect counts, and broken ones only if there are no others.
+    pub(crate) async fn probe(
         &mut self,
         prefix: &Prefix,
         wanted: Option<Dialect>,
@@ -77,19 +81,19 @@ impl Walker<'_> {
                     }
                 }
                 if let Some(found) = best {
-                    self.came_through(top, &prefix, found, wanted);
+                    self.probe_cached(top, &prefix, found, wanted);
                     return Ok(best);
                 }
             }
             open.extend(deeper.into_iter().rev());
         }
         let Some((last, found)) = broken else { return Ok(None) };
-        self.came_through(top, &last, found, wanted);
+        self.probe_cached(top, &last, found, wanted);
         Ok(Some(found))
     }
 
-    /// Whoever probes a prefix between `top` and the one with the first node comes to the same node.
-    fn came_through(&mut self, top: &Prefix, last: &Prefix, found: Dialect, wanted: Option<Dialect>) {
+    /// Caches the result for all prefixes between `top` and the one with the first node.
+    fn probe_cached(&mut self, top: &Prefix, last: &Prefix, found: Dialect, wanted: Option<Dialect>) {
         let below = last.as_str().strip_prefix(top.as_str()).filter(|_| wanted.is_none());
         let mut at = top.as_str().to_owned();
         for segment in below.into_iter().flat_map(|below| below.split_terminator('/')) {

@@ -1,54 +1,56 @@
 //! Listing many groups with one scan over their keys.
 //!
-//! A listing of what is directly below a prefix costs a seek, and one more for each child; a scan goes from key to key, and so is cheaper by far where most of the keys
-//! are documents. How many keys are scanned is bounded by what it saves: documents and children give credit, all other keys take it. Where it is used
-//! up the scan stops, and what it did not come to the end of is listed the other way.
+//! Listing the names directly below a prefix costs a seek, and another for each child. A scan goes from key to key, and
+//! is far cheaper if most keys are documents. The number of scanned keys is bounded by what they save: documents and
+//! children earn credit, all other keys spend it. Once it is spent the scan stops, and prefixes that it did not finish
+//! are listed by seeks.
 
 use std::collections::HashMap;
 
 use store::{Key, MAX_PAGE, Page, Prefix};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::look::{Listed, NAMES};
-use crate::{ArrayError, share::Permit, shared::Shared};
+use super::listing::Listed;
+use crate::{context::Context, error::ArrayError, memory::claim::Permit, metadata::keys::NAMES};
 
-/// The credit of a walk that begins: the keys that a scan is given to show what is there.
+/// The initial credit of a walk, in keys.
 const FIRST_CREDIT: u64 = 64;
 
-/// The credit for a child or a node that a scan came to: it saves a look-up that costs about as much as so many keys.
+/// The credit for a child or node found: it saves a look-up that costs about as much as so many keys.
 const PER_NODE: u64 = 8;
 
-/// The credit for a listing without a scan. A scan takes twice as much at least, so there is one for every second listing where all of them fail.
+/// The credit for a listing without a scan. A scan spends at least twice as much, so at most every second listing
+/// starts one in vain.
 const PER_LISTING: u64 = 8;
 
-/// The smallest page.
+/// The smallest page, in keys.
 const SMALLEST: u64 = 16;
 
-/// The keys of a scan that is made out of turn.
+/// The number of keys that are scanned before the scan has to wait for its turn.
 const OUT_OF_TURN: usize = 512;
 
-/// The most memory that the findings of scans take in one walk.
+/// The most memory for the findings of one walk's scans, in bytes.
 const MAX_MEMORY: u64 = 64 << 20;
 
-/// The memory that a directory takes, beside its name.
+/// The memory of a directory in addition to its name, in bytes.
 const DIRECTORY: u64 = 160;
 
-/// The memory that is reserved at a time.
+/// The memory that is reserved at a time, in bytes.
 const RESERVED_AT_ONCE: u64 = 1 << 20;
 
-/// The use that is made of a listing.
+/// The purpose of a listing.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Purpose {
-    /// The members of a group are looked for, those of its members, and so on: so many levels.
+pub(crate) enum Purpose {
+    /// To find the members of a group, those of its members, and so on, so many levels down.
     Members(u32),
-    /// The first node below the prefix is looked for.
+    /// To find the first node below the prefix.
     FirstNode,
 }
 
 /// The findings of the scans of one walk.
-pub(super) struct Scans {
+pub(crate) struct Scans {
     directories: Vec<Directory>,
-    /// The prefixes where scans began.
+    /// The prefixes where scans started.
     roots: HashMap<String, usize>,
     /// The parts of the keys that were scanned.
     parts: Vec<Part>,
@@ -61,26 +63,26 @@ pub(super) struct Scans {
 /// A prefix with keys below it.
 struct Directory {
     name: Box<str>,
-    /// Those directly below it, in the order of the keys.
+    /// The directories directly below it, in key order.
     below: Vec<usize>,
-    /// The bits of those of [`NAMES`] that it has.
+    /// The bits of the [`NAMES`] that it has.
     documents: u8,
     /// The keys directly below it that may be documents of the draft.
     others: Vec<Box<str>>,
-    /// True once the scan has come to its end.
+    /// Whether the scan finished it.
     complete: bool,
 }
 
-/// A part of the keys that was scanned: those below a prefix up to the last, with a hash of them.
+/// The scanned keys below a prefix, up to the last, with a hash of them.
 struct Part {
     prefix: Prefix,
-    /// `None` where it goes to the end of the prefix.
+    /// `None` if the scan reached the end of the prefix.
     last: Option<Key>,
     keys: usize,
     hash: u128,
 }
 
-/// The knowledge of a prefix that scans have seen all of.
+/// The findings about a prefix that a scan finished.
 enum Known<'s> {
     /// There are keys below it.
     Directory(&'s Directory),
@@ -88,19 +90,19 @@ enum Known<'s> {
     Nothing,
 }
 
-/// The directories that a scan is in, outermost first, each with the length of its prefix.
+/// The directories that a scan is in, the outermost first, each with the length of its prefix.
 struct Place {
     text: String,
     open: Vec<(usize, usize)>,
 }
 
-/// A scan that goes on.
+/// A scan in progress.
 struct Scan {
     purpose: Purpose,
     place: Place,
     part: Part,
     hash: Xxh3,
-    /// The next page; `None` once it is done.
+    /// The next page; `None` once the scan is done.
     page: Option<Page>,
 }
 
@@ -119,8 +121,8 @@ impl Default for Scans {
 }
 
 impl Scans {
-    /// The names directly below a prefix, if scans have seen all of it. Of the keys there are those that may be documents of the draft.
-    pub(super) fn listed(&self, prefix: &Prefix) -> Option<Listed> {
+    /// The names directly below a prefix, if a scan finished it. Keys are those that may be documents of the draft.
+    pub(crate) fn listed(&self, prefix: &Prefix) -> Option<Listed> {
         Some(match self.known(prefix.as_str())? {
             Known::Nothing => Listed { prefixes: Vec::new(), keys: Vec::new() },
             Known::Directory(directory) => Listed {
@@ -134,26 +136,31 @@ impl Scans {
         })
     }
 
-    /// Those of [`NAMES`] that are directly below a prefix, one bit for each, if scans have seen all of it.
-    pub(super) fn documents(&self, prefix: &str) -> Option<u8> {
+    /// The [`NAMES`] directly below a prefix, one bit for each, if a scan finished it.
+    pub(crate) fn documents(&self, prefix: &str) -> Option<u8> {
         Some(match self.known(prefix)? {
             Known::Nothing => 0,
             Known::Directory(directory) => directory.documents,
         })
     }
 
-    /// Notes that a prefix was listed without a scan.
-    pub(super) fn earn(&mut self) {
+    /// Earns the credit of a listing without a scan.
+    pub(crate) fn earn(&mut self) {
         self.credit = self.credit.saturating_add(PER_LISTING);
     }
 
-    /// True where nothing was scanned.
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether nothing was scanned.
+    pub(crate) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Scans the keys below a prefix, as far as there is credit for it: its beginning out of turn, and the rest in turn.
-    pub(super) async fn scan(&mut self, shared: &Shared, prefix: &Prefix, purpose: Purpose) -> Result<(), ArrayError> {
+    /// Scans the keys below a prefix as far as the credit goes: a first part at once, the rest in turn.
+    pub(crate) async fn scan(
+        &mut self,
+        context: &Context,
+        prefix: &Prefix,
+        purpose: Purpose,
+    ) -> Result<(), ArrayError> {
         if self.credit < SMALLEST || self.memory >= MAX_MEMORY {
             return Ok(());
         }
@@ -164,9 +171,9 @@ impl Scans {
             hash: Xxh3::new(),
             page: Some(Page::first(self.page())),
         };
-        self.go_on(shared, &mut scan, OUT_OF_TURN).await?;
+        self.go_on(context, &mut scan, OUT_OF_TURN).await?;
         if scan.page.is_some() {
-            shared.in_turn(usize::MAX, self.go_on(shared, &mut scan, usize::MAX)).await??;
+            context.run_lookups(usize::MAX, self.go_on(context, &mut scan, usize::MAX)).await??;
         }
         let Scan { mut part, mut place, hash, .. } = scan;
         if part.last.is_none() {
@@ -177,12 +184,12 @@ impl Scans {
         Ok(())
     }
 
-    /// Goes on with a scan until it is done, or there were so many keys.
-    async fn go_on(&mut self, shared: &Shared, scan: &mut Scan, keys: usize) -> Result<(), ArrayError> {
+    /// Continues a scan until it is done, or for so many keys.
+    async fn go_on(&mut self, context: &Context, scan: &mut Scan, keys: usize) -> Result<(), ArrayError> {
         while scan.part.keys <= keys
             && let Some(page) = scan.page.take()
         {
-            let found = shared.store.list_prefix(&scan.part.prefix, page).await?;
+            let found = context.store.list_prefix(&scan.part.prefix, page).await?;
             let mut nodes = false;
             for entry in &found.keys {
                 note(&mut scan.hash, &entry.key);
@@ -191,16 +198,16 @@ impl Scans {
             scan.part.keys = scan.part.keys.saturating_add(found.keys.len());
             scan.part.last = found.keys.last().map(|entry| entry.key.clone()).filter(|_| found.cursor.is_some());
             let enough = nodes && matches!(scan.purpose, Purpose::FirstNode);
-            let goes_on = self.credit >= SMALLEST && !enough && self.reserve(shared);
+            let goes_on = self.credit >= SMALLEST && !enough && self.reserve(context);
             scan.page = found.cursor.filter(|_| goes_on).map(|cursor| Page::after(self.page(), cursor));
         }
         Ok(())
     }
 
-    /// True where all that was scanned has the same keys now.
-    pub(super) async fn are_true_still(&self, shared: &Shared) -> Result<bool, ArrayError> {
+    /// Whether all that was scanned has the same keys now.
+    pub(crate) async fn validate(&self, context: &Context) -> Result<bool, ArrayError> {
         for part in &self.parts {
-            if !shared.in_turn(part.keys, part.is_true_still(shared)).await?? {
+            if !context.run_lookups(part.keys, part.is_current(context)).await?? {
                 return Ok(false);
             }
         }
@@ -230,19 +237,19 @@ impl Scans {
         self.directories.len().saturating_sub(1)
     }
 
-    /// Takes in the next key of a scan; true where it is the document of a node.
+    /// Adds the next key of a scan; returns whether it is the document of a node.
     fn take(&mut self, place: &mut Place, key: &Key, purpose: Purpose) -> bool {
         let key = key.as_str();
-        let shared =
+        let context =
             place.open.iter().take_while(|(_, length)| place.text.get(..*length) == key.get(..*length)).count();
-        self.close(place, shared);
+        self.close(place, context);
         let from = place.open.last().map_or(0, |(_, length)| *length);
         place.text.truncate(from);
         let (directories, name) =
             key.get(from..).and_then(|rest| rest.rsplit_once('/')).unwrap_or(("", key.get(from..).unwrap_or_default()));
         let mut found = 0;
         for segment in directories.split('/').filter(|segment| !segment.is_empty()) {
-            // Whatever is directly below where the scan began would be looked at one by one.
+            // A name directly below the start of the scan would be looked up on its own.
             found += u64::from(place.open.len() == 1);
             let id = self.directory(segment);
             if let Some(above) = place.open.last().and_then(|(above, _)| self.directories.get_mut(*above)) {
@@ -275,7 +282,7 @@ impl Scans {
         document.is_some()
     }
 
-    /// Leaves all directories but the first so many.
+    /// Leaves all directories but the outermost `stay`.
     fn close(&mut self, place: &mut Place, stay: usize) {
         for (id, _) in place.open.drain(stay.min(place.open.len())..) {
             if let Some(directory) = self.directories.get_mut(id) {
@@ -284,17 +291,17 @@ impl Scans {
         }
     }
 
-    /// Reserves memory for what was found; true where there is room for more.
-    fn reserve(&mut self, shared: &Shared) -> bool {
+    /// Reserves memory for the findings; false if there is no room for more.
+    fn reserve(&mut self, context: &Context) -> bool {
         while self.reserved < self.memory {
-            let Some(permit) = shared.try_admit(RESERVED_AT_ONCE) else { return false };
+            let Some(permit) = context.try_reserve_memory(RESERVED_AT_ONCE) else { return false };
             self.permits.push(permit);
             self.reserved = self.reserved.saturating_add(RESERVED_AT_ONCE);
         }
         self.memory < MAX_MEMORY
     }
 
-    /// The knowledge of a prefix; `None` where no scan has seen all of it.
+    /// The findings about a prefix; `None` if no scan finished it.
     fn known(&self, prefix: &str) -> Option<Known<'_>> {
         if self.roots.is_empty() {
             return None;
@@ -334,11 +341,11 @@ impl Scans {
 }
 
 impl Part {
-    async fn is_true_still(&self, shared: &Shared) -> Result<bool, ArrayError> {
+    async fn is_current(&self, context: &Context) -> Result<bool, ArrayError> {
         let mut hash = Xxh3::new();
         let (mut keys, mut page) = (0_usize, Page::first(self.keys.clamp(1, MAX_PAGE)));
         loop {
-            let found = shared.store.list_prefix(&self.prefix, page).await?;
+            let found = context.store.list_prefix(&self.prefix, page).await?;
             let mut passed = false;
             for entry in &found.keys {
                 if self.last.as_ref().is_some_and(|last| entry.key > *last) {
@@ -436,7 +443,7 @@ mod tests {
         assert_eq!(scans.credit, 0);
         scans.take(&mut place, &Key::parse("g/a/zarr.json").unwrap(), Purpose::Members(64));
         assert_eq!(scans.credit, PER_NODE);
-        // A document that is deeper than wanted is as any other key.
+        // A document deeper than requested counts as any other key.
         scans.take(&mut place, &Key::parse("g/b/c/zarr.json").unwrap(), Purpose::Members(1));
         assert_eq!(scans.credit, 2 * PER_NODE - 1);
     }

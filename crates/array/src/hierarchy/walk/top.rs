@@ -1,26 +1,33 @@
-//! Single nodes: the topmost one of a walk, and those of hierarchies of the draft that are found from their roots.
+//! Resolving single nodes: the topmost one of a walk, and those of draft hierarchies.
 
 use std::{iter::once, sync::Arc};
 
 use meta::{Dialect, NodePath};
 
 use super::{
-    Branch, Documents, Form, Item, RESERVED, Top, Walker,
-    branch::{array_branch, group_branch, implicit},
-    documents::Check,
+    documents::{Check, Documents},
+    mode::Top,
+    walker::{RESERVED, WalkItem, Walker},
 };
 use crate::{
-    ArrayError,
-    broken::Broken,
-    find::{DraftRoot, Sight, prefix},
-    hierarchy::{NodeError, keys},
+    error::ArrayError,
+    metadata::{
+        error::NodeError,
+        keys,
+        tree::{NodeKind, NodeTree, array_tree, group_tree, implicit},
+    },
+    node::{
+        broken::Broken,
+        keys::node_prefix,
+        resolved::{DraftHierarchy, ResolvedNode},
+    },
 };
 
 impl Walker<'_> {
-    /// Finds the topmost node.
-    pub(super) async fn top(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
-        let sight = match self.shared.see(path, dialect).await {
-            // What an array is can be told without its codecs.
+    /// Resolves the topmost node.
+    pub(crate) async fn top(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
+        let sight = match self.context.resolve_node(path, dialect).await {
+            // An array can be described without its codecs.
             Err(error @ ArrayError::Chain { .. }) => return self.unopened_top(path, dialect, error).await,
             Err(error @ ArrayError::Document { .. }) if self.top == Top::Any => {
                 return self.unopened_top(path, dialect, error).await;
@@ -28,8 +35,8 @@ impl Walker<'_> {
             sight => sight?,
         };
         let (documents, branch) = match sight {
-            Some(Sight::Array(sighting)) => (Some(sighting.documents.clone()), array_branch(path, &sighting)),
-            Some(Sight::Group(sighting)) => (Some(sighting.documents.clone()), group_branch(path, *sighting)),
+            Some(ResolvedNode::Array(resolved)) => (Some(resolved.read_set.clone()), array_tree(path, &resolved)),
+            Some(ResolvedNode::Group(resolved)) => (Some(resolved.read_set.clone()), group_tree(path, *resolved)),
             None => {
                 let dialect = self.implied(path, dialect).await?;
                 let none = ArrayError::NoSuchNode { path: path.clone() };
@@ -44,7 +51,7 @@ impl Walker<'_> {
         self.push_top(branch, reserved)
     }
 
-    /// The topmost node where it cannot be opened: for an array of v2 or v3 whose codecs are not known, and for a broken node.
+    /// The topmost node if it cannot be opened: an array of v2 or v3 with unknown codecs, or a broken node.
     async fn unopened_top(
         &mut self,
         path: &NodePath,
@@ -68,18 +75,18 @@ impl Walker<'_> {
         }
     }
 
-    fn push_top(&mut self, branch: Branch, reserved: &'static [&'static str]) -> Result<(), NodeError> {
+    fn push_top(&mut self, branch: NodeTree, reserved: &'static [&'static str]) -> Result<(), NodeError> {
         match (&branch.broken, self.top) {
             (Some(broken), Top::Readable) => Err(ArrayError::Broken(broken.clone()).into()),
             _ => {
-                self.items.push(Item::new(branch, None, 0, reserved));
+                self.items.push(WalkItem::new(branch, None, 0, reserved));
                 Ok(())
             }
         }
     }
 
-    /// The node of a hierarchy of the draft that has documents at a path, of which only these are looked at.
-    async fn draft_node(&mut self, path: &NodePath) -> Result<Option<Branch>, NodeError> {
+    /// The node of a draft hierarchy at a path, from its own documents only.
+    async fn draft_node(&mut self, path: &NodePath) -> Result<Option<NodeTree>, NodeError> {
         let roots: Vec<NodePath> = once(path.clone()).chain(path.ancestors()).collect();
         let found = self.look.documents(&roots, Check::Syntax).await?;
         let Some((at, mut documents)) = roots.into_iter().zip(found).find(|(_, documents)| documents.has_entry())
@@ -89,29 +96,29 @@ impl Walker<'_> {
         let Some(entry) = documents.entry_point() else {
             return Ok(documents.branch(&at, Dialect::Draft).filter(|_| at == *path));
         };
-        let root = Arc::new(DraftRoot { prefix: prefix(&at)?, path: at, entry });
-        for form in [Form::Array, Form::Group] {
-            let keys = keys::documents(path, Dialect::Draft, form, Some(&root))?;
+        let root = Arc::new(DraftHierarchy { prefix: node_prefix(&at)?, path: at, entry_point: entry });
+        for kind in [NodeKind::Array, NodeKind::Group] {
+            let keys = keys::document_keys(path, Dialect::Draft, kind, Some(&root))?;
             let values = self.look.read(&keys).await?;
             let found = keys.into_iter().zip(values).find_map(|(key, value)| value.map(|value| (key, value)));
             if let Some((key, value)) = found {
-                let found = vec![(path.clone(), form, key, value)];
+                let found = vec![(path.clone(), kind, key, value)];
                 return Ok(self.look.draft_branches(&root, found).await?.pop());
             }
         }
         Ok(None)
     }
 
-    pub(super) async fn entry_point_at(&mut self, path: &NodePath) -> Result<bool, NodeError> {
+    pub(crate) async fn entry_point_at(&mut self, path: &NodePath) -> Result<bool, NodeError> {
         let found = self.look.documents(std::slice::from_ref(path), Check::Syntax).await?;
         Ok(found.first().is_some_and(Documents::has_entry))
     }
 
-    /// The topmost node of a hierarchy of the draft.
-    pub(super) async fn draft_root(&mut self, path: &NodePath) -> Result<Option<Branch>, NodeError> {
-        let (documents, branch) = match self.shared.see(path, Some(Dialect::Draft)).await {
-            Ok(Some(Sight::Array(sighting))) => (sighting.documents.clone(), array_branch(path, &sighting)),
-            Ok(Some(Sight::Group(sighting))) => (sighting.documents.clone(), group_branch(path, *sighting)),
+    /// The topmost node, if it is in a draft hierarchy.
+    pub(crate) async fn draft_root(&mut self, path: &NodePath) -> Result<Option<NodeTree>, NodeError> {
+        let (documents, branch) = match self.context.resolve_node(path, Some(Dialect::Draft)).await {
+            Ok(Some(ResolvedNode::Array(resolved))) => (resolved.read_set.clone(), array_tree(path, &resolved)),
+            Ok(Some(ResolvedNode::Group(resolved))) => (resolved.read_set.clone(), group_tree(path, *resolved)),
             Ok(None) => return Ok(None),
             Err(error @ (ArrayError::Document { .. } | ArrayError::Chain { .. })) => {
                 return Ok(self.draft_node(path).await?.map(|branch| marked(branch, &error)));
@@ -123,11 +130,11 @@ impl Walker<'_> {
     }
 }
 
-/// A node that could not be opened: a broken one, unless it was for its codecs only.
-fn marked(branch: Branch, error: &ArrayError) -> Branch {
+/// Marks a node that could not be opened as broken, unless only its codecs are unknown.
+fn marked(branch: NodeTree, error: &ArrayError) -> NodeTree {
     let broken = match error {
         ArrayError::Document { key, source } => branch.broken.or_else(|| Some(Broken::new(key, source))),
         _ => branch.broken,
     };
-    Branch { broken, ..branch }
+    NodeTree { broken, ..branch }
 }

@@ -3,7 +3,7 @@
 //! Of two dimensions the columns are named by their indices along the second one, after its name if it has one: `x_3`, or `3`. Of one dimension or
 //! none the only column has the name of the array, and those of a struct have the names of its fields.
 
-use ::array::Reading;
+use ::array::ArrayRead;
 use meta::selection::{DimensionSelection, Resolved};
 use wire::array::{CsvHeader, MAX_DESCRIPTION};
 
@@ -43,7 +43,7 @@ pub(super) struct Line {
 
 impl Header {
     /// The names of the columns of what is read, where a header line is asked for, or where nothing is said and the columns have names.
-    pub(in crate::array_api) fn of(reading: &Reading, asked: Option<CsvHeader>) -> Option<Self> {
+    pub(in crate::array_api) fn of(reading: &ArrayRead, asked: Option<CsvHeader>) -> Option<Self> {
         // What is too long for the header that describes the answer is too long here.
         let short = |name: Option<String>| name.filter(|name| name.len() <= MAX_DESCRIPTION);
         let mut dimensions = reading.dimension_names().into_iter().map(short);
@@ -125,7 +125,7 @@ impl Line {
 }
 
 /// The indices of the columns, and where those of the array begin; of a stack, the columns are counted.
-fn columns_of(reading: &Reading, columns: u64) -> (DimensionSelection, u64) {
+fn columns_of(reading: &ArrayRead, columns: u64) -> (DimensionSelection, u64) {
     let counted = (DimensionSelection::Range { start: 0, step: 1, len: columns }, 0);
     let Resolved::Region(region) = reading.resolved() else { return counted };
     let dimensions = region.dimensions.iter().zip(&reading.model().origin);

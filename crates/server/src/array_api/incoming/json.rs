@@ -1,6 +1,6 @@
 //! JSON: nested lists in the shape of the selection, or one value for all of it.
 
-use ::array::Incoming;
+use ::array::ElementSource;
 use bytes::BytesMut;
 use wire::elements::json::{Full, JsonError, Parsed, parse};
 
@@ -26,7 +26,7 @@ pub(super) async fn arrive(bounds: &Bounds, body: ElementsBody, wanted: Wanted) 
     Ok(Arrived { elements, count, memory })
 }
 
-fn parsed(text: &[u8], wanted: &Wanted, limit: u64) -> Result<(Incoming, Option<u64>), IncomingError> {
+fn parsed(text: &[u8], wanted: &Wanted, limit: u64) -> Result<(ElementSource, Option<u64>), IncomingError> {
     let (data_type, extents) = (&wanted.data_type, &wanted.extents);
     if data_type.fixed_size().is_some() {
         let mut elements = Vec::new();
@@ -40,7 +40,7 @@ fn parsed(text: &[u8], wanted: &Wanted, limit: u64) -> Result<(Incoming, Option<
         let parsed = parse(text, data_type, extents, &mut take).map_err(|error| too_large(error, limit))?;
         return Ok(match parsed {
             Parsed::Scalar(element) => scalar(element, wanted),
-            Parsed::Nested { shape } => (Incoming::Fixed(here(elements)), wanted.count(&shape)),
+            Parsed::Nested { shape } => (ElementSource::Fixed(here(elements)), wanted.count(&shape)),
         });
     }
     let mut elements = Collector::new(data_type, limit);
@@ -48,13 +48,13 @@ fn parsed(text: &[u8], wanted: &Wanted, limit: u64) -> Result<(Incoming, Option<
     let parsed = parse(text, data_type, extents, &mut take).map_err(|error| too_large(error, limit))?;
     Ok(match parsed {
         Parsed::Scalar(element) => scalar(element, wanted),
-        Parsed::Nested { shape } => (Incoming::Variable(elements.finish()), wanted.count(&shape)),
+        Parsed::Nested { shape } => (ElementSource::Variable(elements.finish()), wanted.count(&shape)),
     })
 }
 
 /// One element for all of the selection; appended, it is one step.
-fn scalar(element: Vec<u8>, wanted: &Wanted) -> (Incoming, Option<u64>) {
-    (Incoming::Scalar(element), wanted.extents.is_open().then_some(1))
+fn scalar(element: Vec<u8>, wanted: &Wanted) -> (ElementSource, Option<u64>) {
+    (ElementSource::Scalar(element), wanted.extents.is_open().then_some(1))
 }
 
 fn too_large(error: JsonError, limit: u64) -> IncomingError {

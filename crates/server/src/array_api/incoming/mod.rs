@@ -17,7 +17,7 @@ mod tests;
 
 pub(crate) use error::IncomingError;
 
-use ::array::{Claim, Incoming, Permit};
+use ::array::{Claim, ElementSource, Permit};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use meta::{ArrayModel, data_type::DataType};
@@ -41,7 +41,7 @@ pub(crate) struct Wanted {
 /// Elements that came, or are coming.
 pub(crate) struct Arrived {
     /// The elements.
-    pub(crate) elements: Incoming,
+    pub(crate) elements: ElementSource,
     /// How many steps they are along the open dimension, where there is one and this is known before all of them are here.
     pub(crate) count: Option<u64>,
     /// The memory that they take, to be held as long as they are.

@@ -1,7 +1,7 @@
 //! `.npy` files. Their elements have the type of the array in any byte order; texts and byte strings may be shorter than the array's, and may become
 //! elements of variable length.
 
-use ::array::Incoming;
+use ::array::ElementSource;
 use bytes::{Bytes, BytesMut};
 use codec::{Swap, VariableElements};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -51,7 +51,7 @@ pub(super) async fn arrive(bounds: &Bounds, mut body: ElementsBody, wanted: Want
     let is_transposed = head.fortran_order && head.shape.iter().filter(|extent| **extent != 1).count() > 1;
     if !is_transposed && conversion == Conversion::Fixed {
         let stream = stream::iter([Ok(begun.rest.freeze())]).chain(body.stream).boxed();
-        return Ok(Arrived { elements: Incoming::Fixed(passage.through(stream)), count, memory: None });
+        return Ok(Arrived { elements: ElementSource::Fixed(passage.through(stream)), count, memory: None });
     }
     let limit = bounds.text;
     if expected > limit {
@@ -71,8 +71,10 @@ pub(super) async fn arrive(bounds: &Bounds, mut body: ElementsBody, wanted: Want
     let elements = made(work, move || {
         let bytes = if is_transposed { transposed(&bytes, size, &head.shape).into() } else { bytes };
         Ok(match conversion {
-            Conversion::Fixed => Incoming::Fixed(passage.through(here(bytes))),
-            Conversion::Texts | Conversion::Bytes => Incoming::Variable(passage.variable(conversion, bytes, limit)?),
+            Conversion::Fixed => ElementSource::Fixed(passage.through(here(bytes))),
+            Conversion::Texts | Conversion::Bytes => {
+                ElementSource::Variable(passage.variable(conversion, bytes, limit)?)
+            }
         })
     });
     Ok(Arrived { elements: elements.await?, count, memory })

@@ -1,7 +1,7 @@
 //! Raw bytes: elements of a fixed size as they are in memory; of variable length their number as a `u32`, then of each its length as a `u32` and its
 //! bytes, all numbers little-endian.
 
-use ::array::Incoming;
+use ::array::ElementSource;
 use bytes::{Buf, BytesMut};
 use codec::{Swap, VariableElements};
 
@@ -38,7 +38,7 @@ pub(super) fn fixed(body: ElementsBody, wanted: &Wanted) -> Result<Arrived, Inco
         size: wanted.data_type.fixed_size().unwrap_or(0),
         swap: Swap::Nothing,
     };
-    Ok(Arrived { elements: Incoming::Fixed(passage.through(body.stream)), count, memory: None })
+    Ok(Arrived { elements: ElementSource::Fixed(passage.through(body.stream)), count, memory: None })
 }
 
 /// Elements of variable length.
@@ -48,7 +48,7 @@ pub(super) async fn variable(bounds: &Bounds, body: ElementsBody, wanted: Wanted
     let Whole { bytes, memory } = bounds.whole(BytesMut::new(), body.stream, body.size, needed).await?;
     let limit = bounds.text;
     let (elements, count) = made(bytes.len() as u64, move || parsed(&bytes, &wanted, limit)).await?;
-    Ok(Arrived { elements: Incoming::Variable(elements), count, memory })
+    Ok(Arrived { elements: ElementSource::Variable(elements), count, memory })
 }
 
 fn parsed(body: &[u8], wanted: &Wanted, limit: u64) -> Result<(VariableElements, Option<u64>), IncomingError> {

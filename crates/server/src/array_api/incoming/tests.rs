@@ -60,15 +60,15 @@ async fn arrived(sent: Sent<'_>, data_type: DataType, extents: Extents) -> Resul
     };
     let Arrived { elements, count, .. } = bounds.arrive(body, Wanted { data_type, extents }).await?;
     Ok(match elements {
-        Incoming::Fixed(stream) => {
+        ElementSource::Fixed(stream) => {
             let all = stream.try_collect::<BytesMut>().await;
             Came::Fixed(
                 all.map_err(|error| IncomingError::within(error).unwrap_or_else(IncomingError::Store))?.to_vec(),
                 count,
             )
         }
-        Incoming::Variable(elements) => Came::Variable(listed(&elements), count),
-        Incoming::Scalar(element) => Came::Scalar(element, count),
+        ElementSource::Variable(elements) => Came::Variable(listed(&elements), count),
+        ElementSource::Scalar(element) => Came::Scalar(element, count),
     })
 }
 
@@ -361,7 +361,7 @@ fn what_the_client_is_told() {
 fn errors_of_the_body_are_kept() {
     let failing = stream::iter([Ok(Bytes::from_static(b"ab")), Err(StoreError::Upload(UploadError::TimedOut))]);
     let body = ElementsBody { media_type: None, size: None, stream: failing.boxed(), claim: claim() };
-    let Ok(Arrived { elements: Incoming::Fixed(stream), .. }) =
+    let Ok(Arrived { elements: ElementSource::Fixed(stream), .. }) =
         raw::fixed(body, &Wanted { data_type: of("bool"), extents: exactly(&[4]) })
     else {
         panic!("elements of a fixed size")

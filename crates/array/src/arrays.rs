@@ -1,0 +1,168 @@
+//! The arrays of a store: the entry to reading, writing and hierarchies.
+
+use std::{sync::Arc, time::Instant};
+
+use meta::{
+    ArrayModel, Dialect, NodePath,
+    selection::{ReadRequest, Selection},
+};
+use store::{Key, Precondition, TransactionalStore, Version};
+
+use crate::{
+    context::Context,
+    error::ArrayError,
+    hierarchy::hierarchies::Hierarchies,
+    memory::{
+        caller::Usage,
+        claim::{Claim, MemoryBudget},
+    },
+    options::Options,
+    read::{array_read::ArrayRead, context::ReadContext, plan::ReadPlan},
+    retry::MAX_ATTEMPTS,
+    write::{
+        append::Append,
+        commit::WriteTarget,
+        error::WriteError,
+        region::{RegionWrite, check_chunks, check_lists},
+    },
+};
+
+/// The arrays of a store. Clones share its caches.
+#[derive(Clone, Debug)]
+pub struct Arrays(Arc<Context>);
+
+impl Arrays {
+    /// The arrays of `store`.
+    pub fn new(store: Arc<dyn TransactionalStore>, options: Options) -> Self {
+        Self(Arc::new(Context::new(store, options)))
+    }
+
+    /// The same arrays on behalf of one request, which has a claim on their [memory](Self::memory). If memory or
+    /// threads run short, callers take turns, and none has more than half. Without a request, each read and each write
+    /// has a claim of its own.
+    pub fn for_request(&self, claim: Claim) -> Self {
+        Self(Arc::new(self.0.for_request(claim)))
+    }
+
+    /// The memory that all requests together may hold, including what other layers take from the same budget.
+    pub fn memory(&self) -> &MemoryBudget {
+        self.0.memory()
+    }
+
+    /// Runs work on `bytes` bytes of documents on the blocking pool, on behalf of the request. As many jobs run at a
+    /// time as there are decoding threads, and callers take turns.
+    pub async fn run_on_documents<T: Send + 'static>(
+        &self,
+        bytes: u64,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ArrayError> {
+        self.0.run_on_documents(bytes, work).await
+    }
+
+    /// The number of decoding threads, how many are taken, and how many jobs wait for one.
+    pub fn threads(&self) -> Usage {
+        self.0.threads()
+    }
+
+    /// The size of the cached decoded chunks, in bytes of memory.
+    pub fn cached_bytes(&self) -> u64 {
+        self.0.cache.used()
+    }
+
+    /// The capacity of the cache of decoded chunks, in bytes.
+    pub fn cache_capacity(&self) -> u64 {
+        self.0.cache.capacity()
+    }
+
+    /// The hierarchies that contain the arrays, on behalf of the same request.
+    pub fn hierarchies(&self) -> Hierarchies {
+        Hierarchies(self.0.clone())
+    }
+
+    /// Plans a read of `request` from the array at `path`: of its node in `dialect`, or in the preferred dialect that
+    /// has a node there. Only metadata is read; nothing is decoded.
+    ///
+    /// The selection may have at most `limit` bytes of elements. Elements of variable length or of no size are charged
+    /// 16 bytes each; those of variable length are bounded again while they are read.
+    pub async fn read(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        request: &ReadRequest,
+        limit: u64,
+    ) -> Result<ArrayRead, ArrayError> {
+        let start = Instant::now();
+        let context = self.0.for_operation();
+        let mut resolved = match context.nodes.get(path, dialect) {
+            Some(resolved) => resolved,
+            None => context.resolve_array(path, dialect).await?,
+        };
+        for _ in 0..MAX_ATTEMPTS {
+            let array = &resolved.array;
+            // The cached array may be stale, so a selection that does not fit its shape may fit the current one.
+            let prepared = ReadPlan::new(&context, array, request, limit).await;
+            let chunks = prepared.as_ref().map(|prepared| prepared.keys.as_slice()).unwrap_or_default();
+            let keys: Vec<Key> = resolved.read_set.keys().chain(chunks).cloned().collect();
+            let snapshot = context.store.snapshot(&keys).await?;
+            if resolved.read_set.is_current(&*snapshot)? {
+                let mut prepared = prepared?;
+                let fingerprint = prepared.fingerprint(array, &*snapshot)?;
+                let shape = prepared.resolved.shape();
+                let work = prepared.work_budget(&context.options, array, &*snapshot)?;
+                let source = ReadContext::new(array.clone(), snapshot, context.clone(), &prepared, work)?;
+                source.metrics.planned(start.elapsed());
+                return Ok(ArrayRead { source: Arc::new(source), prepared, shape, fingerprint, parts: None });
+            }
+            // Release everything before waiting for the memory of the documents.
+            drop((prepared, snapshot));
+            resolved = context.resolve_array(path, dialect).await?;
+        }
+        Err(ArrayError::TooManyConflicts { path: path.clone() })
+    }
+}
+
+impl Arrays {
+    /// Plans a write of `selection` of the array at `path`. A list with a repeated index is an error, since the last
+    /// element to be written would be undefined.
+    ///
+    /// `condition` is checked against the node's version now, and again by the commit.
+    pub async fn write(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        selection: &Selection,
+        condition: Precondition,
+    ) -> Result<RegionWrite, WriteError> {
+        let place = WriteTarget { path: path.clone(), dialect, condition };
+        let context = self.0.for_operation();
+        let resolved = place.resolve(&context).await?;
+        let model = resolved.array.model();
+        let seen = selection.resolve(&model.view_shape()).map_err(ArrayError::from)?;
+        check_lists(&seen)?;
+        let shape = seen.shape();
+        let region = seen.shifted(&model.origin);
+        check_chunks(&resolved.array, &region)?;
+        Ok(RegionWrite { context, target: place, resolved, selection: selection.clone(), region, shape })
+    }
+
+    /// Plans an append along `dimension`, which counts from the end if negative.
+    pub async fn append(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        dimension: i64,
+        condition: Precondition,
+    ) -> Result<Append, WriteError> {
+        let place = WriteTarget { path: path.clone(), dialect, condition };
+        let context = self.0.for_operation();
+        let resolved = place.resolve(&context).await?;
+        Append::new(context, place, resolved, dimension)
+    }
+
+    /// The model and version of the array at a path.
+    pub async fn model(&self, path: &NodePath, dialect: Option<Dialect>) -> Result<(ArrayModel, Version), ArrayError> {
+        let place = WriteTarget { path: path.clone(), dialect, condition: Precondition::none() };
+        let resolved = place.resolve_current(&self.0).await?;
+        Ok((resolved.array.model().clone(), resolved.version()))
+    }
+}

@@ -1,0 +1,227 @@
+//! The engine's context: the store with its caches, locks and budgets.
+
+use std::{sync::Arc, time::Duration};
+
+use meta::NodePath;
+use store::TransactionalStore;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    time::timeout,
+};
+
+use crate::{
+    cache::ChunkCache,
+    error::ArrayError,
+    locks::{
+        path::{PathGuard, PathLocks, Scope},
+        reserved_paths::ReservedPaths,
+        striped::StripedLocks,
+    },
+    memory::{
+        account::Account,
+        caller::{Caller, Usage},
+        claim::{Claim, MemoryBudget, NoWaitGuard, Permit},
+        pool::{PartitionedPool, Rejection, RequestSize},
+    },
+    node::cache::NodeCache,
+    options::Options,
+};
+
+/// The number of steps up to which a job is small: some threads are reserved for small jobs.
+const SMALL_JOB_STEPS: u64 = 4 << 20;
+
+/// The work of parsing, searching and writing one byte of a document, in steps.
+const STEPS_PER_DOCUMENT_BYTE: u64 = 16;
+
+/// The number of keys up to which lookups are not queued.
+const INLINE_LOOKUPS: usize = 256;
+
+/// The longest wait for a thread. A job holds its memory by then, so the number of waiting jobs is bounded.
+const THREAD_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A store with the caches, locks and budgets of all who use it, on behalf of one request. Clones share everything.
+#[derive(Clone)]
+pub(crate) struct Context {
+    pub(crate) store: Arc<dyn TransactionalStore>,
+    pub(crate) options: Options,
+    pub(crate) cache: Arc<ChunkCache>,
+    /// Resolved arrays, so that documents are parsed once for each version.
+    pub(crate) nodes: Arc<NodeCache>,
+    /// Locks on paths, held while a change of structure is planned and committed.
+    path_locks: Arc<PathLocks>,
+    /// The targets of running copies, where nothing else may create nodes.
+    pub(crate) copy_targets: Arc<ReservedPaths>,
+    /// The arrays whose chunks outside of a smaller shape are being erased; they must not grow meanwhile.
+    pub(crate) shrinking: Arc<ReservedPaths>,
+    /// Locks on chunks, for writers that lost against others too often.
+    pub(crate) chunk_locks: Arc<StripedLocks>,
+    pub(crate) append_locks: Arc<StripedLocks>,
+    /// Locks on the paths of arrays: shared by commits of elements, exclusive for a copy.
+    pub(crate) array_locks: Arc<StripedLocks>,
+    memory: MemoryBudget,
+    /// The permits of jobs on the blocking pool.
+    threads: Arc<PartitionedPool>,
+    /// The claim of the request; `None` if each operation is a request of its own.
+    claim: Option<Claim>,
+}
+
+impl Context {
+    pub(crate) fn new(store: Arc<dyn TransactionalStore>, options: Options) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as u64;
+        Self {
+            store,
+            options,
+            cache: Arc::new(ChunkCache::new(options.cache_capacity)),
+            nodes: Arc::default(),
+            path_locks: Arc::default(),
+            copy_targets: Arc::default(),
+            shrinking: Arc::default(),
+            chunk_locks: Arc::default(),
+            append_locks: Arc::default(),
+            array_locks: Arc::default(),
+            memory: MemoryBudget::new(options.max_memory, options.memory_timeout),
+            // Two for each core, so that none is idle while a permit passes from one job to the next.
+            threads: Arc::new(PartitionedPool::new(cores.saturating_mul(2), 1)),
+            claim: None,
+        }
+    }
+
+    /// The same context on behalf of a request.
+    pub(crate) fn for_request(&self, claim: Claim) -> Self {
+        Self { claim: Some(claim), ..self.clone() }
+    }
+
+    /// The same context on behalf of its request, or of a new one.
+    pub(crate) fn for_operation(self: &Arc<Self>) -> Arc<Self> {
+        match self.claim {
+            Some(_) => self.clone(),
+            None => Arc::new(self.for_request(self.claim())),
+        }
+    }
+
+    pub(crate) fn memory(&self) -> &MemoryBudget {
+        &self.memory
+    }
+
+    /// The usage of the threads that decode and encode.
+    pub(crate) fn threads(&self) -> Usage {
+        self.threads.usage()
+    }
+
+    fn claim(&self) -> Claim {
+        self.claim.clone().unwrap_or_else(|| self.memory.claim(Caller::UNKNOWN))
+    }
+}
+
+impl Context {
+    /// Locks a node or subtree for a change of its structure, and gives up the request's right to wait for memory,
+    /// since requests that hold some may be waiting for the lock.
+    pub(crate) async fn lock_path(&self, path: &NodePath, scope: Scope) -> Result<PathGuard<'_>, ArrayError> {
+        let lock = timeout(self.options.memory_timeout, self.path_locks.lock(path, scope))
+            .await
+            .map_err(|_| ArrayError::Busy)?;
+        if let Some(claim) = &self.claim {
+            claim.never_wait();
+        }
+        Ok(lock)
+    }
+
+    /// Waits until the chunks outside of a shrunken array are erased; before that the array must not grow.
+    pub(crate) async fn wait_until_shrunk(&self, path: &NodePath) -> Result<(), ArrayError> {
+        match self.shrinking.wait_until_free(path, self.options.memory_timeout).await {
+            true => Ok(()),
+            false => Err(ArrayError::Unfinished { path: path.clone() }),
+        }
+    }
+
+    /// Forbids the request to wait for memory until the guard is dropped: taken with a lock that others wait for.
+    pub(crate) fn no_waiting(&self) -> Option<NoWaitGuard> {
+        self.claim.as_ref().map(Claim::no_waiting)
+    }
+
+    /// Runs a job of `steps` on the blocking pool. The number of concurrent jobs is bounded, and callers share it.
+    pub(crate) async fn run_blocking<T: Send + 'static, E: From<ArrayError> + Send + 'static>(
+        &self,
+        steps: u64,
+        work: impl FnOnce() -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        let class = if steps <= SMALL_JOB_STEPS { RequestSize::Small } else { RequestSize::Large };
+        let permit = self.threads.take(self.caller(), 1, class, THREAD_TIMEOUT).await.map_err(ArrayError::from)?;
+        let work = move || {
+            let _permit = permit;
+            work()
+        };
+        tokio::task::spawn_blocking(work).await.map_err(|_| ArrayError::ShuttingDown)?
+    }
+
+    /// Runs a job on `bytes` bytes of documents on the blocking pool, as [`run_blocking`](Self::run_blocking) does.
+    pub(crate) async fn run_on_documents<T: Send + 'static>(
+        &self,
+        bytes: u64,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ArrayError> {
+        self.run_blocking(bytes.saturating_mul(STEPS_PER_DOCUMENT_BYTE), || Ok::<_, ArrayError>(work())).await
+    }
+
+    /// Looks up `keys` keys: a few at once, many in turn, with as many requests at a time as there are blocking
+    /// threads, and off the runtime's workers, so that a walk over a large tree delays no small request. `lookups` must
+    /// not wait for memory.
+    pub(crate) async fn run_lookups<T>(&self, keys: usize, lookups: impl Future<Output = T>) -> Result<T, ArrayError> {
+        if keys <= INLINE_LOOKUPS {
+            return Ok(lookups.await);
+        }
+        let _turn = self.threads.take(self.caller(), 1, RequestSize::Large, THREAD_TIMEOUT).await?;
+        Ok(block_in_place(lookups).await)
+    }
+
+    /// A new memory account for one operation.
+    pub(crate) fn account(&self) -> Account {
+        Account::new(self.claim())
+    }
+
+    /// Reserves `bytes`, or the most that one request can have if that is less. A request that holds nothing may wait
+    /// for it; one with `held` permits gets it now or not at all.
+    pub(crate) async fn reserve_memory(&self, held: &[Permit], bytes: u64) -> Result<Permit, ArrayError> {
+        let claim = held.first().map_or_else(|| self.claim(), |permit| permit.claim().clone());
+        Ok(claim.take(bytes.min(self.memory.max_per_request())).await?)
+    }
+
+    /// The most memory that one request can have, in bytes.
+    pub(crate) fn max_memory(&self) -> u64 {
+        self.memory.max_per_request()
+    }
+
+    /// Reserves optional memory, if it is free.
+    pub(crate) fn try_reserve_memory(&self, bytes: u64) -> Option<Permit> {
+        self.claim().try_more(bytes).ok()
+    }
+
+    fn caller(&self) -> Caller {
+        self.claim.as_ref().map_or(Caller::UNKNOWN, Claim::caller)
+    }
+}
+
+/// Polls a future that keeps its worker busy for long: other tasks of the same worker move to another thread. A runtime
+/// with a single thread has none to move them to.
+pub(crate) async fn block_in_place<T>(busy: impl Future<Output = T>) -> T {
+    let runtime = Handle::current();
+    match runtime.runtime_flavor() {
+        RuntimeFlavor::MultiThread => tokio::task::block_in_place(|| runtime.block_on(busy)),
+        _ => busy.await,
+    }
+}
+
+impl From<Rejection> for ArrayError {
+    fn from(refused: Rejection) -> Self {
+        match refused {
+            Rejection::PoolExhausted => Self::Busy,
+            Rejection::ShareExhausted => Self::TooManyRequests,
+        }
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("options", &self.options).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,248 @@
+//! Projections of a selection onto the chunks of a grid.
+
+use std::ops::Range;
+
+use meta::{
+    grid::ChunkGrid,
+    selection::{DimensionSelection, Points, Region},
+};
+
+use super::dimension::{ChunkDimProjection, DimIndexer};
+
+/// Elements of an array, or of a chunk, each with its position in the output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ElementSelection {
+    /// Every combination of the indices of all dimensions; its position combines their positions.
+    Orthogonal(Vec<DimIndexer>),
+    /// Single elements.
+    Points(Vec<IndexedPoint>),
+    /// The entries of a stack, at least one.
+    Stacked(Vec<StackEntry>),
+}
+
+/// One entry of a stack: an orthogonal selection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StackEntry {
+    /// The indices of each dimension, with their positions within the entry.
+    pub(crate) axes: Vec<DimIndexer>,
+    /// The position of the entry itself, to which those of its elements are added.
+    pub(crate) out: u64,
+}
+
+/// One element.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IndexedPoint {
+    /// The element's index.
+    pub(crate) at: Vec<u64>,
+    /// The element's position in the output.
+    pub(crate) out: u64,
+}
+
+/// The elements of one chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChunkProjection {
+    /// The chunk's index in the grid.
+    pub(crate) index: Vec<u64>,
+    /// The chunk's shape.
+    pub(crate) shape: Vec<u64>,
+    /// Its elements, relative to the chunk's start.
+    pub(crate) selection: ElementSelection,
+}
+
+/// The chunks that a selection touches, roughly in the order of their positions in the output.
+#[derive(Debug)]
+pub(crate) enum ChunkProjections {
+    Orthogonal { axes: Vec<Vec<ChunkDimProjection>>, next: Option<Vec<usize>> },
+    Collected(std::vec::IntoIter<ChunkProjection>),
+}
+
+impl IndexedPoint {
+    /// All points, at the positions of their order.
+    pub(crate) fn all(points: &Points) -> Vec<Self> {
+        Self::in_range(points, 0..points.len)
+    }
+
+    /// A range of the points, at the positions of their order within the range.
+    pub(crate) fn in_range(points: &Points, range: Range<usize>) -> Vec<Self> {
+        let at = |point: usize| {
+            let first = point.checked_mul(points.rank)?;
+            points.coordinates.get(first..first.checked_add(points.rank)?).map(<[u64]>::to_vec)
+        };
+        range.zip(0..).filter_map(|(point, out)| Some(Self { at: at(point)?, out })).collect()
+    }
+}
+
+impl ElementSelection {
+    /// The elements of a region; `None` if it is empty.
+    pub(crate) fn of(region: &Region) -> Option<Self> {
+        region.dimensions.iter().map(DimIndexer::of).collect::<Option<_>>().map(Self::Orthogonal)
+    }
+
+    /// The elements of a stack of regions with equal numbers of elements; `None` if these are empty. A stack of single
+    /// elements becomes points.
+    pub(crate) fn of_stack(regions: &[Region]) -> Option<Self> {
+        let each = regions.first()?.elements().unwrap_or(u64::MAX);
+        if each == 1 {
+            let point = |(out, region): (u64, &Region)| {
+                let at = region.dimensions.iter().map(DimensionSelection::first).collect::<Option<_>>()?;
+                Some(IndexedPoint { at, out })
+            };
+            return (0..).zip(regions).map(point).collect::<Option<_>>().map(Self::Points);
+        }
+        let entry = |(number, region): (u64, &Region)| match Self::of(region)? {
+            Self::Orthogonal(axes) => Some(StackEntry { axes, out: number.saturating_mul(each) }),
+            Self::Points(_) | Self::Stacked(_) => None,
+        };
+        (0..).zip(regions).map(entry).collect::<Option<_>>().map(Self::Stacked)
+    }
+
+    /// The number of elements.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Orthogonal(axes) => len(axes),
+            Self::Points(points) => points.len() as u64,
+            Self::Stacked(entries) => entries.iter().map(|entry| len(&entry.axes)).fold(0, u64::saturating_add),
+        }
+    }
+
+    /// The number of chunks touched, at most; computed in constant time.
+    pub(crate) fn max_chunks(&self, grid: &ChunkGrid) -> u128 {
+        match self {
+            Self::Orthogonal(axes) => max_chunks(axes, grid),
+            Self::Points(points) => points.len() as u128,
+            Self::Stacked(entries) => {
+                entries.iter().map(|entry| max_chunks(&entry.axes, grid)).fold(0, u128::saturating_add)
+            }
+        }
+    }
+
+    /// Projects the selection onto the chunks of a grid; `shape` says whether edge chunks are clipped.
+    pub(crate) fn project(&self, grid: &ChunkGrid, shape: EdgePolicy<'_>) -> ChunkProjections {
+        match self {
+            Self::Orthogonal(axes) => project_orthogonal(axes, grid, shape),
+            Self::Points(points) => ChunkProjections::Collected(project_points(points, grid, shape).into_iter()),
+            Self::Stacked(entries) => ChunkProjections::Collected(project_stack(entries, grid, shape).into_iter()),
+        }
+    }
+}
+
+fn len(axes: &[DimIndexer]) -> u64 {
+    axes.iter().fold(1, |product, axis| product.saturating_mul(axis.len()))
+}
+
+fn max_chunks(axes: &[DimIndexer], grid: &ChunkGrid) -> u128 {
+    let axes = axes.iter().zip(grid.dimensions());
+    axes.fold(1, |product, (axis, grid)| product.saturating_mul(u128::from(axis.max_chunks(grid))))
+}
+
+fn project_orthogonal(axes: &[DimIndexer], grid: &ChunkGrid, shape: EdgePolicy<'_>) -> ChunkProjections {
+    let extents = (0..axes.len()).map(|axis| shape.extent(axis));
+    let axes = axes.iter().zip(grid.dimensions()).zip(extents);
+    let axes: Vec<_> = axes.map(|((axis, grid), extent)| axis.project(grid, extent)).collect();
+    let next = axes.iter().all(|pieces| !pieces.is_empty()).then(|| vec![0; axes.len()]);
+    ChunkProjections::Orthogonal { axes, next }
+}
+
+/// The extent of chunks at the upper edge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum EdgePolicy<'a> {
+    /// Edge chunks are full: chunks are stored with elements beyond the array's shape.
+    Full,
+    /// Edge chunks end at this shape.
+    Clip(&'a [u64]),
+}
+
+impl EdgePolicy<'_> {
+    fn extent(self, axis: usize) -> u64 {
+        match self {
+            Self::Full => u64::MAX,
+            Self::Clip(shape) => shape.get(axis).copied().unwrap_or(u64::MAX),
+        }
+    }
+}
+
+impl Iterator for ChunkProjections {
+    type Item = ChunkProjection;
+
+    fn next(&mut self) -> Option<ChunkProjection> {
+        let (axes, next) = match self {
+            Self::Collected(pieces) => return pieces.next(),
+            Self::Orthogonal { axes, next } => (axes, next),
+        };
+        let current = next.take()?;
+        let chosen: Vec<&ChunkDimProjection> =
+            axes.iter().zip(&current).map(|(pieces, &index)| pieces.get(index)).collect::<Option<_>>()?;
+        let piece = ChunkProjection {
+            index: chosen.iter().map(|axis| axis.chunk).collect(),
+            shape: chosen.iter().map(|axis| axis.extent).collect(),
+            selection: ElementSelection::Orthogonal(chosen.iter().map(|axis| axis.indexer.clone()).collect()),
+        };
+        let mut following = current;
+        for (index, pieces) in following.iter_mut().zip(axes.iter()).rev() {
+            *index += 1;
+            if *index < pieces.len() {
+                *next = Some(following);
+                break;
+            }
+            *index = 0;
+        }
+        Some(piece)
+    }
+}
+
+fn project_points(points: &[IndexedPoint], grid: &ChunkGrid, shape: EdgePolicy<'_>) -> Vec<ChunkProjection> {
+    let position = |point: &IndexedPoint| -> Option<Vec<u64>> {
+        grid.dimensions().iter().zip(&point.at).map(|(grid, &at)| grid.piece_of(at)).collect()
+    };
+    let mut placed: Vec<_> = points.iter().filter_map(|point| Some((position(point)?, point))).collect();
+    placed.sort_by(|one, other| one.0.cmp(&other.0));
+    let piece = |group: &[(Vec<u64>, &IndexedPoint)]| -> Option<ChunkProjection> {
+        let position = group.first()?.0.clone();
+        let ranges: Vec<_> =
+            grid.dimensions().iter().zip(&position).map(|(grid, &index)| grid.piece(index)).collect::<Option<_>>()?;
+        let within = |point: &IndexedPoint| IndexedPoint {
+            at: point.at.iter().zip(&ranges).map(|(at, range)| at - range.start).collect(),
+            out: point.out,
+        };
+        let extent = |(axis, range): (usize, &std::ops::Range<u64>)| {
+            range.end.min(shape.extent(axis).max(range.start)) - range.start
+        };
+        let shape = ranges.iter().enumerate().map(extent).collect();
+        Some(ChunkProjection {
+            index: position,
+            shape,
+            selection: ElementSelection::Points(group.iter().map(|(_, point)| within(point)).collect()),
+        })
+    };
+    placed.chunk_by(|one, other| one.0 == other.0).filter_map(piece).collect()
+}
+
+/// Projects a stack. The elements that all entries have of a chunk are one projection, so that the chunk is decoded
+/// once for all of them.
+fn project_stack(entries: &[StackEntry], grid: &ChunkGrid, shape: EdgePolicy<'_>) -> Vec<ChunkProjection> {
+    let mut cut = Vec::new();
+    for entry in entries {
+        let pieces = project_orthogonal(&entry.axes, grid, shape);
+        cut.extend(pieces.filter_map(|piece| match piece.selection {
+            ElementSelection::Orthogonal(axes) => Some((piece.index, piece.shape, StackEntry { axes, out: entry.out })),
+            ElementSelection::Points(_) | ElementSelection::Stacked(_) => None,
+        }));
+    }
+    // A stable sort keeps the order of the entries within a chunk.
+    cut.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    let mut pieces: Vec<(Vec<u64>, Vec<u64>, Vec<StackEntry>)> = Vec::new();
+    for (position, shape, entry) in cut {
+        match pieces.last_mut().filter(|(last, ..)| *last == position) {
+            Some((_, _, entries)) => entries.push(entry),
+            None => pieces.push((position, shape, vec![entry])),
+        }
+    }
+    // Chunks come in the order of the output.
+    pieces.sort_by_key(|(_, _, entries)| entries.first().map(|entry| entry.out));
+    let piece = |(position, shape, entries)| ChunkProjection {
+        index: position,
+        shape,
+        selection: ElementSelection::Stacked(entries),
+    };
+    pieces.into_iter().map(piece).collect()
+}

@@ -1,0 +1,176 @@
+//! Creating a tree: in an empty place, over an equal one, or in place of another.
+
+use std::sync::Arc;
+
+use meta::{
+    Dialect, NodePath,
+    convert::Loss,
+    zom::{Difference, MAX_VIOLATIONS, Zom},
+};
+use store::{Key, Outcome, StoreError};
+
+use super::{
+    options::{CreateAction, CreateOptions, IfExists, LossPolicy},
+    parent::ParentContext,
+    plan::Plan,
+    replace::TreeDiff,
+};
+use crate::{
+    context::Context,
+    metadata::{
+        change_set::ChangeSet,
+        consolidated::update_consolidated_metadata,
+        error::NodeError,
+        tree::{NodeKind, NodeTree},
+    },
+};
+
+/// The work of planning a node, expressed as the size of a document in bytes.
+const PER_NODE: u64 = 1 << 10;
+
+/// The result of an attempt.
+pub(crate) struct Attempt {
+    pub(crate) effect: CreateAction,
+    pub(crate) dialect: Dialect,
+    /// Properties of the ZOM that the dialect cannot represent.
+    pub(crate) losses: Vec<(NodePath, Loss)>,
+    /// The current tree, if it is known.
+    pub(crate) known: Option<NodeTree>,
+}
+
+/// One attempt to create a tree; `None` if something it depends on changed meanwhile.
+pub(crate) async fn attempt(
+    context: &Context,
+    path: &NodePath,
+    zom: &Arc<Zom>,
+    declaration: &CreateOptions,
+) -> Result<Option<Attempt>, NodeError> {
+    let place = ParentContext::find(context, path, declaration.dialect, zom.version).await?;
+    let current = place.current(context, path).await?;
+    let version = current.as_ref().filter(|top| !top.is_implicit()).map(|top| top.own.version());
+    if !declaration.precondition.holds(version) {
+        return Err(NodeError::PreconditionFailed { path: path.clone(), current: version });
+    }
+    place.check_dialects(path)?;
+    let dialect = place.site.dialect;
+    let (zom, site, at) = (zom.clone(), place.site.clone(), path.clone());
+    let bytes = (zom.len() as u64).saturating_mul(PER_NODE);
+    let planned = context.run_on_documents(bytes, move || {
+        let plan = Plan::new(&at, &zom, &site)?;
+        if site.dialect == Dialect::Draft {
+            // Fail now if the v3 model cannot represent the result, rather than after it is stored.
+            plan.to_zom()?;
+        }
+        Ok::<_, NodeError>(plan)
+    });
+    let plan = planned.await??;
+    if declaration.losses == LossPolicy::Reject && !plan.losses.is_empty() {
+        return Err(NodeError::Lossy { dialect, losses: plan.losses });
+    }
+    let nodes = plan.top.all().len().saturating_add(current.as_ref().map_or(0, |current| current.all().len()));
+    let change = change(context, path, &place, &plan, current.as_ref(), declaration.if_exists);
+    let (effect, change_set) = context.run_lookups(nodes, change).await??;
+    if effect == CreateAction::Unchanged {
+        return Ok(Some(Attempt { effect, dialect, losses: plan.losses, known: current }));
+    }
+    let keys: Vec<Key> = change_set.keys().cloned().collect();
+    let Some(outcomes) = commit(context, change_set).await? else { return Ok(None) };
+    let Plan { mut top, losses } = plan;
+    // If nothing existed before, the plan is the result.
+    let known = current.is_none().then(|| {
+        top.own.advance(&keys, &outcomes);
+        nothing_else(&mut top);
+        top
+    });
+    Ok(Some(Attempt { effect, dialect, losses, known }))
+}
+
+/// The changes that turn the current tree into the planned one.
+async fn change(
+    context: &Context,
+    path: &NodePath,
+    place: &ParentContext,
+    plan: &Plan,
+    current: Option<&NodeTree>,
+    existing: IfExists,
+) -> Result<(CreateAction, ChangeSet), NodeError> {
+    let mut change_set = ChangeSet::default();
+    let mut change = TreeDiff::default();
+    let effect = match current {
+        None => {
+            place.check_name(path)?;
+            change.create(&plan.top);
+            CreateAction::Created
+        }
+        Some(current) => {
+            let differences = differences(plan, current)?;
+            if differences.is_empty() {
+                change.materialize_implicit(current, &plan.top);
+                match (change.is_empty(), current.is_implicit()) {
+                    (true, _) => CreateAction::Unchanged,
+                    (false, true) => CreateAction::Created,
+                    (false, false) => CreateAction::Replaced,
+                }
+            } else if existing == IfExists::Replace {
+                change.replace(current, &plan.top)?;
+                CreateAction::Replaced
+            } else {
+                return Err(NodeError::Differs { path: path.clone(), differences });
+            }
+        }
+    };
+    if effect == CreateAction::Unchanged {
+        return Ok((effect, change_set));
+    }
+    change.apply(context, &mut change_set, existing).await?;
+    place.parents(path, &mut change_set, &mut change.node_changes)?;
+    place.saw(&mut change_set);
+    let groups: Vec<NodePath> = match (current, effect) {
+        (Some(current), CreateAction::Replaced) => current
+            .all()
+            .into_iter()
+            .filter(|node| node.kind == NodeKind::Group)
+            .map(|node| node.path.clone())
+            .collect(),
+        _ => Vec::new(),
+    };
+    update_consolidated_metadata(context, &mut change_set, path, &groups, &change.node_changes).await?;
+    Ok((effect, change_set))
+}
+
+/// Marks groups without members in the ZOM as having none.
+fn nothing_else(branch: &mut NodeTree) {
+    if branch.kind == NodeKind::Group {
+        branch.members.get_or_insert_default().values_mut().for_each(nothing_else);
+    }
+}
+
+/// Commits; `None` if a precondition failed.
+pub(crate) async fn commit(context: &Context, change_set: ChangeSet) -> Result<Option<Vec<Outcome>>, NodeError> {
+    let changes = context.run_lookups(change_set.len(), change_set.stage(&*context.store)).await??;
+    match context.store.commit(changes).await {
+        Ok(outcomes) => Ok(Some(outcomes)),
+        Err(StoreError::PreconditionFailed { .. } | StoreError::NotEmpty { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The differences between the current tree and a plan. Implicit groups match any document.
+fn differences(plan: &Plan, current: &NodeTree) -> Result<Vec<Difference>, NodeError> {
+    let mut current = current.clone();
+    adopt(&mut current, &plan.top);
+    super::differences::differences(&plan.to_zom()?, current, MAX_VIOLATIONS)
+}
+
+/// Gives implicit groups the documents that are planned for them.
+fn adopt(current: &mut NodeTree, planned: &NodeTree) {
+    if current.is_implicit() && planned.kind == NodeKind::Group {
+        current.stored = planned.stored.clone();
+    }
+    let (Some(members), Some(planned)) = (&mut current.members, &planned.members) else { return };
+    for (name, member) in members.iter_mut() {
+        if let Some(planned) = planned.get(name) {
+            adopt(member, planned);
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Describing nodes: from the documents of a walk to the Zarr Object Model.
+
+use std::sync::Arc;
+
+use meta::{
+    Dialect, NodePath,
+    convert::{Chunks, Converted, Loss},
+    documents::write::without_copies,
+    extensions::Link,
+    json::Json,
+    zom::{Group, Members, Node, Version, Zom, completed},
+};
+
+use super::{
+    options::{LinkTarget, NodeInfo},
+    walk::walker::Walk,
+};
+use crate::{
+    context::Context,
+    error::ArrayError,
+    memory::claim::Permit,
+    metadata::{
+        error::NodeError,
+        model::{NodeModel, read_model},
+        tree::{NodeKind, NodeTree},
+    },
+    node::{
+        broken::{Broken, BrokenNode},
+        resolved::ResolvedNode,
+    },
+};
+
+/// The number of links of one group that are resolved.
+const MAX_LINKS: usize = 1024;
+
+/// The number of small nodes up to which a description is made on the request's own thread.
+const INLINE_NODES: usize = 256;
+
+/// What a ZOM cannot represent.
+#[derive(Debug, Default)]
+pub(crate) struct Unrepresented {
+    /// Properties that its dialect does not have, with the path of their node.
+    pub(crate) losses: Vec<(NodePath, Loss)>,
+    /// Broken nodes, which are left out.
+    pub(crate) broken: Vec<BrokenNode>,
+}
+
+/// Describes a node; with `mapped` in the model of that dialect.
+pub(crate) async fn describe(context: &Context, walk: Walk, mapped: Option<Dialect>) -> Result<NodeInfo, NodeError> {
+    let Walk { top, other, memory, .. } = walk;
+    let links = links(context, &top).await?;
+    let (path, dialect, implicit) = (top.path.clone(), top.dialect, top.is_implicit());
+    let version = (!implicit).then(|| top.own.version());
+    let as_version = Version::of(mapped.unwrap_or(dialect));
+    let few = memory.is_empty() && top.all().len() <= INLINE_NODES;
+    let tell = move || {
+        let mut unrepresented = Unrepresented::default();
+        let root = to_zom(top, as_version, &mut unrepresented)?;
+        Ok::<_, NodeError>((Zom { version: as_version, root }, unrepresented))
+    };
+    let (zom, Unrepresented { losses, broken }) = match few {
+        true => tell()?,
+        false => {
+            context.run_on_documents(memory.iter().map(Permit::bytes).fold(0, u64::saturating_add), tell).await??
+        }
+    };
+    let memory = Arc::new(memory);
+    Ok(NodeInfo { path, dialect, implicit, version, zom, other_dialects: other, broken, losses, links, memory })
+}
+
+/// A node in a dialect's model, with what it cannot represent. Broken members are left out.
+pub(crate) fn to_zom(
+    mut branch: NodeTree,
+    version: Version,
+    unrepresented: &mut Unrepresented,
+) -> Result<Node, NodeError> {
+    let document = without_consolidated(&mut branch, version, &mut unrepresented.losses)?;
+    if branch.kind == NodeKind::Array {
+        return Ok(Node::Array(document));
+    }
+    let Some(members) = branch.members else { return Ok(Node::Group(Group { document, members: None })) };
+    let mut readable = Vec::new();
+    for (name, member) in members {
+        let (path, dialect) = (member.path.clone(), member.dialect);
+        match member_to_zom(member, version, unrepresented)? {
+            Ok(node) => readable.push((name, node)),
+            Err(problem) => unrepresented.broken.push(BrokenNode { path, dialect, problem }),
+        }
+    }
+    Ok(Node::Group(Group { document, members: Some(readable.into_iter().collect::<Members<_>>()) }))
+}
+
+/// A member in a dialect's model, or the reason why it is left out.
+fn member_to_zom(
+    member: NodeTree,
+    version: Version,
+    unrepresented: &mut Unrepresented,
+) -> Result<Result<Node, Broken>, NodeError> {
+    if let Some(broken) = member.broken {
+        return Ok(Err(broken));
+    }
+    match to_zom(member, version, unrepresented) {
+        Ok(node) => Ok(Ok(node)),
+        Err(NodeError::Array(ArrayError::Document { key, source })) => Ok(Err(Broken::new(&key, &source))),
+        Err(error) => Err(error),
+    }
+}
+
+/// The document of a node in a dialect's model, moved out of the node if it has that model already.
+fn without_consolidated(
+    branch: &mut NodeTree,
+    version: Version,
+    losses: &mut Vec<(NodePath, Loss)>,
+) -> Result<Json, NodeError> {
+    let to = version.dialect();
+    if branch.dialect == to {
+        let document = std::mem::take(&mut branch.stored).node_document(to);
+        return Ok(match (branch.kind, to) {
+            (NodeKind::Group, Dialect::V3) => completed(&without_copies(&document)),
+            _ => completed(&document),
+        });
+    }
+    // Chunk keys of v2 are valid in v3.
+    let chunks = if branch.dialect == Dialect::V2 { Chunks::Kept } else { Chunks::Moved };
+    let Converted { document, losses: lost } = read_model(branch)?.convert(&branch.path, to, chunks)?;
+    losses.extend(lost.into_iter().map(|loss| (branch.path.clone(), loss)));
+    Ok(document)
+}
+
+/// The arrays that extensions of a group link to.
+async fn links(context: &Context, top: &NodeTree) -> Result<Vec<(Link, LinkTarget)>, NodeError> {
+    if top.kind == NodeKind::Array || top.is_implicit() || top.stored.document.get("extensions").is_none() {
+        return Ok(Vec::new());
+    }
+    let NodeModel::Group(model) = read_model(top)? else { return Ok(Vec::new()) };
+    let mut links = Vec::new();
+    for link in model.links().into_iter().take(MAX_LINKS) {
+        let path = NodePath::parse(&format!("{}{}", top.path.key_prefix(), link.path));
+        let linked = match path {
+            Err(_) => LinkTarget::Missing,
+            Ok(path) => match context.resolve_node(&path, None).await {
+                Ok(Some(ResolvedNode::Array(_))) => LinkTarget::Array,
+                Ok(_) | Err(ArrayError::Document { .. } | ArrayError::Chain { .. }) => LinkTarget::Missing,
+                Err(ArrayError::NoSuchNode { .. }) => LinkTarget::Missing,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        links.push((link, linked));
+    }
+    Ok(links)
+}

@@ -1,0 +1,157 @@
+//! The operations on hierarchies.
+
+use std::sync::Arc;
+
+use meta::{
+    Dialect, NodePath,
+    documents::Changes,
+    zom::{Difference, Zom},
+};
+use store::{ErasedKeys, Precondition, StoreError};
+
+use super::{
+    convert, copy,
+    create::{self, Attempt},
+    describe::describe,
+    differences::differences,
+    erase,
+    intents::{self, SettledIntents},
+    options::{ConversionReport, ConvertOptions, CreateOptions, CreateOutcome, Depth, NodeInfo},
+    patch,
+    walk::{
+        mode::DialectMode,
+        walker::{Walk, walk},
+    },
+};
+use crate::{
+    context::Context,
+    locks::path::Scope,
+    memory::claim::Permit,
+    metadata::error::{NodeError, too_many_conflicts},
+    retry::MAX_ATTEMPTS,
+};
+
+/// The hierarchies of a store. Clones share its caches.
+///
+/// Changes of one node, or of a node and one above it, are serialised. Each is one commit, which includes the
+/// consolidated metadata above the node and its documents in other dialects.
+#[derive(Clone, Debug)]
+pub struct Hierarchies(pub(crate) Arc<Context>);
+
+impl Hierarchies {
+    /// Describes the node at a path: in `dialect`, or in the preferred dialect that has a node there. With `mapped` its
+    /// structure is described in the model of that dialect.
+    pub async fn node(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        depth: Depth,
+        mapped: Option<Dialect>,
+    ) -> Result<NodeInfo, NodeError> {
+        let mode = if mapped.is_some() { DialectMode::Each } else { DialectMode::Same };
+        let walk = walk(&self.0, path, dialect, depth, mode).await?;
+        describe(&self.0, walk, mapped).await
+    }
+
+    /// Creates a tree at a path, in one commit, with the groups above it that the dialect requires.
+    pub async fn create(
+        &self,
+        path: &NodePath,
+        zom: &Arc<Zom>,
+        declaration: &CreateOptions,
+    ) -> Result<CreateOutcome, NodeError> {
+        let _lock = self.0.lock_path(path, Scope::Subtree).await?;
+        for _ in 0..MAX_ATTEMPTS {
+            let attempt = create::attempt(&self.0, path, zom, declaration).await?;
+            let Some(Attempt { effect, dialect, losses, known }) = attempt else { continue };
+            let walk = match known {
+                Some(top) => Walk { top, other: Vec::new(), memory: Vec::new() },
+                None => walk(&self.0, path, Some(dialect), Depth::All, DialectMode::Same).await?,
+            };
+            let mut node = describe(&self.0, walk, None).await?;
+            node.losses.extend(losses);
+            return Ok(CreateOutcome { action: effect, node });
+        }
+        Err(too_many_conflicts(path))
+    }
+
+    /// The differences between the hierarchy at a path and a ZOM, at most `limit`. A broken node is a difference.
+    pub async fn compare(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        declared: Zom,
+        limit: usize,
+    ) -> Result<Vec<Difference>, NodeError> {
+        let Walk { top, memory, .. } = walk(&self.0, path, dialect, Depth::All, DialectMode::Same).await?;
+        let bytes = memory.iter().map(Permit::bytes).fold(0, u64::saturating_add);
+        let found = self.0.run_on_documents(bytes, move || differences(&declared, top, limit)).await?;
+        drop(memory);
+        found
+    }
+
+    /// Updates the metadata of a node: attributes, and of an array its shape and dimension names. Chunks outside a
+    /// smaller shape are erased before this returns, and before the array can grow again. As with other Zarr
+    /// implementations, an edge chunk keeps its elements outside the shape.
+    pub async fn patch(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        changes: &Changes,
+        condition: &Precondition,
+    ) -> Result<NodeInfo, NodeError> {
+        let _lock = self.0.lock_path(path, Scope::Node).await?;
+        if changes.shape.is_some() {
+            self.0.wait_until_shrunk(path).await?;
+        }
+        for _ in 0..MAX_ATTEMPTS {
+            if let Some(dialect) = patch::attempt(&self.0, path, dialect, changes, condition).await? {
+                return self.node(path, Some(dialect), Depth::Levels(0), None).await;
+            }
+        }
+        Err(too_many_conflicts(path))
+    }
+
+    /// Erases a node and everything below it, metadata first, and returns the number of keys.
+    pub async fn erase(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        condition: &Precondition,
+    ) -> Result<ErasedKeys, NodeError> {
+        let _lock = self.0.lock_path(path, Scope::Subtree).await?;
+        for _ in 0..MAX_ATTEMPTS {
+            if let Some(erased) = erase::attempt(&self.0, path, dialect, condition).await? {
+                return Ok(erased);
+            }
+        }
+        Err(too_many_conflicts(path))
+    }
+
+    /// Converts a hierarchy to another dialect. Broken nodes are left out, and reported as losses.
+    pub async fn convert(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        conversion: &ConvertOptions,
+    ) -> Result<ConversionReport, NodeError> {
+        if let Some(target) = &conversion.target {
+            return copy::copy(&self.0, path, dialect, target, conversion).await;
+        }
+        let _lock = self.0.lock_path(path, Scope::Subtree).await?;
+        for _ in 0..MAX_ATTEMPTS {
+            if let Some(report) = convert::in_place(&self.0, path, dialect, conversion).await? {
+                return Ok(report);
+            }
+        }
+        Err(too_many_conflicts(path))
+    }
+
+    /// Settles operations that were interrupted when the store was last open. Has to run before any other change;
+    /// running it again changes nothing.
+    ///
+    /// An operation that cannot be settled, or has a record of a later version, is logged and stays as it is.
+    pub async fn settle_intents(&self) -> Result<SettledIntents, StoreError> {
+        intents::settle_all(&self.0).await
+    }
+}

@@ -1,0 +1,82 @@
+//! Stray keys: keys at the place of a new array that belong to no node.
+//!
+//! They would become elements of the array, or documents of nodes below it, without anyone intending that. So the place
+//! of a new array has to be empty when it is created, unless the request says what to do with the keys. Erased and
+//! replaced arrays leave none behind; stray keys come from raw writes of single keys.
+
+use std::collections::BTreeSet;
+
+use meta::NodePath;
+use store::{Key, Page, Prefix};
+
+use super::options::IfExists;
+use crate::{
+    context::Context,
+    metadata::{
+        change_set::ChangeSet,
+        error::NodeError,
+        keys::{self, is_at_or_below},
+        tree::{NodeKind, NodeTree},
+    },
+    node::read_set::NodeVersions,
+};
+
+/// The prefixes of a new tree, if all nodes are new and there is no key at its place, which is the common case.
+pub(crate) async fn empty_prefixes(
+    context: &Context,
+    nodes: &[(NodeVersions, NodeTree)],
+) -> Result<Option<Vec<Prefix>>, NodeError> {
+    let Some((_, top)) = nodes.first() else { return Ok(None) };
+    if !nodes.iter().all(|(own, node)| own.0.is_empty() && node.path.below(&top.path).is_some()) {
+        return Ok(None);
+    }
+    let places = node_prefixes(top)?;
+    Ok(first_key(context, &places).await?.is_none().then_some(places))
+}
+
+/// Adds the treatment of stray keys to a change set: a check that there are none, or their erasure. `nodes` get
+/// documents, each with the versions of its current ones; `gone` are erased with everything below them; `empty` are the
+/// [prefixes](empty_prefixes) of the whole tree, if these are empty.
+pub(crate) async fn settle(
+    context: &Context,
+    change_set: &mut ChangeSet,
+    nodes: &[(NodeVersions, NodeTree)],
+    gone: &BTreeSet<NodePath>,
+    existing: IfExists,
+    empty: Option<Vec<Prefix>>,
+) -> Result<(), NodeError> {
+    let is_new = |(own, node): &&(NodeVersions, NodeTree)| own.0.is_empty() && !is_at_or_below(gone, &node.path);
+    if existing == IfExists::Adopt || !nodes.iter().filter(is_new).any(|(_, node)| node.kind == NodeKind::Array) {
+        return Ok(());
+    }
+    if let Some(places) = empty {
+        places.into_iter().for_each(|place| change_set.check_empty(place));
+        return Ok(());
+    }
+    for (_, array) in nodes.iter().filter(is_new).filter(|(_, node)| node.kind == NodeKind::Array) {
+        let places = node_prefixes(array)?;
+        match (first_key(context, &places).await?, existing) {
+            (None, _) => places.into_iter().for_each(|place| change_set.check_empty(place)),
+            (Some(key), IfExists::Fail) => return Err(NodeError::StrayKeys { path: array.path.clone(), key }),
+            (Some(_), IfExists::Replace) => places.into_iter().for_each(|place| change_set.erase_prefix(place)),
+            (Some(_), IfExists::Adopt) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The prefixes of a node, including everything below it.
+fn node_prefixes(node: &NodeTree) -> Result<Vec<Prefix>, NodeError> {
+    Ok(keys::subtree_keys(&node.path, node.dialect, node.root.as_ref())?.prefixes)
+}
+
+/// The first key below any of some prefixes.
+pub(crate) async fn first_key(context: &Context, places: &[Prefix]) -> Result<Option<Key>, NodeError> {
+    for place in places {
+        let found = context.store.list_prefix(place, Page::first(1)).await?;
+        if let Some(entry) = found.keys.into_iter().next() {
+            return Ok(Some(entry.key));
+        }
+    }
+    Ok(None)
+}

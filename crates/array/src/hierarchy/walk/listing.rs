@@ -1,0 +1,38 @@
+//! The listings that a walk has read.
+
+use store::{Cursor, Page, Prefix};
+
+use crate::{context::Context, metadata::error::NodeError};
+
+/// The names directly below a prefix.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) prefixes: Vec<String>,
+    pub(crate) keys: Vec<String>,
+}
+
+/// A page of a listing that was read.
+pub(crate) struct PageReads {
+    pub(super) prefix: Prefix,
+    pub(super) page: Page,
+    pub(super) listed: Listed,
+}
+
+impl PageReads {
+    /// Whether the page is still the same.
+    pub(crate) async fn validate(&self, context: &Context) -> Result<bool, NodeError> {
+        let (now, _) = list(context, &self.prefix, &self.page).await?;
+        Ok(now == self.listed)
+    }
+}
+
+pub(crate) async fn list(
+    context: &Context,
+    prefix: &Prefix,
+    page: &Page,
+) -> Result<(Listed, Option<Cursor>), NodeError> {
+    let found = context.store.list_dir(prefix, page.clone()).await?;
+    let prefixes = found.prefixes.iter().map(|prefix| prefix.name().to_owned()).collect();
+    let keys = found.keys.iter().map(|entry| entry.key.name().to_owned()).collect();
+    Ok((Listed { prefixes, keys }, found.cursor))
+}

@@ -1,0 +1,30 @@
+//! Which nodes a walk visits.
+
+use store::Cursor;
+
+/// The dialects of a group's members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DialectMode {
+    /// That of the group.
+    Same,
+    /// Any; each member is in the preferred dialect that has it.
+    Each,
+}
+
+/// The topmost nodes that a walk accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Top {
+    /// Readable ones; the walk fails for others.
+    Readable,
+    /// Broken ones, too.
+    Any,
+}
+
+/// A page of a group's members.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    /// The number of members at most.
+    pub(crate) limit: usize,
+    /// The start; `None` for the first member. After the walk, the start of the next page; `None` after the last.
+    pub(crate) cursor: Option<Cursor>,
+}

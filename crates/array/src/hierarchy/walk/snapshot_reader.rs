@@ -1,0 +1,338 @@
+//! Reading documents and listings as of one commit: they are read optimistically, and validated afterwards.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bytes::Bytes;
+use meta::{
+    NodePath,
+    documents::DocumentError,
+    limits::{MAX_DESCRIPTION, MAX_DOCUMENT},
+    zom::MAX_NODES,
+};
+use store::{Info, Key, Page, Prefix, Snapshot, Version, Watermark};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{
+    documents::{Check, Documents, Text, draft_branch},
+    listing::{Listed, PageReads},
+    scan::{Purpose, Scans},
+};
+use crate::{
+    context::Context,
+    error::ArrayError,
+    memory::{claim::Permit, error::MemoryError},
+    metadata::{
+        error::NodeError,
+        keys::NAMES,
+        tree::{NodeKind, NodeTree},
+    },
+    node::{keys::join_key, resolved::DraftHierarchy},
+};
+
+/// The most listing entries that are visited for one answer.
+const MAX_LISTED: usize = 20 * MAX_NODES;
+
+/// The memory of a document for an answer, as a multiple of its size as text.
+const PARSED: u64 = 2;
+
+/// The memory of a document's model while it is read, as a multiple of its size as text, at most.
+const MODEL: u64 = 8;
+
+/// The memory of a document and of its part of a node in addition to its text, in bytes.
+const PER_DOCUMENT: u64 = 768;
+
+/// The size up to which documents are read without a reservation of memory, and parsed on the request's own thread.
+const LIGHT: u64 = 64 << 10;
+
+/// The bits of all [`NAMES`], of those that make a node of v2, and of its attributes.
+const ALL: u8 = 0b1111;
+const V2: u8 = 0b0110;
+const ATTRIBUTES: u8 = 0b1000;
+
+/// A reader that records everything it reads.
+pub(crate) struct SnapshotReader<'a> {
+    context: &'a Context,
+    /// The versions of all documents that were read.
+    pub(crate) seen: Vec<(Key, Option<Version>)>,
+    /// The prefixes that were listed, each with a hash of its entries.
+    listed: Vec<(Prefix, u128)>,
+    scans: Scans,
+    /// The pages of listings that were read.
+    pub(crate) pages: Vec<PageReads>,
+    /// The watermark of the store before anything was read.
+    watermark: Option<Watermark>,
+    entries: usize,
+    /// The memory that all documents take, the part of it that is reserved, and the first reservation.
+    needed: u64,
+    reserved: u64,
+    pub(crate) expected: u64,
+    /// The part of it for the model of one document at a time.
+    for_model: u64,
+    /// The memory of the documents.
+    pub(crate) memory: Vec<Permit>,
+}
+
+impl<'a> SnapshotReader<'a> {
+    pub(crate) fn new(context: &'a Context) -> Self {
+        Self {
+            context,
+            seen: Vec::new(),
+            listed: Vec::new(),
+            scans: Scans::default(),
+            pages: Vec::new(),
+            watermark: None,
+            entries: 0,
+            needed: 0,
+            reserved: 0,
+            expected: 0,
+            for_model: 0,
+            memory: Vec::new(),
+        }
+    }
+
+    /// A reader of a state that is to be of one commit.
+    pub(crate) async fn begin(context: &'a Context) -> Result<Self, NodeError> {
+        let watermark = context.store.watermark().await?;
+        Ok(Self { watermark: Some(watermark), ..Self::new(context) })
+    }
+
+    /// The documents at each of some paths.
+    pub(crate) async fn documents(&mut self, paths: &[NodePath], check: Check) -> Result<Vec<Documents>, NodeError> {
+        let named: Vec<[Option<Key>; 4]> = paths.iter().map(|path| self.keys_of(path)).collect();
+        let keys: Vec<Key> = named.iter().flatten().flatten().cloned().collect();
+        let values = self.read(&keys).await?;
+        let weight = weight(values.iter().flatten().map(|(_, document)| document));
+        let mut values = keys.into_iter().zip(values).collect::<BTreeMap<_, _>>();
+        let mut interpret = move || {
+            let mut take = |key: &Option<Key>| {
+                let key = key.as_ref()?;
+                values.remove(key).flatten().map(|(version, document)| (key.clone(), version, document))
+            };
+            named.iter().map(|keys| Documents::interpret(keys, keys.each_ref().map(&mut take), check)).collect()
+        };
+        Ok(match weight {
+            ..=LIGHT => interpret(),
+            weight => self.context.run_on_documents(weight, interpret).await?,
+        })
+    }
+
+    /// The nodes of a draft hierarchy with these documents.
+    pub(crate) async fn draft_branches(
+        &self,
+        root: &Arc<DraftHierarchy>,
+        found: Vec<(NodePath, NodeKind, Key, (Version, Text))>,
+    ) -> Result<Vec<NodeTree>, NodeError> {
+        let weight = weight(found.iter().map(|(.., (_, document))| document));
+        let root = root.clone();
+        let read = move || {
+            let read =
+                |(path, kind, key, (version, document))| draft_branch(path, &root, kind, (key, version, document));
+            found.into_iter().map(read).collect()
+        };
+        Ok(match weight {
+            ..=LIGHT => read(),
+            weight => self.context.run_on_documents(weight, read).await?,
+        })
+    }
+
+    /// The keys of the documents that a path may have, in the order of [`NAMES`]: all four if no scan has shown which
+    /// exist.
+    fn keys_of(&self, path: &NodePath) -> [Option<Key>; 4] {
+        let below = path.key_prefix();
+        let has = match self.scans.documents(&below) {
+            None => ALL,
+            Some(0) => return Default::default(),
+            // Missing attributes belong to the node's documents, too.
+            Some(has) => has | if has & V2 == 0 { 0 } else { ATTRIBUTES },
+        };
+        let mut bit = 0;
+        let Ok(prefix) = Prefix::parse(&below) else { return Default::default() };
+        NAMES.map(|name| {
+            let there = has & (1 << bit) != 0;
+            bit += 1;
+            join_key(&prefix, name).filter(|_| there)
+        })
+    }
+
+    /// The values of documents, with their versions. One that is too large for a document is not read.
+    pub(crate) async fn read(&mut self, keys: &[Key]) -> Result<Vec<Option<(Version, Text)>>, NodeError> {
+        if keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (snapshot, pending) = self.context.run_lookups(keys.len(), self.snapshot(keys)).await??;
+        // A request that has a turn must not wait for memory.
+        self.reserve(pending).await?;
+        let read = async {
+            let mut values = Vec::with_capacity(keys.len());
+            for key in keys {
+                values.push(match snapshot.head(key)? {
+                    None => None,
+                    Some(info) if is_too_large(&info) => {
+                        let size = usize::try_from(info.size).unwrap_or(usize::MAX);
+                        Some((info.version, Err(DocumentError::TooLarge { size })))
+                    }
+                    Some(info) => read_one(&*snapshot, key).await?.map(|document| (info.version, Ok(document))),
+                });
+            }
+            Ok::<_, NodeError>(values)
+        };
+        self.context.run_lookups(keys.len(), read).await?
+    }
+
+    /// A snapshot of documents, and the memory that they take.
+    async fn snapshot(&mut self, keys: &[Key]) -> Result<(Box<dyn Snapshot>, u64), NodeError> {
+        let snapshot = self.context.store.snapshot(keys).await?;
+        let (mut pending, mut largest) = (0_u64, 0_u64);
+        for key in keys {
+            let info = snapshot.head(key)?;
+            self.seen.push((key.clone(), info.map(|info| info.version)));
+            let size = info.filter(|info| !is_too_large(info)).map_or(0, |info| info.size);
+            pending = pending.saturating_add(size.saturating_mul(PARSED));
+            pending = pending.saturating_add(info.map_or(0, |_| PER_DOCUMENT));
+            largest = largest.max(size);
+        }
+        if largest > LIGHT {
+            let model = largest.saturating_mul(MODEL).min(MAX_DESCRIPTION as u64);
+            let more = model.saturating_sub(self.for_model);
+            self.for_model = self.for_model.saturating_add(more);
+            pending = pending.saturating_add(more);
+        }
+        Ok((snapshot, pending))
+    }
+
+    /// Reserves memory for documents.
+    async fn reserve(&mut self, bytes: u64) -> Result<(), NodeError> {
+        self.needed = self.needed.saturating_add(bytes);
+        let limit = self.context.max_memory();
+        if self.needed > limit {
+            return Err(ArrayError::from(MemoryError::TooMuch { needed: self.needed, limit }).into());
+        }
+        let missing = self.needed.max(self.expected).saturating_sub(self.reserved);
+        if self.needed <= LIGHT && self.expected == 0 || missing == 0 {
+            return Ok(());
+        }
+        self.memory.push(self.context.reserve_memory(&self.memory, missing).await?);
+        self.reserved = self.reserved.saturating_add(missing);
+        Ok(())
+    }
+
+    /// After a failure: the first reservation to retry with, if this walk failed only because it held some memory
+    /// already, and a request that holds memory does not wait for more.
+    pub(crate) fn better_expectation(&self, error: &NodeError) -> Option<u64> {
+        let NodeError::Array(ArrayError::Memory(MemoryError::Busy { .. } | MemoryError::TooManyRequests { .. })) =
+            error
+        else {
+            return None;
+        };
+        let better = self.needed.saturating_mul(2).min(self.context.max_memory());
+        (!self.memory.is_empty() && better > self.expected).then_some(better)
+    }
+
+    /// The names directly below a prefix. Keys are those that may be documents of the draft, and may be others.
+    pub(crate) async fn list(&mut self, prefix: &Prefix, purpose: Purpose) -> Result<Listed, NodeError> {
+        let mut scanned = self.scans.listed(prefix);
+        if scanned.is_none() {
+            self.scans.scan(self.context, prefix, purpose).await?;
+            scanned = self.scans.listed(prefix);
+        }
+        let rest = MAX_LISTED.saturating_sub(self.entries);
+        let listed = match scanned {
+            Some(listed) if listed.prefixes.len() + listed.keys.len() > rest => {
+                return Err(NodeError::TooManyNodes { limit: MAX_NODES });
+            }
+            Some(listed) => listed,
+            None => {
+                let (listed, hash) = list(self.context, prefix, rest).await?;
+                self.listed.push((prefix.clone(), hash));
+                self.scans.earn();
+                listed
+            }
+        };
+        self.entries = self.entries.saturating_add(listed.prefixes.len()).saturating_add(listed.keys.len()) + 1;
+        Ok(listed)
+    }
+
+    /// Whether everything read is of one commit, as it is if nothing was committed since. Otherwise everything is read
+    /// again: first the listings, then the versions of all documents in one snapshot. A document with the same version
+    /// had it all along, so also when the listings were the same.
+    pub(crate) async fn validate(&mut self) -> Result<bool, NodeError> {
+        if self.listed.is_empty() && self.scans.is_empty() && self.pages.is_empty() {
+            return Ok(true);
+        }
+        if self.watermark == Some(self.context.store.watermark().await?) {
+            return Ok(true);
+        }
+        if !self.scans.validate(self.context).await? {
+            return Ok(false);
+        }
+        let lookups = self.seen.len().saturating_add(self.entries);
+        self.context.run_lookups(lookups, self.has_same_versions()).await?
+    }
+
+    async fn has_same_versions(&mut self) -> Result<bool, NodeError> {
+        for page in &self.pages {
+            if !page.validate(self.context).await? {
+                return Ok(false);
+            }
+        }
+        for (prefix, before) in &self.listed {
+            let (_, now) = list(self.context, prefix, MAX_LISTED).await?;
+            if now != *before {
+                return Ok(false);
+            }
+        }
+        self.seen.sort_unstable();
+        self.seen.dedup();
+        let keys: Vec<Key> = self.seen.iter().map(|(key, _)| key.clone()).collect();
+        let snapshot = self.context.store.snapshot(&keys).await?;
+        for (key, version) in &self.seen {
+            if snapshot.head(key)?.map(|info| info.version) != *version {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn is_too_large(info: &Info) -> bool {
+    info.size > MAX_DOCUMENT as u64
+}
+
+/// The size of documents in bytes.
+fn weight<'a>(documents: impl Iterator<Item = &'a Text>) -> u64 {
+    documents.flatten().map(|document| document.len() as u64).fold(0, u64::saturating_add)
+}
+
+async fn read_one(snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, NodeError> {
+    match snapshot.get(key, None).await? {
+        Some(value) => Ok(Some(value.bytes().await?)),
+        None => Ok(None),
+    }
+}
+
+/// The names directly below a prefix, with a hash of them. Fails if there are more than `most`.
+async fn list(context: &Context, prefix: &Prefix, most: usize) -> Result<(Listed, u128), NodeError> {
+    let mut listed = Listed { prefixes: Vec::new(), keys: Vec::new() };
+    let mut page = Page::first(store::MAX_PAGE);
+    loop {
+        let found = context.store.list_dir(prefix, page).await?;
+        listed.prefixes.extend(found.prefixes.iter().map(|prefix| prefix.name().to_owned()));
+        listed.keys.extend(found.keys.iter().map(|entry| entry.key.name().to_owned()));
+        if listed.prefixes.len() + listed.keys.len() > most {
+            return Err(NodeError::TooManyNodes { limit: MAX_NODES });
+        }
+        match found.cursor {
+            Some(cursor) => page = Page::after(store::MAX_PAGE, cursor),
+            None => break,
+        }
+    }
+    // Both are sorted.
+    let mut hash = Xxh3::new();
+    for (names, end) in [(&listed.prefixes, b"/"), (&listed.keys, b"\0")] {
+        for name in names {
+            hash.update(name.as_bytes());
+            hash.update(end);
+        }
+    }
+    Ok((listed, hash.digest128()))
+}

@@ -1,0 +1,392 @@
+//! The walker, which visits the nodes of a subtree.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    iter::once,
+    sync::Arc,
+};
+
+use meta::{
+    Dialect, NodePath,
+    documents::draft,
+    zom::{MAX_NODES, Members},
+};
+use store::{Key, Prefix, Version};
+
+use super::{
+    documents::{Check, Documents},
+    mode::{DialectMode, Top, Window},
+    scan::Purpose,
+    snapshot_reader::SnapshotReader,
+};
+use crate::{
+    context::Context,
+    error::ArrayError,
+    hierarchy::options::Depth,
+    memory::claim::Permit,
+    metadata::{
+        error::NodeError,
+        tree::{NodeKind, NodeTree, implicit},
+    },
+    node::{keys::node_prefix, resolved::DraftHierarchy},
+    retry::MAX_ATTEMPTS,
+};
+
+/// The number of nodes up to which a tree is assembled on the request's own thread.
+const FEW: u64 = 1024;
+
+/// The number of children that are looked up in one snapshot.
+pub(crate) const BATCH: usize = 1024;
+
+/// The number of groups that are visited before the task yields to others, since scans may have read all of them
+/// already, so that nothing is awaited.
+const GROUPS_AT_ONCE: usize = 64;
+
+/// The number of levels that are described. JSON nests twice as deep, which is as deep as readers and the stack allow.
+pub(crate) const MAX_LEVELS: u32 = 64;
+
+/// The result of a walk.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    pub(crate) top: NodeTree,
+    /// The children that are nodes of another dialect.
+    pub(crate) other: Vec<(NodePath, Dialect)>,
+    /// The memory of the documents.
+    pub(crate) memory: Vec<Permit>,
+}
+
+/// Walks the node at a path, as of one commit.
+pub(crate) async fn walk(
+    context: &Context,
+    path: &NodePath,
+    dialect: Option<Dialect>,
+    depth: Depth,
+    mode: DialectMode,
+) -> Result<Walk, NodeError> {
+    Walker::settled(context, path, dialect, (depth, mode, Top::Readable), None).await?.finish(path).await
+}
+
+/// Walks the node at a path as [`walk`] does, even if that node is broken.
+pub(crate) async fn walk_any(
+    context: &Context,
+    path: &NodePath,
+    dialect: Option<Dialect>,
+    depth: Depth,
+) -> Result<Walk, NodeError> {
+    Walker::settled(context, path, dialect, (depth, DialectMode::Same, Top::Any), None).await?.finish(path).await
+}
+
+/// The documents at a path and in the groups above it, the path first, the root last.
+pub(crate) async fn ancestors(
+    context: &Context,
+    path: &NodePath,
+) -> Result<(Vec<(NodePath, Documents)>, Vec<(Key, Option<Version>)>), NodeError> {
+    let mut look = SnapshotReader::new(context);
+    let paths: Vec<NodePath> = once(path.clone()).chain(path.ancestors()).collect();
+    let documents = look.documents(&paths, Check::Model).await?;
+    Ok((paths.into_iter().zip(documents).collect(), look.seen))
+}
+
+pub(crate) struct Walker<'a> {
+    pub(super) context: &'a Context,
+    pub(super) look: SnapshotReader<'a>,
+    depth: Depth,
+    mode: DialectMode,
+    pub(super) top: Top,
+    /// The page of the topmost group's members to visit, if not all.
+    pub(super) window: Option<Window>,
+    pub(super) items: Vec<WalkItem>,
+    pub(super) other: Vec<(NodePath, Dialect)>,
+    /// The dialects of implicit groups that probes have visited.
+    pub(super) probed: HashMap<Prefix, Dialect>,
+}
+
+/// A visited node, in the order of the walk.
+pub(crate) struct WalkItem {
+    pub(super) branch: NodeTree,
+    /// Its members, once everything below them is visited.
+    members: Vec<(String, NodeTree)>,
+    parent: Option<usize>,
+    level: u32,
+    /// The names below it that are no nodes, since the keys of a draft hierarchy begin with them.
+    pub(super) reserved: &'static [&'static str],
+}
+
+/// The names below a draft hierarchy's root that its keys begin with.
+pub(crate) const RESERVED: &[&str] = &["meta", "data"];
+
+impl<'a> Walker<'a> {
+    /// Walks the node at a path until the whole walk is of one commit; with a window, only the members in it.
+    pub(crate) async fn settled(
+        context: &'a Context,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+        how: (Depth, DialectMode, Top),
+        window: Option<&Window>,
+    ) -> Result<Self, NodeError> {
+        let (mut attempts, mut expected) = (0, 0);
+        while attempts < MAX_ATTEMPTS {
+            let mut walker = Self::begin(context, how).await?;
+            walker.window = window.cloned();
+            walker.look.expected = expected;
+            if let Err(error) = walker.run(path, dialect).await {
+                // The walk releases its memory and waits for more at once; as it doubles each time, that ends.
+                expected = walker.look.better_expectation(&error).ok_or(error)?;
+                continue;
+            }
+            if walker.look.validate().await? {
+                return Ok(walker);
+            }
+            attempts += 1;
+        }
+        Err(ArrayError::TooManyConflicts { path: path.clone() }.into())
+    }
+
+    async fn begin(context: &'a Context, (depth, mode, top): (Depth, DialectMode, Top)) -> Result<Self, NodeError> {
+        let look = SnapshotReader::begin(context).await?;
+        Ok(Self {
+            context,
+            look,
+            depth,
+            mode,
+            top,
+            window: None,
+            items: Vec::new(),
+            other: Vec::new(),
+            probed: HashMap::new(),
+        })
+    }
+
+    async fn run(&mut self, path: &NodePath, dialect: Option<Dialect>) -> Result<(), NodeError> {
+        self.top(path, dialect).await?;
+        let mut level = 0..self.items.len();
+        while !level.is_empty() {
+            for index in level.clone() {
+                if let Some(item) = self.items.get(index)
+                    && item.branch.kind == NodeKind::Group
+                    && item.branch.broken.is_none()
+                    && self.depth.reaches(item.level)
+                {
+                    if index % GROUPS_AT_ONCE == 0 {
+                        tokio::task::yield_now().await;
+                    }
+                    self.open(index).await?;
+                }
+            }
+            level = level.end..self.items.len();
+        }
+        Ok(())
+    }
+
+    /// Visits the members of a group.
+    async fn open(&mut self, index: usize) -> Result<(), NodeError> {
+        if let Some(window) = self.window.take_if(|_| index == 0) {
+            return self.open_window(window).await;
+        }
+        let Some(item) = self.items.get_mut(index) else { return Ok(()) };
+        item.branch.members = Some(Members::new());
+        let (path, dialect, at) = (item.branch.path.clone(), item.branch.dialect, item.level);
+        let level = at + 1;
+        let (root, reserved) = (item.branch.root.clone(), item.reserved);
+        match root {
+            Some(root) => self.open_draft(index, &path, &root, level).await,
+            None => {
+                let names = self.look.list(&node_prefix(&path)?, self.purpose_at(at)).await?.prefixes;
+                self.children(index, &paths(&path.key_prefix(), &names, reserved), dialect, level).await
+            }
+        }
+    }
+
+    /// Reads the documents of paths directly below a group of v2 or v3.
+    pub(crate) async fn children(
+        &mut self,
+        parent: usize,
+        paths: &[NodePath],
+        wanted: Dialect,
+        level: u32,
+    ) -> Result<(), NodeError> {
+        for batch in paths.chunks(BATCH) {
+            let found = self.look.documents(batch, Check::Model).await?;
+            for (path, documents) in batch.iter().zip(found) {
+                self.child(parent, path, wanted, level, documents).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits a path directly below a group of v2 or v3.
+    async fn child(
+        &mut self,
+        parent: usize,
+        path: &NodePath,
+        wanted: Dialect,
+        level: u32,
+        mut documents: Documents,
+    ) -> Result<(), NodeError> {
+        let reserved: &'static [&'static str] = if documents.has_entry() { RESERVED } else { &[] };
+        let has = documents.dialects();
+        let dialect = match self.mode {
+            DialectMode::Same if has.contains(&wanted) => Some(wanted),
+            DialectMode::Same | DialectMode::Each => documents.readable().next().or(has.first().copied()),
+        };
+        let Some(dialect) = dialect else {
+            let implied = self.probe(&node_prefix(path)?, None, reserved, self.purpose_at(level)).await?;
+            return match implied {
+                Some(dialect) if self.is_other(dialect, wanted) => self.push_other(path, dialect),
+                Some(dialect) => self.push(implicit(path.clone(), dialect, None), parent, level, reserved),
+                None => Ok(()),
+            };
+        };
+        let stored = documents.branch(path, dialect);
+        // The dialect of a broken node is uncertain.
+        if self.is_other(dialect, wanted) && stored.as_ref().is_none_or(|stored| stored.broken.is_none()) {
+            return self.push_other(path, dialect);
+        }
+        let branch = match (stored, dialect) {
+            (None, Dialect::Draft) => self.draft_root(path).await?,
+            (stored, _) => stored,
+        };
+        match branch {
+            Some(branch) => self.push(branch, parent, level, reserved),
+            None => Ok(()),
+        }
+    }
+
+    fn is_other(&self, dialect: Dialect, wanted: Dialect) -> bool {
+        self.mode == DialectMode::Same && dialect != wanted
+    }
+
+    fn push_other(&mut self, path: &NodePath, dialect: Dialect) -> Result<(), NodeError> {
+        self.other.push((path.clone(), dialect));
+        Ok(())
+    }
+
+    /// Visits the members of a draft group.
+    async fn open_draft(
+        &mut self,
+        index: usize,
+        path: &NodePath,
+        root: &Arc<DraftHierarchy>,
+        level: u32,
+    ) -> Result<(), NodeError> {
+        let below = path.below(&root.path).unwrap_or_default();
+        let children = format!("{}{}", root.prefix.as_str(), draft::children_prefix(below));
+        let Ok(children) = Prefix::parse(&children) else { return Ok(()) };
+        let listed = self.look.list(&children, self.purpose_at(level.saturating_sub(1))).await?;
+        let suffix = &root.entry_point.metadata_key_suffix;
+        let mut found: BTreeMap<String, Option<(NodeKind, Key)>> =
+            listed.prefixes.into_iter().map(|name| (name, None)).collect();
+        let documents = listed.keys.iter().filter_map(|name| {
+            let stem = name.strip_suffix(suffix.as_str())?;
+            let array = stem.strip_suffix(".array").map(|stem| (stem, NodeKind::Array));
+            let (stem, kind) = array.or_else(|| stem.strip_suffix(".group").map(|stem| (stem, NodeKind::Group)))?;
+            Some((stem, kind, children.join(name).ok()?))
+        });
+        for (stem, kind, key) in documents {
+            let entry = found.entry(stem.to_owned()).or_default();
+            // An array precedes a group of the same path.
+            if !matches!(entry, Some((NodeKind::Array, _))) {
+                *entry = Some((kind, key));
+            }
+        }
+        let keys: Vec<Key> = found.values().flatten().map(|(_, key)| key.clone()).collect();
+        let mut read = BTreeMap::new();
+        for batch in keys.chunks(4 * BATCH) {
+            let values = self.look.read(batch).await?;
+            read.extend(batch.iter().cloned().zip(values));
+        }
+        let mut stored = Vec::new();
+        for (name, document) in found {
+            let Ok(path) = NodePath::parse(&format!("{}{name}", path.key_prefix())) else { continue };
+            match document {
+                None => self.push(implicit(path, Dialect::Draft, Some(root.clone())), index, level, &[])?,
+                // If it was erased after the listing, the validation will detect that.
+                Some((kind, key)) => {
+                    stored.extend(read.remove(&key).flatten().map(|value| (path, kind, key, value)));
+                }
+            }
+        }
+        for branch in self.look.draft_branches(root, stored).await? {
+            self.push(branch, index, level, &[])?;
+        }
+        Ok(())
+    }
+
+    /// The purpose of listing a group at this level below the topmost node.
+    pub(crate) fn purpose_at(&self, level: u32) -> Purpose {
+        match self.depth {
+            _ if !self.depth.reaches(level) => Purpose::FirstNode,
+            Depth::Levels(levels) => Purpose::Members(levels.min(MAX_LEVELS).saturating_sub(level)),
+            Depth::All => Purpose::Members(MAX_LEVELS),
+        }
+    }
+
+    pub(crate) fn push(
+        &mut self,
+        branch: NodeTree,
+        parent: usize,
+        level: u32,
+        reserved: &'static [&'static str],
+    ) -> Result<(), NodeError> {
+        if self.items.len() >= MAX_NODES {
+            return Err(NodeError::TooManyNodes { limit: MAX_NODES });
+        }
+        self.items.push(WalkItem::new(branch, Some(parent), level, reserved));
+        Ok(())
+    }
+
+    pub(crate) async fn finish(self, path: &NodePath) -> Result<Walk, NodeError> {
+        let Self { context, look: SnapshotReader { memory, .. }, items, mut other, .. } = self;
+        let nodes = items.len() as u64;
+        let top = match nodes {
+            ..=FEW => assemble(items),
+            // A node is charged like 64 bytes of documents.
+            _ => context.run_on_documents(nodes.saturating_mul(64), || assemble(items)).await?,
+        };
+        other.sort_unstable();
+        Ok(Walk { top: top.ok_or_else(|| ArrayError::NoSuchNode { path: path.clone() })?, other, memory })
+    }
+}
+
+/// The paths of the children with these names below a prefix, without those that are no nodes.
+pub(crate) fn paths(prefix: &str, names: &[String], reserved: &[&str]) -> Vec<NodePath> {
+    let names = names.iter().filter(|name| !reserved.contains(&name.as_str()));
+    names.filter_map(|name| NodePath::parse(&format!("{prefix}{name}")).ok()).collect()
+}
+
+/// Moves all nodes into their parents. Every node comes after its parent.
+fn assemble(mut items: Vec<WalkItem>) -> Option<NodeTree> {
+    while items.len() > 1 {
+        let Some(item) = items.pop() else { break };
+        let holder = item.parent.and_then(|parent| items.get_mut(parent));
+        let branch = item.finish();
+        if let (Some(holder), Some(name)) = (holder, branch.path.name().map(str::to_owned)) {
+            holder.members.push((name, branch));
+        }
+    }
+    items.pop().map(WalkItem::finish)
+}
+
+impl WalkItem {
+    pub(crate) fn new(branch: NodeTree, parent: Option<usize>, level: u32, reserved: &'static [&'static str]) -> Self {
+        Self { branch, members: Vec::new(), parent, level, reserved }
+    }
+
+    /// The node with its members.
+    fn finish(mut self) -> NodeTree {
+        if !self.members.is_empty() {
+            self.branch.members = Some(self.members.into_iter().collect());
+        }
+        self.branch
+    }
+}
+
+impl Depth {
+    /// Whether the members of a group at this level below the topmost node are described.
+    fn reaches(self, level: u32) -> bool {
+        match self {
+            Self::Levels(levels) => level < levels.min(MAX_LEVELS),
+            Self::All => level < MAX_LEVELS,
+        }
+    }
+}

@@ -1,0 +1,492 @@
+//! Pools of a countable resource, with a queue for each caller.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{sync::oneshot, time::timeout};
+
+use super::caller::{Caller, Usage};
+
+/// A pool of a countable resource. Clones are the same pool.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool(Arc<Mutex<State>>);
+
+/// A pool with a part that is reserved for small requests.
+#[derive(Debug)]
+pub(crate) struct PartitionedPool {
+    main: Pool,
+    small: Pool,
+}
+
+/// The size of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestSize {
+    /// Small: may use the reserved part.
+    Small,
+    /// Large.
+    Large,
+}
+
+/// The order of a request that does not wait, relative to those that do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Priority {
+    /// After those that wait.
+    Last,
+    /// Before them: the caller holds some already, and needs more to finish.
+    First,
+}
+
+/// An amount taken from a pool. Dropping it releases the amount.
+#[derive(Debug)]
+pub(crate) struct PoolPermit {
+    pool: Pool,
+    caller: Caller,
+    amount: u64,
+}
+
+/// The reason why a request was not granted in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejection {
+    /// Other callers hold the rest.
+    PoolExhausted,
+    /// The caller holds as much as one caller may while others wait.
+    ShareExhausted,
+}
+
+#[derive(Debug)]
+struct State {
+    capacity: u64,
+    free: u64,
+    /// The amount that each caller holds.
+    held: HashMap<Caller, u64>,
+    /// The waiting requests by caller, and the order of the callers' turns. Both have the same callers.
+    queues: HashMap<Caller, VecDeque<Waiter>>,
+    turns: VecDeque<Caller>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    amount: u64,
+    grant: oneshot::Sender<PoolPermit>,
+}
+
+/// Whether the first request of a queue can be granted.
+enum Admission {
+    Granted,
+    /// Not before its caller releases some; the next caller's may be.
+    CallerHasEnough,
+    /// Not before any caller does. Requests behind it wait too, or a large one would wait for ever.
+    TooLittle,
+}
+
+impl Pool {
+    pub(crate) fn new(capacity: u64) -> Self {
+        let (held, queues, turns) = (HashMap::new(), HashMap::new(), VecDeque::new());
+        Self(Arc::new(Mutex::new(State { capacity, free: capacity, held, queues, turns })))
+    }
+
+    /// Takes an amount if it is free and the caller has a turn. More than the capacity counts as the capacity.
+    fn try_take(&self, caller: Caller, amount: u64, rank: Priority) -> Option<PoolPermit> {
+        let mut state = self.0.lock();
+        let amount = amount.min(state.capacity);
+        let turn = match rank {
+            Priority::Last => state.turns.is_empty(),
+            Priority::First => !state.has_enough(caller, amount),
+        };
+        if !turn || amount > state.free {
+            return None;
+        }
+        state.grant(caller, amount);
+        Some(PoolPermit { pool: self.clone(), caller, amount })
+    }
+
+    /// Takes an amount, waiting for it if necessary.
+    async fn take(&self, caller: Caller, amount: u64, patience: Duration) -> Result<PoolPermit, Rejection> {
+        if let Some(portion) = self.try_take(caller, amount, Priority::Last) {
+            return Ok(portion);
+        }
+        let (grant, granted) = oneshot::channel();
+        self.0.lock().enqueue(caller, Waiter { amount, grant });
+        // However the wait ends, the next request has its turn.
+        let _next = DispatchOnDrop(self);
+        self.dispatch();
+        match timeout(patience, granted).await {
+            Ok(Ok(portion)) => Ok(portion),
+            Ok(Err(_)) | Err(_) => Err(self.0.lock().reason(caller)),
+        }
+    }
+
+    /// Grants requests as long as there is enough.
+    fn dispatch(&self) {
+        loop {
+            let (waiter, portion) = {
+                let mut state = self.0.lock();
+                let Some((caller, waiter)) = state.next() else { return };
+                let amount = waiter.amount.min(state.capacity);
+                state.grant(caller, amount);
+                (waiter, PoolPermit { pool: self.clone(), caller, amount })
+            };
+            // A permit whose receiver is gone is dropped, which must happen outside the lock.
+            drop(waiter.grant.send(portion));
+        }
+    }
+
+    fn usage(&self) -> Usage {
+        self.0.lock().usage()
+    }
+
+    fn give_back(&self, caller: Caller, amount: u64) {
+        if amount == 0 {
+            return;
+        }
+        self.0.lock().give_back(caller, amount);
+        self.dispatch();
+    }
+}
+
+/// Grants waiting requests when a wait ends.
+struct DispatchOnDrop<'a>(&'a Pool);
+
+impl Drop for DispatchOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.dispatch();
+    }
+}
+
+impl State {
+    fn enqueue(&mut self, caller: Caller, waiter: Waiter) {
+        let queue = self.queues.entry(caller).or_insert_with(|| {
+            self.turns.push_back(caller);
+            VecDeque::new()
+        });
+        queue.push_back(waiter);
+    }
+
+    /// The first request that can be granted; its caller's next turn is the last.
+    fn next(&mut self) -> Option<(Caller, Waiter)> {
+        self.remove_cancelled();
+        for turn in 0..self.turns.len() {
+            let caller = *self.turns.get(turn)?;
+            match self.admission(caller) {
+                Admission::TooLittle => return None,
+                Admission::CallerHasEnough => {}
+                Admission::Granted => {
+                    self.turns.remove(turn);
+                    let queue = self.queues.get_mut(&caller)?;
+                    let waiter = queue.pop_front();
+                    match queue.is_empty() {
+                        true => drop(self.queues.remove(&caller)),
+                        false => self.turns.push_back(caller),
+                    }
+                    return Some((caller, waiter?));
+                }
+            }
+        }
+        None
+    }
+
+    fn remove_cancelled(&mut self) {
+        for queue in self.queues.values_mut() {
+            while queue.front().is_some_and(|waiter| waiter.grant.is_closed()) {
+                queue.pop_front();
+            }
+        }
+        self.queues.retain(|_, queue| !queue.is_empty());
+        let queues = &self.queues;
+        self.turns.retain(|caller| queues.contains_key(caller));
+    }
+
+    fn admission(&self, caller: Caller) -> Admission {
+        let Some(waiter) = self.queues.get(&caller).and_then(VecDeque::front) else {
+            return Admission::CallerHasEnough;
+        };
+        let amount = waiter.amount.min(self.capacity);
+        if self.has_enough(caller, amount) {
+            return Admission::CallerHasEnough;
+        }
+        if amount > self.free { Admission::TooLittle } else { Admission::Granted }
+    }
+
+    fn reason(&self, caller: Caller) -> Rejection {
+        match self.held.get(&caller).is_some_and(|&held| held >= self.capacity / 2) {
+            true => Rejection::ShareExhausted,
+            false => Rejection::PoolExhausted,
+        }
+    }
+
+    /// Whether others wait, and `amount` more would give a caller that holds some more than half.
+    fn has_enough(&self, caller: Caller, amount: u64) -> bool {
+        let held = self.held.get(&caller).copied().unwrap_or(0);
+        let others_wait = self.turns.iter().any(|other| *other != caller);
+        others_wait && held > 0 && held.saturating_add(amount) > self.capacity.div_ceil(2)
+    }
+
+    fn usage(&self) -> Usage {
+        let waiting = |queue: &VecDeque<Waiter>| queue.iter().filter(|waiter| !waiter.grant.is_closed()).count() as u64;
+        Usage {
+            total: self.capacity,
+            taken: self.capacity.saturating_sub(self.free),
+            waiting: self.queues.values().map(waiting).sum(),
+        }
+    }
+
+    fn grant(&mut self, caller: Caller, amount: u64) {
+        self.free = self.free.saturating_sub(amount);
+        let held = self.held.entry(caller).or_default();
+        *held = held.saturating_add(amount);
+    }
+
+    fn give_back(&mut self, caller: Caller, amount: u64) {
+        self.free = self.free.saturating_add(amount).min(self.capacity);
+        if let Some(held) = self.held.get_mut(&caller) {
+            *held = held.saturating_sub(amount);
+            if *held == 0 {
+                self.held.remove(&caller);
+            }
+        }
+    }
+}
+
+impl PoolPermit {
+    /// The amount.
+    pub(crate) fn amount(&self) -> u64 {
+        self.amount
+    }
+
+    /// Releases the amount.
+    fn give_back(&mut self) {
+        self.pool.give_back(self.caller, std::mem::take(&mut self.amount));
+    }
+
+    /// Absorbs another permit of the same caller; returns it if it is from another pool.
+    pub(crate) fn absorb(&mut self, mut other: Self) -> Option<Self> {
+        if !Arc::ptr_eq(&self.pool.0, &other.pool.0) {
+            return Some(other);
+        }
+        self.amount = self.amount.saturating_add(std::mem::take(&mut other.amount));
+        None
+    }
+
+    /// Splits off a part; less than `amount` if there is less.
+    pub(crate) fn split(&mut self, amount: u64) -> Self {
+        let amount = amount.min(self.amount);
+        self.amount -= amount;
+        Self { pool: self.pool.clone(), caller: self.caller, amount }
+    }
+}
+
+impl Drop for PoolPermit {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+impl PartitionedPool {
+    /// A pool of `capacity`, of which `kept` is reserved for small requests.
+    pub(crate) fn new(capacity: u64, kept: u64) -> Self {
+        let main = capacity.saturating_sub(kept).max(1);
+        Self { main: Pool::new(main), small: Pool::new(kept.max(1)) }
+    }
+
+    /// Takes an amount, waiting if necessary: a small request waits only for other small ones.
+    pub(crate) async fn take(
+        &self,
+        caller: Caller,
+        amount: u64,
+        class: RequestSize,
+        patience: Duration,
+    ) -> Result<PoolPermit, Rejection> {
+        match (class, self.main.try_take(caller, amount, Priority::Last)) {
+            (_, Some(portion)) => Ok(portion),
+            (RequestSize::Large, None) => self.main.take(caller, amount, patience).await,
+            (RequestSize::Small, None) => self.small.take(caller, amount, patience).await,
+        }
+    }
+
+    /// Takes an amount if it is free.
+    pub(crate) fn try_take(
+        &self,
+        caller: Caller,
+        amount: u64,
+        class: RequestSize,
+        rank: Priority,
+    ) -> Result<PoolPermit, Rejection> {
+        let main = self.main.try_take(caller, amount, rank);
+        let portion = match class {
+            RequestSize::Large => main,
+            RequestSize::Small => main.or_else(|| self.small.try_take(caller, amount, rank)),
+        };
+        portion.ok_or_else(|| self.reason(caller))
+    }
+
+    /// The most that a large request can have, and the most that a small one can.
+    pub(crate) fn most(&self) -> (u64, u64) {
+        (self.main.usage().total, self.small.usage().total)
+    }
+
+    /// The amount that a caller holds of the common part.
+    pub(crate) fn held(&self, caller: Caller) -> u64 {
+        self.main.0.lock().held.get(&caller).copied().unwrap_or(0)
+    }
+
+    /// The usage of both parts together.
+    pub(crate) fn usage(&self) -> Usage {
+        let (main, small) = (self.main.usage(), self.small.usage());
+        Usage {
+            total: main.total.saturating_add(small.total),
+            taken: main.taken.saturating_add(small.taken),
+            waiting: main.waiting.saturating_add(small.waiting),
+        }
+    }
+
+    fn reason(&self, caller: Caller) -> Rejection {
+        self.main.0.lock().reason(caller)
+    }
+
+    /// Whether all of it is free.
+    #[cfg(test)]
+    pub(crate) fn is_unused(&self) -> bool {
+        let unused = |pool: &Pool| {
+            let state = pool.0.lock();
+            state.free == state.capacity && state.held.is_empty() && state.queues.is_empty() && state.turns.is_empty()
+        };
+        unused(&self.main) && unused(&self.small)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use futures::{FutureExt, future::BoxFuture};
+
+    use super::*;
+
+    const SHORT: Duration = Duration::from_millis(20);
+    const LONG: Duration = Duration::from_secs(3600);
+    const ONE: Caller = Caller::new(1);
+    const TWO: Caller = Caller::new(2);
+    const THREE: Caller = Caller::new(3);
+
+    type Waiting = BoxFuture<'static, Result<PoolPermit, Rejection>>;
+
+    fn waiting(pool: &Pool, caller: Caller, amount: u64) -> Waiting {
+        let pool = pool.clone();
+        async move { pool.take(caller, amount, LONG).await }.boxed()
+    }
+
+    async fn polled(waiting: &mut Waiting) -> Option<PoolPermit> {
+        poll_fn(|context| match waiting.as_mut().poll(context) {
+            std::task::Poll::Ready(done) => std::task::Poll::Ready(done.ok()),
+            std::task::Poll::Pending => std::task::Poll::Ready(None),
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn callers_take_turns() {
+        let pool = Pool::new(2);
+        let mut held: Vec<PoolPermit> = (0..2).filter_map(|_| pool.try_take(ONE, 1, Priority::Last)).collect();
+        let mut queue = Vec::new();
+        for caller in [ONE, ONE, TWO, TWO, THREE] {
+            let mut wait = waiting(&pool, caller, 1);
+            assert!(polled(&mut wait).await.is_none());
+            queue.push((caller, wait));
+        }
+        let mut order = Vec::new();
+        while !queue.is_empty() {
+            held.remove(0);
+            for index in (0..queue.len()).rev() {
+                let Some((caller, wait)) = queue.get_mut(index) else { continue };
+                if let Some(permit) = polled(wait).await {
+                    order.push(*caller);
+                    held.push(permit);
+                    drop(queue.remove(index));
+                }
+            }
+        }
+        // The first caller still holds half at first, while the others wait.
+        assert_eq!(order, [TWO, ONE, THREE, TWO, ONE]);
+    }
+
+    #[tokio::test]
+    async fn who_wants_much_is_not_overtaken_for_ever() {
+        let pool = Pool::new(4);
+        let first = pool.try_take(ONE, 3, Priority::Last).unwrap();
+        let mut much = waiting(&pool, TWO, 4);
+        assert!(polled(&mut much).await.is_none());
+        assert!(pool.try_take(THREE, 1, Priority::Last).is_none(), "somebody waits");
+        // A caller that holds some goes first, unless it holds half.
+        assert!(pool.try_take(THREE, 1, Priority::First).is_some());
+        assert!(pool.try_take(ONE, 1, Priority::First).is_none());
+        let mut little = waiting(&pool, THREE, 1);
+        assert!(polled(&mut little).await.is_none());
+        drop(first);
+        let all = polled(&mut much).await.unwrap();
+        assert!(polled(&mut little).await.is_none());
+        drop(all);
+        assert!(polled(&mut little).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn who_leaves_keeps_nobody_waiting() {
+        let pool = Pool::new(4);
+        let first = pool.try_take(ONE, 3, Priority::Last).unwrap();
+        let mut much = waiting(&pool, TWO, 4);
+        let mut little = waiting(&pool, THREE, 1);
+        assert!(polled(&mut much).await.is_none() && polled(&mut little).await.is_none());
+        drop(much);
+        let one = polled(&mut little).await.unwrap();
+        // A permit that was granted but not received is released.
+        let mut granted = waiting(&pool, TWO, 4);
+        assert!(polled(&mut granted).await.is_none());
+        drop((first, one));
+        drop(granted);
+        assert_eq!(pool.try_take(ONE, 4, Priority::Last).unwrap().amount(), 4);
+    }
+
+    #[tokio::test]
+    async fn patience_ends_with_the_reason() {
+        let pool = Pool::new(4);
+        let held = pool.try_take(ONE, 4, Priority::Last).unwrap();
+        assert_eq!(pool.take(ONE, 1, SHORT).await.unwrap_err(), Rejection::ShareExhausted);
+        assert_eq!(pool.take(TWO, 1, SHORT).await.unwrap_err(), Rejection::PoolExhausted);
+        drop(held);
+        assert!(pool.0.lock().turns.is_empty() && pool.0.lock().free == 4);
+    }
+
+    #[tokio::test]
+    async fn a_part_is_kept_for_those_who_want_little() {
+        let classes = PartitionedPool::new(10, 2);
+        let main = classes.take(ONE, 8, RequestSize::Large, LONG).await.unwrap();
+        let mut much = async { classes.take(TWO, 2, RequestSize::Large, LONG).await }.boxed_local();
+        assert!((&mut much).now_or_never().is_none());
+        let little = classes.take(THREE, 1, RequestSize::Small, LONG).await.unwrap();
+        assert!(!classes.is_unused());
+        drop((main, little));
+        drop(much.await);
+        assert!(classes.is_unused());
+    }
+
+    #[test]
+    fn portions_are_cut_and_joined() {
+        let (pool, other) = (Pool::new(10), Pool::new(10));
+        let mut portion = pool.try_take(ONE, 4, Priority::Last).unwrap();
+        let part = portion.split(3);
+        assert_eq!((portion.amount(), part.amount()), (1, 3));
+        assert!(portion.absorb(part).is_none());
+        let foreign = portion.absorb(other.try_take(ONE, 1, Priority::Last).unwrap());
+        assert_eq!(foreign.map(|foreign| foreign.amount()), Some(1));
+        drop(portion);
+        assert_eq!(pool.0.lock().free, 10);
+        assert_eq!(
+            pool.try_take(TWO, 99, Priority::Last).map(|portion| portion.amount()),
+            Some(10),
+            "all that there is"
+        );
+    }
+}

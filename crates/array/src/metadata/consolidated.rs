@@ -1,0 +1,169 @@
+//! Updating consolidated metadata: the copies, in the documents of groups, of the documents below them.
+
+use std::{borrow::Cow, iter::once};
+
+use bytes::Bytes;
+use meta::{
+    Dialect, NodePath,
+    documents::{
+        object,
+        write::{CONSOLIDATED, NodeCopy, StoredNode, consolidated},
+    },
+    json::{Json, MAX_DOCUMENT_DEPTH},
+};
+use store::Key;
+
+use super::{
+    change_set::{ChangeSet, PendingState},
+    error::NodeError,
+};
+use crate::{
+    context::{Context, block_in_place},
+    node::{
+        broken::MAX_REASON,
+        keys::{join_key, node_prefix},
+    },
+};
+
+/// The size up to which consolidated metadata is updated on the request's own thread, in bytes.
+const INLINE_UPDATE_LIMIT: usize = 64 << 10;
+
+/// The change of a node of v2 or v3.
+#[derive(Debug)]
+pub(crate) struct NodeChange {
+    pub(crate) path: NodePath,
+    pub(crate) dialect: Dialect,
+    /// Its new documents; `None` if it is erased with everything below it.
+    pub(crate) node: Option<StoredNode>,
+}
+
+/// Adds the update of consolidated metadata for changed nodes to a change set: in `top`, in the groups above it, and in
+/// these `groups` below. Existing consolidated metadata that can be read is kept up to date; none is created.
+pub(crate) async fn update_consolidated_metadata(
+    context: &Context,
+    change_set: &mut ChangeSet,
+    top: &NodePath,
+    groups: &[NodePath],
+    node_changes: &[NodeChange],
+) -> Result<(), NodeError> {
+    if node_changes.is_empty() {
+        return Ok(());
+    }
+    let mut copies: Vec<(NodePath, Dialect, Key)> = Vec::new();
+    let groups = groups.iter().filter(|group| *group != top).cloned();
+    for group in once(top.clone()).chain(top.ancestors()).chain(groups) {
+        let Ok(prefix) = node_prefix(&group) else { continue };
+        for (dialect, name) in [(Dialect::V2, ".zmetadata"), (Dialect::V3, "zarr.json")] {
+            if node_changes.iter().any(|node_changes| node_changes.dialect == dialect)
+                && let Some(key) = join_key(&prefix, name)
+            {
+                copies.push((group.clone(), dialect, key));
+            }
+        }
+    }
+    let keys: Vec<Key> = copies.iter().map(|(_, _, key)| key.clone()).collect();
+    let snapshot = context.store.snapshot(&keys).await?;
+    for (group, dialect, key) in copies {
+        let stored = match change_set.pending(&key) {
+            PendingState::Erased => continue,
+            PendingState::Set(value) => value.clone(),
+            PendingState::Kept => {
+                let Some(value) = snapshot.get(&key, None).await? else { continue };
+                value.bytes().await?
+            }
+        };
+        let update = || update_document(change_set, &group, dialect, &key, stored.clone(), node_changes);
+        let updated = match stored.len() {
+            ..=INLINE_UPDATE_LIMIT => update(),
+            _ => block_in_place(async { update() }).await,
+        };
+        if let Some(updated) = updated {
+            change_set.record_read(&key, snapshot.head(&key)?.map(|info| info.version));
+            change_set.set(key, updated.to_whole());
+        }
+    }
+    Ok(())
+}
+
+/// The updated consolidated metadata of a group; `None` if it has none, it cannot be read, or it does not change.
+fn update_document(
+    change_set: &ChangeSet,
+    group: &NodePath,
+    dialect: Dialect,
+    key: &Key,
+    stored: Bytes,
+    node_changes: &[NodeChange],
+) -> Option<Json> {
+    let document = match object(stored) {
+        Ok(document) => document,
+        Err(error) => {
+            skipped(key, &error.to_string());
+            return None;
+        }
+    };
+    if !has_copies(dialect, key, &document) {
+        return None;
+    }
+    let nodes: Vec<_> = node_changes
+        .iter()
+        .filter(|node_changes| node_changes.dialect == dialect)
+        .filter_map(|node_changes| {
+            let below = node_changes.path.below(group)?;
+            Some((
+                below,
+                node_changes
+                    .node
+                    .as_ref()
+                    .map(|node| with_unread_attributes(change_set, &document, node_changes, below, node)),
+            ))
+        })
+        .collect();
+    let copies = nodes.iter().map(|(below, node)| NodeCopy { below, node: node.as_deref() });
+    let updated = consolidated(dialect, &document, copies);
+    if updated.depth() > MAX_DOCUMENT_DEPTH {
+        skipped(key, "with the changed nodes it would be nested too deep to be read");
+        return None;
+    }
+    (updated != document).then_some(updated)
+}
+
+/// Whether a document has consolidated metadata that can be updated; anything else stays as it is.
+fn has_copies(dialect: Dialect, key: &Key, document: &Json) -> bool {
+    let copies = match dialect {
+        Dialect::V3 => match document.get(CONSOLIDATED).filter(|copies| !copies.is_null()) {
+            Some(copies) => copies.get("metadata"),
+            None => return false,
+        },
+        Dialect::V2 | Dialect::Draft => document.get("metadata"),
+    };
+    let has_copies = copies.is_some_and(|copies| copies.is_object());
+    if !has_copies {
+        skipped(key, "there is no object of documents");
+    }
+    has_copies
+}
+
+fn skipped(key: &Key, reason: &str) {
+    let reason: String = reason.chars().take(MAX_REASON).collect();
+    tracing::warn!(%key, reason, "consolidated metadata cannot be read, and is not brought up to date");
+}
+
+/// The documents of a node of v2 with the attributes of its copy, if its `.zattrs` was not read and stays as it is.
+fn with_unread_attributes<'n>(
+    change_set: &ChangeSet,
+    document: &Json,
+    node_changes: &NodeChange,
+    below: &str,
+    node: &'n StoredNode,
+) -> Cow<'n, StoredNode> {
+    let key = || join_key(&node_prefix(&node_changes.path).ok()?, ".zattrs");
+    if node_changes.dialect != Dialect::V2
+        || node.attributes.is_some()
+        || !key().is_some_and(|key| change_set.keeps(&key))
+    {
+        return Cow::Borrowed(node);
+    }
+    let name = if below.is_empty() { ".zattrs".to_owned() } else { format!("{below}/.zattrs") };
+    let attributes = document.get("metadata").and_then(|copies| copies.get(&name));
+    Cow::Owned(StoredNode { attributes, ..node.clone() })
+}

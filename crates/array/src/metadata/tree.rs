@@ -1,0 +1,123 @@
+//! Trees of nodes, stored or planned.
+
+use std::sync::Arc;
+
+use meta::{Dialect, NodePath, documents::write::StoredNode, json::Json, zom::Members};
+use serde_json::json;
+
+use super::array_update::stored_array;
+use crate::node::{
+    broken::{Broken, BrokenNode},
+    read_set::NodeVersions,
+    resolved::{DraftHierarchy, ResolvedArray, ResolvedGroup},
+};
+
+/// A node with its descendants.
+#[derive(Clone, Debug)]
+pub(crate) struct NodeTree {
+    pub(crate) path: NodePath,
+    pub(crate) dialect: Dialect,
+    pub(crate) kind: NodeKind,
+    /// Its stored documents; of an implicit group, a document without attributes.
+    pub(crate) stored: StoredNode,
+    /// The versions of its documents; empty for an implicit group.
+    pub(crate) own: NodeVersions,
+    /// The draft hierarchy that contains it.
+    pub(crate) root: Option<Arc<DraftHierarchy>>,
+    /// `None` for arrays, and for groups whose members were not read.
+    pub(crate) members: Option<Members<NodeTree>>,
+    /// The error of its documents, if they cannot be read. The members of such a node are not visited.
+    pub(crate) broken: Option<Broken>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NodeKind {
+    Array,
+    Group,
+}
+
+impl NodeTree {
+    /// Whether it is a group without a document, which exists because there are nodes below it.
+    pub(crate) fn is_implicit(&self) -> bool {
+        self.own.0.is_empty()
+    }
+
+    /// All readable nodes, each after its parent.
+    pub(crate) fn readable(&self) -> Vec<&Self> {
+        self.all().into_iter().filter(|branch| branch.broken.is_none()).collect()
+    }
+
+    /// The broken nodes.
+    pub(crate) fn broken(&self) -> Vec<BrokenNode> {
+        let broken = |branch: &Self| {
+            let problem = branch.broken.clone()?;
+            Some(BrokenNode { path: branch.path.clone(), dialect: branch.dialect, problem })
+        };
+        self.all().into_iter().filter_map(broken).collect()
+    }
+
+    /// All nodes, each after its parent.
+    pub(crate) fn all(&self) -> Vec<&Self> {
+        let mut all = vec![self];
+        let mut next = 0;
+        while let Some(branch) = all.get(next).copied() {
+            all.extend(branch.members.iter().flat_map(Members::values));
+            next += 1;
+        }
+        all
+    }
+}
+
+/// A broken node, of which only the versions of the documents are known.
+pub(crate) fn broken_tree(
+    path: NodePath,
+    dialect: Dialect,
+    kind: NodeKind,
+    own: NodeVersions,
+    broken: Broken,
+) -> NodeTree {
+    NodeTree { broken: Some(broken), ..from_document(path, dialect, kind, StoredNode::default(), own) }
+}
+
+/// The documents of a group without attributes.
+pub(crate) fn empty_group(dialect: Dialect) -> StoredNode {
+    StoredNode::whole(Json::pretty(&match dialect {
+        Dialect::V2 => json!({"zarr_format": 2}),
+        Dialect::V3 => json!({"zarr_format": 3, "node_type": "group", "attributes": {}}),
+        Dialect::Draft => json!({"extensions": [], "attributes": {}}),
+    }))
+}
+
+pub(crate) fn array_tree(path: &NodePath, resolved: &ResolvedArray) -> NodeTree {
+    let model = resolved.array.model();
+    let stored = stored_array(model);
+    let branch = from_document(path.clone(), model.dialect, NodeKind::Array, stored, resolved.versions.clone());
+    let root = resolved.hierarchy.clone().filter(|_| model.dialect == Dialect::Draft);
+    NodeTree { root, broken: resolved.unreadable_attributes.clone(), ..branch }
+}
+
+pub(crate) fn group_tree(path: &NodePath, resolved: ResolvedGroup) -> NodeTree {
+    let ResolvedGroup { model, dialect, versions: own, hierarchy: root, .. } = resolved;
+    let root = root.filter(|_| dialect == Dialect::Draft);
+    match model {
+        None => implicit(path.clone(), dialect, root),
+        Some(model) => {
+            let stored = StoredNode::new(dialect, &model.document, &model.attributes);
+            NodeTree { root, ..from_document(path.clone(), dialect, NodeKind::Group, stored, own) }
+        }
+    }
+}
+
+pub(crate) fn implicit(path: NodePath, dialect: Dialect, root: Option<Arc<DraftHierarchy>>) -> NodeTree {
+    NodeTree { root, ..from_document(path, dialect, NodeKind::Group, empty_group(dialect), NodeVersions::default()) }
+}
+
+pub(crate) fn from_document(
+    path: NodePath,
+    dialect: Dialect,
+    kind: NodeKind,
+    stored: StoredNode,
+    own: NodeVersions,
+) -> NodeTree {
+    NodeTree { path, dialect, kind, stored, own, root: None, members: None, broken: None }
+}

@@ -1,0 +1,117 @@
+//! Arrays as of one commit.
+
+use std::{collections::HashMap, sync::Arc};
+
+use codec::{Chain, Representation};
+use meta::{
+    ArrayModel, NodePath,
+    grid::{ChunkGrid, DimensionGrid},
+};
+use parking_lot::Mutex;
+use store::{Key, Prefix};
+
+use crate::error::ArrayError;
+
+/// An array as of one commit. Clones are cheap and share its codec chains.
+#[derive(Clone, Debug)]
+pub(crate) struct Array(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    model: ArrayModel,
+    grid: Arc<ChunkGrid>,
+    path: NodePath,
+    /// The prefix of the keys of all chunks.
+    prefix: String,
+    /// A hash that differs whenever the metadata does.
+    metadata_hash: u128,
+    /// The codec chains by chunk shape; a regular grid has one.
+    chains: Mutex<HashMap<Vec<u64>, Arc<Chain>>>,
+}
+
+/// The number of chunk shapes whose chains are cached.
+const MAX_CACHED_CHAINS: usize = 256;
+
+impl Array {
+    /// The array of `model` at `path`, whose chunk keys lie below `hierarchy`: the node's own prefix, or in the draft
+    /// that of the root. Fails if its codec chain is invalid.
+    pub(crate) fn new(model: ArrayModel, path: NodePath, hierarchy: &Prefix, stamp: u128) -> Result<Self, ArrayError> {
+        let prefix = format!("{}{}", hierarchy.as_str(), model.chunk_prefix);
+        let grid = Arc::new(model.grid.clone());
+        let array = Self(Arc::new(Inner { model, grid, path, prefix, metadata_hash: stamp, chains: Mutex::default() }));
+        array.largest_chain()?;
+        Ok(array)
+    }
+
+    /// The same array with another shape.
+    pub(crate) fn reshaped(&self, shape: Vec<u64>) -> Self {
+        let Inner { model, grid, path, prefix, metadata_hash: stamp, chains } = &*self.0;
+        let model = ArrayModel { shape, ..model.clone() };
+        let chains = Mutex::new(chains.lock().clone());
+        let (grid, path, prefix) = (grid.clone(), path.clone(), prefix.clone());
+        Self(Arc::new(Inner { model, grid, path, prefix, metadata_hash: *stamp, chains }))
+    }
+
+    /// The array's path.
+    pub(crate) fn path(&self) -> &NodePath {
+        &self.0.path
+    }
+
+    /// The array's model.
+    pub(crate) fn model(&self) -> &ArrayModel {
+        &self.0.model
+    }
+
+    pub(crate) fn grid(&self) -> &Arc<ChunkGrid> {
+        &self.0.grid
+    }
+
+    pub(crate) fn metadata_hash(&self) -> u128 {
+        self.0.metadata_hash
+    }
+
+    /// The length of the prefix that all chunk keys share, in bytes.
+    pub(crate) fn key_prefix_len(&self) -> u64 {
+        self.0.prefix.len() as u64
+    }
+
+    /// The keys under which a chunk may be stored, in order of preference: the first that exists counts. A key that
+    /// would be too long is left out, since it cannot exist.
+    pub(crate) fn chunk_keys(&self, position: &[u64]) -> impl Iterator<Item = Key> {
+        let encoding = self.0.model.chunk_keys;
+        let names = [Some(encoding.key(position)), encoding.fallback_key(position).map(str::to_owned)];
+        let prefix = &self.0.prefix;
+        names.into_iter().flatten().filter_map(move |name| Key::parse(&format!("{prefix}{name}")).ok())
+    }
+
+    /// The codec chain of chunks with this shape.
+    pub(crate) fn chain(&self, shape: &[u64]) -> Result<Arc<Chain>, ArrayError> {
+        let mut chains = self.0.chains.lock();
+        if let Some(chain) = chains.get(shape) {
+            return Ok(chain.clone());
+        }
+        let model = &self.0.model;
+        let wrong = |source| ArrayError::Chain { path: self.0.path.clone(), source };
+        let chunk =
+            Representation::new(model.data_type.clone(), shape.to_vec(), model.fill_value.clone()).map_err(wrong)?;
+        let chain = Arc::new(Chain::resolve(&model.codecs, chunk).map_err(wrong)?);
+        if chains.len() >= MAX_CACHED_CHAINS {
+            chains.clear();
+        }
+        chains.insert(shape.to_vec(), chain.clone());
+        Ok(chain)
+    }
+
+    /// The codec chain of the largest chunk; `None` if the grid has no chunks.
+    pub(crate) fn largest_chain(&self) -> Result<Option<Arc<Chain>>, ArrayError> {
+        let longest = |grid: &DimensionGrid| match grid {
+            DimensionGrid::Regular { length } => Some(*length),
+            DimensionGrid::Rectilinear { ends } => {
+                let starts = [0].into_iter().chain(ends.iter().copied());
+                ends.iter().zip(starts).map(|(end, start)| end - start).max()
+            }
+        };
+        let shape: Option<Vec<u64>> = self.0.grid.dimensions().iter().map(longest).collect();
+        shape.map(|shape| self.chain(&shape)).transpose()
+    }
+}

@@ -1,0 +1,17 @@
+//! Nodes as their metadata documents describe them.
+//!
+//! Each file defines one thing and depends on no other part of the crate but errors:
+//!
+//! - [`array::Array`]: an array's model with its codec chains, the form in which it is read and written;
+//! - [`resolved`]: the array or group at a path, with every version of every document that the answer was based on;
+//! - [`read_set`]: those versions, and how they become the preconditions of a commit;
+//! - [`cache::NodeCache`]: resolved arrays, so that a document is parsed once for each of its versions;
+//! - [`keys`]: the keys of documents;
+//! - [`broken`]: documents that cannot be read, and the nodes that they mark.
+
+pub(crate) mod array;
+pub(crate) mod broken;
+pub(crate) mod cache;
+pub(crate) mod keys;
+pub(crate) mod read_set;
+pub(crate) mod resolved;

@@ -1,0 +1,101 @@
+//! The versions of documents that a decision was based on.
+
+use store::{Change, Key, Outcome, Precondition, Snapshot, StoreError, Version};
+use xxhash_rust::xxh3::Xxh3;
+
+/// The keys and versions of every document that was read, or found missing (`None`), to resolve a node.
+///
+/// As long as a snapshot has the same versions, the resolved node is current.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReadSet {
+    versions: Vec<(Key, Option<Version>)>,
+    bytes: u64,
+}
+
+/// The keys and versions of the documents that a node itself has; `None` for one that is missing, such as the `.zattrs` of
+/// many nodes of v2.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NodeVersions(pub(crate) Vec<(Key, Option<Version>)>);
+
+impl ReadSet {
+    /// Records that a document of `size` bytes was read, or that none was there. The first record of a key counts.
+    pub(crate) fn record(&mut self, key: &Key, document: Option<(Version, u64)>) {
+        if !self.keys().any(|known| known == key) {
+            self.versions.push((key.clone(), document.map(|(version, _)| version)));
+            self.bytes = self.bytes.saturating_add(document.map_or(0, |(_, size)| size));
+        }
+    }
+
+    /// The keys, each with its version.
+    pub(crate) fn versions(&self) -> &[(Key, Option<Version>)] {
+        &self.versions
+    }
+
+    /// The keys.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.versions.iter().map(|(key, _)| key)
+    }
+
+    /// The version of one document; `None` if it was not read.
+    pub(crate) fn version_of(&self, key: &Key) -> Option<Option<Version>> {
+        self.versions.iter().find(|(known, _)| known == key).map(|(_, version)| *version)
+    }
+
+    /// The size of all documents in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether a snapshot has the same version of every document.
+    pub(crate) fn is_current(&self, snapshot: &dyn Snapshot) -> Result<bool, StoreError> {
+        for (key, version) in &self.versions {
+            if snapshot.head(key)?.map(|info| info.version) != *version {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Preconditions that make a commit fail if any of the documents changed.
+    pub(crate) fn preconditions(&self) -> Vec<Change> {
+        let check = |(key, version): &(Key, Option<Version>)| Change::Check {
+            key: key.clone(),
+            precondition: Precondition::unchanged(*version),
+        };
+        self.versions.iter().map(check).collect()
+    }
+
+    /// A hash that differs whenever one of the versions does.
+    pub(crate) fn hash(&self) -> u128 {
+        hash_versions(&self.versions)
+    }
+}
+
+impl NodeVersions {
+    /// The version of the node: another one whenever one of its documents changes.
+    pub(crate) fn version(&self) -> Version {
+        Version::from_u128(hash_versions(&self.0))
+    }
+
+    /// Replaces the versions by those that a commit gave to the documents; `keys` are those of its changes, in the order of their
+    /// `outcomes`.
+    pub(crate) fn advance(&mut self, keys: &[Key], outcomes: &[Outcome]) {
+        for (key, version) in &mut self.0 {
+            match keys.iter().zip(outcomes).find(|(changed, _)| *changed == key) {
+                Some((_, Outcome::Set(written))) => *version = Some(written.version),
+                Some((_, Outcome::Erased { .. })) => *version = None,
+                Some((_, Outcome::Checked | Outcome::PrefixErased | Outcome::Intended | Outcome::Settled)) | None => {}
+            }
+        }
+    }
+}
+
+fn hash_versions(versions: &[(Key, Option<Version>)]) -> u128 {
+    let mut hash = Xxh3::new();
+    for (key, version) in versions {
+        hash.update(key.as_bytes());
+        hash.update(&[0, u8::from(version.is_some())]);
+        hash.update(&version.map_or(0, Version::as_u128).to_le_bytes());
+    }
+    hash.digest128()
+}

@@ -1,0 +1,110 @@
+//! Reused buffers, and bytes that hold a memory permit.
+
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicU64, Ordering},
+};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+use crate::memory::claim::Permit;
+
+/// The buffers of one read. They are reused once they are sent, which saves the kernel from clearing fresh pages.
+#[derive(Debug, Default)]
+pub(crate) struct BufferPool {
+    free: Mutex<Vec<Vec<u8>>>,
+}
+
+/// A counter of bytes with a limit.
+#[derive(Debug)]
+pub(crate) struct ByteCounter {
+    used: AtomicU64,
+    limit: u64,
+}
+
+/// Bytes that hold a memory permit until their last use.
+struct BytesWithPermit {
+    bytes: Bytes,
+    _permit: Arc<Permit>,
+}
+
+/// A buffer that returns to its pool after its last use, and holds a memory permit until then.
+struct PooledBytes {
+    buffer: Vec<u8>,
+    pool: Weak<BufferPool>,
+    _permit: Option<Arc<Permit>>,
+}
+
+impl BufferPool {
+    /// A buffer of `len` bytes with unspecified content from the same read.
+    pub(crate) fn take(&self, len: usize) -> Vec<u8> {
+        let reused = self.free.lock().pop();
+        match reused {
+            Some(mut buffer) => {
+                buffer.resize(len, 0);
+                buffer
+            }
+            None => vec![0; len],
+        }
+    }
+
+    /// Returns a buffer to the pool.
+    pub(crate) fn recycle(&self, buffer: Vec<u8>) {
+        self.free.lock().push(buffer);
+    }
+
+    /// The bytes of a buffer, which returns to the pool after their last use.
+    pub(crate) fn into_bytes(self: &Arc<Self>, buffer: Vec<u8>, permit: Option<Arc<Permit>>) -> Bytes {
+        Bytes::from_owner(PooledBytes { buffer, pool: Arc::downgrade(self), _permit: permit })
+    }
+}
+
+/// Bytes that hold a permit until their last use.
+pub(crate) fn with_permit(bytes: Bytes, permit: Option<Arc<Permit>>) -> Bytes {
+    match permit {
+        Some(permit) => Bytes::from_owner(BytesWithPermit { bytes, _permit: permit }),
+        None => bytes,
+    }
+}
+
+impl AsRef<[u8]> for BytesWithPermit {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl ByteCounter {
+    /// A counter at 0.
+    pub(crate) fn new(limit: u64) -> Self {
+        Self { used: AtomicU64::new(0), limit }
+    }
+
+    /// Counts more bytes; false, and unchanged, if that would exceed the limit.
+    pub(crate) fn take(&self, amount: u64) -> bool {
+        let used = self.used.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
+        if used > self.limit {
+            self.release(amount);
+        }
+        used <= self.limit
+    }
+
+    /// Counts fewer bytes.
+    pub(crate) fn release(&self, amount: u64) {
+        self.used.fetch_sub(amount, Ordering::Relaxed);
+    }
+}
+
+impl AsRef<[u8]> for PooledBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer
+    }
+}
+
+impl Drop for PooledBytes {
+    fn drop(&mut self) {
+        if let Some(owner) = self.pool.upgrade() {
+            owner.recycle(std::mem::take(&mut self.buffer));
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The context that all jobs of one read share.
+
+use std::{ops::Range, sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use codec::{Chain, CodecError, Sharding};
+use store::{ByteRange, Key, Snapshot};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{encoded_chunk::EncodedChunk, metrics::ReadMetrics, plan::ReadPlan, slab_buffer::VARIABLE_SLOT_SIZE};
+use crate::{
+    cache::{CacheKey, CacheKind, Cached, ChunkCache},
+    context::Context,
+    error::ArrayError,
+    grid::projection::ElementSelection,
+    node::array::Array,
+    work::WorkBudget,
+};
+
+/// An array and its chunks as of one commit, with the resources to read them.
+pub(crate) struct ReadContext {
+    pub(crate) array: Array,
+    pub(crate) snapshot: Box<dyn Snapshot>,
+    pub(crate) context: Arc<Context>,
+    pub(crate) metrics: ReadMetrics,
+    /// The number of chunks to read, at most.
+    pub(crate) chunks: u64,
+    /// Whether decoded chunks are cached: not if this read would evict everything else.
+    pub(crate) caching: bool,
+    /// The work that the read may do.
+    pub(crate) work_budget: WorkBudget,
+}
+
+impl ReadContext {
+    /// The context of a read of `prepared`, whose chunks are in the snapshot.
+    pub(crate) fn new(
+        array: Array,
+        snapshot: Box<dyn Snapshot>,
+        context: Arc<Context>,
+        prepared: &ReadPlan,
+        work: WorkBudget,
+    ) -> Result<Self, ArrayError> {
+        let chunks = prepared.keys.len() as u64;
+        let caching = prepared.decoded_len(&array)? <= u128::from(context.cache.capacity() / 4);
+        Ok(Self { array, snapshot, context, metrics: ReadMetrics::default(), chunks, caching, work_budget: work })
+    }
+
+    /// The chunk at a position of the grid; `None` if it is not stored.
+    pub(crate) fn locate_chunk(&self, position: &[u64]) -> Result<Option<EncodedChunk>, ArrayError> {
+        for key in self.array.chunk_keys(position) {
+            if let Some(info) = self.snapshot.head(&key)? {
+                return Ok(Some(EncodedChunk { key, version: info.version, range: 0..info.size }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Fetches a range of a value, in bytes.
+    pub(crate) async fn fetch(&self, key: &Key, range: Range<u64>) -> Result<Bytes, ArrayError> {
+        let Ok(wanted) = ByteRange::bounded(range.start, range.end) else { return Ok(Bytes::new()) };
+        let start = Instant::now();
+        let value = self.snapshot.get(key, Some(wanted)).await?;
+        let value = value.ok_or_else(|| store::StoreError::NotInSnapshot { key: key.clone() })?;
+        let bytes = value.bytes().await?;
+        self.metrics.fetched(start.elapsed());
+        Ok(bytes)
+    }
+
+    /// Runs a decoder, and adds its time to the metrics.
+    pub(crate) fn measure_decode<T>(&self, decode: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = decode();
+        self.metrics.decoded(start.elapsed());
+        result
+    }
+
+    pub(crate) fn cache(&self) -> &ChunkCache {
+        &self.context.cache
+    }
+
+    pub(crate) fn cache_key(&self, part: &EncodedChunk, start: u64, kind: CacheKind) -> CacheKey {
+        CacheKey { key: part.key.clone(), version: part.version, start, kind, metadata: self.array.metadata_hash() }
+    }
+
+    /// The cached entry, or the result of `make`, which is cached. `make` runs on a task of its own, since other reads
+    /// may wait for it whose clients are faster.
+    pub(crate) async fn cached(
+        &self,
+        key: CacheKey,
+        make: impl Future<Output = Result<Cached, ArrayError>> + Send + 'static,
+    ) -> Result<Cached, ArrayError> {
+        if let Some(cached) = self.cache().get(&key) {
+            return Ok(cached);
+        }
+        let context = self.context.clone();
+        let task = tokio::spawn(async move { context.cache.get_or_insert_with(&key, make).await });
+        AbortOnDropHandle::new(task).await.unwrap_or(Err(ArrayError::ShuttingDown))
+    }
+
+    /// The memory for elements of variable length, in bytes.
+    pub(crate) fn variable_length_budget(&self) -> u64 {
+        self.context.options.slab_memory / 2
+    }
+
+    /// The size of these elements in the output, in bytes.
+    pub(crate) fn bytes_of(&self, selection: &ElementSelection) -> u64 {
+        selection.len().saturating_mul(self.element_size())
+    }
+
+    /// The size of an element in the output, in bytes; of variable length, that of its slot.
+    pub(crate) fn element_size(&self) -> u64 {
+        self.array.model().data_type.fixed_size().map_or(VARIABLE_SLOT_SIZE, |size| size as u64)
+    }
+
+    /// Fails if a chunk is too large to be decoded.
+    pub(crate) fn check_chunk_size(&self, chain: &Chain, encoded: u64) -> Result<(), ArrayError> {
+        self.check_size(chain.working_len().unwrap_or_else(|| self.variable_length_budget()).saturating_add(encoded))
+    }
+
+    /// Fails if a shard's index is too large.
+    pub(crate) fn check_index_size(&self, sharding: &Sharding) -> Result<(), ArrayError> {
+        self.check_size(sharding.index_len().saturating_mul(3))
+    }
+
+    /// The error of a chunk that cannot be decoded.
+    pub(crate) fn chunk_error(&self, part: &EncodedChunk, source: CodecError) -> ArrayError {
+        match source {
+            CodecError::OverBudget { budget, .. } => ArrayError::OverBudget { budget },
+            source => ArrayError::Chunk { key: part.key.clone(), source },
+        }
+    }
+
+    fn check_size(&self, size: u64) -> Result<(), ArrayError> {
+        let limit = self.context.options.max_chunk_memory();
+        if size <= limit {
+            Ok(())
+        } else {
+            Err(ArrayError::ChunkTooLarge { path: self.array.path().clone(), size, limit })
+        }
+    }
+}
+
+impl std::fmt::Debug for ReadContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").field("array", &self.array).finish_non_exhaustive()
+    }
+}

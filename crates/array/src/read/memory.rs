@@ -1,0 +1,54 @@
+//! The memory of a read: reserved for its plan, and granted for its assembly.
+
+use super::needs::MemoryNeeds;
+use crate::{
+    error::ArrayError,
+    memory::{account::Account, claim::Permit, error::MemoryError},
+    options::Options,
+};
+
+/// The memory of a read, of which the minimum may be reserved already.
+#[derive(Debug)]
+pub(crate) struct ReadMemory {
+    /// The memory that is reserved, at least that of the plan.
+    pub(crate) account: Account,
+    /// The memory of the plan, in bytes.
+    pub(crate) plan: u64,
+    pub(crate) needs: MemoryNeeds,
+}
+
+/// The memory granted to an assembly.
+pub(crate) struct GrantedMemory {
+    /// Bytes for slabs.
+    pub(super) assembly: u64,
+    /// The number of concurrent jobs.
+    pub(super) parallel: usize,
+    /// The permit for all of it.
+    pub(super) memory: Option<Permit>,
+}
+
+impl ReadMemory {
+    /// The minimum memory, in bytes.
+    pub(crate) fn min_bytes(&self, options: &Options) -> u64 {
+        self.plan.saturating_add(self.needs.min_bytes(options))
+    }
+
+    /// Reserves the minimum, and `bytes` more for something else.
+    pub(crate) async fn reserve_with_extra(&mut self, options: &Options, bytes: u64) -> Result<Permit, MemoryError> {
+        let least = self.min_bytes(options);
+        self.account.reserve_with_extra(least, bytes).await
+    }
+
+    pub(crate) async fn take(mut self, options: &Options) -> Result<GrantedMemory, ArrayError> {
+        self.account.reserve(self.min_bytes(options)).await?;
+        let Self { mut account, needs: MemoryNeeds { assembly, slab, job, jobs }, .. } = self;
+        let assembly = if account.try_more(assembly.saturating_sub(slab)) { assembly } else { slab };
+        // Halve the number of additional jobs until their memory is free.
+        let mut more = jobs.saturating_sub(1);
+        while more > 0 && !account.try_more(job.saturating_mul(more)) {
+            more /= 2;
+        }
+        let parallel = usize::try_from(more.saturating_add(1)).unwrap_or(1);
+        Ok(GrantedMemory { assembly, parallel, memory: account.into_permit() })
+    }
+}

@@ -1,0 +1,287 @@
+//! From a path to the node that the metadata describes there, in whatever dialect.
+//!
+//! A node of v2 or v3 is resolved from the documents at its own path. A node of a `draft` hierarchy is resolved from the hierarchy's
+//! root: the nearest ancestor, or the path itself, whose `zarr.json` has a URI for its format. If several dialects have a node at
+//! the path, v3 comes before v2 before the draft.
+//!
+//! All documents are read in one snapshot. Their versions are returned as the [read set](crate::node::read_set::ReadSet), so that
+//! nothing is read or parsed again as long as they are current.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use meta::{
+    Dialect, NodePath,
+    documents::{DocumentError, GroupModel, draft, object, v2, v3},
+    json::Json,
+    limits::MAX_DOCUMENT,
+};
+use store::{Key, Prefix, Snapshot, TransactionalStore};
+
+use crate::{
+    context::Context,
+    error::ArrayError,
+    memory::claim::Permit,
+    node::{
+        array::Array,
+        broken::{Broken, read_v3},
+        cache::PARSED_SIZE_FACTOR,
+        keys::{invalid_document, join_key, node_prefix},
+        read_set::{NodeVersions, ReadSet},
+        resolved::{DraftHierarchy, ResolvedArray, ResolvedGroup, ResolvedNode},
+    },
+};
+
+/// The size up to which a document is parsed on the request's own thread, without a reservation of memory.
+const INLINE_PARSE_LIMIT: u64 = 64 << 10;
+
+impl Context {
+    /// Resolves the array at a path, and caches it.
+    ///
+    /// # Errors
+    ///
+    /// [`ArrayError::NoSuchNode`] or [`ArrayError::NotAnArray`] if there is none, [`ArrayError::Document`] if its metadata is invalid.
+    pub(crate) async fn resolve_array(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+    ) -> Result<Arc<ResolvedArray>, ArrayError> {
+        match self.resolve_node(path, dialect).await? {
+            Some(ResolvedNode::Array(resolved)) => Ok(resolved),
+            Some(ResolvedNode::Group(_)) => Err(ArrayError::NotAnArray { path: path.clone() }),
+            None => Err(ArrayError::NoSuchNode { path: path.clone() }),
+        }
+    }
+
+    /// Resolves the node at a path, and caches it if it is an array; `None` if there is no document, as for an implicit group of v2
+    /// or v3.
+    pub(crate) async fn resolve_node(
+        &self,
+        path: &NodePath,
+        dialect: Option<Dialect>,
+    ) -> Result<Option<ResolvedNode>, ArrayError> {
+        let mut resolver = Resolver {
+            context: self,
+            store: &*self.store,
+            path,
+            read_set: ReadSet::default(),
+            hierarchy: None,
+            unreadable_attributes: None,
+            memory: Vec::new(),
+        };
+        let (found_dialect, found) = resolver.run(dialect).await?;
+        let Resolver { read_set, hierarchy, unreadable_attributes, .. } = resolver;
+        let versions = |keys: &[Key]| {
+            NodeVersions(keys.iter().map(|key| (key.clone(), read_set.version_of(key).flatten())).collect())
+        };
+        Ok(Some(match found {
+            DialectMatch::Array(array, keys) => {
+                let versions = versions(&keys);
+                let resolved = ResolvedArray { array: *array, read_set, versions, hierarchy, unreadable_attributes };
+                let resolved = Arc::new(resolved);
+                self.nodes.insert(path, dialect, resolved.clone());
+                ResolvedNode::Array(resolved)
+            }
+            DialectMatch::Group(model, keys) => {
+                let versions = versions(&keys);
+                let model = model.map(|model| *model);
+                ResolvedNode::Group(Box::new(ResolvedGroup {
+                    model,
+                    dialect: found_dialect,
+                    read_set,
+                    versions,
+                    hierarchy,
+                }))
+            }
+            DialectMatch::Missing => return Ok(None),
+        }))
+    }
+}
+
+/// One resolution of a path.
+struct Resolver<'a> {
+    context: &'a Context,
+    store: &'a dyn TransactionalStore,
+    path: &'a NodePath,
+    read_set: ReadSet,
+    /// The draft hierarchy in which the node was found.
+    hierarchy: Option<Arc<DraftHierarchy>>,
+    /// The error of an array's attributes, if they cannot be read.
+    unreadable_attributes: Option<Broken>,
+    /// The reservations for large documents.
+    memory: Vec<Permit>,
+}
+
+/// The node that one dialect has at the path.
+enum DialectMatch {
+    /// With the keys of its documents.
+    Array(Box<Array>, Vec<Key>),
+    /// With the keys of its documents; without a model for an implicit group, which has none.
+    Group(Option<Box<GroupModel>>, Vec<Key>),
+    Missing,
+}
+
+impl Resolver<'_> {
+    async fn run(&mut self, dialect: Option<Dialect>) -> Result<(Dialect, DialectMatch), ArrayError> {
+        let path = self.path;
+        let own = node_prefix(path)?;
+        let names = ["zarr.json", ".zarray", ".zgroup", ".zattrs"];
+        let [v3_key, array_key, group_key, attributes_key] = names.map(|name| join_key(&own, name));
+        let roots: Vec<NodePath> = path.ancestors().collect();
+        let root_keys = roots.iter().filter_map(|root| join_key(&node_prefix(root).ok()?, "zarr.json"));
+        let keys: Vec<Key> = [&v3_key, &array_key, &group_key, &attributes_key]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .chain(root_keys)
+            .collect();
+        let snapshot = self.store.snapshot(&keys).await?;
+        for dialect in dialect.map_or(Dialect::ALL.to_vec(), |dialect| vec![dialect]) {
+            let answer = match dialect {
+                Dialect::V3 => self.v3(&*snapshot, v3_key.as_ref(), &own).await?,
+                Dialect::V2 => self.v2(&*snapshot, [&array_key, &group_key, &attributes_key], &own).await?,
+                Dialect::Draft => self.draft(&*snapshot, &roots).await?,
+            };
+            if !matches!(answer, DialectMatch::Missing) {
+                return Ok((dialect, answer));
+            }
+        }
+        Ok((Dialect::Draft, DialectMatch::Missing))
+    }
+
+    async fn v3(
+        &mut self,
+        snapshot: &dyn Snapshot,
+        key: Option<&Key>,
+        own: &Prefix,
+    ) -> Result<DialectMatch, ArrayError> {
+        let Some(key) = key else { return Ok(DialectMatch::Missing) };
+        let Some(document) = self.document(snapshot, key).await? else { return Ok(DialectMatch::Missing) };
+        let parse = |document| {
+            let document = object(document)?;
+            if draft::has_uri(&document) { Ok(None) } else { read_v3(document).map(Some) }
+        };
+        match parse_document(self.context, key, document, parse).await? {
+            Some(v3::Node::Array(model)) => self.array(*model, own, vec![key.clone()]),
+            Some(v3::Node::Group(model)) => Ok(DialectMatch::Group(Some(Box::new(model)), vec![key.clone()])),
+            None => Ok(DialectMatch::Missing),
+        }
+    }
+
+    async fn v2(
+        &mut self,
+        snapshot: &dyn Snapshot,
+        [array, group, attributes]: [&Option<Key>; 3],
+        own: &Prefix,
+    ) -> Result<DialectMatch, ArrayError> {
+        let (Some(array), Some(group), Some(attributes)) = (array, group, attributes) else {
+            return Ok(DialectMatch::Missing);
+        };
+        if let Some(document) = self.document(snapshot, array).await? {
+            let (zattrs, too_large) = match self.document(snapshot, attributes).await {
+                Err(ArrayError::Document { source, .. }) => (None, Some(source)),
+                zattrs => (zattrs?, None),
+            };
+            let parse = move |document| {
+                let (zattrs, unread) = match zattrs.map(object).transpose() {
+                    Ok(zattrs) => (zattrs.unwrap_or_default(), too_large),
+                    Err(error) => (Json::empty_object(), Some(error)),
+                };
+                v2::read_array(object(document)?, zattrs).map(|model| (model, unread))
+            };
+            let (model, unread) = parse_document(self.context, array, document, parse).await?;
+            self.unreadable_attributes = unread.map(|error| Broken::new(attributes, &error));
+            return self.array(model, own, vec![array.clone(), attributes.clone()]);
+        }
+        let Some(document) = self.document(snapshot, group).await? else { return Ok(DialectMatch::Missing) };
+        let zattrs = self.document(snapshot, attributes).await?;
+        let parse = move |document| v2::group(document, zattrs);
+        let model = parse_document(self.context, group, document, parse).await.map_err(|error| match error {
+            ArrayError::Document { source: DocumentError::Attributes(source), .. } => {
+                invalid_document(attributes, *source)
+            }
+            error => error,
+        })?;
+        Ok(DialectMatch::Group(Some(Box::new(model)), vec![group.clone(), attributes.clone()]))
+    }
+
+    async fn draft(&mut self, snapshot: &dyn Snapshot, roots: &[NodePath]) -> Result<DialectMatch, ArrayError> {
+        for root in [self.path].into_iter().chain(roots) {
+            let hierarchy = node_prefix(root)?;
+            let Some(key) = join_key(&hierarchy, "zarr.json") else { continue };
+            let Some(document) = self.document(snapshot, &key).await? else { continue };
+            let parse = |document: Bytes| match draft::is_entry_point(&document) {
+                true => draft::entry_point(document).map(Some),
+                false => Ok(None),
+            };
+            let Some(entry) = parse_document(self.context, &key, document, parse).await? else { continue };
+            let root = Arc::new(DraftHierarchy { path: root.clone(), prefix: hierarchy, entry_point: entry });
+            self.hierarchy = Some(root.clone());
+            return self.draft_node(&root, self.path.below(&root.path).unwrap_or_default()).await;
+        }
+        Ok(DialectMatch::Missing)
+    }
+
+    /// Resolves a node of a draft hierarchy: an array, else a group, else an implicit group with nodes below it.
+    async fn draft_node(&mut self, root: &DraftHierarchy, below: &str) -> Result<DialectMatch, ArrayError> {
+        let DraftHierarchy { prefix: hierarchy, entry_point: entry, .. } = root;
+        let keys = [entry.array_key(below), entry.group_key(below)].map(|key| join_key(hierarchy, &key));
+        let [Some(array), Some(group)] = keys else { return Ok(DialectMatch::Missing) };
+        let snapshot = self.store.snapshot(&[array.clone(), group.clone()]).await?;
+        if let Some(document) = self.document(&*snapshot, &array).await? {
+            let below = below.to_owned();
+            let parse = move |document: Bytes| draft::array(document, &below);
+            return self.array(parse_document(self.context, &array, document, parse).await?, hierarchy, vec![array]);
+        }
+        if let Some(document) = self.document(&*snapshot, &group).await? {
+            let model =
+                parse_document(self.context, &group, document, |document: Bytes| draft::group(document)).await?;
+            return Ok(DialectMatch::Group(Some(Box::new(model)), vec![group]));
+        }
+        let implied = Prefix::parse(&format!("{}{}", hierarchy.as_str(), draft::children_prefix(below)));
+        let Ok(implied) = implied else { return Ok(DialectMatch::Missing) };
+        let page = self.store.list_prefix(&implied, store::Page { limit: 1, cursor: None }).await?;
+        Ok(if page.keys.is_empty() { DialectMatch::Missing } else { DialectMatch::Group(None, Vec::new()) })
+    }
+
+    fn array(&self, model: meta::ArrayModel, hierarchy: &Prefix, own: Vec<Key>) -> Result<DialectMatch, ArrayError> {
+        Array::new(model, self.path.clone(), hierarchy, self.read_set.hash())
+            .map(|array| DialectMatch::Array(Box::new(array), own))
+    }
+
+    /// Reads a document, if it exists, and records it in the read set either way.
+    async fn document(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, ArrayError> {
+        let size = self.record(snapshot, key)?;
+        let Some(size) = size else { return Ok(None) };
+        if size > MAX_DOCUMENT as u64 {
+            let size = usize::try_from(size).unwrap_or(usize::MAX);
+            return Err(invalid_document(key, DocumentError::TooLarge { size }));
+        }
+        if size > INLINE_PARSE_LIMIT {
+            self.memory.push(self.context.reserve_memory(&self.memory, size.saturating_mul(PARSED_SIZE_FACTOR)).await?);
+        }
+        let Some(value) = snapshot.get(key, None).await? else { return Ok(None) };
+        Ok(Some(value.bytes().await?))
+    }
+
+    /// The size of a document, which is recorded in the read set; `None` if it does not exist.
+    fn record(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<u64>, ArrayError> {
+        let info = snapshot.head(key)?;
+        self.read_set.record(key, info.map(|info| (info.version, info.size)));
+        Ok(info.map(|info| info.size))
+    }
+}
+
+/// Parses a document; a large one on the blocking pool, so that it delays no other request.
+async fn parse_document<T: Send + 'static>(
+    context: &Context,
+    key: &Key,
+    document: Bytes,
+    parse: impl FnOnce(Bytes) -> Result<T, DocumentError> + Send + 'static,
+) -> Result<T, ArrayError> {
+    let parsed = match document.len() as u64 {
+        ..=INLINE_PARSE_LIMIT => parse(document),
+        len => context.run_on_documents(len, move || parse(document)).await?,
+    };
+    parsed.map_err(|source| invalid_document(key, source))
+}

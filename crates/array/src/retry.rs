@@ -1,0 +1,10 @@
+//! How often an optimistic operation is retried.
+//!
+//! Reads and changes are planned without locks, on documents and chunks whose versions are checked by a snapshot or a commit. If one
+//! of them changed meanwhile, the operation is planned anew.
+
+/// The number of attempts after which an operation fails with [`TooManyConflicts`](crate::ArrayError::TooManyConflicts).
+pub(crate) const MAX_ATTEMPTS: usize = 16;
+
+/// The number of attempts after which a writer locks what it changes, so that it is not overtaken for ever.
+pub(crate) const OPTIMISTIC_ATTEMPTS: usize = 3;

@@ -1,0 +1,374 @@
+//! Encoding and staging chunks.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use codec::{Access, Chain, CodecError, Elements, EncodedLen, Sharding};
+use futures::{StreamExt, TryStreamExt, stream};
+use store::{Change, Key, Precondition, Staged, Version};
+
+use super::{
+    error::WriteError,
+    gather::Patch,
+    layout::{ChunkPart, ChunkedRegion},
+    memory::{BATCH, MinMemory, RESERVATION_STEP},
+    read_modify_write::{RewriteError, RewriteLimits, StoredContent, rewrite},
+};
+use crate::{
+    cache::{CacheKey, CacheKind, Cached},
+    context::Context,
+    error::ArrayError,
+    node::array::Array,
+    options::EmptyChunks,
+    work::{STEPS_PER_KEY, WorkBudget, min_decode_work},
+};
+
+/// How elements of a region relate to the body of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyKind {
+    /// The body has every element.
+    All,
+    /// One element stands for all.
+    One,
+}
+
+/// The bytes up to which chunks are assembled and encoded on the runtime's own thread, since that takes less time than
+/// a switch.
+const INLINE_ENCODE_LIMIT: u64 = 32 << 10;
+
+/// The size charged for an element of variable length, in bytes.
+const NOMINAL_VARIABLE_SIZE: u64 = 32;
+
+/// The memory of a staged chunk in addition to its value, in bytes, and the memory of all values that are so small that
+/// stores hold them in memory until the commit.
+const STAGED_CHUNK_OVERHEAD: u64 = 512;
+const MAX_INLINE_VALUES: u64 = 16 << 20;
+
+/// The number of chunks of one batch that are staged concurrently.
+const STAGE_CONCURRENCY: usize = 8;
+
+/// The context of a write: an array and the region to write.
+pub(crate) struct WriteContext {
+    pub(crate) context: Arc<Context>,
+    pub(crate) array: Array,
+    pub(crate) layout: ChunkedRegion,
+    /// The size of an element in bytes; `None` for variable length.
+    pub(crate) size: Option<usize>,
+    /// The minimum memory of the write.
+    pub(crate) least: MinMemory,
+    empty: EmptyChunks,
+}
+
+/// A chunk to encode.
+pub(crate) struct EncodeJob {
+    pub(crate) position: Vec<u64>,
+    pub(crate) shape: Vec<u64>,
+    pub(crate) under: BaseContent,
+    pub(crate) patches: Vec<Patch>,
+}
+
+/// The content of a chunk before a write.
+pub(crate) enum BaseContent {
+    /// Irrelevant, since the write covers the chunk; elements outside the array have the fill value.
+    Nothing,
+    /// The stored chunk.
+    Stored(Stored),
+}
+
+/// A stored chunk.
+pub(crate) struct Stored {
+    /// The version of each of its keys.
+    versions: Vec<Option<Version>>,
+    /// The key that has a value; the first if none has.
+    key: Key,
+    content: StoredContent,
+}
+
+/// A chunk that is encoded and staged.
+#[derive(Debug)]
+pub(crate) struct StagedChunk {
+    keys: Vec<Key>,
+    /// The staged value; `None` for a chunk full of the fill value, which is not stored.
+    staged: Option<Staged>,
+    /// The versions of the keys that it was derived from; `None` if it does not depend on them.
+    read: Option<Vec<Option<Version>>>,
+}
+
+impl WriteContext {
+    /// The context of a write. Fails if a chunk is too large to be encoded.
+    pub(crate) fn new(context: Arc<Context>, array: Array, layout: ChunkedRegion) -> Result<Self, ArrayError> {
+        let model = array.model();
+        let empty = match model.skips_empty_chunks() {
+            true => EmptyChunks::Omit,
+            false if !model.fill_value_is_agreed() => EmptyChunks::Store,
+            false => context.options.empty_chunks,
+        };
+        let size = model.data_type.fixed_size();
+        let mut target = Self { empty, size, context, array, layout, least: MinMemory::default() };
+        if let Some(chain) = target.array.largest_chain()? {
+            target.check_size(working_len(&chain))?;
+            target.check_readable(&chain)?;
+            target.least = target.min_memory(&chain);
+        }
+        Ok(target)
+    }
+
+    /// Fails if encoding the chunks takes more work than the body accounts for, or if one element of the result could
+    /// not be read.
+    pub(crate) fn check_work(&self, carried: BodyKind) -> Result<(), ArrayError> {
+        let Some(chain) = self.array.largest_chain()? else { return Ok(()) };
+        let limit = self.context.options.max_work;
+        WorkBudget::new(0, None, limit).check(min_decode_work(&chain))?;
+        let elements = match carried {
+            BodyKind::All => self.layout.elements(),
+            BodyKind::One => 1,
+        };
+        let chunks = self.layout.chunks();
+        let (encoded, decoded) = self.chunk_work(&chain);
+        let work = chunks.saturating_mul(STEPS_PER_KEY).saturating_add(encoded).saturating_add(decoded);
+        WorkBudget::new(elements, self.size, limit).check(work)
+    }
+
+    /// The work of encoding the chunks, and of decoding those that are covered partially, in steps.
+    fn chunk_work(&self, chain: &Chain) -> (u64, u64) {
+        let (chunks, partial) = (self.layout.chunks(), self.layout.partial());
+        let len = self.chunk_len(chain.array().shape());
+        match chain.access() {
+            Access::Shard(sharding) => {
+                let whole = chain.encode_work(len).saturating_mul(chunks.saturating_sub(partial));
+                // Of a partially covered shard, only the inner chunks that are touched are encoded; the others are
+                // copied.
+                let inner =
+                    self.layout.pieces_of(sharding.inner_shape()).min(sharding.inner_chunks().saturating_mul(partial));
+                let inner_len = self.chunk_len(sharding.inner_shape());
+                let copied = len.saturating_add(sharding.index_work()).saturating_mul(partial);
+                let encoded = sharding.inner().encode_work(inner_len).saturating_mul(inner);
+                let decoded = sharding.inner().decode_work(inner_len).saturating_mul(inner);
+                (whole.saturating_add(copied).saturating_add(encoded), decoded)
+            }
+            _ => (chain.encode_work(len).saturating_mul(chunks), chain.decode_work(len).saturating_mul(partial)),
+        }
+    }
+
+    /// Fails if a chunk could be written that is too large to be read, whatever its content.
+    fn check_readable(&self, chain: &Chain) -> Result<(), ArrayError> {
+        match chain.access() {
+            Access::Shard(sharding) => {
+                self.check_size(sharding.index_len().saturating_mul(3))?;
+                self.check_readable(sharding.inner())
+            }
+            Access::Elements(_) => Ok(()),
+            // Every stored chunk has at least one byte.
+            Access::Whole => self.check_size(chain.working_len().unwrap_or(0).saturating_add(1)),
+        }
+    }
+
+    /// The memory of an element in bytes; of variable length, that of its slot.
+    pub(crate) fn element_size(&self) -> u64 {
+        self.size.map_or(size_of::<u64>() as u64, |size| size as u64)
+    }
+
+    /// The memory for encoding a chunk of this shape, in bytes.
+    pub(crate) fn chunk_memory(&self, shape: &[u64]) -> Result<u64, ArrayError> {
+        // The stored or encoded chunk takes as much again.
+        Ok(working_len(&*self.array.chain(shape)?).saturating_mul(2))
+    }
+
+    /// The minimum memory: for a window and the part of it that is put back, for one chunk or a batch of small ones,
+    /// and for staged chunks.
+    fn min_memory(&self, chain: &Chain) -> MinMemory {
+        let elements = self.layout.elements();
+        let len = elements.saturating_mul(self.element_size());
+        let chunks = self.layout.chunks();
+        let chunk = working_len(chain).saturating_mul(2);
+        let batch = chunk.saturating_add(BATCH * 2).min(chunk.saturating_mul(chunks));
+        let made = chunks.saturating_mul(STAGED_CHUNK_OVERHEAD).saturating_add(len.min(MAX_INLINE_VALUES));
+        let encoder = batch.min(self.context.options.max_chunk_memory());
+        MinMemory { window: len.min(RESERVATION_STEP).saturating_mul(2), encoder, made }
+    }
+
+    /// The keys of a chunk in the order of lookup. The last is written: for scalars of the draft it is the one that
+    /// zarr-python uses.
+    pub(crate) fn keys(&self, position: &[u64]) -> Result<Vec<Key>, WriteError> {
+        let keys: Vec<Key> = self.array.chunk_keys(position).collect();
+        if keys.is_empty() { Err(WriteError::ChunkKey { path: self.array.path().clone() }) } else { Ok(keys) }
+    }
+
+    /// Reads a stored chunk.
+    pub(crate) async fn read(&self, part: &ChunkPart) -> Result<Stored, WriteError> {
+        let keys = self.keys(&part.position)?;
+        let mut stored = Stored { versions: Vec::new(), key: first(&keys)?, content: StoredContent::Nothing };
+        for key in keys {
+            if !matches!(stored.content, StoredContent::Nothing) {
+                stored.versions.push(self.context.store.head(&key).await?.map(|info| info.version));
+                continue;
+            }
+            let Some(value) = self.context.store.get(&key, None).await? else {
+                stored.versions.push(None);
+                continue;
+            };
+            stored.versions.push(Some(value.info.version));
+            let chain = self.array.chain(&part.shape)?;
+            stored.content = match self.cached_chunk(&chain, &key, value.info.version) {
+                Some(elements) => StoredContent::Decoded(elements),
+                None => {
+                    self.check_stored(&chain, &key, value.info.size)?;
+                    StoredContent::Encoded(value.bytes().await?)
+                }
+            };
+            stored.key = key;
+        }
+        Ok(stored)
+    }
+
+    /// The decoded chunk, if it is cached.
+    fn cached_chunk(&self, chain: &Chain, key: &Key, version: Version) -> Option<Elements> {
+        if matches!(chain.access(), Access::Shard(_)) {
+            return None;
+        }
+        let metadata = self.array.metadata_hash();
+        let place = CacheKey { key: key.clone(), version, start: 0, kind: CacheKind::Chunk, metadata };
+        match self.context.cache.get(&place)? {
+            Cached::Chunk(elements) => Some(elements),
+            Cached::Index(_) => None,
+        }
+    }
+
+    /// Assembles, encodes and stages chunks.
+    pub(crate) async fn encode_chunks(self: &Arc<Self>, works: Vec<EncodeJob>) -> Result<Vec<StagedChunk>, WriteError> {
+        let bytes: u64 = works.iter().map(|work| self.chunk_len(&work.shape)).sum();
+        let encoded = if bytes <= INLINE_ENCODE_LIMIT {
+            works.into_iter().map(|work| self.encode(work)).collect::<Result<Vec<_>, _>>()?
+        } else {
+            let target = self.clone();
+            let steps = works.iter().map(|work| self.encode_work(work)).sum::<Result<u64, _>>()?;
+            let encode = move || works.into_iter().map(|work| target.encode(work)).collect::<Result<Vec<_>, _>>();
+            self.context.run_blocking(steps, encode).await?
+        };
+        stream::iter(encoded).map(|chunk| self.stage(chunk)).buffered(STAGE_CONCURRENCY).try_collect().await
+    }
+
+    /// The size of a chunk of this shape in bytes; of variable length, without the elements' own.
+    pub(crate) fn chunk_len(&self, shape: &[u64]) -> u64 {
+        let elements = shape.iter().fold(1_u64, |product, &extent| product.saturating_mul(extent));
+        elements.saturating_mul(self.element_size())
+    }
+
+    /// The work of encoding a chunk, in steps.
+    fn encode_work(&self, work: &EncodeJob) -> Result<u64, ArrayError> {
+        let chain = self.array.chain(&work.shape)?;
+        let len = self.chunk_len(&work.shape);
+        let before = match &work.under {
+            BaseContent::Nothing => 0,
+            BaseContent::Stored(_) => chain.decode_work(len),
+        };
+        Ok(chain.encode_work(len).saturating_add(before))
+    }
+
+    fn encode(&self, work: EncodeJob) -> Result<EncodedValue, WriteError> {
+        let keys = self.keys(&work.position)?;
+        let chain = self.array.chain(&work.shape)?;
+        let (before, read, key) = match work.under {
+            BaseContent::Nothing => (StoredContent::Nothing, None, first(&keys)?),
+            BaseContent::Stored(Stored { versions, key, content }) => (content, Some(versions), key),
+        };
+        let bounds = RewriteLimits {
+            budget: self.context.options.slab_memory / 2,
+            memory: self.context.options.max_chunk_memory(),
+        };
+        let rewritten = rewrite(&chain, before, work.patches, self.empty, bounds);
+        let bytes = rewritten.map_err(|error| match error {
+            RewriteError::Misplaced => ArrayError::Misplaced { path: self.array.path().clone() }.into(),
+            RewriteError::TooLarge { size } => {
+                let limit = bounds.memory;
+                ArrayError::ChunkTooLarge { path: self.array.path().clone(), size, limit }.into()
+            }
+            RewriteError::OverBudget => ArrayError::OverBudget { budget: bounds.budget }.into(),
+            RewriteError::Decode(source) => undecodable(key, source).into(),
+            RewriteError::Encode(source) => WriteError::Encode { key, source },
+        })?;
+        Ok(EncodedValue { keys, bytes, read })
+    }
+
+    async fn stage(&self, chunk: EncodedValue) -> Result<StagedChunk, WriteError> {
+        let EncodedValue { keys, bytes, read } = chunk;
+        let staged = match bytes {
+            Some(bytes) => Some(self.context.store.stage(&last(&keys)?, bytes.into()).await?),
+            None => None,
+        };
+        Ok(StagedChunk { keys, staged, read })
+    }
+
+    fn check_stored(&self, chain: &Chain, key: &Key, len: u64) -> Result<(), ArrayError> {
+        if let Some(limit) = chain.encoded_len().map(EncodedLen::max).filter(|&limit| len > limit) {
+            return Err(undecodable(key.clone(), CodecError::TooLong { codec: "the stored chunk", limit }));
+        }
+        self.check_size(working_len(chain).saturating_add(len))
+    }
+
+    fn check_size(&self, size: u64) -> Result<(), ArrayError> {
+        let limit = self.context.options.max_chunk_memory();
+        if size <= limit {
+            return Ok(());
+        }
+        Err(ArrayError::ChunkTooLarge { path: self.array.path().clone(), size, limit })
+    }
+}
+
+struct EncodedValue {
+    keys: Vec<Key>,
+    bytes: Option<Bytes>,
+    read: Option<Vec<Option<Version>>>,
+}
+
+impl StagedChunk {
+    /// Whether it is stored.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.staged.is_some()
+    }
+
+    /// Its keys.
+    pub(crate) fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// Whether it was derived from these versions of its keys.
+    pub(crate) fn is_based_on(&self, current: &[Option<Version>]) -> bool {
+        self.read.as_ref().is_none_or(|read| read == current)
+    }
+
+    /// The changes that store it: its last key is set, or erased, and the others are erased.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = Change> {
+        self.keys.iter().enumerate().map(|(number, key)| {
+            let read = self.read.as_ref().and_then(|read| read.get(number));
+            let precondition = read.map_or_else(Precondition::none, |version| Precondition::unchanged(*version));
+            match self.staged.as_ref().filter(|_| number + 1 == self.keys.len()) {
+                Some(staged) => Change::Set { staged: staged.clone(), precondition },
+                None => Change::Erase { key: key.clone(), precondition },
+            }
+        })
+    }
+}
+
+/// The memory for assembling a chunk, in bytes. Inner chunks of a shard are assembled in turn, and together are no
+/// larger than it.
+fn working_len(chain: &Chain) -> u64 {
+    let whole = |sharding: &Sharding| Some(chain.array().fixed_len()?.saturating_add(sharding.working_len()));
+    let len = if let Access::Shard(sharding) = chain.access() { whole(sharding) } else { chain.working_len() };
+    len.unwrap_or_else(|| chain.array().elements().saturating_mul(NOMINAL_VARIABLE_SIZE))
+}
+
+fn first(keys: &[Key]) -> Result<Key, ArrayError> {
+    keys.first().cloned().ok_or(ArrayError::ShuttingDown)
+}
+
+fn last(keys: &[Key]) -> Result<Key, ArrayError> {
+    keys.last().cloned().ok_or(ArrayError::ShuttingDown)
+}
+
+fn undecodable(key: Key, source: CodecError) -> ArrayError {
+    match source {
+        CodecError::OverBudget { budget, .. } => ArrayError::OverBudget { budget },
+        source => ArrayError::Chunk { key, source },
+    }
+}

@@ -1,0 +1,233 @@
+//! Gathering: from received elements to chunks.
+
+use bytes::{Bytes, BytesMut};
+use codec::{Elements, Representation, VariableBuilder, VariableElements};
+
+use super::layout::elements;
+use crate::grid::{
+    dimension::DimIndexer,
+    strided::{StridedCopies, StridedCopy, Strides},
+};
+
+/// Received elements, with the strides of their positions.
+#[derive(Clone, Debug)]
+pub(crate) struct SourceElements {
+    elements: Elements,
+    strides: Strides,
+}
+
+/// A part of a chunk's elements: their indices, and their positions in a source.
+#[derive(Clone, Debug)]
+pub(crate) struct Patch {
+    pub(crate) selection: Vec<DimIndexer>,
+    pub(crate) source: SourceElements,
+}
+
+/// The content of a chunk beneath its patches.
+#[derive(Debug)]
+pub(crate) enum ChunkBase {
+    /// Irrelevant: the patches cover it.
+    Overwritten,
+    /// The fill value.
+    Missing,
+    /// The stored elements.
+    Stored(Elements),
+}
+
+/// A position outside of the elements: a bug in this crate, detected before anything is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InternalError;
+
+impl SourceElements {
+    /// Elements of this shape in C order.
+    pub(crate) fn new(elements: Elements, shape: &[u64]) -> Self {
+        Self { elements, strides: Strides::of(shape) }
+    }
+
+    /// One element for every position along `rank` dimensions.
+    pub(crate) fn scalar(element: Elements, rank: usize) -> Self {
+        Self { elements: element, strides: Strides::broadcast(rank) }
+    }
+}
+
+/// Copies the selected elements of a window, in C order.
+pub(crate) fn gather(window: &SourceElements, selection: &[DimIndexer], size: usize) -> Result<Vec<u8>, InternalError> {
+    let shape: Vec<u64> = selection.iter().map(DimIndexer::len).collect();
+    let numbered: Vec<DimIndexer> = selection.iter().map(numbered).collect();
+    let Elements::Fixed(from) = &window.elements else { return Err(InternalError) };
+    let mut out = vec![0; index(elements(selection))?.checked_mul(size).ok_or(InternalError)?];
+    let runs = StridedCopies::new(&numbered, &Strides::of(&shape), &window.strides);
+    copy(&mut out, from, &runs, size)?;
+    Ok(out)
+}
+
+/// A patch of gathered elements.
+pub(crate) fn buffered(elements: Bytes, selection: &[DimIndexer]) -> Patch {
+    let shape: Vec<u64> = selection.iter().map(DimIndexer::len).collect();
+    let renumbered = |indices: &DimIndexer| match indices {
+        DimIndexer::Strided { first, step, len, .. } => {
+            DimIndexer::Strided { first: *first, step: *step, len: *len, out: 0 }
+        }
+        DimIndexer::Listed(pairs) => {
+            DimIndexer::Listed(pairs.iter().zip(0..).map(|((index, _), out)| (*index, out)).collect())
+        }
+    };
+    Patch {
+        selection: selection.iter().map(renumbered).collect(),
+        source: SourceElements::new(Elements::Fixed(elements), &shape),
+    }
+}
+
+/// The same indices, at consecutive positions.
+fn numbered(indices: &DimIndexer) -> DimIndexer {
+    match indices {
+        DimIndexer::Strided { len, out, .. } => DimIndexer::Strided { first: 0, step: 1, len: *len, out: *out },
+        DimIndexer::Listed(pairs) => {
+            DimIndexer::Listed(pairs.iter().zip(0..).map(|((_, out), index)| (index, *out)).collect())
+        }
+    }
+}
+
+/// Assembles a chunk: its base, with the patches applied.
+pub(crate) fn assemble(chunk: &Representation, base: ChunkBase, patches: &[Patch]) -> Result<Elements, InternalError> {
+    let strides = Strides::of(chunk.shape());
+    match chunk.data_type().fixed_size() {
+        Some(0) => Ok(Elements::Fixed(Bytes::new())),
+        Some(size) => {
+            if let ([patch], ChunkBase::Overwritten) = (patches, &base)
+                && let Some(elements) = as_it_is(chunk, patch, &strides, size)
+            {
+                return Ok(Elements::Fixed(elements));
+            }
+            let mut cells = fixed_base(chunk, base, size)?;
+            for patch in patches {
+                let Elements::Fixed(from) = &patch.source.elements else { return Err(InternalError) };
+                copy(&mut cells, from, &StridedCopies::new(&patch.selection, &strides, &patch.source.strides), size)?;
+            }
+            Ok(Elements::Fixed(cells.freeze()))
+        }
+        None => {
+            let base = match base {
+                ChunkBase::Stored(Elements::Variable(elements)) => Some(elements),
+                ChunkBase::Stored(Elements::Fixed(_)) => return Err(InternalError),
+                ChunkBase::Overwritten | ChunkBase::Missing => None,
+            };
+            assemble_variable(chunk, base.as_ref(), patches, &strides).map(Elements::Variable)
+        }
+    }
+}
+
+/// The elements of a patch that covers the whole chunk in C order, without a copy.
+fn as_it_is(chunk: &Representation, patch: &Patch, strides: &Strides, size: usize) -> Option<Bytes> {
+    let run = StridedCopies::new(&patch.selection, strides, &patch.source.strides).single()?;
+    let in_order = run.len == 1 || (run.step == 1 && run.out_step == 1);
+    let Elements::Fixed(bytes) = &patch.source.elements else { return None };
+    if !in_order || run.from != 0 || run.len != chunk.elements() {
+        return None;
+    }
+    let start = usize::try_from(run.out).ok()?.checked_mul(size)?;
+    let end = usize::try_from(run.len).ok()?.checked_mul(size)?.checked_add(start)?;
+    (end <= bytes.len()).then(|| bytes.slice(start..end))
+}
+
+fn fixed_base(chunk: &Representation, base: ChunkBase, size: usize) -> Result<BytesMut, InternalError> {
+    let len = index(chunk.elements())?.checked_mul(size).ok_or(InternalError)?;
+    let fill = chunk.fill_value();
+    match base {
+        ChunkBase::Stored(Elements::Fixed(bytes)) if bytes.len() == len => Ok(BytesMut::from(bytes)),
+        ChunkBase::Stored(_) => Err(InternalError),
+        ChunkBase::Missing if fill.iter().any(|&byte| byte != 0) => {
+            let mut cells = BytesMut::zeroed(len);
+            cells.chunks_exact_mut(size).for_each(|cell| {
+                cell.iter_mut().zip(fill).for_each(|(cell, &byte)| *cell = byte);
+            });
+            Ok(cells)
+        }
+        ChunkBase::Missing | ChunkBase::Overwritten => Ok(BytesMut::zeroed(len)),
+    }
+}
+
+fn assemble_variable(
+    chunk: &Representation,
+    base: Option<&VariableElements>,
+    patches: &[Patch],
+    strides: &Strides,
+) -> Result<VariableElements, InternalError> {
+    let mut cells: Vec<&[u8]> = match base {
+        Some(elements) if elements.len() as u64 == chunk.elements() => elements.iter().collect(),
+        Some(_) => return Err(InternalError),
+        None => vec![chunk.fill_value(); index(chunk.elements())?],
+    };
+    for patch in patches {
+        let Elements::Variable(from) = &patch.source.elements else { return Err(InternalError) };
+        StridedCopies::new(&patch.selection, strides, &patch.source.strides).visit(|run| {
+            let StridedCopy { from: mut to, step, mut out, out_step, len } = run;
+            for _ in 0..len {
+                *cells.get_mut(index(to)?).ok_or(InternalError)? = from.get(index(out)?).ok_or(InternalError)?;
+                to = to.wrapping_add_signed(step);
+                out += out_step;
+            }
+            Ok(())
+        })?;
+    }
+    let mut elements = VariableBuilder::new(u64::MAX);
+    cells.into_iter().try_for_each(|cell| elements.push(cell).map_err(|_| InternalError))?;
+    Ok(elements.finish())
+}
+
+/// Copies elements of a fixed size from their positions to their indices.
+fn copy(to: &mut [u8], from: &[u8], runs: &StridedCopies, size: usize) -> Result<(), InternalError> {
+    match size {
+        0 => Ok(()),
+        1 => runs.visit(|run| copy_run::<1>(to, from, run)),
+        2 => runs.visit(|run| copy_run::<2>(to, from, run)),
+        4 => runs.visit(|run| copy_run::<4>(to, from, run)),
+        8 => runs.visit(|run| copy_run::<8>(to, from, run)),
+        16 => runs.visit(|run| copy_run::<16>(to, from, run)),
+        _ => runs.visit(|run| {
+            let StridedCopy { from: mut at, step, mut out, out_step, len } = run;
+            let cell = |position: u64| {
+                let start = index(position)?.checked_mul(size).ok_or(InternalError)?;
+                Ok(start..start.checked_add(size).ok_or(InternalError)?)
+            };
+            for _ in 0..len {
+                let source = from.get(cell(out)?).ok_or(InternalError)?;
+                to.get_mut(cell(at)?).ok_or(InternalError)?.copy_from_slice(source);
+                at = at.wrapping_add_signed(step);
+                out += out_step;
+            }
+            Ok(())
+        }),
+    }
+}
+
+/// One strided [`copy`], with a size known at compile time.
+#[inline]
+fn copy_run<const SIZE: usize>(to: &mut [u8], from: &[u8], run: StridedCopy) -> Result<(), InternalError> {
+    let StridedCopy { from: at, step, out, out_step, len } = run;
+    let (to, _) = to.as_chunks_mut::<SIZE>();
+    let (from, _) = from.as_chunks::<SIZE>();
+    let (first, len) = (index(at)?, index(len)?);
+    let source = from.get(index(out)?..).ok_or(InternalError)?;
+    if step == 1 && out_step == 1 {
+        let target = to.get_mut(first..).and_then(|to| to.get_mut(..len)).ok_or(InternalError)?;
+        target.copy_from_slice(source.get(..len).ok_or(InternalError)?);
+        return Ok(());
+    }
+    if step == 1 && out_step == 0 {
+        let target = to.get_mut(first..).and_then(|to| to.get_mut(..len)).ok_or(InternalError)?;
+        target.fill(*source.first().ok_or(InternalError)?);
+        return Ok(());
+    }
+    let mut at = at;
+    let apart = index(out_step)?;
+    for number in 0..len {
+        *to.get_mut(index(at)?).ok_or(InternalError)? = *source.get(number * apart).ok_or(InternalError)?;
+        at = at.wrapping_add_signed(step);
+    }
+    Ok(())
+}
+
+fn index(number: u64) -> Result<usize, InternalError> {
+    usize::try_from(number).map_err(|_| InternalError)
+}

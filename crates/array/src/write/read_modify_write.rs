@@ -1,0 +1,179 @@
+//! Read–modify–write of a chunk: of a shard, only the inner chunks that are touched are decoded and encoded.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use codec::{Access, Chain, CodecError, Elements, ShardIndex, Sharding};
+
+use super::{
+    gather::{ChunkBase, InternalError, Patch, assemble},
+    layout::elements,
+};
+use crate::{
+    grid::projection::{EdgePolicy, ElementSelection},
+    options::EmptyChunks,
+};
+
+/// The stored content of a chunk.
+pub(crate) enum StoredContent {
+    /// Missing, or irrelevant.
+    Nothing,
+    /// The encoded chunk.
+    Encoded(Bytes),
+    /// The decoded elements.
+    Decoded(Elements),
+}
+
+/// The reason why a chunk cannot be rewritten.
+#[derive(Debug)]
+pub(crate) enum RewriteError {
+    /// A bug in this crate.
+    Misplaced,
+    /// The stored chunk cannot be decoded.
+    Decode(CodecError),
+    /// The new chunk cannot be encoded.
+    Encode(CodecError),
+    /// The new chunk would be too large to be read.
+    TooLarge {
+        /// The memory that reading it would take, in bytes.
+        size: u64,
+    },
+    /// The new chunk's elements of variable length would be too large to be read.
+    OverBudget,
+}
+
+/// The limits of a chunk that can be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RewriteLimits {
+    /// The bytes of elements of variable length.
+    pub(crate) budget: u64,
+    /// The memory for decoding, in bytes.
+    pub(crate) memory: u64,
+}
+
+impl From<InternalError> for RewriteError {
+    fn from(_: InternalError) -> Self {
+        Self::Misplaced
+    }
+}
+
+/// Applies patches to a chunk and encodes it; `None` if it is not stored, since every element is the fill value.
+pub(crate) fn rewrite(
+    chain: &Chain,
+    before: StoredContent,
+    patches: Vec<Patch>,
+    empty: EmptyChunks,
+    bounds: RewriteLimits,
+) -> Result<Option<Bytes>, RewriteError> {
+    let array = chain.array();
+    let patched = patches.iter().fold(0, |sum: u64, patch| sum.saturating_add(elements(&patch.selection)));
+    // No element is written twice, so this number covers the chunk.
+    let before = if patched == array.elements() { None } else { Some(before) };
+    if let (Access::Shard(sharding), None | Some(StoredContent::Nothing | StoredContent::Encoded(_))) =
+        (chain.access(), &before)
+    {
+        return rewrite_shard(sharding, before.unwrap_or(StoredContent::Nothing), patches, empty, bounds);
+    }
+    let base = match before {
+        None => ChunkBase::Overwritten,
+        Some(StoredContent::Nothing) => ChunkBase::Missing,
+        Some(StoredContent::Decoded(elements)) => ChunkBase::Stored(elements),
+        Some(StoredContent::Encoded(bytes)) => {
+            ChunkBase::Stored(chain.decode(bytes, bounds.budget).map_err(RewriteError::Decode)?)
+        }
+    };
+    let elements = assemble(array, base, &patches)?;
+    // The source elements are not needed during encoding.
+    drop(patches);
+    if empty == EmptyChunks::Omit && elements.are_all(array.fill_value()) {
+        return Ok(None);
+    }
+    if matches!(elements, Elements::Variable(_)) && elements.memory() > bounds.budget {
+        return Err(RewriteError::OverBudget);
+    }
+    let encoded = chain.encode(elements).map_err(RewriteError::Encode)?;
+    let size = chain.working_len().unwrap_or(0).saturating_add(encoded.len() as u64);
+    match chain.access() {
+        Access::Whole if size > bounds.memory => Err(RewriteError::TooLarge { size }),
+        _ => Ok(Some(encoded)),
+    }
+}
+
+fn rewrite_shard(
+    sharding: &Sharding,
+    before: StoredContent,
+    patches: Vec<Patch>,
+    empty: EmptyChunks,
+    bounds: RewriteLimits,
+) -> Result<Option<Bytes>, RewriteError> {
+    let before = match before {
+        StoredContent::Encoded(bytes) => {
+            let index = read_index(sharding, &bytes).map_err(RewriteError::Decode)?;
+            Some((bytes, index))
+        }
+        StoredContent::Nothing | StoredContent::Decoded(_) => None,
+    };
+    let before = before.as_ref().map(|(bytes, index)| (bytes, index));
+    let mut changed = BTreeMap::new();
+    for (position, patches) in inner_patches(sharding, patches)? {
+        let inner = match before {
+            Some((bytes, index)) => inner_chunk(bytes, index, position).map_err(RewriteError::Decode)?,
+            None => StoredContent::Nothing,
+        };
+        changed.insert(position, rewrite(sharding.inner(), inner, patches, empty, bounds)?);
+    }
+    if empty == EmptyChunks::Omit && changed.values().all(Option::is_none) && !has_others(before, &changed)? {
+        return Ok(None);
+    }
+    sharding.assemble(before, &changed).map(Some).map_err(RewriteError::Encode)
+}
+
+fn read_index(sharding: &Sharding, shard: &Bytes) -> Result<ShardIndex, CodecError> {
+    let len = shard.len() as u64;
+    let range = sharding.index_range(len)?;
+    sharding.read_index(slice(shard, range)?, len)
+}
+
+/// The stored content of an inner chunk.
+fn inner_chunk(shard: &Bytes, index: &ShardIndex, position: u64) -> Result<StoredContent, CodecError> {
+    match index.locate(position)? {
+        Some(range) => slice(shard, range).map(StoredContent::Encoded),
+        None => Ok(StoredContent::Nothing),
+    }
+}
+
+/// Whether the shard has inner chunks other than those that change.
+fn has_others(
+    before: Option<(&Bytes, &ShardIndex)>,
+    changed: &BTreeMap<u64, Option<Bytes>>,
+) -> Result<bool, RewriteError> {
+    let Some((_, index)) = before else { return Ok(false) };
+    for position in (0..index.len()).filter(|position| !changed.contains_key(position)) {
+        if index.locate(position).map_err(RewriteError::Decode)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The patches of each inner chunk, by position.
+fn inner_patches(sharding: &Sharding, patches: Vec<Patch>) -> Result<BTreeMap<u64, Vec<Patch>>, RewriteError> {
+    let grid = sharding.inner_grid().ok_or(RewriteError::Misplaced)?;
+    let mut inner: BTreeMap<u64, Vec<Patch>> = BTreeMap::new();
+    for Patch { selection, source } in patches {
+        for piece in ElementSelection::Orthogonal(selection).project(&grid, EdgePolicy::Full) {
+            let position = sharding.position(&piece.index).ok_or(RewriteError::Misplaced)?;
+            let ElementSelection::Orthogonal(selection) = piece.selection else { return Err(RewriteError::Misplaced) };
+            inner.entry(position).or_default().push(Patch { selection, source: source.clone() });
+        }
+    }
+    Ok(inner)
+}
+
+fn slice(shard: &Bytes, range: std::ops::Range<u64>) -> Result<Bytes, CodecError> {
+    let outside =
+        || CodecError::Malformed { codec: "sharding_indexed", reason: "an inner chunk lies outside its shard" };
+    let bound = |bound| usize::try_from(bound).ok().filter(|&bound| bound <= shard.len()).ok_or_else(outside);
+    let (start, end) = (bound(range.start)?, bound(range.end)?);
+    if start > end { Err(outside()) } else { Ok(shard.slice(start..end)) }
+}

@@ -1,0 +1,123 @@
+//! A planned write of a region.
+
+use std::{collections::HashSet, sync::Arc};
+
+use meta::{
+    ArrayModel,
+    grid::DimensionGrid,
+    selection::{DimensionSelection, Region, Selection},
+};
+use store::MAX_COMMIT_CHANGES;
+
+use super::{
+    commit::{self, WriteKind, WriteTarget},
+    encode::WriteContext,
+    error::WriteError,
+    layout::ChunkedRegion,
+    receive,
+    report::WriteReport,
+    source::ElementSource,
+};
+use crate::{
+    context::Context,
+    error::ArrayError,
+    grid::dimension::DimIndexer,
+    node::{array::Array, resolved::ResolvedArray},
+};
+
+/// The most chunks that one write touches. They are committed together, with documents.
+const MAX_CHUNKS: u64 = 100_000;
+const _: () = assert!(MAX_CHUNKS + 256 < MAX_COMMIT_CHANGES as u64, "there is room for documents");
+
+/// A planned write of a region. Only metadata was read.
+#[derive(Debug)]
+pub struct RegionWrite {
+    pub(crate) context: Arc<Context>,
+    pub(crate) target: WriteTarget,
+    pub(crate) resolved: Arc<ResolvedArray>,
+    pub(crate) selection: Selection,
+    /// In stored coordinates.
+    pub(crate) region: Region,
+    pub(crate) shape: Vec<u64>,
+}
+
+impl RegionWrite {
+    /// The model of the array.
+    pub fn model(&self) -> &ArrayModel {
+        self.resolved.array.model()
+    }
+
+    /// The shape of the elements, without dimensions that are selected by an index.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// The size of all elements in bytes; `None` for variable length.
+    pub fn byte_len(&self) -> Option<u64> {
+        let elements = self.region.elements().unwrap_or(u64::MAX);
+        Some(elements.saturating_mul(self.model().data_type.fixed_size()? as u64))
+    }
+
+    /// Writes the elements, which all become visible in one commit, or not at all. Memory does not grow with their
+    /// number.
+    pub async fn execute(self, elements: ElementSource) -> Result<WriteReport, WriteError> {
+        let Some(layout) = ChunkedRegion::new(&self.region, self.model()) else {
+            receive::expect_no_elements(elements).await?;
+            return Ok(commit::empty_report(&self.resolved));
+        };
+        let target = Arc::new(WriteContext::new(self.context, self.resolved.array.clone(), layout)?);
+        let received = receive::receive(&target, target.context.account(), elements).await?;
+        let kind = WriteKind::Region(&self.selection, &self.region);
+        commit::commit(&target, &self.target, self.resolved, &kind, received).await
+    }
+}
+
+/// Fails if a list repeats an index.
+pub(crate) fn check_lists(region: &Region) -> Result<(), WriteError> {
+    for (dimension, selected) in region.dimensions.iter().enumerate() {
+        let DimensionSelection::List(indices) = selected else { continue };
+        let mut seen = HashSet::with_capacity(indices.len());
+        if let Some(&index) = indices.iter().find(|&&index| !seen.insert(index)) {
+            return Err(WriteError::RepeatedIndex { dimension, index });
+        }
+    }
+    Ok(())
+}
+
+/// Fails if a region touches more chunks than a commit can change, or one whose key would be too long.
+pub(crate) fn check_chunks(array: &Array, region: &Region) -> Result<(), WriteError> {
+    let axes = || region.dimensions.iter().zip(array.grid().dimensions());
+    let chunks = axes().fold(1, |product: u128, (dimension, grid)| product.saturating_mul(max_chunks(dimension, grid)));
+    if chunks > u128::from(MAX_CHUNKS) {
+        return Err(ArrayError::TooManyChunks { chunks, limit: MAX_CHUNKS }.into());
+    }
+    let furthest = |(dimension, grid): (&DimensionSelection, &DimensionGrid)| grid.piece_of(max_index(dimension)?);
+    let Some(position) = axes().map(furthest).collect::<Option<Vec<_>>>() else { return Ok(()) };
+    match array.chunk_keys(&position).next() {
+        Some(_) => Ok(()),
+        None => Err(WriteError::ChunkKey { path: array.path().clone() }),
+    }
+}
+
+/// The number of chunks that a selection touches along a dimension.
+fn max_chunks(dimension: &DimensionSelection, grid: &DimensionGrid) -> u128 {
+    match dimension {
+        // Several indices may be in one chunk.
+        DimensionSelection::List(indices) => {
+            indices.iter().filter_map(|&index| grid.piece_of(index)).collect::<HashSet<_>>().len() as u128
+        }
+        _ => DimIndexer::of(dimension).map_or(0, |indices| u128::from(indices.max_chunks(grid))),
+    }
+}
+
+/// The largest index; `None` for an empty selection.
+fn max_index(dimension: &DimensionSelection) -> Option<u64> {
+    match dimension {
+        DimensionSelection::Index(index) => Some(*index),
+        DimensionSelection::Range { start, step, len } => {
+            let last = len.checked_sub(1)?;
+            if *step < 0 { Some(*start) } else { start.checked_add(step.unsigned_abs().checked_mul(last)?) }
+        }
+        DimensionSelection::List(indices) => indices.iter().max().copied(),
+    }
+}
