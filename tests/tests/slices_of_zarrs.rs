@@ -175,7 +175,7 @@ async fn every_type_of_fixed_size_through_every_chain() {
         }
     }
     say(format_args!("compared {compared} arrays of zarrs; it refused {refused:?}"));
-    assert!(compared > 250 && refused.is_empty(), "{compared} {refused:?}");
+    assert_eq!((compared, refused), (266, Vec::<String>::new()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

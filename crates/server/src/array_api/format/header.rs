@@ -192,6 +192,6 @@ mod tests {
                 break;
             }
         }
-        assert!(blocks > 100);
+        assert_eq!(blocks, 112);
     }
 }
