@@ -7,28 +7,28 @@ use futures::{Stream, StreamExt, TryStreamExt, stream};
 
 use crate::{Key, StoreError, Version};
 
-/// How many bytes are allocated at once for a value that says how long it is.
+/// The most bytes that are allocated at once for a value that announces its length.
 const MOST_TRUSTED: u64 = 64 << 20;
 
-/// The bytes of a value, in order, in pieces of any size. After an error nothing follows.
+/// The bytes of a value, in order, in buffers of any size. An error ends the stream.
 pub type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
 
-/// What is known of a value without reading it.
+/// The metadata of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Info {
     /// The whole value's length in bytes.
     pub size: u64,
     /// Its version.
     pub version: Version,
-    /// When it was set, to the millisecond.
+    /// The time it was set, in milliseconds.
     pub modified: SystemTime,
 }
 
 /// A value, or a range of one, being read.
 pub struct Value {
-    /// What is known of the whole value.
+    /// The metadata of the whole value.
     pub info: Info,
-    /// Which of its bytes the stream yields.
+    /// The bytes of the value that the stream yields.
     pub range: Range<u64>,
     /// Those bytes. Nothing is read before the stream is polled.
     pub stream: ByteStream,
@@ -36,8 +36,8 @@ pub struct Value {
 
 /// A value to be set.
 pub struct Content {
-    /// How many bytes the stream must yield, where that is known. A store fails with
-    /// [`UploadError::Length`](crate::UploadError::Length) where it yields another number.
+    /// The number of bytes that the stream must yield, if known. A store fails with
+    /// [`UploadError::Length`](crate::UploadError::Length) if it yields another number.
     pub size: Option<u64>,
     /// The bytes. An error that it yields fails the set with that error.
     pub stream: ByteStream,
@@ -82,7 +82,7 @@ impl<B: Into<Bytes>> From<B> for Content {
 }
 
 impl Staged {
-    /// Wraps what a store needs to find the value again. Only implementations of the traits call this.
+    /// Wraps the data with which a store finds the value again. Only implementations of the traits call this.
     pub fn new(key: Key, size: u64, held: impl Any + Send + Sync) -> Self {
         Self { key, size, held: Arc::new(held) }
     }
@@ -97,7 +97,7 @@ impl Staged {
         self.size
     }
 
-    /// What [`Staged::new`] was given, which all clones share; fails where another store's type is in it.
+    /// The data given to [`Staged::new`], which all clones share; fails if it has another store's type.
     pub fn held<T: Any + Send + Sync>(&self) -> Result<Arc<T>, StoreError> {
         self.held.clone().downcast::<T>().map_err(|_| StoreError::ForeignStaged)
     }
@@ -106,7 +106,7 @@ impl Staged {
 async fn collect(mut stream: ByteStream, len: u64) -> Result<Bytes, StoreError> {
     let Some(first) = stream.try_next().await? else { return Ok(Bytes::new()) };
     let Some(second) = stream.try_next().await? else { return Ok(first) };
-    // What was announced is trusted up to a point, so that a store which announces too much costs no memory.
+    // Trust the announced length only up to a limit, so that a store that announces too much costs no memory.
     let announced = usize::try_from(len.min(MOST_TRUSTED)).unwrap_or_default();
     let mut all = BytesMut::with_capacity(announced.max(first.len().saturating_add(second.len())));
     all.extend_from_slice(&first);

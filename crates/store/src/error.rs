@@ -1,67 +1,67 @@
-//! What can go wrong in a store.
+//! Errors of stores.
 
 use std::{io, time::Duration};
 
 use crate::{Info, IntentError, Key, Prefix, Version};
 
-/// An error of another crate, kept as the source of one of ours.
+/// An error of another crate, as the source of one of ours.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// `ENFILE` and `EMFILE`, which are the same numbers on every Unix.
 const TOO_MANY_FILES: [i32; 2] = [23, 24];
 
-/// Why an operation of a store failed. That a key has no value is not an error.
+/// An error of a store's operation. A key without a value is no error.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A precondition does not hold; nothing was changed.
     #[error("the precondition on {key} does not hold")]
     PreconditionFailed {
-        /// The key concerned.
+        /// The key.
         key: Key,
-        /// The version it has, where it has a value and the store tells.
+        /// The version of its value, if it has one and the store returns it.
         current: Option<Version>,
     },
-    /// A prefix that a commit takes for empty is not; nothing was changed.
+    /// A prefix that the commit requires to be empty is not; nothing was changed.
     #[error("the prefix {prefix:?} is not empty: {key} lies below it")]
     NotEmpty {
-        /// The prefix concerned.
+        /// The prefix.
         prefix: Prefix,
         /// The first key below it.
         key: Key,
     },
-    /// The range names no byte of the value.
+    /// The range contains no byte of the value.
     #[error("the range names no byte of a value of {} bytes", info.size)]
     RangeNotSatisfiable {
-        /// The value it was asked of.
+        /// The metadata of the value.
         info: Info,
     },
-    /// What is stored for the key is not what was written. It is never served, nor taken for absent.
+    /// The stored value is damaged. It is neither returned nor treated as missing.
     #[error("the stored value of {key} is damaged")]
     Corrupt {
-        /// The key concerned.
+        /// The key.
         key: Key,
-        /// What is wrong with it.
+        /// The damage.
         #[source]
         cause: Corruption,
     },
     /// There is no space for the value; nothing was changed, and erasing still works.
     #[error("there is no space left for values")]
     OutOfSpace,
-    /// The store takes no changes until it is opened again, since the system failed to make one durable.
+    /// The store is read-only until it is opened again, since the system failed to make a change durable.
     #[error("the store is read-only until it is opened again, since a write could not be made durable")]
     ReadOnly,
-    /// A commit has more changes than one may have.
+    /// A commit has more changes than the limit.
     #[error("one commit has at most {limit} changes, this one has {changes}")]
     TooManyChanges {
-        /// How many it has.
+        /// The number of changes.
         changes: usize,
-        /// How many it may have.
+        /// The limit.
         limit: usize,
     },
     /// A commit names a key twice.
     #[error("the commit names {key} twice")]
     RepeatedKey {
-        /// The key concerned.
+        /// The key.
         key: Key,
     },
     /// An intent cannot be added or settled.
@@ -76,13 +76,13 @@ pub enum StoreError {
     /// A staged value of another store, or one that was committed before.
     #[error("the staged value belongs to another store, or was committed before")]
     ForeignStaged,
-    /// A snapshot was asked for a key that it was not made of.
+    /// A key that the snapshot does not contain was read.
     #[error("the snapshot was not made of {key}")]
     NotInSnapshot {
-        /// The key concerned.
+        /// The key.
         key: Key,
     },
-    /// A snapshot, or a value being read, was left without progress for too long, and what it held is gone.
+    /// A snapshot, or a value being read, made no progress for too long, and its resources were released.
     #[error("the snapshot was left without progress for too long")]
     SnapshotExpired,
     /// The store has been closed.
@@ -91,7 +91,7 @@ pub enum StoreError {
     /// The operating system failed an operation on a file of the store.
     #[error("could not {action}")]
     Io {
-        /// What was tried, as it continues "could not".
+        /// The failed action, which continues "could not".
         action: &'static str,
         /// The system's error.
         #[source]
@@ -100,33 +100,33 @@ pub enum StoreError {
     /// The index failed.
     #[error("the index of the store failed")]
     Index(#[source] BoxError),
-    /// The remote store wants to know who asks.
+    /// The remote store requires authentication.
     #[error("the remote store asks for a token")]
     Unauthorized,
-    /// The remote store does not allow this to whoever asks.
+    /// The remote store denies access.
     #[error("the remote store does not allow this: {detail}")]
     Forbidden {
-        /// What it said.
+        /// The server's message.
         detail: String,
     },
-    /// The store is busy or stopping, or as many files are open as may be; the request can be made again.
+    /// The store is busy or stopping, or too many files are open; the request can be retried.
     #[error("the store is busy")]
     Busy {
-        /// How long it asks to wait.
+        /// The time after which to retry, if the store says so.
         retry_after: Option<Duration>,
     },
-    /// The remote store failed, and told only that.
+    /// The remote store failed with no other information.
     #[error("the remote store failed (status {status}, request {request})")]
     Remote {
         /// The HTTP status.
         status: u16,
-        /// The request's id, to be found in the remote log.
+        /// The request's id, which the remote log has too.
         request: String,
     },
-    /// The remote store answered what its contract does not allow.
+    /// The remote store sent an answer that violates its contract.
     #[error("the remote store gave an answer that cannot be understood: {detail}")]
     Protocol {
-        /// What is wrong with it.
+        /// The violation.
         detail: String,
     },
     /// The connection to a remote store failed.
@@ -134,10 +134,10 @@ pub enum StoreError {
     Transport(#[source] BoxError),
 }
 
-/// What is wrong with a stored value.
+/// The damage of a stored value.
 #[derive(Debug, thiserror::Error)]
 pub enum Corruption {
-    /// The index names a file that is not there.
+    /// The index refers to a file that does not exist.
     #[error("the value file {file} is missing")]
     MissingFile {
         /// The file's path within the store.
@@ -153,7 +153,7 @@ pub enum Corruption {
         /// Its size.
         found: u64,
     },
-    /// The file's own description, at its end, fails its checksum or names another value.
+    /// The description at the end of the file fails its checksum or is that of another value.
     #[error("the trailer of the value file {file} is damaged")]
     Trailer {
         /// The file's path within the store.
@@ -170,15 +170,15 @@ pub enum Corruption {
     /// The key's record in the index fails its checksum or cannot be read.
     #[error("the record in the index is damaged")]
     Record,
-    /// A remote store says so, and its log says more.
+    /// A remote store reported the damage; its log has the details.
     #[error("the remote store found it damaged (request {request})")]
     Remote {
-        /// The request's id, to be found in the remote log.
+        /// The request's id, which the remote log has too.
         request: String,
     },
 }
 
-/// How the content of a value failed to arrive.
+/// An error of receiving the content of a value.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
     /// It is larger than a value may be.
@@ -187,27 +187,27 @@ pub enum UploadError {
         /// The limit.
         limit: u64,
     },
-    /// It has another length than was announced.
+    /// It has another length than announced.
     #[error("{received} bytes came where {announced} were announced")]
     Length {
         /// The length that was announced.
         announced: u64,
-        /// How many bytes came.
+        /// The number of bytes received.
         received: u64,
     },
-    /// It does not have the digest that was announced.
+    /// It does not have the announced digest.
     #[error("the content does not match its digest")]
     Digest,
-    /// It stopped coming for longer than is waited for.
+    /// No data arrived until the timeout.
     #[error("the content stopped coming")]
     TimedOut,
-    /// Whoever sent it went away, or broke off.
+    /// The sender left, or stopped.
     #[error("the content broke off")]
     Aborted(#[source] BoxError),
 }
 
 impl StoreError {
-    /// Wraps an error of the operating system. No space, and as many open files as there may be, become errors of their own.
+    /// Wraps an error of the operating system. A full disk and too many open files become errors of their own.
     pub fn io(action: &'static str, source: io::Error) -> Self {
         if source.raw_os_error().is_some_and(|error| TOO_MANY_FILES.contains(&error)) {
             return Self::Busy { retry_after: Some(Duration::from_secs(1)) };

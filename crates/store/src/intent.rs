@@ -15,22 +15,22 @@ pub const MAX_INTENTS: usize = 1024;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IntentId(u128);
 
-/// An operation that has begun and is not settled.
+/// An operation that has started and is not settled.
 ///
-/// Whoever begins an operation that takes several commits commits an intent first, and settles it in the last of them. One
-/// that is found when a store is opened was interrupted, and is finished or undone.
+/// An operation that takes several commits first commits an intent, and settles it in the last of them. An intent that
+/// is found when a store is opened belongs to an interrupted operation, which has to be finished or undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
     /// Its id.
     pub id: IntentId,
-    /// What it says, to whoever committed it.
+    /// The record, for the program that committed it.
     pub record: Bytes,
 }
 
-/// Why a commit that adds or settles an intent fails. Nothing was changed.
+/// An error of adding or settling an intent. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IntentError {
-    /// It was settled before, or never there.
+    /// It was settled before, or never existed.
     #[error("there is no intent {id}")]
     Missing {
         /// The intent.
@@ -53,13 +53,13 @@ pub enum IntentError {
     TooLong {
         /// The record's length in bytes.
         len: usize,
-        /// How long it may be.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// There are as many as there may be.
+    /// The store has as many intents as it can.
     #[error("there are at most {limit} unfinished operations at a time")]
     TooMany {
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
 }
@@ -70,7 +70,7 @@ impl IntentId {
         Self(u128::from(crate::memory::random()) << 64 | u128::from(crate::memory::random()))
     }
 
-    /// The id of this number.
+    /// The id with this number.
     pub const fn from_u128(number: u128) -> Self {
         Self(number)
     }

@@ -19,7 +19,7 @@ pub struct Key(Arc<str>);
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Prefix(Arc<str>);
 
-/// Why a text is not a [`Key`] or a [`Prefix`].
+/// The reason why a text is not a [`Key`] or a [`Prefix`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// The text is empty.
@@ -34,25 +34,25 @@ pub enum KeyError {
     /// A segment is empty: the text begins or ends with `/`, or has `//`.
     #[error("the segment at byte {at} is empty")]
     EmptySegment {
-        /// Where the segment begins.
+        /// The offset of the segment.
         at: usize,
     },
     /// A segment is `.` or `..`.
     #[error("the segment at byte {at} is `.` or `..`")]
     DotSegment {
-        /// Where the segment begins.
+        /// The offset of the segment.
         at: usize,
     },
     /// A control character.
     #[error("there is a control character at byte {at}")]
     ControlCharacter {
-        /// Where the character begins.
+        /// The offset of the character.
         at: usize,
     },
     /// The bytes are not UTF-8.
     #[error("the bytes are not UTF-8 from byte {at} on")]
     NotUtf8 {
-        /// Where the first wrong sequence begins.
+        /// The offset of the first invalid sequence.
         at: usize,
     },
     /// A prefix does not end with `/`.
@@ -77,7 +77,7 @@ impl Key {
         &self.0
     }
 
-    /// The key's bytes, which are what keys are ordered by.
+    /// The key's bytes, by which keys are ordered.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
@@ -87,7 +87,7 @@ impl Key {
         self.0.rsplit('/').next().unwrap_or(&self.0)
     }
 
-    /// The prefix that holds the key: all but its last segment.
+    /// The prefix that contains the key: all but its last segment.
     pub fn parent(&self) -> Prefix {
         let end = self.0.rfind('/').map_or(0, |slash| slash + 1);
         Prefix(self.0.get(..end).unwrap_or_default().into())
@@ -95,7 +95,7 @@ impl Key {
 }
 
 impl Prefix {
-    /// The empty prefix, below which all keys are.
+    /// The empty prefix, which contains all keys.
     pub fn root() -> Self {
         Self("".into())
     }
@@ -121,7 +121,7 @@ impl Prefix {
         Self::parse(utf8(bytes)?)
     }
 
-    /// The prefix whose keys lie below `key` taken as a directory, or `None` where that would be longer than any key.
+    /// The prefix of the keys below `key` taken as a directory; `None` if it would be longer than any key.
     pub fn below(key: &Key) -> Option<Self> {
         Self::parse(&format!("{key}/")).ok()
     }
@@ -156,13 +156,13 @@ impl Prefix {
         Key::parse(&format!("{self}{rest}"))
     }
 
-    /// What follows this prefix in `key`, or `None` where the key lies elsewhere.
+    /// The part of `key` after this prefix; `None` if the key lies elsewhere.
     pub fn strip<'k>(&self, key: &'k Key) -> Option<&'k str> {
         key.0.strip_prefix(&*self.0)
     }
 
-    /// The first text, in byte order, after everything that begins with this prefix; `None` for the root, which has
-    /// no end. Seeking to it passes over all that lies below.
+    /// The first text, in byte order, after everything that begins with this prefix; `None` for the root, which has no
+    /// end. Seeking to it skips everything below.
     pub fn end(&self) -> Option<String> {
         // `0` is the byte after `/`.
         self.0.strip_suffix('/').map(|key| format!("{key}0"))

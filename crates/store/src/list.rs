@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{ErasedKeys, Info, Key, ListableStore, MAX_COUNTED, Prefix, StoreError};
 
-/// The most entries that one page has; a larger limit is cut to this.
+/// The most entries of a page; a larger limit is capped.
 pub const MAX_PAGE: usize = 10_000;
 
 /// A key in a listing.
@@ -14,16 +14,16 @@ pub const MAX_PAGE: usize = 10_000;
 pub struct Entry {
     /// The key.
     pub key: Key,
-    /// What is known of its value.
+    /// The metadata of its value.
     pub info: Info,
 }
 
-/// Which page of a listing is wanted.
+/// The page of a listing to return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// How many entries it has at the most: at least 1, at most [`MAX_PAGE`].
+    /// The number of entries at most: at least 1, at most [`MAX_PAGE`].
     pub limit: usize,
-    /// Where it begins: the cursor of the page before, or `None` for the first.
+    /// The start of the page: the cursor of the page before, or `None` for the first.
     pub cursor: Option<Cursor>,
 }
 
@@ -32,7 +32,7 @@ pub struct Page {
 pub struct KeyPage {
     /// The keys, sorted by their bytes.
     pub keys: Vec<Entry>,
-    /// Where the next page begins, or `None` where this is the last.
+    /// The start of the next page; `None` for the last.
     pub cursor: Option<Cursor>,
 }
 
@@ -43,15 +43,15 @@ pub struct DirPage {
     pub keys: Vec<Entry>,
     /// The prefixes directly below it, sorted.
     pub prefixes: Vec<Prefix>,
-    /// Where the next page begins, or `None` where this is the last.
+    /// The start of the next page; `None` for the last.
     pub cursor: Option<Cursor>,
 }
 
-/// Where a page begins: an opaque text, good for the listing that issued it.
+/// The start of a page: an opaque text, valid for the listing that issued it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cursor(String);
 
-/// The two kinds of listing, which do not take each other's cursors.
+/// The kinds of listing, whose cursors are different.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// [`ListableStore::list_prefix`].
@@ -60,10 +60,10 @@ pub enum Listing {
     Dir,
 }
 
-/// Issues cursors and knows them again.
+/// Issues and verifies cursors.
 ///
-/// A cursor holds the last entry of its page and a checksum that is seeded with the store's secret, so one that was made up,
-/// shortened, or issued by another store or for another listing is refused rather than misread.
+/// A cursor contains the last entry of its page and a checksum seeded with the store's secret, so one that was made up,
+/// shortened, or issued by another store or for another listing is rejected.
 #[derive(Clone, Copy, Debug)]
 pub struct CursorSeal(u64);
 
@@ -78,14 +78,14 @@ impl Page {
         Self { limit, cursor: Some(cursor) }
     }
 
-    /// The limit, brought within its bounds.
+    /// The limit, within its bounds.
     pub fn limit(&self) -> usize {
         self.limit.clamp(1, MAX_PAGE)
     }
 }
 
 impl Cursor {
-    /// Takes a cursor's text as it came; the store that it is given to judges it.
+    /// A cursor from its text, which the store will verify.
     pub fn from_text(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -97,7 +97,7 @@ impl Cursor {
 }
 
 impl CursorSeal {
-    /// A seal with a secret that is the store's own.
+    /// A signer with the store's secret.
     pub fn new(secret: u64) -> Self {
         Self(secret)
     }
@@ -109,7 +109,7 @@ impl CursorSeal {
         Cursor(URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// The text that [`CursorSeal::issue`] was given as `last`.
+    /// The `last` that [`CursorSeal::issue`] was given.
     pub fn open(&self, listing: Listing, prefix: &Prefix, cursor: &Cursor) -> Result<String, StoreError> {
         let bytes = URL_SAFE_NO_PAD.decode(&cursor.0).map_err(|_| StoreError::InvalidCursor)?;
         let (tag, last) = bytes.split_first_chunk::<8>().ok_or(StoreError::InvalidCursor)?;
@@ -125,7 +125,7 @@ impl CursorSeal {
             Listing::Keys => "keys",
             Listing::Dir => "dir",
         };
-        // No prefix or key has a NUL, so the parts cannot run into each other.
+        // Prefixes and keys contain no NUL, so the parts cannot be confused.
         xxh3_64_with_seed(format!("{kind}\0{prefix}\0{last}").as_bytes(), self.0)
     }
 }

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-/// A part of a value, as the partial reads of the specification and a single HTTP byte range name it.
+/// A part of a value, as in the partial reads of the specification and in a single HTTP byte range.
 ///
-/// A range can be asked of any value; [`ByteRange::resolve`] says what it means for one of a given size.
+/// A range can be requested of any value; [`ByteRange::resolve`] computes it for one of a given size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByteRange {
     /// From `start`, inclusive, to `end`, exclusive; never empty.
@@ -16,11 +16,11 @@ pub enum ByteRange {
     },
     /// From this byte to the end.
     From(u64),
-    /// The last so many bytes; never zero.
+    /// The last bytes, this many; never zero.
     Last(u64),
 }
 
-/// Why two numbers are not a [`ByteRange`].
+/// The error of two numbers that are not a [`ByteRange`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a byte range has at least one byte")]
 pub struct ByteRangeError;
@@ -36,10 +36,10 @@ impl ByteRange {
         if count > 0 { Ok(Self::Last(count)) } else { Err(ByteRangeError) }
     }
 
-    /// The bytes that the range names in a value of `size` bytes, or `None` where it names none.
+    /// The bytes of the range in a value of `size` bytes; `None` if there are none.
     ///
-    /// An end past the value's end is cut there, and more last bytes than there are mean the whole value, even an
-    /// empty one. A start at or past the end names nothing.
+    /// An end past the value's end is clipped, and more last bytes than there are mean the whole value, even an empty
+    /// one. A start at or past the end contains nothing.
     pub fn resolve(self, size: u64) -> Option<Range<u64>> {
         match self {
             Self::Bounded { start, end } if start < size => Some(start..end.min(size)),

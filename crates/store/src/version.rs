@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Which value a key has: opaque and strong.
+/// The version of a key's value: opaque and strong.
 ///
 /// Every set gives its key a version that no key of that store has had before, and a value keeps its version across
 /// restarts. Equal versions of one key therefore mean equal bytes. The text form is 32 hexadecimal digits.
@@ -14,7 +14,7 @@ pub struct Version(u128);
 #[error("a version is 32 hexadecimal digits in lower case")]
 pub struct VersionError;
 
-/// What a key's current version is compared with.
+/// The versions that a key's current version is compared with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionMatch {
     /// Any version: the key has a value.
@@ -23,10 +23,10 @@ pub enum VersionMatch {
     OneOf(Vec<Version>),
 }
 
-/// What must hold of a key for a change of it to be made, judged atomically with the change.
+/// The precondition of a change, checked atomically with it.
 ///
-/// The two members have the meaning of `If-Match` and `If-None-Match` in RFC 9110, sections 13.1.1 and 13.1.2; with
-/// both absent the change is unconditional.
+/// The two members have the meaning of `If-Match` and `If-None-Match` in RFC 9110, sections 13.1.1 and 13.1.2; without
+/// both the change is unconditional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Precondition {
     /// The key has a value whose version this matches.
@@ -79,7 +79,7 @@ impl Precondition {
         Self { matches: Some(VersionMatch::OneOf(vec![version])), none_matches: None }
     }
 
-    /// The precondition that what was read is still so: at this version, or still absent.
+    /// Holds while a document that was read is unchanged: at this version, or still missing.
     pub fn unchanged(current: Option<Version>) -> Self {
         current.map_or_else(Self::absent, Self::at)
     }

@@ -1,7 +1,6 @@
 //! Watermarks of a store's commits.
 
-/// A number for what is visible in a store: another one after every commit. It says nothing else; in particular not which of two is the
-/// later.
+/// A number for the visible state of a store: another one after every commit. Watermarks have no order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Watermark(u64);
 

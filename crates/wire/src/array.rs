@@ -24,7 +24,7 @@ pub enum Format {
     Png,
 }
 
-/// Whether CSV begins with a line of the columns' names.
+/// The presence of a header line with the columns' names in CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CsvHeader {
     /// It does.
@@ -39,7 +39,7 @@ pub enum CsvHeader {
 pub struct FormatError;
 
 impl Format {
-    /// All of them, that first which is answered where none is asked for.
+    /// All formats; the first is the default.
     pub const ALL: [Self; 5] = [Self::Json, Self::Raw, Self::Npy, Self::Csv, Self::Png];
 
     /// Its name, as the query has it.

@@ -13,7 +13,7 @@ pub enum Algorithm {
     Sha512,
 }
 
-/// What the bytes of a body must hash to.
+/// The digest of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Digest {
     /// By which algorithm.
@@ -22,7 +22,7 @@ pub struct Digest {
     pub hash: Vec<u8>,
 }
 
-/// Why a `Content-Digest` cannot be verified.
+/// The reason why a `Content-Digest` cannot be verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DigestError {
     /// It is not a dictionary of byte sequences, such as ``sha-256=:…:``, or a hash has the wrong length.

@@ -14,7 +14,7 @@ pub struct EtagError {
     pub header: &'static str,
 }
 
-/// How entity tags are compared.
+/// The comparison of entity tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comparison {
     /// A weak tag matches nothing.
@@ -39,10 +39,10 @@ pub fn parse(tag: &str) -> Option<Version> {
     tag.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }
 
-/// What `If-Match` and `If-None-Match` ask for; all `None` where neither is there.
+/// The precondition of `If-Match` and `If-None-Match`; without members if neither is present.
 ///
-/// Tags that are not ours match no version and are left out, so the list can be empty; so are weak ones in
-/// `If-Match`, which compares strongly.
+/// Tags that are not ours match no version and are left out, so the list can be empty; so are weak ones in `If-Match`,
+/// which compares strongly.
 pub fn precondition(headers: &HeaderMap) -> Result<Precondition, EtagError> {
     Ok(Precondition {
         matches: listed(headers, IF_MATCH, Comparison::Strong).ok_or(EtagError { header: "If-Match" })?,
@@ -110,7 +110,7 @@ fn tag(list: &[u8], comparison: Comparison) -> Option<(Option<Version>, &[u8])> 
     Some((version, after))
 }
 
-/// What follows the comma after an element, or `None` where there is something else.
+/// The text after the comma that follows an element; `None` if something else follows.
 fn next_element(after: &[u8]) -> Option<&[u8]> {
     let after = after.trim_ascii_start();
     if after.is_empty() {

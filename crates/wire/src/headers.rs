@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue};
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The digests of a body, as in RFC 9530.
 pub const CONTENT_DIGEST: HeaderName = HeaderName::from_static("content-digest");
-/// When a value was set, to the millisecond, as RFC 3339 has it; `Last-Modified` only knows seconds.
+/// The time a value was set, in RFC 3339 with milliseconds; `Last-Modified` has only seconds.
 pub const MODIFIED: HeaderName = HeaderName::from_static("zarrd-modified");
 /// Whether an erased key had a value: `true` or `false`.
 pub const EXISTED: HeaderName = HeaderName::from_static("zarrd-existed");
@@ -18,15 +18,15 @@ pub const SHAPE: HeaderName = HeaderName::from_static("zarr-shape");
 pub const DIMENSION_NAMES: HeaderName = HeaderName::from_static("zarr-dimension-names");
 /// The dialect of the node that answered: `v2`, `v3` or `draft`.
 pub const DIALECT: HeaderName = HeaderName::from_static("zarr-dialect");
-/// How many things an answer does not say of a node, since it is that of another dialect; not there where it is none.
+/// The number of properties that an answer in another dialect's model cannot represent; absent if it is 0.
 pub const LOSSES: HeaderName = HeaderName::from_static("zarr-losses");
-/// How many nodes an answer leaves out because one of their documents cannot be read; not there where it is none.
+/// The number of nodes that an answer leaves out because one of their documents cannot be read; absent if it is 0.
 pub const BROKEN: HeaderName = HeaderName::from_static("zarr-broken");
-/// How many children of a group an answer leaves out because they are of another dialect; not there where it is none.
+/// The number of children that an answer leaves out because they are nodes of another dialect; absent if it is 0.
 pub const OTHER_DIALECTS: HeaderName = HeaderName::from_static("zarr-other-dialects");
 /// The cursor for the next page of a group's members; not there on the last page.
 pub const CURSOR: HeaderName = HeaderName::from_static("zarr-cursor");
-/// How long the parts of answering took, in milliseconds, as in the W3C's Server Timing.
+/// The time that parts of a request took, in milliseconds (W3C Server Timing).
 pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
 /// The media type of values.

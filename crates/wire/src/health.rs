@@ -20,7 +20,7 @@ pub struct Health {
 pub struct Readiness {
     /// Whether a value would be taken now.
     pub writable: bool,
-    /// Why not.
+    /// The reason if not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<ProblemType>,
 }

@@ -7,14 +7,14 @@ use store::{Cursor, DirPage, Entry, ErasedKeys, Info, Key, KeyError, KeyPage, Pr
 
 use crate::{etag, time};
 
-/// What is known of a value, in a listing.
+/// The metadata of a value in a listing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValueInfo {
     /// Its length in bytes.
     pub size: u64,
     /// Its entity tag, with the quotes.
     pub etag: String,
-    /// When it was set, as RFC 3339 has it.
+    /// The time it was set, in RFC 3339.
     pub modified: String,
 }
 
@@ -25,11 +25,11 @@ pub struct DirListing {
     pub prefix: String,
     /// The keys directly below it, whole.
     pub keys: Vec<String>,
-    /// What is known of their values, in the same order.
+    /// The metadata of their values, in the same order.
     pub values: Vec<ValueInfo>,
     /// The prefixes directly below it, whole and with their `/`.
     pub prefixes: Vec<String>,
-    /// Where the next page begins; `null` on the last.
+    /// The start of the next page; `null` on the last.
     pub cursor: Option<String>,
 }
 
@@ -40,9 +40,9 @@ pub struct KeyListing {
     pub prefix: String,
     /// The keys below it, whole.
     pub keys: Vec<String>,
-    /// What is known of their values, in the same order.
+    /// The metadata of their values, in the same order.
     pub values: Vec<ValueInfo>,
-    /// Where the next page begins; `null` on the last.
+    /// The start of the next page; `null` on the last.
     pub cursor: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub struct KeyListing {
 pub struct KeyLine {
     /// The key.
     pub key: String,
-    /// What is known of its value.
+    /// The metadata of its value.
     #[serde(flatten)]
     pub value: ValueInfo,
 }
@@ -66,15 +66,15 @@ pub struct Erased {
     pub at_least: bool,
 }
 
-/// Why a listing that came from elsewhere is not one.
+/// The reason why a received listing is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListingError {
     /// A key or prefix is not one.
     #[error("{text:?} is not a key or prefix")]
     Key {
-        /// What stands there.
+        /// The text.
         text: String,
-        /// Why not.
+        /// The reason.
         #[source]
         source: KeyError,
     },
@@ -162,7 +162,7 @@ impl ValueInfo {
         Self { size: info.size, etag: etag::text(info.version), modified: time::rfc3339(info.modified) }
     }
 
-    /// What is known of the value.
+    /// The metadata of the value.
     pub fn into_info(self) -> Result<Info, ListingError> {
         let version = etag::parse(&self.etag).ok_or(ListingError::Etag(self.etag))?;
         let modified: SystemTime = time::parse_rfc3339(&self.modified).ok_or(ListingError::Modified(self.modified))?;

@@ -7,7 +7,8 @@ use std::io;
 use meta::{Dialect, json::Json};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// What is said of a node besides its ZOM. The answer to `include=source` has the ZOM as `node` beside it; with `flat` the document of every node, by path.
+/// The properties of a node besides its ZOM. The answer to `include=source` has the ZOM as its `node`; with `flat` the
+/// document of every node, by path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Source {
     /// The dialect that it is stored in.
@@ -15,16 +16,17 @@ pub struct Source {
     pub dialect: Dialect,
     /// Its path.
     pub path: String,
-    /// Whether it is a group because there are nodes below it, and for no other reason.
+    /// Whether it is a group without a document, which exists because there are nodes below it.
     pub implicit: bool,
     /// The children that are of another dialect, and so not among the members.
     pub other: Vec<OtherNode>,
-    /// The nodes below it that are left out of the ZOM because one of their documents cannot be read. A server that does not tell has none.
+    /// The nodes below it that are left out of the ZOM because one of their documents cannot be read. Empty if the
+    /// server does not report them.
     #[serde(default)]
     pub broken: Vec<BrokenNode>,
-    /// What the ZOM does not say, since it is that of another dialect.
+    /// Properties that the ZOM cannot represent, if it is that of another dialect.
     pub losses: Vec<Loss>,
-    /// What its extensions name.
+    /// The links of its extensions.
     pub links: Vec<Link>,
 }
 
@@ -40,7 +42,7 @@ impl Source {
         Ok(text)
     }
 
-    /// What an answer says besides the node, and the node; `None` where there is none.
+    /// The properties in an answer, and the node; `None` if there is none.
     pub fn of_answer(answer: &Json) -> Option<(Self, Json)> {
         let members: Vec<_> = answer.members().filter(|member| !member.is_named("node")).collect();
         let members = members.iter().map(|member| (member.quoted_name(), &member.value));
@@ -64,10 +66,10 @@ pub struct OtherNode {
 pub struct BrokenNode {
     /// Its path.
     pub path: String,
-    /// The dialect whose documents have that key; v3, where a `zarr.json` does not show whether it is the draft's.
+    /// The dialect whose documents have that key; v3 if it is not known whether a `zarr.json` belongs to the draft.
     #[serde(with = "dialect")]
     pub dialect: Dialect,
-    /// Why it is left out.
+    /// The document and its error.
     pub problem: BrokenDocument,
 }
 
@@ -76,7 +78,7 @@ pub struct BrokenNode {
 pub struct BrokenDocument {
     /// Its key.
     pub key: String,
-    /// What is wrong with it.
+    /// The error message.
     pub reason: String,
 }
 
@@ -85,9 +87,9 @@ pub struct BrokenDocument {
 pub struct Loss {
     /// The path of the node.
     pub path: String,
-    /// Where its document says it, as a JSON Pointer (RFC 6901).
+    /// The location in its document, as a JSON Pointer (RFC 6901).
     pub pointer: String,
-    /// What is lost.
+    /// The lost property.
     pub what: String,
 }
 
@@ -96,15 +98,15 @@ pub struct Loss {
 pub struct Link {
     /// The extension.
     pub extension: String,
-    /// Where the group's document names it, as a JSON Pointer (RFC 6901).
+    /// The location in the group's document, as a JSON Pointer (RFC 6901).
     pub pointer: String,
     /// The path that it names, from the group on.
     pub path: String,
-    /// What is there.
+    /// The target of the link.
     pub found: LinkTarget,
 }
 
-/// What is at the path that an extension names.
+/// The target of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkTarget {
@@ -117,12 +119,12 @@ pub enum LinkTarget {
 /// A place at which two structures differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Where, as a JSON Pointer (RFC 6901) into the ZOM.
+    /// The location in the ZOM, as a JSON Pointer (RFC 6901).
     pub pointer: String,
-    /// What is declared there; left out where nothing is.
+    /// The value in the request; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "there")]
     pub declared: Option<Json>,
-    /// What is found there; left out where nothing is.
+    /// The stored value; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "there")]
     pub found: Option<Json>,
 }
@@ -130,44 +132,44 @@ pub struct Difference {
 /// A place at which a ZOM breaks its schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
-    /// Where, as a JSON Pointer (RFC 6901) into the body.
+    /// The location in the body, as a JSON Pointer (RFC 6901).
     pub pointer: String,
-    /// What is wrong there.
+    /// The violation.
     pub reason: String,
 }
 
-/// What comparing a hierarchy with a ZOM found: the answer to `validate`.
+/// The result of comparing a hierarchy with a ZOM: the answer to `validate`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValidateReport {
     /// Whether they are equal in structure.
     pub equal: bool,
-    /// Where they differ.
+    /// The differences.
     pub differences: Vec<Difference>,
     /// Whether there may be more differences than these.
     pub truncated: bool,
 }
 
-/// What a conversion did: the answer to `convert`.
+/// The result of a conversion: the answer to `convert`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConvertReport {
-    /// How many nodes were converted.
+    /// The number of nodes converted.
     pub nodes: u64,
-    /// How many chunks were copied.
+    /// The number of chunks copied.
     pub chunks: u64,
-    /// What was lost.
+    /// Properties that were lost.
     pub losses: Vec<Loss>,
 }
 
-/// What a write of elements did.
+/// The result of a write of elements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteAnswer {
     /// The array's shape now.
     pub shape: Vec<u64>,
-    /// How many chunks (of a sharded array: shards) were stored.
+    /// The number of chunks (of a sharded array: shards) written.
     pub stored: u64,
-    /// How many were erased, or left out, since all their elements are the fill value.
+    /// The number of chunks erased, or not stored, because all their elements are the fill value.
     pub erased: u64,
-    /// How many were done again, because somebody else wrote them meanwhile.
+    /// The number of chunks that were encoded again because another writer had changed them.
     pub repeated: u64,
 }
 
@@ -191,7 +193,7 @@ impl From<&meta::zom::Violation> for Violation {
     }
 }
 
-/// A member that is there, be it `null`, in place of one that is not.
+/// A member that is present, even if it is `null`, as opposed to a missing one.
 fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(deserializer).map(Some)
 }

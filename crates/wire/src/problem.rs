@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::node::{Difference, Loss, Violation};
 
-/// What the `type` of every problem begins with.
+/// The common start of the `type` of all problems.
 pub const TYPE_BASE: &str = "https://zarrd.dev/problems/";
 
 macro_rules! problem_types {
@@ -187,14 +187,14 @@ problem_types! {
 /// A problem document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// What kind of problem this is.
+    /// The type of the problem.
     #[serde(rename = "type")]
     pub kind: ProblemType,
     /// The type's title.
     pub title: String,
     /// The status of the answer.
     pub status: u16,
-    /// What is wrong with this very request.
+    /// The error of this very request.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub detail: String,
     /// The request's id, under which the log says more.
@@ -218,7 +218,7 @@ pub struct Members {
     /// The path of the node concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// How much is allowed.
+    /// The limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
     /// A length in bytes.
@@ -227,7 +227,7 @@ pub struct Members {
     /// A length in bytes that was announced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub announced: Option<u64>,
-    /// How many bytes came.
+    /// The number of bytes received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
     /// The methods that a resource has.
@@ -236,13 +236,13 @@ pub struct Members {
     /// The query parameter concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameter: Option<String>,
-    /// What would have been understood in its place.
+    /// The values that would have been accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub known: Option<Vec<String>>,
-    /// Where in a text something is wrong, in bytes from its beginning.
+    /// The position of the error in a text, as a byte offset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u64>,
-    /// Where in a JSON document something is wrong, as a JSON Pointer (RFC 6901).
+    /// The location of the error in a JSON document, as a JSON Pointer (RFC 6901).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
     /// The dimension concerned, counted from 0.
@@ -251,10 +251,10 @@ pub struct Members {
     /// An index, as it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<i64>,
-    /// How many indices a dimension has.
+    /// The number of indices of the dimension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extent: Option<u64>,
-    /// How many chunks are concerned.
+    /// The number of chunks touched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunks: Option<u64>,
     /// The text of a smaller selection that would do.
@@ -263,7 +263,7 @@ pub struct Members {
     /// The codec concerned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub codec: Option<String>,
-    /// What would be needed.
+    /// The missing feature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
     /// The header concerned.
@@ -284,25 +284,25 @@ pub struct Members {
     /// The dialect concerned: `v2`, `v3` or `draft`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
-    /// How much there has to be.
+    /// The required number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<u64>,
-    /// How much there is.
+    /// The number found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<u64>,
     /// The indices of an element.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub element: Option<Vec<u64>>,
-    /// How many changes it takes.
+    /// The number of changes needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes: Option<u64>,
-    /// Where a document breaks its schema.
+    /// The places where a document violates its schema.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,
-    /// Where structures differ.
+    /// The differences between two structures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
-    /// What would be lost.
+    /// Properties that would be lost.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<Loss>,
 }
@@ -342,12 +342,12 @@ impl Problem {
         self
     }
 
-    /// What it says of this very request, or else of all of its type.
+    /// The detail of this very request, or else the title of its type.
     pub fn said(&self) -> &str {
         if self.detail.is_empty() { &self.title } else { &self.detail }
     }
 
-    /// Parses a problem document; `None` where it is not one, or of a type that is not known here.
+    /// Parses a problem document; `None` if it is not one, or of an unknown type.
     pub fn from_json(json: &[u8]) -> Option<Self> {
         serde_json::from_slice(json).ok()
     }

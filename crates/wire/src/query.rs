@@ -23,26 +23,26 @@ use store::{Cursor, MAX_PAGE};
 
 use crate::routes::{decode, encode};
 
-/// Which kind of listing a prefix answers with.
+/// The kind of a listing.
 pub const LIST: &str = "list";
-/// How many entries a page of a listing has at the most.
+/// The number of entries on a page of a listing, at most.
 pub const LIMIT: &str = "limit";
-/// Where a page of a listing begins.
+/// The start of a page of a listing.
 pub const CURSOR: &str = "cursor";
 /// Says that erasing everything is meant.
 pub const CONFIRM: &str = "confirm";
 
-/// What a listing knows.
+/// The parameters of a listing.
 pub const OF_LISTING: &[&str] = &[LIST, LIMIT, CURSOR];
-/// What the setting and erasing of a key know.
+/// The parameters of setting and erasing a key.
 pub const OF_KEY_WRITE: &[&str] = &[];
-/// What the erasing of a prefix knows.
+/// The parameters of erasing a prefix.
 pub const OF_ERASE_PREFIX: &[&str] = &[CONFIRM];
 
-/// The number of entries on a page where nobody says.
+/// The default number of entries on a page.
 pub const DEFAULT_LIMIT: usize = 1000;
 
-/// Why a query is refused.
+/// The reason why a query is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
     /// A parameter that the resource does not know.
@@ -74,18 +74,18 @@ pub enum QueryError {
     Invalid {
         /// Its name.
         name: &'static str,
-        /// What it takes, as it continues "the query parameter".
+        /// The accepted values, as they continue "the query parameter".
         expected: &'static str,
     },
     /// A kind of listing that there is not.
     #[error("there is no listing {list:?}")]
     UnknownListing {
-        /// What was asked for, cut to a length that can be shown.
+        /// The given value, truncated.
         list: String,
     },
 }
 
-/// What becomes of parameters that a resource does not know.
+/// The treatment of unknown parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
     /// They are ignored, since readers add parameters to get past caches.
@@ -97,7 +97,7 @@ pub enum Unknown {
 /// The kind of a listing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListKind {
-    /// What lies directly below the prefix: `list=dir`, and the default.
+    /// Keys and prefixes directly below the prefix: `list=dir`, the default.
     #[default]
     Dir,
     /// All keys below it: `list=keys`.
@@ -107,11 +107,11 @@ pub enum ListKind {
 /// The query of a listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListQuery {
-    /// Which kind is wanted.
+    /// The requested kind.
     pub kind: ListKind,
-    /// How many entries are wanted at the most; [`DEFAULT_LIMIT`] where nothing is said.
+    /// The number of entries at most; by default [`DEFAULT_LIMIT`].
     pub limit: Option<usize>,
-    /// Where to begin.
+    /// The start of the page.
     pub cursor: Option<Cursor>,
 }
 
@@ -166,7 +166,7 @@ pub fn parse_key_write(query: &str) -> Result<(), QueryError> {
     parse(query, OF_KEY_WRITE, [], Unknown::Refuse).map(|[]| ())
 }
 
-/// Whether a query names a parameter, with a value or without: what the parsers of the same query see.
+/// Whether a query has a parameter, with or without a value, as the parsers of the same query see it.
 pub fn names(query: &str, parameter: &str) -> bool {
     query
         .split('&')
@@ -204,7 +204,7 @@ fn name_of(encoded: &str) -> Cow<'_, str> {
     text(encoded).unwrap_or(Cow::Borrowed(encoded))
 }
 
-/// Whether a parameter is there that takes no value.
+/// Whether a parameter without a value is present.
 fn flag(name: &'static str, value: Option<String>) -> Result<bool, QueryError> {
     match value.as_deref() {
         None => Ok(false),

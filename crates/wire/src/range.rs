@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use store::ByteRange;
 
-/// What a `Range` header asks for.
+/// The range that a `Range` header requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeRequest {
     /// One range.
@@ -19,7 +19,7 @@ pub enum RangeRequest {
 /// A `Content-Range`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContentRange {
-    /// Which bytes follow; `None` says that the range asked for names none.
+    /// The bytes that follow; `None` if the requested range contains none.
     pub range: Option<Range<u64>>,
     /// The whole value's length.
     pub size: u64,
@@ -70,7 +70,7 @@ impl ContentRange {
     }
 }
 
-/// The only element of the list of ranges, or `None` where there is another number of them.
+/// The only element of the list of ranges; `None` if there is another number of them.
 fn single(header: &str) -> Option<&str> {
     let (unit, list) = header.split_once('=')?;
     if !unit.eq_ignore_ascii_case("bytes") {
@@ -94,7 +94,7 @@ fn spec(text: &str) -> Option<RangeRequest> {
     if last < first {
         return None;
     }
-    // Only where both are the largest number is there no range, and then no value reaches so far.
+    // Only if both are the largest number is there no range, and no value reaches so far.
     Some(RangeRequest::One(ByteRange::bounded(first, last.saturating_add(1)).unwrap_or(ByteRange::From(first))))
 }
 

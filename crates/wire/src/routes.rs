@@ -1,6 +1,6 @@
 //! The paths of resources.
 //!
-//! A key is in a path as it is, percent-encoded but for the unreserved characters of RFC 3986 and `/`.
+//! A key is percent-encoded in a path, except for the unreserved characters of RFC 3986 and `/`.
 
 use std::{borrow::Cow, fmt};
 
@@ -26,26 +26,26 @@ pub const STORE_KEY: &str = "/store/{key}";
 pub const STORE_PREFIX: &str = "/store/{prefix}/";
 /// The path of the root's elements. So is [`ARRAY_ROOT`].
 pub const ARRAY: &str = "/array";
-/// What the path of each array's elements begins with.
+/// The start of the paths of arrays' elements.
 pub const ARRAY_ROOT: &str = "/array/";
 /// The template of the path of an array's elements. The path may be empty, which is the root's.
 pub const ARRAY_PATH: &str = "/array/{path}";
 /// The path of the root as a node. So is [`NODE_ROOT`].
 pub const NODE: &str = "/node";
-/// What the path of each node begins with.
+/// The start of the paths of nodes.
 pub const NODE_ROOT: &str = "/node/";
 /// The template of the path of a node. The path may be empty, which is the root's.
 pub const NODE_PATH: &str = "/node/{path}";
 /// The template of the path of the JSON Schema of a ZOM.
 pub const SCHEMA_ZOM: &str = "/schema/zom/{version}";
 
-/// What the path of each JSON Schema of a ZOM begins with.
+/// The start of the paths of the ZOM's JSON Schemas.
 const SCHEMA_ZOM_ROOT: &str = "/schema/zom/";
 
 /// Everything but the unreserved characters and `/`.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// What a path below [`STORE_ROOT`] names.
+/// The target of a path below [`STORE_ROOT`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreTarget {
     /// A key.
@@ -54,7 +54,7 @@ pub enum StoreTarget {
     Prefix(Prefix),
 }
 
-/// What becomes of a run of literal `/` in a path.
+/// The treatment of repeated literal `/` in a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slashes {
     /// It counts as one, as clients that join URLs carelessly expect when they read.
@@ -63,13 +63,13 @@ pub enum Slashes {
     Refuse,
 }
 
-/// Why a path names neither a key nor a prefix, or no node.
+/// The reason why a path names neither a key nor a prefix, or no node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// A `%` without two hexadecimal digits after it.
     #[error("the `%` at byte {at} is not followed by two hexadecimal digits")]
     PercentEncoding {
-        /// Where the `%` is.
+        /// The offset of the `%`.
         at: usize,
     },
     /// The decoded text is not a key or prefix.
@@ -114,7 +114,7 @@ pub fn encode(text: &str) -> impl fmt::Display + '_ {
     utf8_percent_encode(text, RESERVED)
 }
 
-/// Parses what follows [`STORE_ROOT`] in the path of a request, as it came and decoded by nobody before.
+/// Parses the part of a request's path after [`STORE_ROOT`], as received: percent-encoded.
 pub fn parse_store(rest: &str, slashes: Slashes) -> Result<StoreTarget, PathError> {
     let rest = match slashes {
         Slashes::Collapse => collapse(rest),
@@ -127,8 +127,8 @@ pub fn parse_store(rest: &str, slashes: Slashes) -> Result<StoreTarget, PathErro
     Ok(StoreTarget::Key(Key::from_bytes(&decoded)?))
 }
 
-/// Parses the path of a request for an array's elements, as it came and decoded by nobody before: [`ARRAY`], or [`ARRAY_ROOT`] and what
-/// follows it. One `/` at the end means nothing.
+/// Parses the path of a request for an array's elements, as received: [`ARRAY`], or [`ARRAY_ROOT`] and more. One `/` at
+/// the end is ignored.
 pub fn parse_array(path: &str, slashes: Slashes) -> Result<NodePath, PathError> {
     parse_node_path(path.strip_prefix(ARRAY_ROOT).unwrap_or_default(), slashes)
 }

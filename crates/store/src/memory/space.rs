@@ -1,4 +1,4 @@
-//! How much memory the values take.
+//! The memory that values occupy.
 
 use std::sync::{
     Arc,
@@ -10,13 +10,12 @@ use futures::TryStreamExt;
 
 use crate::{Content, Key, StoreError, UploadError};
 
-/// How much a [`MemoryStore`](crate::MemoryStore) holds.
+/// The limits of a [`MemoryStore`](crate::MemoryStore).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// The most bytes that one value has; a larger one fails with [`UploadError::TooLarge`].
+    /// The size of one value at most, in bytes; a larger one fails with [`UploadError::TooLarge`].
     pub value: u64,
-    /// The most bytes that all values and their keys have together; beyond them a set fails with
-    /// [`StoreError::OutOfSpace`].
+    /// The size of all values and keys at most, in bytes; a set beyond it fails with [`StoreError::OutOfSpace`].
     pub total: u64,
 }
 
@@ -33,13 +32,13 @@ pub(super) struct Space {
     used: Arc<AtomicU64>,
 }
 
-/// The memory behind the `Bytes` of a value: when the last of them goes, its space is given back.
+/// The memory behind the `Bytes` of a value, which is released with the last of them.
 struct Held {
     bytes: Vec<u8>,
     taken: Taken,
 }
 
-/// Some bytes of a store's space.
+/// A part of a store's space.
 struct Taken {
     bytes: u64,
     used: Arc<AtomicU64>,
@@ -54,7 +53,7 @@ impl Space {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Reads the whole content into memory, which counts as used from here on.
+    /// Reads the whole content into memory, which is counted from here on.
     pub(super) async fn receive(&self, key: &Key, content: Content) -> Result<Bytes, StoreError> {
         let Content { size: announced, mut stream } = content;
         let MemoryLimits { value: limit, total } = self.limits;

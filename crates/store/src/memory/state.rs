@@ -1,4 +1,4 @@
-//! What is visible in a store in memory.
+//! The visible state of a store in memory.
 
 use std::{collections::BTreeMap, ops::Bound, time::SystemTime};
 
@@ -16,9 +16,9 @@ pub(super) struct State {
     pub(super) values: BTreeMap<Key, Stored>,
     /// The records of the intents.
     pub(super) intents: BTreeMap<IntentId, Bytes>,
-    /// How many commits there were.
+    /// The number of commits.
     pub(super) commits: u64,
-    /// How many values were ever set: the part of a version that tells a store's values apart.
+    /// The number of values ever set, from which versions are made.
     sets: u64,
 }
 
@@ -36,7 +36,7 @@ pub(super) enum Child {
 }
 
 impl State {
-    /// Fails where the precondition does not hold; otherwise whether the key has a value.
+    /// Whether the key has a value. Fails if the precondition does.
     pub(super) fn judge(&self, key: &Key, precondition: &Precondition) -> Result<bool, StoreError> {
         let current = self.values.get(key).map(|stored| stored.info.version);
         if precondition.holds(current) {
@@ -45,7 +45,7 @@ impl State {
         Err(StoreError::PreconditionFailed { key: key.clone(), current })
     }
 
-    /// Fails where a key lies below the prefix.
+    /// Fails if a key lies below the prefix.
     pub(super) fn check_empty(&self, prefix: &Prefix) -> Result<(), StoreError> {
         match self.below(prefix, Bound::Included(prefix.as_str())).next() {
             Some((key, _)) => Err(StoreError::NotEmpty { prefix: prefix.clone(), key: key.clone() }),
@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    /// The number of keys below the prefix, as far as it is counted.
+    /// The number of keys below the prefix, counted up to a limit.
     pub(super) fn count(&self, prefix: &Prefix) -> ErasedKeys {
         let mut found = self.below(prefix, Bound::Included(prefix.as_str()));
         let count = found.by_ref().take(MAX_COUNTED).count() as u64;
@@ -85,7 +85,7 @@ impl State {
         self.values.range::<str, _>((from, Bound::Unbounded)).take_while(|(key, _)| prefix.contains(key))
     }
 
-    /// The first child of `prefix` after `last`, a child of it, wherever that has gone meanwhile.
+    /// The first child of `prefix` after `last`, which may have been erased meanwhile.
     pub(super) fn next_child(&self, prefix: &Prefix, last: Option<&str>) -> Option<Child> {
         let past_last = last.and_then(|last| Prefix::parse(last).ok()).and_then(|last| last.end());
         let from = match (&past_last, last) {
@@ -109,7 +109,7 @@ impl Stored {
             Some(range) => range.resolve(info.size).ok_or(StoreError::RangeNotSatisfiable { info })?,
             None => 0..info.size,
         };
-        // The range lies within what is in memory, so its ends fit.
+        // The value is in memory, so the ends of the range fit into `usize`.
         let bytes = bytes.slice(range.start as usize..range.end as usize);
         let piece = (!bytes.is_empty()).then_some(Ok(bytes));
         Ok(Value { info, range, stream: stream::iter(piece).boxed() })

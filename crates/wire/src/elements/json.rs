@@ -10,12 +10,12 @@ use super::Extents;
 
 /// The most bytes of memory that the JSON of a single element takes, as a generous estimate. The largest of a fixed size, of raw bits, takes half of it.
 const MAX_VALUE: usize = 128 << 20;
-/// What a value takes in a list that has just doubled.
+/// The memory of a value in a list that has just doubled, in bytes.
 const SLOT: usize = 2 * size_of::<Value>();
-/// What a member of an object takes, with the first node of a map.
+/// The memory of a member of an object, with the first node of a map, in bytes.
 const MEMBER: usize = 20 * size_of::<Value>();
 
-/// What JSON was.
+/// The result of parsing JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// Elements in this shape. They were handed on in C order.
@@ -32,7 +32,7 @@ pub enum Parsed {
 #[error("the elements take too much room")]
 pub struct Full;
 
-/// Why JSON is not the elements that are wanted.
+/// The reason why JSON is not the requested elements.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
     /// It is not JSON, or nested too deeply.
@@ -43,17 +43,17 @@ pub enum JsonError {
     Length {
         /// The indices of the list, from the outside in.
         at: Vec<u64>,
-        /// How many it has to have.
+        /// The number that the shape requires.
         expected: u64,
-        /// How many it has. What comes after the first that is too many is not counted.
+        /// The number found; elements after the first excess one are not counted.
         found: u64,
     },
-    /// There is something else where a list is expected.
+    /// A value other than a list where the shape requires one.
     #[error("at {} a list is expected, for a shape of {rank} dimensions", Place(at))]
     NotAList {
-        /// The indices of what is there, from the outside in.
+        /// The indices of the value, the outermost dimension first.
         at: Vec<u64>,
-        /// How many dimensions the shape has.
+        /// The number of dimensions of the shape.
         rank: usize,
     },
     /// A value is none of the data type.
@@ -61,7 +61,7 @@ pub enum JsonError {
     Element {
         /// Its indices.
         at: Vec<u64>,
-        /// Why.
+        /// The reason.
         source: ValueError,
     },
     /// The JSON of one element would take too much memory.
@@ -84,9 +84,11 @@ impl fmt::Display for Place<'_> {
     }
 }
 
-/// Reads elements of `data_type`, in the shape of `extents`, and hands each on. One value stands for all of a shape with dimensions.
+/// Parses elements of `data_type`, in the shape of `extents`, and passes each to a callback. For a shape with
+/// dimensions, a single value stands for all elements.
 ///
-/// Values of some types are lists themselves. How deep the text begins to be nested tells lists of elements from a single one.
+/// Values of some types are lists themselves; the nesting depth at the start of the text distinguishes lists of
+/// elements from a single element.
 pub fn parse(
     text: &[u8],
     data_type: &DataType,
@@ -103,13 +105,13 @@ pub fn parse(
     }
 }
 
-/// How many brackets a text begins with.
+/// The number of brackets at the start of a text.
 fn depth(text: &[u8]) -> usize {
     let mut brackets = text.iter().filter(|byte| !byte.is_ascii_whitespace());
     brackets.by_ref().take_while(|byte| **byte == b'[').count()
 }
 
-/// How many brackets an element begins with.
+/// The number of brackets at the start of an element.
 fn depth_of_element(data_type: &DataType) -> usize {
     let mut text = Vec::new();
     data_type.write_json(&data_type.zero(), &mut text);
@@ -145,7 +147,7 @@ fn nested(
     }
 }
 
-/// What is known while lists are being read.
+/// The state while lists are being read.
 struct State<'a> {
     data_type: &'a DataType,
     /// The extents; the open one is set by the first list of its dimension.
@@ -154,18 +156,18 @@ struct State<'a> {
     at: Vec<u64>,
     element: Vec<u8>,
     take: &'a mut dyn FnMut(&[u8]) -> Result<(), Full>,
-    /// What went wrong, apart from what is no JSON.
+    /// The error, unless the text is not JSON.
     error: Option<JsonError>,
 }
 
-/// What is `depth` lists deep: a list, or an element.
+/// A value nested in `depth` lists: a list, or an element.
 struct Within<'s, 'a> {
     state: &'s mut State<'a>,
     depth: usize,
 }
 
 impl State<'_> {
-    /// Ends the reading. What serde is told is not looked at.
+    /// Ends the parse; the error that serde gets is ignored.
     fn fail<E: serde::de::Error>(&mut self, error: JsonError) -> E {
         self.error = Some(error);
         E::custom("")
@@ -213,7 +215,7 @@ impl<'de> Visitor<'de> for Within<'_, '_> {
         let mut found = 0_u64;
         loop {
             if Some(found) == expected {
-                // What is too much is skipped, not read.
+                // Elements in excess are skipped, not parsed.
                 found += u64::from(items.next_element::<IgnoredAny>()?.is_some());
                 break;
             }
@@ -238,7 +240,7 @@ impl<'de> Visitor<'de> for Within<'_, '_> {
     }
 }
 
-/// The value of one element, for which so much memory is left; `None` where it was not enough.
+/// The value of one element, within the remaining memory; `None` if that was not enough.
 struct Leaf<'s>(&'s mut Option<usize>);
 
 impl Leaf<'_> {

@@ -16,7 +16,7 @@ impl Extents {
         Self(shape.iter().copied().map(Some).collect())
     }
 
-    /// This shape, but for one dimension.
+    /// A shape with one dimension of any extent.
     pub fn open(shape: &[u64], dimension: usize) -> Self {
         let extent = |(index, &extent)| (index != dimension).then_some(extent);
         Self(shape.iter().enumerate().map(extent).collect())
@@ -27,7 +27,7 @@ impl Extents {
         &self.0
     }
 
-    /// Whether a shape is one of these.
+    /// Whether it accepts a shape.
     pub fn fit(&self, shape: &[u64]) -> bool {
         let fits = |(extent, found): (&Option<u64>, &u64)| extent.is_none_or(|extent| extent == *found);
         self.0.len() == shape.len() && self.0.iter().zip(shape).all(fits)
@@ -38,13 +38,13 @@ impl Extents {
         self.0.contains(&None)
     }
 
-    /// How many elements there are, of an open shape for each step along its dimension. `None` where a `u64` does not count them.
+    /// The number of elements; of an open shape, for each index of its dimension. `None` if it exceeds a `u64`.
     pub fn elements(&self) -> Option<u64> {
         elements(self.0.iter().copied().flatten())
     }
 }
 
-/// How many elements a shape has; `None` where a `u64` does not count them.
+/// The number of elements of a shape; `None` if it exceeds a `u64`.
 pub(crate) fn elements(extents: impl Iterator<Item = u64> + Clone) -> Option<u64> {
     if extents.clone().any(|extent| extent == 0) {
         return Some(0);

@@ -12,7 +12,7 @@ pub use super::python::LiteralError;
 /// The most bytes that a head has.
 pub const MAX_HEAD: usize = 64 << 10;
 
-/// What heads are padded to.
+/// The alignment to which headers are padded.
 const ALIGNMENT: usize = 64;
 /// The space for the first extent to grow in place, as NumPy leaves it.
 const GROWTH: usize = 21;
@@ -22,20 +22,20 @@ const LONGEST_V1: usize = u16::MAX as usize;
 const MAGIC: &[u8] = b"\x93NUMPY";
 const MEMBERS: [&str; 3] = ["descr", "fortran_order", "shape"];
 
-/// What the head of a file says.
+/// The header of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Head {
     /// The type of the elements.
     pub data_type: DataType,
     /// The byte order that they are in.
     pub order: StoredOrder,
-    /// Whether the first index changes fastest, not the last.
+    /// Whether the first index changes fastest (Fortran order).
     pub fortran_order: bool,
     /// The shape; at most [`MAX_RANK`] extents.
     pub shape: Vec<u64>,
 }
 
-/// Why the head of a file is not understood.
+/// The reason why a header is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
     /// It does not begin as such files do.
@@ -47,7 +47,7 @@ pub enum HeadError {
     /// The head is too long.
     #[error("the head of the .npy file has {len} bytes, more than {MAX_HEAD}")]
     TooLong {
-        /// How many bytes it has.
+        /// Its length in bytes.
         len: u64,
     },
     /// The file ends within its head.
@@ -64,7 +64,7 @@ pub enum HeadError {
     Member {
         /// The member.
         name: String,
-        /// What is wrong, as it continues the name.
+        /// The error, which continues the name.
         reason: &'static str,
     },
     /// The type of the elements is none that is known.
@@ -72,7 +72,7 @@ pub enum HeadError {
     Type(#[source] TypeError),
 }
 
-/// How many bytes the head has, from its first bytes; `None` where these are too few to say it.
+/// The length of the header, from the first bytes of a file; `None` if there are too few.
 pub fn head_len(beginning: &[u8]) -> Result<Option<usize>, HeadError> {
     let magic = beginning.get(..MAGIC.len()).unwrap_or(beginning);
     if !MAGIC.starts_with(magic) {

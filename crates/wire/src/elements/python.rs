@@ -2,20 +2,21 @@
 
 use serde_json::{Map, Number, Value};
 
-/// How deep lists and tuples are nested.
+/// The maximum nesting depth of lists and tuples.
 const MAX_DEPTH: usize = 32;
 
-/// Why a text is no literal.
+/// The reason why a text is no literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at character {at}, {expected} is expected")]
 pub struct LiteralError {
-    /// Where, counted in characters.
+    /// The position, in characters.
     pub at: usize,
-    /// What should be there.
+    /// The expected text.
     pub expected: &'static str,
 }
 
-/// Reads a dictionary whose keys are texts. Lists and tuples become arrays. Space around it is skipped; a key that is there twice is refused.
+/// Parses a dictionary with strings as keys. Lists and tuples become arrays. Surrounding space is skipped; a repeated
+/// key is an error.
 pub(super) fn dictionary(text: &str) -> Result<Map<String, Value>, LiteralError> {
     let mut reader = Reader { rest: text.chars().peekable(), at: 0 };
     let members = reader.dictionary()?;
@@ -94,7 +95,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What is in brackets, and whether there is a comma after the last item.
+    /// The items in brackets, and whether a comma follows the last.
     fn items(&mut self, end: char, depth: usize) -> Result<(Vec<Value>, bool), LiteralError> {
         self.next();
         let (mut items, mut comma) = (Vec::new(), false);

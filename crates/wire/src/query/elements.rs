@@ -8,7 +8,7 @@ use crate::{
     routes::encode,
 };
 
-/// Which elements, as the text of a selection.
+/// The selection, as text.
 pub const SELECT: &str = "select";
 /// In which format.
 pub const FORMAT: &str = "format";
@@ -18,7 +18,7 @@ pub const DIALECT: &str = "dialect";
 pub const MIN: &str = "min";
 /// The value that a PNG shows white, and all above it.
 pub const MAX: &str = "max";
-/// Whether CSV begins with a line of the columns' names: `true` or `false`.
+/// Whether CSV has a header line with the columns' names: `true` or `false`.
 pub const HEADER: &str = "header";
 /// Says that a `POST` reads.
 pub const READ: &str = "read";
@@ -26,16 +26,16 @@ pub const READ: &str = "read";
 /// Says that a `POST` appends, and along which dimension.
 pub const APPEND: &str = "append";
 
-/// What the reading of elements knows.
+/// The parameters of reading elements.
 pub const OF_ELEMENTS: &[&str] = &[SELECT, FORMAT, DIALECT, MIN, MAX, HEADER];
-/// What the reading of elements by `POST` knows; its body says which.
+/// The parameters of reading elements by `POST`; the body has the selection.
 pub const OF_ELEMENTS_POST: &[&str] = &[READ, FORMAT, DIALECT, MIN, MAX, HEADER];
-/// What the writing of elements knows.
+/// The parameters of writing elements.
 pub const OF_WRITE: &[&str] = &[SELECT, DIALECT];
-/// What appending knows.
+/// The parameters of appending.
 pub const OF_APPEND: &[&str] = &[APPEND, DIALECT];
 
-/// What a `POST` to an array has to say one of.
+/// The parameters of which a `POST` to an array needs one.
 const POSTS: &[&str] = &[READ, APPEND];
 
 /// The query of the reading of elements.
@@ -45,13 +45,13 @@ pub struct ElementsQuery {
     pub select: Option<String>,
     /// In which format, whatever `Accept` says.
     pub format: Option<Format>,
-    /// Of the node of which dialect, where the path answers in several.
+    /// The dialect of the node, if several have one at the path.
     pub dialect: Option<Dialect>,
     /// The value that a PNG shows black; finite.
     pub min: Option<f64>,
     /// The value that a PNG shows white; finite, and above `min` where both are given.
     pub max: Option<f64>,
-    /// Whether CSV has a header line; where nothing is said, it has one if the columns have names.
+    /// Whether CSV has a header line; by default it has one if the columns have names.
     pub header: Option<CsvHeader>,
 }
 
@@ -60,7 +60,7 @@ pub struct ElementsQuery {
 pub struct WriteQuery {
     /// The text of the selection; `None` for all elements.
     pub select: Option<String>,
-    /// To the node of which dialect, where the path answers in several.
+    /// The dialect of the node, if several have one at the path.
     pub dialect: Option<Dialect>,
 }
 
@@ -69,7 +69,7 @@ pub struct WriteQuery {
 pub struct AppendQuery {
     /// The dimension that grows, negative from the end.
     pub dimension: i64,
-    /// The node of which dialect, where the path answers in several.
+    /// The dialect of the node, if several have one at the path.
     pub dialect: Option<Dialect>,
 }
 

@@ -10,17 +10,17 @@ use super::{
 };
 use crate::routes::encode;
 
-/// How many levels below the node are told: a number, or `all`.
+/// The number of levels below the node to return, or `all`.
 pub const DEPTH: &str = "depth";
 /// By the model of which dialect.
 pub const AS: &str = "as";
-/// Says that the documents are told by path, not as a tree.
+/// Returns the documents by path instead of as a tree.
 pub const FLAT: &str = "flat";
-/// What is told besides: `source`.
+/// Additional properties to return: `source`.
 pub const INCLUDE: &str = "include";
 /// The name that [`INCLUDE`] had, whose value was `origin`. It is understood, and not written.
 pub const WITH: &str = "with";
-/// Says that what is there is replaced.
+/// Replaces an existing node.
 pub const OVERWRITE: &str = "overwrite";
 /// The former name of [`OVERWRITE`].
 pub const REPLACE: &str = "replace";
@@ -35,56 +35,56 @@ pub const CONVERT: &str = "convert";
 /// The path that a conversion goes to.
 pub const TO: &str = "to";
 
-/// What the reading of a node knows.
+/// The parameters of reading a node.
 pub const OF_NODE: &[&str] = &[DEPTH, LIMIT, CURSOR, AS, FLAT, INCLUDE, WITH, DIALECT];
-/// What the declaring of a node knows.
+/// The parameters of creating a node.
 pub const OF_NODE_PUT: &[&str] = &[DIALECT, OVERWRITE, REPLACE, ADOPT, LOSSY];
-/// What the patching of a node knows.
+/// The parameters of updating a node.
 pub const OF_NODE_PATCH: &[&str] = &[DIALECT];
-/// What the erasing of a node knows.
+/// The parameters of erasing a node.
 pub const OF_NODE_DELETE: &[&str] = &[DIALECT, CONFIRM];
-/// What a `POST` to a node knows.
+/// The parameters of a `POST` to a node.
 pub const OF_NODE_POST: &[&str] = &[VALIDATE, CONVERT, TO, DIALECT];
 
-/// What a `POST` to a node has to say one of.
+/// The parameters of which a `POST` to a node needs one.
 const POSTS: &[&str] = &[VALIDATE, CONVERT];
 
 /// The query of the reading of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeQuery {
-    /// How deep it is looked into: one level where there is a page.
+    /// The depth of the returned subtree; one level for a page.
     pub depth: Depth,
-    /// The page of members that is told, where not all are.
+    /// The page of members to return, if not all.
     pub page: Option<MembersPage>,
-    /// By which model it is told, where not by its own.
+    /// The model in which to describe the node, if not its own.
     pub mapped: Option<Version>,
     /// In which form.
     pub form: Form,
-    /// What is told besides.
+    /// The additional properties to return.
     pub include: Include,
-    /// The node of which dialect, where the path answers in several.
+    /// The dialect of the node, if several have one at the path.
     pub dialect: Option<Dialect>,
 }
 
 /// A page of a group's members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MembersPage {
-    /// The number of members at the most; [`DEFAULT_LIMIT`] where only a cursor is there.
+    /// The number of members at most; [`DEFAULT_LIMIT`] if only a cursor is given.
     pub limit: usize,
     /// The cursor of the page before; `None` for the first page.
     pub cursor: Option<Cursor>,
 }
 
-/// How deep a node is looked into.
+/// The maximum depth of a returned subtree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// So many levels below it; with 0 its members are not told.
+    /// Descendants up to so many levels down; 0 omits the members.
     Levels(u32),
     /// All.
     All,
 }
 
-/// In which form a node is told.
+/// The form of a returned node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
     /// As a tree: groups have their members.
@@ -94,13 +94,13 @@ pub enum Form {
     Flat,
 }
 
-/// What is told of a node besides its ZOM.
+/// The properties of a node to return besides its ZOM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Include {
     /// Nothing.
     #[default]
     Nothing,
-    /// How it is stored, and what the ZOM leaves out: [`Source`](crate::node::Source).
+    /// Where and how it is stored, and what the ZOM leaves out: [`Source`](crate::node::Source).
     Source,
 }
 
@@ -109,13 +109,13 @@ pub enum Include {
 pub struct NodePutQuery {
     /// In which dialect.
     pub dialect: Option<Dialect>,
-    /// What becomes of a node that is there and differs.
+    /// What to do with an existing node that differs.
     pub existing: Existing,
-    /// What happens where something would be lost.
+    /// What to do if something cannot be represented.
     pub losses: Losses,
 }
 
-/// What becomes of a node that is there and differs from what is declared, and of keys where there is none.
+/// What to do with an existing node that differs, and with stray keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Existing {
     /// It stays, and the declaration is refused, as it is if there are keys at the place of a new array.
@@ -127,29 +127,29 @@ pub enum Existing {
     Adopt,
 }
 
-/// What happens where something would be lost.
+/// What to do if something cannot be represented.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Losses {
     /// It is refused.
     #[default]
     Refuse,
-    /// It is done, and told.
+    /// Drop it, and report it.
     Accept,
 }
 
 /// The query of the patching of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodePatchQuery {
-    /// The node of which dialect, where the path answers in several.
+    /// The dialect of the node, if several have one at the path.
     pub dialect: Option<Dialect>,
 }
 
 /// The query of the erasing of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeDeleteQuery {
-    /// The node of which dialect, where the path answers in several.
+    /// The dialect of the node, if several have one at the path.
     pub dialect: Option<Dialect>,
-    /// Whether everything is meant.
+    /// Whether erasing everything is confirmed.
     pub confirm: Confirm,
 }
 
@@ -158,16 +158,16 @@ pub struct NodeDeleteQuery {
 pub enum NodePostQuery {
     /// It is compared with the ZOM in the body.
     Validate {
-        /// The node of which dialect, where the path answers in several.
+        /// The dialect of the node, if several have one at the path.
         dialect: Option<Dialect>,
     },
     /// It is converted.
     Convert {
-        /// The node of which dialect, where the path answers in several.
+        /// The dialect of the node, if several have one at the path.
         dialect: Option<Dialect>,
         /// Into which dialect.
         into: Dialect,
-        /// Where to; `None` for the same place.
+        /// The path to copy to; `None` converts in place.
         to: Option<NodePath>,
     },
 }
