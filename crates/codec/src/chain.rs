@@ -23,7 +23,7 @@ pub struct Chain {
     len: Option<EncodedLen>,
 }
 
-/// Which parts of a chunk can be read without the rest.
+/// The parts of a chunk that can be read on their own.
 #[derive(Clone, Copy, Debug)]
 pub enum Access<'a> {
     /// None: the chunk is decoded whole.
@@ -71,19 +71,19 @@ impl Chain {
         Ok(Self { array, to_array, to_bytes, bytes, len: serialized.len })
     }
 
-    /// What its chunks are.
+    /// The representation of its decoded chunks.
     pub fn array(&self) -> &Representation {
         &self.array
     }
 
-    /// How long an encoded chunk can be; `None` where elements of variable length leave that open. What is longer is no chunk of
-    /// this array.
+    /// The bounds of an encoded chunk's size; `None` if elements of variable length leave it open. A larger value is no
+    /// chunk of this array.
     pub fn encoded_len(&self) -> Option<EncodedLen> {
         self.len
     }
 
-    /// How many bytes of memory decoding takes at one time, or encoding, at the most and without the encoded bytes; `None` where elements of variable length
-    /// leave that to the budget.
+    /// The memory for decoding or encoding a chunk, at most and without the encoded bytes; `None` if elements of
+    /// variable length leave it to the budget.
     pub fn working_len(&self) -> Option<u64> {
         let stages = self.bytes.iter().map(|(_, len)| len.map(EncodedLen::max));
         let len = stages.into_iter().try_fold(self.array.fixed_len()?, |sum, len| sum.checked_add(len?))?;
@@ -91,7 +91,7 @@ impl Chain {
         Some(len.saturating_add(shard))
     }
 
-    /// How many steps it takes at the most to decode a chunk of `len` bytes, which elements of a fixed size have in any case.
+    /// The work of decoding a chunk of `len` bytes, at most, in steps. For elements of a fixed size `len` is ignored.
     pub fn decode_work(&self, len: u64) -> u64 {
         let len = self.array.fixed_len().unwrap_or(len);
         self.work(len, |cost| cost.decode, |sharding| sharding.decode_work(len))
@@ -121,7 +121,7 @@ impl Chain {
         steps.saturating_mul(len).saturating_add(shard)
     }
 
-    /// Which parts of a chunk can be read without the rest.
+    /// The parts of a chunk that can be read on their own.
     pub fn access(&self) -> Access<'_> {
         if !self.to_array.is_empty() || !self.bytes.is_empty() {
             return Access::Whole;
@@ -132,7 +132,7 @@ impl Chain {
         }
     }
 
-    /// Whether its chunks are shards, be it before or after other codecs.
+    /// Whether its chunks are shards, before or after other codecs.
     pub(crate) fn makes_shards(&self) -> bool {
         self.to_bytes.as_sharding().is_some()
     }
@@ -167,8 +167,8 @@ impl Chain {
     }
 }
 
-/// Adds a codec to those before it, each with what it is given. Dimensions that change places again and again do it once, and those that are where they were in the end do
-/// not at all: parts of a chunk can then be read where they could with no codec before the bytes. Gives what the next codec is given.
+/// Adds a codec to those before it, each with its input. Consecutive transpositions are composed into one, and dropped
+/// if they cancel out, so that parts of a chunk can be read as without them. Returns the input of the next codec.
 fn push(
     codecs: &mut Vec<(Arc<dyn ArrayToArray>, Representation)>,
     given: Representation,
@@ -190,7 +190,7 @@ fn push(
     Ok(encoded)
 }
 
-/// How long a codec's output can be, given the longest that it is made of.
+/// The bounds of a codec's output, given those of its input.
 fn longest(codec: &dyn BytesToBytes, decoded: EncodedLen) -> EncodedLen {
     match (decoded, codec.encoded_len(decoded.max())) {
         (EncodedLen::Exact(_), encoded) => encoded,

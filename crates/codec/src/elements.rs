@@ -14,7 +14,7 @@ pub enum Elements {
 /// Elements of variable length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableElements {
-    /// Where each element ends in `data`; they do not decrease, and the last is at its end.
+    /// The end of each element in `data`: non-decreasing, the last at the end of it.
     ends: Vec<u64>,
     data: Bytes,
 }
@@ -31,11 +31,11 @@ pub struct VariableBuilder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverBudget;
 
-/// What an element of variable length costs beside its own bytes.
+/// The overhead of an element of variable length, in bytes.
 const PER_ELEMENT: u64 = size_of::<u64>() as u64;
 
 impl Elements {
-    /// How many bytes of memory they take.
+    /// The size in memory, in bytes.
     pub fn memory(&self) -> u64 {
         match self {
             Self::Fixed(bytes) => bytes.len() as u64,
@@ -43,11 +43,11 @@ impl Elements {
         }
     }
 
-    /// Whether every element is this one, bit for bit. Elements of no size are.
+    /// Whether every element is bitwise equal to this one; true for elements of no size.
     pub fn are_all(&self, element: &[u8]) -> bool {
         match self {
             Self::Fixed(_) if element.is_empty() => true,
-            // What is as it is one element further on is the same everywhere.
+            // If the bytes equal themselves shifted by one element, all elements are equal.
             Self::Fixed(bytes) => match bytes.get(..element.len()) {
                 Some(first) => {
                     first == element && bytes.get(element.len()..) == bytes.get(..bytes.len() - element.len())
@@ -60,12 +60,12 @@ impl Elements {
 }
 
 impl VariableElements {
-    /// How many elements there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -85,7 +85,7 @@ impl VariableElements {
         (0..self.len()).map(|index| self.get(index).unwrap_or_default())
     }
 
-    /// How many bytes of memory they take.
+    /// The size in memory, in bytes.
     pub fn memory(&self) -> u64 {
         (self.data.len() as u64).saturating_add(PER_ELEMENT.saturating_mul(self.ends.len() as u64))
     }

@@ -1,8 +1,8 @@
-//! What can be wrong with a chain, and with what is stored.
+//! Errors of codec chains, and of decoding and encoding.
 
 use meta::codecs::CodecSpecError;
 
-/// Why a chain of codecs cannot be made.
+/// The reason why a codec chain is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ChainError {
     /// No such codec is known.
@@ -16,7 +16,7 @@ pub enum ChainError {
     Configuration {
         /// Its name.
         codec: String,
-        /// What is wrong, as it continues "the codec x".
+        /// The error, which continues "the codec x".
         reason: String,
     },
     /// A codec's configuration does not have the form that it must have.
@@ -24,7 +24,7 @@ pub enum ChainError {
     Malformed {
         /// Its name.
         codec: String,
-        /// What is wrong.
+        /// The error.
         #[source]
         source: serde_json::Error,
     },
@@ -33,16 +33,16 @@ pub enum ChainError {
     Inner {
         /// The name of the outer codec.
         codec: String,
-        /// What is wrong.
+        /// The error.
         #[source]
         source: CodecSpecError,
     },
-    /// A codec is at a place where it is given something that it does not take.
+    /// A codec is at a position where its input has the wrong kind.
     #[error("the codec {codec} cannot stand here: {reason}")]
     Place {
         /// Its name.
         codec: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
     /// No codec makes bytes of the array.
@@ -51,7 +51,7 @@ pub enum ChainError {
     /// More than [`MAX_CODECS`](meta::limits::MAX_CODECS).
     #[error("the chain has {found} codecs, more than {}", meta::limits::MAX_CODECS)]
     TooManyCodecs {
-        /// How many.
+        /// Their number.
         found: usize,
     },
     /// Shards nested deeper than [`MAX_SHARD_DEPTH`](meta::limits::MAX_SHARD_DEPTH).
@@ -62,25 +62,25 @@ pub enum ChainError {
     ChunkTooLarge,
 }
 
-/// Why a chunk is not decoded, or not encoded.
+/// An error of decoding or encoding a chunk.
 #[derive(Debug, thiserror::Error)]
 pub enum CodecError {
-    /// What was decoded is longer than it can be.
+    /// The decoded data exceeds its limit.
     #[error("{codec} yields more than {limit} bytes")]
     TooLong {
         /// The codec that failed.
         codec: &'static str,
-        /// How many bytes there may be.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// What is stored, or was decoded, has another length than it must have.
+    /// The encoded or decoded data has the wrong length.
     #[error("{codec} has {found} bytes instead of {expected}")]
     Length {
         /// The codec that failed.
         codec: &'static str,
-        /// How many bytes there must be.
+        /// The required number of bytes.
         expected: u64,
-        /// How many there are.
+        /// The actual number of bytes.
         found: u64,
     },
     /// Elements of variable length take more memory than the request has.
@@ -88,7 +88,7 @@ pub enum CodecError {
     OverBudget {
         /// The codec that failed.
         codec: &'static str,
-        /// How many bytes there may be.
+        /// The limit in bytes.
         budget: u64,
     },
     /// A checksum does not fit.
@@ -102,7 +102,7 @@ pub enum CodecError {
     Malformed {
         /// The codec that failed.
         codec: &'static str,
-        /// What is wrong.
+        /// The error.
         reason: &'static str,
     },
     /// The bytes are not what the codec writes, as its library says.
@@ -110,7 +110,7 @@ pub enum CodecError {
     Library {
         /// The codec that failed.
         codec: &'static str,
-        /// What its library says.
+        /// The library's error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -119,7 +119,7 @@ pub enum CodecError {
     DecodesOnly {
         /// The codec that failed.
         codec: &'static str,
-        /// Why, as it continues the codec's name.
+        /// The reason, which continues the codec's name.
         reason: String,
     },
     /// An element cannot be encoded.
@@ -127,9 +127,9 @@ pub enum CodecError {
     Element {
         /// The codec that failed.
         codec: &'static str,
-        /// Which element, in C order.
+        /// The index of the element, in C order.
         index: u64,
-        /// What is wrong.
+        /// The error.
         reason: &'static str,
     },
 }

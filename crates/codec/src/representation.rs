@@ -1,11 +1,11 @@
-//! What a chunk is when it is decoded.
+//! The representation of decoded chunks.
 
 use bytes::Bytes;
 use meta::{data_type::DataType, limits::MAX_CHUNK_SIZE};
 
 use crate::ChainError;
 
-/// What a chunk is: so many elements of a type.
+/// The data type, shape and fill value of a decoded chunk.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Representation {
     data_type: DataType,
@@ -15,7 +15,7 @@ pub struct Representation {
 }
 
 impl Representation {
-    /// A chunk of this type and shape. Fails where it has more than [`MAX_CHUNK_SIZE`] bytes, or as many elements.
+    /// The representation of a chunk. Fails if it has more than [`MAX_CHUNK_SIZE`] bytes, or as many elements.
     pub fn new(data_type: DataType, shape: Vec<u64>, fill_value: impl Into<Bytes>) -> Result<Self, ChainError> {
         let fill_value = fill_value.into();
         let elements = match shape.contains(&0) {
@@ -33,7 +33,7 @@ impl Representation {
         &self.data_type
     }
 
-    /// How many there are along each dimension.
+    /// The number of elements along each dimension.
     pub fn shape(&self) -> &[u64] {
         &self.shape
     }
@@ -43,12 +43,12 @@ impl Representation {
         &self.fill_value
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub fn elements(&self) -> u64 {
         self.elements
     }
 
-    /// How many bytes they have; `None` where each element has its own length.
+    /// The size of the elements in bytes; `None` for variable length.
     pub fn fixed_len(&self) -> Option<u64> {
         // Cannot overflow: the constructor multiplied the two.
         Some(self.elements.saturating_mul(self.data_type.fixed_size()? as u64))

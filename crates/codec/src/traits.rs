@@ -1,4 +1,4 @@
-//! What a codec is.
+//! The traits of codecs.
 
 use std::{fmt, sync::Arc};
 
@@ -20,17 +20,18 @@ pub trait ArrayToArray: fmt::Debug + Send + Sync {
     /// Encodes the elements of a chunk.
     fn encode(&self, decoded: Elements) -> Result<Elements, CodecError>;
 
-    /// Whether it changes nothing, neither the elements nor what the array is.
+    /// Whether it changes nothing, neither the elements nor the representation.
     fn is_identity(&self) -> bool {
         false
     }
 
-    /// The dimensions of the array in the order in which what it makes has them, where that is all that it does. Neighbours that do are made one.
+    /// The order of the array's dimensions in the output, if the codec does nothing but transpose. Neighbouring ones
+    /// are merged.
     fn permutation(&self) -> Option<&[usize]> {
         None
     }
 
-    /// What a byte of the chunk costs.
+    /// The cost for each byte of the chunk.
     fn cost(&self) -> Cost {
         Cost::LIGHT
     }
@@ -45,10 +46,10 @@ pub trait ArrayToBytes: fmt::Debug + Send + Sync {
     /// Encodes a chunk.
     fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError>;
 
-    /// How long what it makes of a chunk can be; `None` where elements of variable length leave that open.
+    /// The bounds of the encoded size of a chunk; `None` if elements of variable length leave it open.
     fn encoded_len(&self) -> Option<EncodedLen>;
 
-    /// What its bytes are to the codecs that follow, where they are still elements one after the other.
+    /// The items of its output for the codecs that follow, if these are still consecutive elements.
     fn items(&self) -> Option<(DataType, StoredOrder)> {
         None
     }
@@ -59,12 +60,12 @@ pub trait ArrayToBytes: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The shard that it makes, where it does. Its inner chunks can be read without the rest.
+    /// The sharding, if its output is a shard, whose inner chunks can be read on their own.
     fn as_sharding(&self) -> Option<&Sharding> {
         None
     }
 
-    /// What a byte of the chunk costs.
+    /// The cost for each byte of the chunk.
     fn cost(&self) -> Cost {
         Cost::LIGHT
     }
@@ -72,29 +73,31 @@ pub trait ArrayToBytes: fmt::Debug + Send + Sync {
 
 /// A codec from bytes to bytes.
 pub trait BytesToBytes: fmt::Debug + Send + Sync {
-    /// Decodes all of `encoded`. Yields at most `limit` bytes, and allocates no more than that and what the encoded bytes
-    /// justify (a small factor of their length, and a fixed working space); what would be longer fails with [`CodecError::TooLong`].
-    /// Bytes after the end of what the codec wrote are an error where the format has an end.
+    /// Decodes all of `encoded`. Returns at most `limit` bytes, and allocates no more than that and what the encoded
+    /// bytes justify (a small factor of their length, and a fixed working space); longer output fails with
+    /// [`CodecError::TooLong`]. Bytes after the end of the encoded data are an error if the format has an end.
     fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError>;
 
     /// Encodes bytes.
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError>;
 
-    /// How long what any writer makes of at most `decoded` bytes can be. Exact where the length does not depend on the content: only such codecs can
-    /// stand in the chain of a shard's index. Generous otherwise, since other writers compress worse than ours.
+    /// The bounds of any writer's output for at most `decoded` bytes. Exact if the length does not depend on the
+    /// content: only such codecs can be in the chain of a shard's index. Generous otherwise, since other writers
+    /// compress worse than ours.
     fn encoded_len(&self, decoded: u64) -> EncodedLen;
 
-    /// What a byte of the chunk costs.
+    /// The cost for each byte of the chunk.
     fn cost(&self) -> Cost;
 
-    /// What its bytes are to the codecs that follow, given what they were.
+    /// The items of its output for the codecs that follow, given those of its input.
     fn items(&self, _before: Option<&(DataType, StoredOrder)>) -> Option<(DataType, StoredOrder)> {
         None
     }
 }
 
-/// What a codec costs for each byte of a chunk that is decoded: a step is what a plain copy of the byte takes, about a nanosecond. These are estimates for the worst that
-/// anybody can make of a chunk, and are added up over a chain to say how much work a request is before it begins.
+/// The cost of a codec for each byte of a decoded chunk, in steps: a step is the time to copy a byte, about a
+/// nanosecond. Costs are estimates of the worst case that a chunk can be made to be, and are summed over a chain to
+/// bound the work of a request before it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Steps to decode a byte.
@@ -103,7 +106,7 @@ pub struct Cost {
     pub encode: u64,
 }
 
-/// How long encoded bytes are.
+/// The size of encoded bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncodedLen {
     /// So long, whatever they are made of.
@@ -112,7 +115,7 @@ pub enum EncodedLen {
     AtMost(u64),
 }
 
-/// What a codec at its place in a chain is given to encode.
+/// The input of a codec at its position in a chain.
 #[derive(Clone, Copy, Debug)]
 pub enum Input<'a> {
     /// An array.
@@ -121,13 +124,13 @@ pub enum Input<'a> {
     Bytes(&'a Serialized),
 }
 
-/// What is known of the bytes between codecs from bytes to bytes.
+/// Properties of the bytes between codecs from bytes to bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Serialized {
-    /// What they are, where they are elements one after the other: a type and the order in which they are stored. numcodecs' filters calculate
+    /// Their items, if they are consecutive elements: a type and its stored byte order. Filters of numcodecs compute
     /// with them, and compressors shuffle by their size.
     pub items: Option<(DataType, StoredOrder)>,
-    /// How long they can be; `None` where elements of variable length leave that open.
+    /// The bounds of their length; `None` if elements of variable length leave it open.
     pub len: Option<EncodedLen>,
 }
 
@@ -179,7 +182,7 @@ impl EncodedLen {
         }
     }
 
-    /// The length, where there is only one.
+    /// The length, if it is exact.
     pub fn exact(self) -> Option<u64> {
         match self {
             Self::Exact(len) => Some(len),

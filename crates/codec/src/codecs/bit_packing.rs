@@ -30,13 +30,13 @@ pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::V3, name
 
 #[derive(Debug)]
 struct BitPacking {
-    /// How many numbers there are; a complex one is two.
+    /// The number of numbers; a complex one counts twice.
     numbers: u64,
     /// The size of each in memory.
     size: usize,
     /// The lowest bit that is kept.
     first: u32,
-    /// How many are kept, from 1 to 64.
+    /// The number of bits to keep, from 1 to 64.
     kept: u32,
     signed: bool,
     padding: Padding,
@@ -84,7 +84,8 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
 }
 
 impl BitPacking {
-    /// How many bytes the bits take, and how many bits of the last are padding. No more than the numbers take in memory.
+    /// The number of bytes for the bits, and the number of padding bits in the last. At most as many as the numbers
+    /// have in memory.
     fn packed(&self) -> (u64, u8) {
         let bits = u128::from(self.numbers) * u128::from(self.kept);
         let bytes = bits.div_ceil(8);
@@ -103,7 +104,7 @@ impl BitPacking {
     fn unpacked(&self, bits: u64) -> u64 {
         let number = bits << self.first;
         let negative = self.signed && bits >> (self.kept - 1) == 1;
-        // What is above the kept bits, as they themselves are set.
+        // Bits above the kept ones are those of the sign.
         if negative { number | !self.mask() << self.first } else { number }
     }
 }

@@ -34,15 +34,15 @@ struct BitRound {
     rounding: Result<Rounding, NoRounding>,
 }
 
-/// What encoding does.
+/// The operation of encoding.
 #[derive(Clone, Copy, Debug)]
 struct Rounding {
     float: Number,
-    /// How many bits of the mantissa are dropped.
+    /// The number of bits of the mantissa to drop.
     drop: u32,
 }
 
-/// Why nothing is encoded, as it continues the codec's name.
+/// The reason why elements cannot be encoded, which continues the codec's name.
 #[derive(Clone, Debug)]
 struct NoRounding(String);
 

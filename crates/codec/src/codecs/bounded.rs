@@ -4,10 +4,10 @@ use bytes::Bytes;
 
 use crate::{CodecError, EncodedLen};
 
-/// What may be allocated whatever the encoded bytes are: as much as a usual chunk.
+/// The number of bytes that may be allocated whatever the encoded bytes are: the size of a usual chunk.
 const USUAL: usize = 4 << 20;
 
-/// How much more than the encoded bytes may be allocated before any of it was decoded.
+/// The factor of the encoded size up to which memory is allocated before anything is decoded.
 const FACTOR: usize = 32;
 
 /// A decoder that is given all its input at once and answers piece by piece.
@@ -16,12 +16,12 @@ pub(super) trait Decoder {
     fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<Step, CodecError>;
 }
 
-/// What one step of a [`Decoder`] did.
+/// The result of one step of a [`Decoder`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// How many bytes of the input it used.
+    /// The number of input bytes consumed.
     pub(super) used: u64,
-    /// Whether that was the end of the stream.
+    /// Whether the stream ended.
     pub(super) ended: bool,
 }
 
@@ -33,19 +33,19 @@ pub(super) struct Bounded {
     codec: &'static str,
 }
 
-/// How many bytes may be allocated at once for the output of `encoded` bytes that is said to have `declared`. In the usual case that is all of
-/// it; more has to be decoded before it is believed.
+/// The bytes that may be allocated at once for the output of `encoded` bytes that claim to decode to `declared`.
+/// Usually that is all of it; beyond a factor, more has to be decoded before the claim is believed.
 pub(super) fn justified(encoded: usize, declared: u64) -> usize {
     usize::try_from(declared).unwrap_or(usize::MAX).min(encoded.saturating_mul(FACTOR).max(USUAL))
 }
 
-/// How long what any compressor makes of so many bytes can be. Ours adds less than a hundredth to what it cannot compress; there are writers that
-/// flush after every few bytes.
+/// The bounds of any compressor's output for `decoded` bytes. Ours adds less than a hundredth to incompressible data;
+/// some writers flush after every few bytes.
 pub(super) fn compressed_len(decoded: u64) -> EncodedLen {
     EncodedLen::AtMost(decoded.saturating_add(decoded / 4).saturating_add(64 << 10))
 }
 
-/// Makes `bytes` what a codec yields. What was allocated for more than it became is given back.
+/// The `Bytes` of a codec's output. Excess capacity is released.
 pub(super) fn finish(mut bytes: Vec<u8>) -> Bytes {
     if bytes.capacity() - bytes.len() > bytes.len() / 8 {
         bytes.shrink_to_fit();
@@ -98,7 +98,7 @@ impl Bounded {
         rest > 0
     }
 
-    /// Looks for the end of a stream where there is no room for more.
+    /// Looks for the end of a stream when the output is full.
     fn probe(&self, decoder: &mut impl Decoder, input: &[u8]) -> Result<Step, CodecError> {
         let mut beyond = Vec::with_capacity(1);
         let step = decoder.step(input, &mut beyond)?;

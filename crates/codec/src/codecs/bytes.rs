@@ -41,7 +41,7 @@ pub(super) struct Serial {
     order: StoredOrder,
 }
 
-/// Which words of elements that follow one another are stored the other way round than they are in memory.
+/// The words of consecutive elements that have to be byte-swapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Swap {
     /// None.
@@ -136,7 +136,7 @@ impl ArrayToBytes for Serial {
 }
 
 impl Swap {
-    /// What is to be swapped in elements of a type that are stored in an order.
+    /// The swap between memory and a stored byte order.
     pub fn new(data_type: &DataType, order: &StoredOrder) -> Self {
         let Layout::Fixed(layout) = data_type.layout() else {
             return Self::Nothing;
@@ -153,7 +153,7 @@ impl Swap {
         }
     }
 
-    /// The bytes with their words swapped. Works in place where nobody else holds them.
+    /// Swaps the words, in place if the buffer is not shared.
     pub fn apply(&self, bytes: Bytes) -> Bytes {
         if *self == Self::Nothing {
             return bytes;

@@ -39,7 +39,7 @@ struct Labels {
     labels: Vec<Vec<u8>>,
     codes: HashMap<Vec<u8>, u64>,
     astype: Number,
-    /// The size of an element, or 0 where each has its own.
+    /// The size of an element in bytes, or 0 for variable length.
     size: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What checksums of four bytes share.
+//! Common parts of the four-byte checksums.
 
 use std::{fmt, sync::Arc};
 
@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use crate::{BytesToBytes, CodecError, Cost, EncodedLen, Resolved};
 
-/// How many bytes a checksum has.
+/// The size of a checksum in bytes.
 const LEN: u64 = 4;
 
-/// Where the checksum is: the little-endian four bytes before or after what it is of.
+/// The location of the checksum: four little-endian bytes before or after the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Location {

@@ -92,7 +92,7 @@ impl Kernel for Delta {
     }
 }
 
-/// Keeps the buffer where nothing changes and nobody else holds it.
+/// Converts elements in place if nothing changes and the buffer is not shared.
 fn in_type(bytes: Bytes, from: Number, to: Number) -> BytesMut {
     if from == to { BytesMut::from(bytes) } else { BytesMut::from(Bytes::from(cast(&bytes, from, to))) }
 }

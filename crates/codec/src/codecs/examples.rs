@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{Input, Representation, Serialized, registry};
 
-/// What a codec is given.
+/// The input of a codec.
 enum Given {
     /// An array of this v3 `data_type`.
     Array(&'static str),

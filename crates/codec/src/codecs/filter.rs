@@ -20,18 +20,18 @@ use crate::{
     registry::refused,
 };
 
-/// What a filter does to little-endian elements.
+/// The computation of a filter on little-endian elements.
 pub(super) trait Kernel: fmt::Debug + Send + Sync + 'static {
     /// The codec's name.
     const NAME: &'static str;
 
-    /// How many bytes [`decode`](Self::decode) makes of these, which are whole elements. Both sides have as many, unless a kernel says
-    /// otherwise.
+    /// The size of the result of [`decode`](Self::decode) for these bytes, which are whole elements. By default the
+    /// number of elements stays the same.
     fn decoded_len(&self, encoded: &[u8], [before, after]: [&Side; 2]) -> Result<u64, CodecError> {
         Ok(before.len(after.elements(encoded.len() as u64)))
     }
 
-    /// How many bytes [`encode`](Self::encode) makes of so many.
+    /// The size of the result of [`encode`](Self::encode) for `decoded` bytes.
     fn encoded_len(&self, decoded: u64, [before, after]: [&Side; 2]) -> u64 {
         after.len(before.elements(decoded))
     }
@@ -48,13 +48,13 @@ pub(super) trait Kernel: fmt::Debug + Send + Sync + 'static {
         Ok(fill_value(array, encoded))
     }
 
-    /// What an array of this shape becomes.
+    /// The shape of the encoded array.
     fn encoded_shape(&self, shape: &[u64]) -> Vec<u64> {
         shape.to_vec()
     }
 }
 
-/// What elements are on one side of a filter.
+/// The elements on one side of a filter.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
     data_type: DataType,
@@ -72,7 +72,7 @@ struct Filter<K> {
 }
 
 impl Side {
-    /// Elements of a type in an order. Refused where they have no size.
+    /// Elements of a type in a byte order. Fails if they have no fixed size.
     pub(super) fn new(spec: &CodecSpec, data_type: DataType, order: StoredOrder) -> Result<Self, ChainError> {
         match data_type.fixed_size() {
             Some(size @ 1..) => Ok(Self { data_type, order, size: size as u64 }),
@@ -86,17 +86,17 @@ impl Side {
         Self::new(spec, data_type, dtype.order())
     }
 
-    /// How many elements so many bytes are.
+    /// The number of elements in `len` bytes.
     fn elements(&self, len: u64) -> u64 {
         len / self.size
     }
 
-    /// How long so many elements are.
+    /// The size of `elements` elements in bytes.
     pub(super) fn len(&self, elements: u64) -> u64 {
         elements.saturating_mul(self.size)
     }
 
-    /// What the bytes are to the codecs that follow.
+    /// The type and byte order of the items for the codecs that follow.
     pub(super) fn items(&self) -> (DataType, StoredOrder) {
         (self.data_type.clone(), self.order.clone())
     }
@@ -153,7 +153,7 @@ pub(super) fn resolve<K: Kernel>(
     Ok(Resolved::ArrayToArray(Arc::new(Filter { kernel, decoded, encoded }), encoded_array))
 }
 
-/// The fill value of an array in another type, or zero where it cannot be converted.
+/// The fill value of an array in another type; zero if it cannot be converted.
 fn fill_value(array: &Representation, encoded: &DataType) -> Bytes {
     if encoded == array.data_type() {
         return array.fill_value().clone();

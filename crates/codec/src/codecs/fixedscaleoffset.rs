@@ -88,7 +88,7 @@ impl Scalar {
             Self::Float(value) => return Ok(T::from_f64(value)),
         };
         let exact = value.cast::<f64>() == self.to_f64();
-        // Floats round; of integers the nearest f64 tells whether they wrapped.
+        // Floats round; for integers the nearest `f64` shows whether they wrapped around.
         if exact || T::from_f64(0.5).cast::<f64>() == 0.5 { Ok(value) } else { Err(out_of_range()) }
     }
 }

@@ -18,7 +18,7 @@ use crate::{ChainError, Input, Plugin, Resolved, registry::configuration};
 
 const NAME: &str = "fletcher32";
 
-/// So many words can be added up before a sum of sums has more than 32 bits.
+/// The number of words after which the sums are reduced, so that they fit into 32 bits.
 const WORDS: usize = 360;
 
 pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];

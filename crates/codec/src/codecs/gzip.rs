@@ -30,7 +30,7 @@ use crate::{
 
 const NAME: &str = "gzip";
 
-/// What each member begins with: the magic number and the only compression method.
+/// The start of each member: the magic number and the only compression method.
 const MEMBER: &[u8] = &[0x1f, 0x8b, 8];
 
 pub(crate) static PLUGINS: &[Plugin] = &[
@@ -80,7 +80,7 @@ impl BytesToBytes for Gzip {
     }
 }
 
-/// Decodes one member that says that it has `len` bytes and, as far as can be seen, ends where the input does.
+/// Decodes a single member that claims to have `len` bytes and ends with the input.
 fn decode_member(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
     let (rest, declared) = encoded.split_last_chunk::<4>()?;
     let (rest, sum) = rest.split_last_chunk::<4>()?;

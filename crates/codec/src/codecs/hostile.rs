@@ -1,4 +1,4 @@
-//! What holds for every codec from bytes to bytes that compresses or adds a checksum.
+//! Properties of every codec from bytes to bytes that compresses or adds a checksum, tested with hostile input.
 
 use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};

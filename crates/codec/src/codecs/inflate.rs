@@ -52,7 +52,7 @@ impl Decoder for Inflate {
     }
 }
 
-/// Decodes what is expected to have exactly `len` bytes; `None` where it is not that, for whatever reason.
+/// Decodes to exactly `len` bytes; `None` if that fails for any reason.
 pub(super) fn expect(wrapper: Wrapper, encoded: &[u8], len: u64) -> Option<Vec<u8>> {
     let capacity = justified(encoded.len(), len);
     if capacity as u64 != len {
@@ -63,7 +63,7 @@ pub(super) fn expect(wrapper: Wrapper, encoded: &[u8], len: u64) -> Option<Vec<u
     Some(decoded)
 }
 
-/// Decodes to exactly as many bytes as there is room for. Bytes that follow in the input are not looked at.
+/// Decodes to exactly as many bytes as `decoded` has. Input that follows is ignored.
 pub(super) fn exactly(wrapper: Wrapper, encoded: &[u8], decoded: &mut [u8]) -> Result<(), DecompressionError> {
     let mut decompressor = Decompressor::new();
     let len = match wrapper {
@@ -73,7 +73,7 @@ pub(super) fn exactly(wrapper: Wrapper, encoded: &[u8], decoded: &mut [u8]) -> R
     if len == decoded.len() { Ok(()) } else { Err(DecompressionError::BadData) }
 }
 
-/// What deflated data costs by the level.
+/// The cost of deflate by level.
 pub(super) fn cost(level: i8) -> Cost {
     let encode = match level {
         0..=3 => 20,

@@ -20,10 +20,10 @@ use crate::{ChainError, Input, Plugin, Resolved, registry::configuration};
 
 const NAME: &str = "jenkins_lookup3";
 
-/// What the state begins with, before the length and the initial value.
+/// The start of the state, before the length and the initial value are added.
 const SEED: u32 = 0xdead_beef;
 
-/// How many bytes are mixed at once.
+/// The number of bytes mixed at a time.
 const BLOCK: usize = 12;
 
 pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
@@ -59,7 +59,7 @@ fn lookup3(prefix: &[u8], bytes: &[u8], initval: u32) -> u32 {
     if len == 0 {
         return start;
     }
-    // The prefix is filled up to whole blocks with the first of the bytes, so that the rest is hashed where it is.
+    // Fill the prefix up to whole blocks with the first bytes, so that the rest is hashed in place.
     let fill = (BLOCK - prefix.len() % BLOCK) % BLOCK;
     let (filling, rest) = bytes.split_at_checked(fill).unwrap_or((bytes, &[]));
     let head: Vec<u8> = prefix.iter().chain(filling).copied().collect();

@@ -28,10 +28,10 @@ use crate::{
 
 const NAME: &str = "json2";
 
-/// How deep an element is nested, at the most: what `serde_json` reads.
+/// The maximum nesting depth of an element: that of `serde_json`.
 const MAX_DEPTH: usize = 127;
 
-/// What Python writes for floats that JSON does not have.
+/// The words that Python writes for floats that JSON does not have.
 const CONSTANTS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
 pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
@@ -127,7 +127,7 @@ impl<'a> Items<'a> {
     }
 }
 
-/// Where the comma or bracket is that ends an item. What is within the item is left to be parsed.
+/// The offset of the comma or bracket that ends an item, which is not parsed itself.
 fn end_of_item(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut bytes = text.bytes().enumerate();
@@ -149,7 +149,7 @@ fn end_of_item(text: &str) -> Option<usize> {
     None
 }
 
-/// The JSON text of an element as Python wrote it, in which floats need not be JSON. `None` where it is nested too deep.
+/// The JSON text of an element written by Python, whose floats need not be JSON. `None` if it is nested too deep.
 fn standard(item: &str) -> Option<String> {
     let mut text = String::with_capacity(item.len());
     let mut quoted = false;
@@ -200,7 +200,7 @@ impl Json {
         if items.item()?.is_some() { Err(other_shape()) } else { Ok(()) }
     }
 
-    /// The nested lists of the elements; `None` where there are fewer than the shape has.
+    /// The nested lists of the elements; `None` if there are fewer than the shape has.
     fn nest(&self, shape: &[u64], elements: &mut impl Iterator<Item = Value>) -> Option<Value> {
         let Some((&extent, inner)) = shape.split_first() else {
             return elements.next();
@@ -246,7 +246,8 @@ impl ArrayToBytes for Json {
         let (dtype, shape, items) = trailer(&text)?;
         let shape: Vec<u64> = serde_json::from_str(shape).map_err(|_| no_list())?;
         let elements = shape.iter().try_fold(1_u64, |product, &extent| product.checked_mul(extent));
-        // The shape may be that of the array before it was transposed: zarr-python, too, only looks at the number of elements.
+        // The shape may be that of the array before it was transposed: zarr-python, too, checks only the number of
+        // elements.
         if serde_json::from_str::<String>(dtype).is_err() || elements != Some(self.array.elements()) {
             return Err(other_shape());
         }
@@ -267,7 +268,7 @@ impl ArrayToBytes for Json {
             return Err(CodecError::Malformed { codec: NAME, reason: "the elements are of a fixed size" });
         };
         let shape = match self.array.elements() {
-            // As long as an extent that is not 0 the lists would be, and one says as much.
+            // The lists would be as long as the extent, and an empty one says the same.
             0 => &[0],
             _ => self.array.shape(),
         };

@@ -1,6 +1,6 @@
 //! What numcodecs 0.17.1 writes, and 0.15.2 as well where it knows the codec. `tests/clients/golden.py --write` makes it anew.
 
-/// What was encoded.
+/// The encoded content.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Content {
     /// The numbers 0 to 23, a byte each.

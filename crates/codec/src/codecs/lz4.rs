@@ -22,7 +22,7 @@ use crate::{BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugi
 
 const NAME: &str = "lz4";
 
-/// One byte of a block yields at most so many: each byte of a match's length stands for 255.
+/// The most bytes that one byte of a block decodes to: each byte of a match's length stands for 255.
 pub(super) const MAX_RATIO: u64 = 255;
 
 pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];

@@ -35,7 +35,7 @@ const MAX_DICTIONARY: u32 = 128 << 20;
 /// The smallest that the format knows.
 const MIN_DICTIONARY: u32 = 4096;
 
-/// How much memory a decoder may take: the largest dictionary, and what it needs beside it.
+/// The memory limit of a decoder: the largest dictionary and its overhead.
 const MEMORY: u64 = MAX_DICTIONARY as u64 + (2 << 20);
 
 /// Filters as Python numbers them.
@@ -48,7 +48,7 @@ const MAX_FILTERS: usize = 4;
 
 pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
 
-/// How the compressed data is wrapped.
+/// The container of the compressed data.
 #[derive(Clone, Copy, Debug)]
 enum Format {
     Xz(Check),
@@ -175,7 +175,7 @@ impl Filter {
         Self { id, preset, ..Self::default() }
     }
 
-    /// Whether it may be there, in a stream of a format and at the end of the chain or before it.
+    /// Whether the filter is valid in a format, at the end of the chain or before it.
     fn fits(&self, format: Format, last: bool) -> bool {
         let option_of_lzma = [self.dict_size, self.lc, self.lp, self.pb, self.mode, self.nice_len, self.mf, self.depth];
         let has_options = self.preset.is_some() || option_of_lzma.iter().any(Option::is_some);
@@ -193,7 +193,7 @@ impl Filter {
 
     /// The options of LZMA1 or LZMA2, for streams that hold at most `len` bytes: more than that is no use in a dictionary.
     fn options(&self, len: u64) -> Result<LzmaOptions, Error> {
-        // What Python takes where no preset is given.
+        // The default preset of Python.
         const DEFAULT: u32 = 6;
         const EXTREME: u32 = 1 << 31;
         let preset = self.preset.unwrap_or(DEFAULT);
@@ -286,7 +286,7 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
         return Err(refused(spec, "has filters that cannot be combined, or a dictionary of more than 128 MiB"));
     }
     let codec = Lzma { format, filters };
-    // What else may be wrong with the options, liblzma finds out.
+    // liblzma checks the remaining options.
     codec.encoder(0).map_err(|error| refused(spec, format!("cannot be configured so: {error}")))?;
     Ok(Resolved::BytesToBytes(Arc::new(codec)))
 }

@@ -29,7 +29,7 @@ pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodec
 
 #[derive(Debug)]
 struct PackBits {
-    /// How many booleans there are, where that is known.
+    /// The number of booleans, if it is known.
     elements: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
 }
 
 impl PackBits {
-    /// How many booleans were packed into these bytes.
+    /// The number of booleans packed into these bytes.
     fn elements_of(&self, encoded: &[u8]) -> Result<u64, CodecError> {
         let (&padding, bytes) = encoded.split_first().ok_or_else(malformed)?;
         let bits = bytes.len() as u64 * 8;
@@ -67,7 +67,7 @@ fn malformed() -> CodecError {
     CodecError::Malformed { codec: PackBits::NAME, reason: "the number of padding bits is wrong" }
 }
 
-/// How many bytes so many booleans are packed into.
+/// The number of bytes for packed booleans.
 fn packed(elements: u64) -> u64 {
     elements.div_ceil(8) + 1
 }

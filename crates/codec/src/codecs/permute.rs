@@ -6,11 +6,11 @@ use bytes::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Axis {
     pub(super) extent: usize,
-    /// How many elements of what goes in lie between one and the next.
+    /// The distance between consecutive elements in the input.
     pub(super) stride: usize,
 }
 
-/// Where each element of what comes out is found in what goes in. Both are dense and of the same length.
+/// The position in the input of each element of the output. Both are dense and of the same size.
 #[derive(Clone, Debug)]
 pub(super) struct Permutation {
     /// The outermost first. None has one element only, and no two could be one.
@@ -31,8 +31,8 @@ struct Matrix {
 }
 
 impl Permutation {
-    /// Dimension `i` of what comes out is dimension `order[i]` of an array of a shape. `None` where there are more elements than can be
-    /// addressed, or where the order names a dimension that there is not.
+    /// The permutation whose output dimension `i` is dimension `order[i]` of an array of a shape. `None` if there are
+    /// more elements than can be addressed, or if the order names a dimension that does not exist.
     pub(super) fn new(shape: &[u64], order: &[usize]) -> Option<Self> {
         if shape.contains(&0) {
             return Some(Self { axes: vec![Axis { extent: 0, stride: 1 }], size: 0 });
@@ -49,7 +49,7 @@ impl Permutation {
         Some(Self::of_axes(order.iter().map(axis).collect::<Option<_>>()?))
     }
 
-    /// What comes out has these dimensions.
+    /// The permutation with these output dimensions.
     pub(super) fn of_axes(axes: Vec<Axis>) -> Self {
         let mut merged: Vec<Axis> = Vec::new();
         for axis in axes.into_iter().filter(|axis| axis.extent != 1) {
@@ -69,9 +69,9 @@ impl Permutation {
         Self { size: size.unwrap_or(0), ..self }
     }
 
-    /// How many steps a byte takes, at the most: what is moved together is the cheaper the more it is.
+    /// The work for each byte, at most, in steps: larger runs are cheaper.
     pub(super) fn steps(&self) -> u64 {
-        /// What one move takes that is not the copy itself: finding the place, and a cache line that is not there.
+        /// The overhead of one move: computing the position, and a cache miss.
         const MOVE: usize = 32;
         let run = self.axes.last().filter(|axis| axis.stride == 1).map_or(1, |axis| axis.extent);
         let moves = self.axes.len().saturating_sub(usize::from(run > 1));
@@ -95,7 +95,7 @@ impl Permutation {
     pub(super) fn apply(&self, bytes: Bytes) -> Bytes {
         let mut axes = self.axes.clone();
         let mut unit = self.size;
-        // What lies together in both is moved together.
+        // Elements that are contiguous in both are moved together.
         if let Some(run) = axes.pop_if(|axis| axis.stride == 1) {
             unit = unit.saturating_mul(run.extent);
             axes.iter_mut().for_each(|axis| axis.stride /= run.extent.max(1));
@@ -228,7 +228,7 @@ impl Matrix {
         }
     }
 
-    /// What is left of a tile at the end of the matrix.
+    /// Transposes the rest of a tile at the end of the matrix.
     fn transpose_edge<const N: usize>(
         self,
         from: &[[u8; N]],

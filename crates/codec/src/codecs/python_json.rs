@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-/// How to write.
+/// The options of the writer.
 #[derive(Clone, Debug)]
 pub(super) struct PythonJson {
     /// Whether characters beyond ASCII are escaped.

@@ -15,7 +15,7 @@ pub(super) enum TextEncoding {
 /// The byte order of units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// What a mark at the beginning says, and little-endian where there is none. It is written with one.
+    /// The byte order of a mark at the start, or little-endian without one. Written with a mark.
     Marked,
     Little,
     Big,
@@ -41,7 +41,7 @@ impl TextEncoding {
         })
     }
 
-    /// The text, at most twice as long as the bytes; `None` where they are none.
+    /// The text, at most twice as long as the bytes; `None` if they are invalid.
     pub(super) fn decode(self, bytes: &[u8]) -> Option<Cow<'_, str>> {
         match self {
             Self::Utf8 => str::from_utf8(bytes).ok().map(Cow::from),
@@ -58,7 +58,7 @@ impl TextEncoding {
         }
     }
 
-    /// The bytes; `None` where the encoding lacks a character.
+    /// The bytes; `None` if the encoding lacks a character.
     pub(super) fn encode(self, text: String) -> Option<Vec<u8>> {
         match self {
             Self::Utf8 => Some(text.into_bytes()),
@@ -78,7 +78,7 @@ impl TextEncoding {
 }
 
 impl Order {
-    /// What is written before a text.
+    /// The mark that is written before a text.
     fn mark(self) -> impl Iterator<Item = char> {
         (self == Self::Marked).then_some(MARK).into_iter()
     }

@@ -55,7 +55,7 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
     filter::resolve(spec, input, kernel, [Side::of(spec, dtype)?, Side::of(spec, astype)?])
 }
 
-/// The power of two that keeps so many digits, with numcodecs' very operations.
+/// The power of two that keeps this many digits, computed by the same operations as in numcodecs.
 fn scale(digits: i32) -> f64 {
     let exponent = 10_f64.powf(-f64::from(digits)).log10();
     let exponent = if exponent < 0.0 { exponent.floor() } else { exponent.ceil() };

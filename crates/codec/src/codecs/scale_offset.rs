@@ -72,7 +72,7 @@ fn exact<T: Num>(value: T, unsigned: bool) -> i128 {
     if unsigned { value.cast::<u64>().into() } else { value.cast::<i64>().into() }
 }
 
-/// The integer of a type; `None` where it has none.
+/// The integer in its type; `None` if it does not fit.
 fn narrow<T: Num>(value: i128, unsigned: bool) -> Option<T> {
     let narrowed = match unsigned {
         true => T::from_u64(value.try_into().ok()?),
@@ -86,8 +86,8 @@ impl ScaleOffset {
         matches!(self.number, Number::Float16 | Number::Float32 | Number::Float64)
     }
 
-    /// Puts each integer through a function of it, the offset and the scale, which answers `None` where there is no such integer. Then it is
-    /// the index that is answered with.
+    /// Applies a function of the integer, the offset and the scale to each integer. The error is the index of the first
+    /// for which it has no result.
     fn integers(&self, bytes: &[u8], each: impl Fn(i128, i128, i128) -> Option<i128>) -> Result<Bytes, u64> {
         use Number::{UInt8, UInt16, UInt32, UInt64};
         let unsigned = matches!(self.number, UInt8 | UInt16 | UInt32 | UInt64);

@@ -32,13 +32,13 @@ use crate::{
 
 const NAME: &str = "sharding_indexed";
 
-/// In the index, both of the pair of an inner chunk that is not there.
+/// Both numbers of the index entry of a missing inner chunk.
 const MISSING: u64 = u64::MAX;
 
-/// How many steps a byte of the index takes, as it is read or written and looked up.
+/// The work of reading or writing and searching a byte of the index, in steps.
 const INDEX_STEPS: u64 = 4;
 
-/// What an entry of the index has: two `u64`.
+/// The size of an index entry: two `u64`.
 const ENTRY: u64 = 16;
 
 pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::V3, name: NAME, resolve }];
@@ -48,7 +48,7 @@ pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::V3, name
 pub struct Sharding {
     shard: Representation,
     inner: Arc<Chain>,
-    /// How many inner chunks there are along each dimension, and in all.
+    /// The number of inner chunks along each dimension, and in all.
     inner_grid: Vec<u64>,
     inner_chunks: u64,
     index: Chain,
@@ -56,13 +56,13 @@ pub struct Sharding {
     location: IndexLocation,
 }
 
-/// Where the inner chunks of one shard are.
+/// The locations of the inner chunks of one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardIndex {
     /// Pairs of offset and length, in the C order of the inner chunks.
     entries: Vec<[u64; 2]>,
     shard_len: u64,
-    /// Which bytes of the shard are the index.
+    /// The bytes of the shard that are the index.
     own: Range<u64>,
     max_len: u64,
 }
@@ -78,7 +78,7 @@ struct Configuration {
     index_location: IndexLocation,
 }
 
-/// Where the index is.
+/// The location of the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum IndexLocation {
@@ -93,7 +93,7 @@ impl Sharding {
         &self.inner
     }
 
-    /// How many inner chunks it has, there or not.
+    /// The number of inner chunks, stored or not.
     pub fn inner_chunks(&self) -> u64 {
         self.inner_chunks
     }
@@ -108,7 +108,7 @@ impl Sharding {
         ChunkGrid::regular(self.inner_shape())
     }
 
-    /// Which number an inner chunk has in the index.
+    /// The position of an inner chunk in the index.
     pub fn position(&self, inner: &[u64]) -> Option<u64> {
         if inner.len() != self.inner_grid.len() {
             return None;
@@ -118,29 +118,29 @@ impl Sharding {
         })
     }
 
-    /// How many bytes of the shard its index has.
+    /// The size of the index in the shard, in bytes.
     pub fn index_len(&self) -> u64 {
         self.index_len
     }
 
-    /// How many bytes of memory it takes to read or write a shard beside its inner chunks and the shard itself: its index, as it is stored, as it is decoded and while it is
-    /// made, and what one inner chunk takes.
+    /// The memory for reading or writing a shard in addition to its inner chunks and the shard itself, in bytes: its
+    /// index, encoded and decoded, and the memory for one inner chunk.
     pub fn working_len(&self) -> u64 {
         let inner = self.inner.working_len().unwrap_or(0);
         self.index_len.saturating_mul(4).saturating_add(inner)
     }
 
-    /// How many steps it takes to read the index of a shard, or to make it.
+    /// The work of reading or writing a shard's index, in steps.
     pub fn index_work(&self) -> u64 {
         self.index_len.saturating_mul(INDEX_STEPS)
     }
 
-    /// How many steps it takes to decode all inner chunks, of `len` bytes, and to put them together.
+    /// The work of decoding all inner chunks, of `len` bytes, and of assembling them, in steps.
     pub(crate) fn decode_work(&self, len: u64) -> u64 {
         self.inner.decode_work_of_many(self.inner_chunks, len).saturating_add(self.tiles_work())
     }
 
-    /// How many steps it takes to cut a shard of `len` bytes into inner chunks and to encode them.
+    /// The work of splitting a shard of `len` bytes and encoding its inner chunks, in steps.
     pub(crate) fn encode_work(&self, len: u64) -> u64 {
         self.inner.encode_work_of_many(self.inner_chunks, len).saturating_add(self.tiles_work())
     }
@@ -152,7 +152,7 @@ impl Sharding {
         self.index_work().saturating_add(rows.saturating_mul(self.inner_shape().len() as u64 + 1))
     }
 
-    /// Which bytes of a shard of `shard_len` are its index; fails where it is too short to have one.
+    /// The bytes of a shard of `shard_len` bytes that are its index; fails if it is too short to have one.
     pub fn index_range(&self, shard_len: u64) -> Result<Range<u64>, CodecError> {
         let rest = shard_len.checked_sub(self.index_len).ok_or(CodecError::Length {
             codec: NAME,
@@ -213,28 +213,28 @@ impl Sharding {
 }
 
 impl ShardIndex {
-    /// How many bytes of memory it takes.
+    /// Its size in memory, in bytes.
     pub fn memory(&self) -> u64 {
         ENTRY.saturating_mul(self.entries.len() as u64)
     }
 
-    /// How many inner chunks the shard has, there or not.
+    /// The number of inner chunks, stored or not.
     pub fn len(&self) -> u64 {
         self.entries.len() as u64
     }
 
-    /// Whether it has none.
+    /// Whether it has no inner chunks.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// How many bytes all inner chunks have that lie within the shard.
+    /// The size of all inner chunks within the shard, in bytes.
     fn inner_len(&self) -> u64 {
         let lengths = (0..self.entries.len() as u64).filter_map(|position| self.locate(position).ok().flatten());
         lengths.fold(0, |sum, range| sum.saturating_add(range.end.saturating_sub(range.start)))
     }
 
-    /// Where an inner chunk is; `None` for one that is not there, which stands for fill values.
+    /// The bytes of an inner chunk; `None` for a missing one, which stands for fill values.
     pub fn locate(&self, position: u64) -> Result<Option<Range<u64>>, CodecError> {
         let entry = usize::try_from(position).ok().and_then(|position| self.entries.get(position));
         let &[offset, length] = entry.ok_or_else(no_index)?;
@@ -330,7 +330,8 @@ impl ArrayToBytes for Sharding {
     }
 
     fn encoded_len(&self) -> Option<EncodedLen> {
-        // Writers may leave gaps, for instance where they rewrote an inner chunk; they do not leave more than the chunks themselves.
+        // Writers may leave gaps, for instance if they rewrote an inner chunk; no gaps larger than the chunks
+        // themselves.
         let chunks = self.inner.encoded_len()?.max().saturating_mul(self.inner_chunks);
         Some(EncodedLen::AtMost(chunks.saturating_mul(2).saturating_add(self.index_len)))
     }
@@ -364,7 +365,7 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, depth: usize) -> Result<Resolved,
     Ok(Resolved::ArrayToBytes(Arc::new(sharding)))
 }
 
-/// How many inner chunks there are along each dimension, where they divide the shard.
+/// The number of inner chunks along each dimension, if they divide the shard.
 fn inner_grid(shard: &Representation, inner: &[u64]) -> Option<Vec<u64>> {
     if inner.len() != shard.shape().len() {
         return None;

@@ -23,7 +23,7 @@ use crate::{
 
 const NAME: &str = "shuffle";
 
-/// What numcodecs has where nothing is said.
+/// The default of numcodecs.
 const DEFAULT_SIZE: i64 = 4;
 
 pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
@@ -49,7 +49,7 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
 }
 
 impl Shuffle {
-    /// How many whole elements there are.
+    /// The number of whole elements.
     fn elements(&self, bytes: &Bytes) -> Result<usize, CodecError> {
         match bytes.len() % self.size {
             0 => Ok(bytes.len() / self.size),

@@ -14,7 +14,7 @@ pub(super) struct Tiles {
     next: Option<Vec<u64>>,
 }
 
-/// One tile: where it begins, and its shape.
+/// One tile: its offset, and its shape.
 #[derive(Debug)]
 pub(super) struct Tile {
     origin: Vec<u64>,
@@ -67,7 +67,8 @@ impl Tiles {
 }
 
 impl Tile {
-    /// Calls `visit` with where each row of the tile begins in the chunk and in the tile, and how many elements it has.
+    /// Calls `visit` with the offset of each row of the tile in the chunk and in the tile, and with its number of
+    /// elements.
     fn rows(
         &self,
         chunk: &[u64],
@@ -114,7 +115,7 @@ impl<'a> Assembly<'a> {
         Ok(Self { chunk, parts })
     }
 
-    /// How many bytes the next tile may take, where elements are of variable length.
+    /// The bytes that the next tile may have, for elements of variable length.
     pub(super) fn remaining(&self) -> u64 {
         match &self.parts {
             Parts::Fixed { bytes, .. } => bytes.len() as u64,

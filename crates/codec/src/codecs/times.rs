@@ -51,7 +51,7 @@ impl Countable {
         }
     }
 
-    /// The type, where it is one of times.
+    /// The type, if it is one of times.
     pub(super) fn as_time(&self) -> Option<&DataType> {
         match self {
             Self::Number(_) => None,
@@ -59,7 +59,7 @@ impl Countable {
         }
     }
 
-    /// What elements of it are on one side of a filter.
+    /// The elements of the type on one side of a filter.
     pub(super) fn side(&self, spec: &CodecSpec) -> Result<Side, ChainError> {
         match self {
             Self::Number(dtype) => Side::of(spec, *dtype),
@@ -68,12 +68,12 @@ impl Countable {
     }
 }
 
-/// Whether it is one of datetimes.
+/// Whether it is a datetime type.
 pub(super) fn is_moment(data_type: &DataType) -> bool {
     data_type.name().starts_with("numpy.datetime64[")
 }
 
-/// Whether it is one of timedeltas.
+/// Whether it is a timedelta type.
 pub(super) fn is_duration(data_type: &DataType) -> bool {
     data_type.name().starts_with("numpy.timedelta64[")
 }

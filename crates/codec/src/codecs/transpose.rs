@@ -31,7 +31,7 @@ struct Transpose {
     order: Vec<usize>,
     encode: Permutation,
     decode: Permutation,
-    /// Whether the dimensions stay as they are.
+    /// Whether the dimensions stay in order.
     identity: bool,
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn transposed(array: &Representation, order: Vec<usize>) -> Result<Op
     Ok(Some((Arc::new(Transpose { order, encode, decode, identity }), encoded)))
 }
 
-/// Where each dimension goes; `None` unless `order` names each of them once.
+/// The position of each dimension; `None` unless `order` names each of them once.
 fn inverse(order: &[usize], rank: usize) -> Option<Vec<usize>> {
     if order.len() != rank {
         return None;

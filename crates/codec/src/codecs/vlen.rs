@@ -1,4 +1,5 @@
-//! What the codecs for elements of variable length have in common: their number, then each with its length before it, all `u32` little-endian.
+//! Common parts of the codecs for elements of variable length: their number, then each with its length before it, all
+//! `u32` little-endian.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ pub(super) struct Vlen {
     content: Content,
 }
 
-/// What the elements are.
+/// The type of the elements.
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     /// Texts, which are UTF-8.
@@ -58,7 +59,7 @@ impl Vlen {
         usize::try_from(length).map_err(|_| self.malformed("an element is longer than the bytes"))
     }
 
-    /// What is wrong with an element, if anything is.
+    /// The reason why an element is invalid, if it is.
     fn check(&self, element: &[u8]) -> Option<&'static str> {
         match self.content {
             Content::Text if std::str::from_utf8(element).is_err() => Some("a text is not UTF-8"),

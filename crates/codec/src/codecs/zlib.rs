@@ -66,7 +66,7 @@ impl BytesToBytes for Zlib {
     }
 }
 
-/// Decodes a stream of `len` bytes that, as far as can be seen, ends where the input does.
+/// Decodes a stream that claims to have `len` bytes and ends with the input.
 fn decode_expected(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
     let (_, sum) = encoded.split_last_chunk::<4>()?;
     let decoded = inflate::expect(Wrapper::Zlib, encoded, len)?;

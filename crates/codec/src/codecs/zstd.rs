@@ -28,7 +28,7 @@ use crate::{
 
 const NAME: &str = "zstd";
 
-/// How much more room is tried where there was too little: each try decodes all from the start.
+/// The factor by which the output grows if it was too small; each attempt decodes from the start.
 const GROWTH: usize = 4;
 
 pub(crate) static PLUGINS: &[Plugin] = &[
@@ -62,7 +62,7 @@ struct Configuration {
     checksum: bool,
 }
 
-/// Why frames are not decoded.
+/// The reason why frames cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FrameError {
     /// They hold more than there is room for.
@@ -109,7 +109,7 @@ impl BytesToBytes for Zstd {
     }
 }
 
-/// What frames cost by the level.
+/// The cost of compression by level.
 pub(super) fn compress_cost(level: i32) -> Cost {
     let encode = match level {
         ..=3 => 5,
@@ -121,7 +121,7 @@ pub(super) fn compress_cost(level: i32) -> Cost {
     Cost { decode: 2, encode }
 }
 
-/// Whether a frame ends with a checksum.
+/// The presence of a checksum at the end of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Checksum {
     /// It does.
@@ -169,7 +169,7 @@ pub(super) fn decode_into<C: zstd_safe::WriteBuf + ?Sized>(
     })
 }
 
-/// How many bytes the frames say that they hold; `None` where one does not say. Fails where the input is not all frames.
+/// The decoded size that the frames declare; `None` if one does not. Fails if the input is not only frames.
 fn declared_len(mut encoded: &[u8]) -> Result<Option<u64>, CodecError> {
     let failed = |source| CodecError::Library { codec: NAME, source: Box::new(FrameError::Library(source)) };
     let mut declared = Some(0_u64);

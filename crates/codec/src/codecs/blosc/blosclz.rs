@@ -22,13 +22,13 @@ const MAX_DISTANCE: usize = FAR + 0xffff;
 /// Matches from afar take four bytes or more, and have to be worth it.
 const MIN_FAR_MATCH: usize = 6;
 
-/// So many bytes at the end are always copied.
+/// The number of bytes at the end that are always copied.
 const TAIL: usize = 12;
 
-/// How many places of four bytes are remembered, as a power of two.
+/// The number of remembered positions, as a power of two.
 const HASH_BITS: u32 = 14;
 
-/// What the first instruction is marked with by every writer.
+/// The mark of the first instruction, which every writer sets.
 const MARK: u8 = 1 << 5;
 
 /// Decodes a stream to exactly as many bytes as there is room for.
@@ -71,7 +71,7 @@ pub(super) fn decompress(stream: &[u8], decoded: &mut [u8]) -> Result<(), CodecE
     if done == decoded.len() { Ok(()) } else { Err(wrong) }
 }
 
-/// Copies what lies `distance` before `done` to there, over itself where it is longer than that. Answers where it ends.
+/// Copies the bytes `distance` before `done` to there, overlapping if `len` is larger. Returns the end.
 fn repeat(decoded: &mut [u8], done: usize, distance: usize, len: usize) -> Result<usize, CodecError> {
     let start = done
         .checked_sub(distance)
@@ -92,7 +92,7 @@ fn repeat(decoded: &mut [u8], done: usize, distance: usize, len: usize) -> Resul
     Ok(end)
 }
 
-/// Compresses; `None` where that makes the bytes no shorter.
+/// Compresses; `None` if the result is no shorter.
 pub(super) fn compress(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut output = Vec::with_capacity(bytes.len());
     let mut places = vec![0_u32; 1 << HASH_BITS];
@@ -130,7 +130,7 @@ fn find(bytes: &[u8], at: usize, end: usize, places: &mut [u32]) -> Option<(usiz
     (len >= least).then_some((distance, len))
 }
 
-/// How many bytes two slices begin with alike.
+/// The length of the common prefix of two slices.
 fn common(first: &[u8], second: &[u8]) -> usize {
     let alike = std::iter::zip(first.as_chunks::<8>().0, second.as_chunks::<8>().0).take_while(|(a, b)| a == b);
     let whole = alike.count() * 8;

@@ -19,10 +19,10 @@ use crate::{
     },
 };
 
-/// So much of each buffer is kept for the next chunk: the largest block that writers choose by themselves.
+/// The size of each buffer that is reused for the next chunk: the largest block that writers choose by themselves.
 const KEPT: usize = 1 << 20;
 
-/// What blocks are in before they are elements again.
+/// The buffers of shuffled blocks.
 struct Scratch {
     shuffled: Vec<u8>,
     planes: Vec<u8>,
@@ -75,7 +75,7 @@ fn decode_blocks(frame: &Frame, encoded: &[u8], scratch: &mut Scratch) -> Result
     Ok(finish(decoded))
 }
 
-/// Finds the streams of a block of so many bytes, each of which could become its part of the block.
+/// Finds the streams of a block, each of which could decode to its part of the block.
 fn streams<'a>(frame: &Frame, mut encoded: &'a [u8], block: usize) -> Result<Vec<&'a [u8]>, CodecError> {
     let count = frame.streams(block);
     if !block.is_multiple_of(count) {
@@ -99,7 +99,7 @@ fn streams<'a>(frame: &Frame, mut encoded: &'a [u8], block: usize) -> Result<Vec
     Ok(streams)
 }
 
-/// How many bytes a stream could yield.
+/// The most bytes that a stream can decode to.
 fn longest(compressor: Compressor, stream: &[u8]) -> u64 {
     /// A match of deflate is at most 258 bytes, and at least two bits.
     const DEFLATE: u64 = 1032;
@@ -142,7 +142,7 @@ fn decode_streams(compressor: Compressor, streams: &[&[u8]], decoded: &mut [u8])
     let parts = decoded.chunks_exact_mut(part);
     for (stream, part) in streams.iter().zip(parts) {
         match stream.len() == part.len() {
-            // What could not be compressed is as it is.
+            // Incompressible bytes are stored as they are.
             true => part.copy_from_slice(stream),
             false => decode_stream(compressor, stream, part)?,
         }

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// How bytes are encoded.
+/// The settings of the encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) name: CompressorName,
@@ -54,7 +54,8 @@ pub(super) fn encode(settings: &Settings, decoded: &Bytes) -> Result<Bytes, Code
 }
 
 impl Settings {
-    /// What the compressor costs, and the shuffle before it. What is decoded may come of any compressor, whatever the settings say.
+    /// The cost of the compressor and of the shuffle before it. A stored chunk may use any compressor, whatever the
+    /// settings say.
     pub(super) fn cost(&self) -> Cost {
         let level = i8::try_from(self.level).unwrap_or(i8::MAX);
         let compressor = match self.name {
@@ -66,7 +67,7 @@ impl Settings {
         Cost { decode: inflate::cost(level).decode, encode: compressor.saturating_add(2) }
     }
 
-    /// The frame for so many bytes.
+    /// The frame of `len` bytes.
     fn frame(&self, len: usize) -> Frame {
         let compressor = match self.name {
             CompressorName::Blosclz => Compressor::BloscLz,
@@ -106,7 +107,8 @@ impl Settings {
     }
 }
 
-/// Room for the header, the table of where blocks start, and all blocks; `None` where that is no shorter than the bytes.
+/// The encoded frame, with its header, the table of block offsets, and all blocks; `None` if it is no shorter than the
+/// bytes.
 fn compress(settings: &Settings, frame: &Frame, decoded: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
     let blocks = decoded.chunks(frame.block_size);
     let mut starts = Vec::with_capacity(blocks.len() * 4);
@@ -145,7 +147,7 @@ fn compress(settings: &Settings, frame: &Frame, decoded: &[u8]) -> Result<Option
     Ok(Some(body))
 }
 
-/// Compresses one stream; `None` where that makes it no shorter.
+/// Compresses one stream; `None` if the result is no shorter.
 fn compress_stream(settings: &Settings, bytes: &[u8]) -> Result<Option<Vec<u8>>, CodecError> {
     let io = |source: io::Error| CodecError::Library { codec: NAME, source: Box::new(source) };
     let level = i32::from(settings.level);

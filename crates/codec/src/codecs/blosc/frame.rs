@@ -3,7 +3,7 @@
 use super::NAME;
 use crate::CodecError;
 
-/// What is before everything else.
+/// The size of the header.
 pub(super) const HEADER: usize = 16;
 
 /// The format of the container, and of what each compressor writes.
@@ -18,7 +18,8 @@ const FUTURE: u8 = 8;
 const UNSPLIT: u8 = 16;
 const COMPRESSOR_SHIFT: u32 = 5;
 
-/// A block is split into one stream for each byte of an element where elements have at most so many bytes, and each stream at least so many.
+/// A block is split into one stream for each byte of an element if elements have at most this many bytes, and each
+/// stream would have at least this many.
 const MAX_SPLITS: usize = 16;
 pub(super) const MIN_STREAM: usize = 128;
 
@@ -32,7 +33,7 @@ pub(super) enum Compressor {
     Zstd,
 }
 
-/// What happens to a block's bytes before they are compressed.
+/// The transformation of a block before it is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shuffle {
     None,
@@ -40,17 +41,17 @@ pub(super) enum Shuffle {
     Bits,
 }
 
-/// What the header says.
+/// The contents of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) compressor: Compressor,
     pub(super) shuffle: Shuffle,
-    /// Whether the bytes follow as they are.
+    /// Whether the bytes are stored without compression.
     pub(super) stored: bool,
     pub(super) split: bool,
     /// The size of an element.
     pub(super) type_size: usize,
-    /// How many bytes are decoded in all, and in each block but the last, which may have fewer.
+    /// The decoded size, and that of each block; the last may be smaller.
     pub(super) len: usize,
     pub(super) block_size: usize,
 }
@@ -96,7 +97,7 @@ impl Frame {
         Ok(Self { compressor, shuffle, stored, split, type_size: usize::from(*type_size), len, block_size })
     }
 
-    /// The header of a frame of `encoded_len` bytes; `None` where that, or another number, is too large for it.
+    /// The header of a frame of `encoded_len` bytes; `None` if that, or another number, does not fit into it.
     pub(super) fn header(&self, encoded_len: usize) -> Option<[u8; HEADER]> {
         let mut flags = (self.compressor as u8) << COMPRESSOR_SHIFT;
         flags |= match self.shuffle {
@@ -113,12 +114,12 @@ impl Frame {
         header.try_into().ok()
     }
 
-    /// Into how many streams of one length a block of so many bytes is split.
+    /// The number of streams of equal length into which a block is split.
     pub(super) fn streams(&self, block: usize) -> usize {
         if self.split && block == self.block_size && can_split(self.type_size, block) { self.type_size } else { 1 }
     }
 
-    /// What is done to a block of so many bytes.
+    /// The transformation of a block.
     pub(super) fn shuffle_of(&self, block: usize) -> Shuffle {
         match self.shuffle {
             Shuffle::Bytes if self.type_size > 1 => Shuffle::Bytes,
@@ -128,7 +129,7 @@ impl Frame {
     }
 }
 
-/// Whether blocks of so many bytes can be split into streams for each byte of an element.
+/// Whether blocks of this size can be split into streams for each byte of an element.
 pub(super) fn can_split(type_size: usize, block: usize) -> bool {
     type_size <= MAX_SPLITS && block.checked_div(type_size).is_some_and(|stream| stream >= MIN_STREAM)
 }

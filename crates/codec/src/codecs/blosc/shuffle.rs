@@ -8,7 +8,7 @@
 
 use std::{array, iter::zip};
 
-/// How many elements are put together at a time, so that what is in between stays in the nearest cache.
+/// The number of elements that are transposed at a time, so that intermediate results stay in the first-level cache.
 const PIECE: usize = 256;
 
 /// Puts the bytes of elements of `size` bytes together. Both slices have one length.
@@ -92,7 +92,8 @@ pub(super) fn shuffle_bits(size: usize, elements: &[u8], planes: &mut [u8], bits
     }
 }
 
-/// How many bytes of a block have their bits shuffled: all whole elements, where they are a multiple of eight, and none otherwise.
+/// The number of bytes of a block whose bits are shuffled: all whole elements if their number is a multiple of eight,
+/// otherwise none.
 fn shuffled_bits(size: usize, len: usize) -> Option<usize> {
     let count = len.checked_div(size)?;
     (count > 0 && count.is_multiple_of(8)).then(|| count.saturating_mul(size))

@@ -13,7 +13,7 @@ pub(super) fn to_i64(value: f64) -> i64 {
     if (-LIMIT..LIMIT).contains(&value) { value as i64 } else { i64::MIN }
 }
 
-/// NumPy keeps the bits of a NaN as they are, where a processor would set its highest.
+/// Keeps the bits of a NaN as NumPy does; a processor would set the highest one.
 pub(super) fn half_to_single(value: f16) -> f32 {
     if !value.is_nan() {
         return value.to_f32();

@@ -1,4 +1,4 @@
-//! What each of the numbers can do.
+//! Arithmetic and conversions of each number type.
 
 use half::f16;
 
