@@ -1,13 +1,13 @@
-//! Chunk key encodings: where a chunk's bytes are.
+//! Chunk key encodings: the keys of chunks.
 
 use crate::ArrayModel;
 
-/// How the indices of a chunk become a key, below the prefix that [`ArrayModel::chunk_prefix`](crate::ArrayModel::chunk_prefix) has.
+/// The encoding of a chunk's indices as a key, below [`ArrayModel::chunk_prefix`](crate::ArrayModel::chunk_prefix).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkKeyEncoding {
     /// The form.
     pub form: ChunkKeyForm,
-    /// What stands between the indices.
+    /// The separator of the indices.
     pub separator: Separator,
 }
 
@@ -22,7 +22,7 @@ pub enum ChunkKeyForm {
     Draft,
 }
 
-/// What stands between the indices of a chunk.
+/// The separator of a chunk's indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separator {
     /// `/`
@@ -89,12 +89,13 @@ impl ChunkKeyEncoding {
         (chunk.len() == rank).then_some(chunk)
     }
 
-    /// The key under which a chunk is written. It is not the first that is looked at where the writer that the dialect had, zarr-python 2.x, knows another alone.
+    /// The key under which a chunk is written. It is not the first to be read if the writer of the dialect, zarr-python
+    /// 2.x, knows only another.
     pub fn written_key(self, chunk: &[u64]) -> String {
         self.fallback_key(chunk).map_or_else(|| self.key(chunk), str::to_owned)
     }
 
-    /// Another key under which some writers put the chunk; looked at where the first has no value.
+    /// Another key that some writers use for the chunk, read if the first has no value.
     pub fn fallback_key(self, chunk: &[u64]) -> Option<&'static str> {
         (self.form == ChunkKeyForm::Draft && chunk.is_empty()).then_some("c0")
     }

@@ -19,9 +19,9 @@ use crate::text::shown;
 pub struct CodecSpec {
     /// Whose name it is.
     pub namespace: Namespace,
-    /// The name: `gzip`, also where the document says `numcodecs.gzip` or a URI.
+    /// The name: `gzip`, even if the document has `numcodecs.gzip` or a URI.
     pub name: String,
-    /// The configuration; empty where there is none.
+    /// The configuration; empty if there is none.
     pub configuration: Map<String, Value>,
 }
 
@@ -32,14 +32,14 @@ pub enum Namespace {
     V3,
     /// Those of numcodecs, with its configurations and defaults: the ids of v2, `numcodecs.*` in v3, the URIs of the draft.
     Numcodecs,
-    /// What no registry can name, and only reading a document into a model makes.
+    /// Codecs that no registry has, made only by reading a document into a model.
     Model,
 }
 
-/// What the names of [`Namespace::Numcodecs`] begin with in lists of v3 codecs.
+/// The prefix of the names of [`Namespace::Numcodecs`] in lists of v3 codecs.
 const NUMCODECS: &str = "numcodecs.";
 
-/// What the names of [`Namespace::Model`] begin with in lists of v3 codecs. No registered name has a colon.
+/// The prefix of the names of [`Namespace::Model`] in lists of v3 codecs. No registered name has a colon.
 const MODEL: &str = "model:";
 
 impl CodecSpec {
@@ -57,7 +57,7 @@ impl CodecSpec {
         Self { namespace: Namespace::Numcodecs, name: id.to_owned(), configuration }
     }
 
-    /// What only the model has.
+    /// A codec that only the model has.
     pub(crate) fn model(name: &str, configuration: Map<String, Value>) -> Self {
         Self { namespace: Namespace::Model, name: name.to_owned(), configuration }
     }
@@ -93,14 +93,14 @@ impl CodecSpec {
             Namespace::Numcodecs => format!("{NUMCODECS}{}", self.name),
             Namespace::Model => format!("{MODEL}{}", self.name),
         };
-        // zarr-python wants a configuration of numcodecs' codecs, also where there is nothing in it.
+        // zarr-python requires a configuration of numcodecs' codecs, even an empty one.
         match self.configuration.is_empty() && self.namespace != Namespace::Numcodecs {
             true => json!({"name": name}),
             false => json!({"name": name, "configuration": self.configuration}),
         }
     }
 
-    /// The name as it is told to people: `gzip`, or `numcodecs.gzip`.
+    /// The name for messages: `gzip`, or `numcodecs.gzip`.
     pub fn full_name(&self) -> String {
         match self.namespace {
             Namespace::V3 | Namespace::Model => self.name.clone(),
@@ -109,7 +109,7 @@ impl CodecSpec {
     }
 }
 
-/// Why an entry of `codecs` is not understood.
+/// The reason why an entry of `codecs` is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecSpecError {
     /// It has no name.

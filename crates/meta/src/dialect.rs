@@ -1,10 +1,10 @@
-//! How a hierarchy is laid out on keys.
+//! Dialects: the layout of a hierarchy on keys.
 
 use std::{fmt, str::FromStr};
 
-/// How a hierarchy is laid out on keys.
+/// The layout of a hierarchy on keys.
 ///
-/// The order is that in which dialects are preferred where one path answers in several: v3, then v2, then the draft.
+/// The order is that of preference if one path has nodes of several dialects: v3, then v2, then the draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dialect {
     /// One `zarr.json` per node.

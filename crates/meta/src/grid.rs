@@ -4,15 +4,15 @@ use std::{ops::Range, sync::Arc};
 
 use crate::limits::MAX_EXTENT;
 
-/// How an array is cut into chunks. One [`DimensionGrid`] per dimension; a 0-dimensional array has one chunk.
+/// The chunk grid of an array. One [`DimensionGrid`] per dimension; a 0-dimensional array has one chunk.
 ///
-/// Chunks at the upper edge are stored whole, with elements beyond the array's shape that no selection shows.
+/// Edge chunks are stored in full, with elements beyond the array's shape that no selection has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkGrid {
     dimensions: Vec<DimensionGrid>,
 }
 
-/// How one dimension is cut.
+/// The grid of one dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DimensionGrid {
     /// Pieces of one length, at least 1
@@ -23,7 +23,7 @@ pub enum DimensionGrid {
     },
     /// Pieces of these lengths (zarr-extensions: `rectilinear`). `ends[i]` is where piece `i` ends; the ends increase.
     Rectilinear {
-        /// Where each piece ends.
+        /// The end of each chunk.
         ends: Arc<[u64]>,
     },
 }
@@ -34,13 +34,13 @@ impl ChunkGrid {
         Self { dimensions }
     }
 
-    /// A regular grid. `None` where a length is 0 or larger than any array.
+    /// A regular grid. `None` if a length is 0 or larger than any array.
     pub fn regular(chunk_shape: &[u64]) -> Option<Self> {
         let length = |&length: &u64| (1..=MAX_EXTENT).contains(&length).then_some(DimensionGrid::Regular { length });
         Some(Self { dimensions: chunk_shape.iter().map(length).collect::<Option<_>>()? })
     }
 
-    /// The shape of all chunks; `None` where there are lists of them.
+    /// The shape of all chunks; `None` if the grid is rectilinear.
     pub fn regular_shape(&self) -> Option<Vec<u64>> {
         let length = |dimension: &DimensionGrid| match dimension {
             DimensionGrid::Regular { length } => Some(*length),
@@ -54,7 +54,7 @@ impl ChunkGrid {
         &self.dimensions
     }
 
-    /// The shape of the chunk with these indices; `None` where there is no such chunk in the grid.
+    /// The shape of the chunk with these indices; `None` if it does not exist in the grid.
     pub fn chunk_shape(&self, chunk: &[u64]) -> Option<Vec<u64>> {
         if chunk.len() != self.dimensions.len() {
             return None;
@@ -66,7 +66,7 @@ impl ChunkGrid {
 }
 
 impl DimensionGrid {
-    /// Pieces of these lengths. `None` where a length is 0, or all of them together are longer than any array.
+    /// Chunks of these lengths. `None` if a length is 0, or their sum is larger than any array.
     pub fn rectilinear(lengths: impl IntoIterator<Item = u64>) -> Option<Self> {
         let ends = lengths.into_iter().scan(0_u64, |end, length| {
             let next = end.checked_add(length).filter(|&next| length > 0 && next <= MAX_EXTENT);
@@ -84,7 +84,7 @@ impl DimensionGrid {
         }
     }
 
-    /// Which piece has the element at `position`; `None` beyond the last piece.
+    /// The chunk with the element at `position`; `None` beyond the last chunk.
     pub fn piece_of(&self, position: u64) -> Option<u64> {
         match self {
             Self::Regular { length } => position.checked_div(*length),
@@ -95,7 +95,7 @@ impl DimensionGrid {
         }
     }
 
-    /// Where a piece lies; `None` where there is no such piece. The last regular one may end beyond the array's extent.
+    /// The extent of a chunk; `None` if it does not exist. The last regular one may end beyond the array's extent.
     pub fn piece(&self, index: u64) -> Option<Range<u64>> {
         match self {
             Self::Regular { length } => {
@@ -113,7 +113,7 @@ impl DimensionGrid {
         }
     }
 
-    /// How many pieces cover an extent.
+    /// The number of chunks that cover an extent.
     pub fn pieces(&self, extent: u64) -> u64 {
         match self {
             Self::Regular { length } => extent.div_ceil((*length).max(1)),

@@ -1,4 +1,4 @@
-//! How much a document may declare.
+//! Limits of documents.
 
 /// The most dimensions that an array has. NumPy allows as many.
 pub const MAX_RANK: usize = 64;
@@ -15,8 +15,8 @@ pub const MAX_CHUNK_SIZE: u64 = 1 << 40;
 /// The most bytes of a metadata document.
 pub const MAX_DOCUMENT: usize = 64 << 20;
 
-/// The most bytes of memory that the values take by which one metadata document describes its node, as estimated from their text. Attributes, consolidated metadata and members
-/// that nobody here knows are kept as text, and do not count.
+/// The most memory for the values by which one metadata document describes its node, as estimated from their text.
+/// Attributes, consolidated metadata and unknown members are kept as text, and do not count.
 pub const MAX_DESCRIPTION: usize = 96 << 20;
 
 /// The most pieces that a document lists for the dimensions of its chunk grid, all of them together.
@@ -25,7 +25,7 @@ pub const MAX_PIECES: u64 = 1 << 20;
 /// The most codecs in a chain.
 pub const MAX_CODECS: usize = 64;
 
-/// How deep shards are nested, at the most.
+/// The maximum nesting depth of shards.
 pub const MAX_SHARD_DEPTH: usize = 8;
 
 /// The most fields of a struct, those of its inner structs included.

@@ -13,7 +13,7 @@ use crate::{
 /// An array, whatever wrote it.
 #[derive(Clone, Debug)]
 pub struct ArrayModel {
-    /// Which dialect its document is of.
+    /// The dialect of its document.
     pub dialect: Dialect,
     /// The extent of each dimension as it is stored; at most [`MAX_RANK`](crate::limits::MAX_RANK) of at most [`MAX_EXTENT`](crate::limits::MAX_EXTENT).
     pub shape: Vec<u64>,
@@ -21,9 +21,9 @@ pub struct ArrayModel {
     pub data_type: DataType,
     /// The element that missing chunks are full of, as it is in memory.
     pub fill_value: Vec<u8>,
-    /// How it is cut into chunks; of the shape's rank. Of a sharded array these are the shards.
+    /// Its chunk grid, of the shape's rank. Of a sharded array, that of the shards.
     pub grid: ChunkGrid,
-    /// How chunks are named.
+    /// The encoding of chunk keys.
     pub chunk_keys: ChunkKeyEncoding,
     /// The keys of chunks begin with this, from the root of the hierarchy's store prefix: empty or with a `/` at its end. For v2 and v3 it is
     /// relative to the node's own prefix (and so empty); for the draft, to the prefix of the hierarchy's root (`data/root/foo/`).
@@ -36,21 +36,23 @@ pub struct ArrayModel {
     pub attributes: Json,
     /// The extensions (ZEP 10) that the document names, all of them known or not to be understood.
     pub extensions: Vec<Extension>,
-    /// Where the view that the array is begins, one index per dimension: all 0 but with the extension `example.offset`. What is selected, and every shape that people
-    /// see, is that of the view: [`view_shape`](Self::view_shape).
+    /// The start of the view that the array is, one index per dimension: all 0 unless it has the extension
+    /// `example.offset`. Selections, and every shape that clients see, are those of the view:
+    /// [`view_shape`](Self::view_shape).
     pub origin: Vec<u64>,
     /// The document as it was read, with whatever else it has.
     pub document: Json,
 }
 
 impl ArrayModel {
-    /// The extent of each dimension as people see it: what is stored from the [origin](Self::origin) on.
+    /// The shape of the view: the stored elements from the [origin](Self::origin) on.
     pub fn view_shape(&self) -> Vec<u64> {
         self.shape.iter().zip(&self.origin).map(|(extent, origin)| extent.saturating_sub(*origin)).collect()
     }
 
-    /// Whether every reader takes missing chunks for full of the fill value. With `null` elements that were never written are undefined, and zarr-python 2.x gives whatever its
-    /// memory has; with the number that it writes for elements of variable length it gives that number.
+    /// Whether every reader takes missing chunks for full of the fill value. With `null`, elements that were never
+    /// written are undefined, and zarr-python 2.x returns uninitialised memory; with the number that it writes for
+    /// elements of variable length it returns that number.
     pub fn fill_value_is_agreed(&self) -> bool {
         match self.document.get("fill_value").map(|fill_value| fill_value.kind()) {
             None | Some(Kind::Null) => false,

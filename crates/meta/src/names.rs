@@ -13,7 +13,7 @@ pub struct NameError {
     pub dialect: Dialect,
     /// The name, cut to a length that can be shown.
     pub name: String,
-    /// Why.
+    /// The reason.
     pub reason: &'static str,
 }
 
@@ -21,7 +21,7 @@ pub struct NameError {
 /// in `/zarr.json`.
 pub const MAX_NAME_LEN: usize = 1014;
 
-/// What the documents of v2 and v3 are called below the prefix of their node.
+/// The names of the documents of v2 and v3 below the prefix of their node.
 const DOCUMENTS: [&str; 5] = ["zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"];
 
 /// The longest name in the draft, in characters.

@@ -12,7 +12,7 @@ pub struct NodePath {
     inner: String,
 }
 
-/// Why a text is not a [`NodePath`].
+/// The reason why a text is not a [`NodePath`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// A segment is empty.
@@ -93,7 +93,7 @@ impl NodePath {
         std::iter::successors(self.parent(), Self::parent)
     }
 
-    /// What of this path lies below `ancestor`, without a leading `/`; `Some("")` for the ancestor itself.
+    /// The part of this path below `ancestor`, without a leading `/`; `Some("")` for the ancestor itself.
     pub fn below<'a>(&'a self, ancestor: &Self) -> Option<&'a str> {
         if ancestor.is_root() {
             return Some(&self.inner);

@@ -20,13 +20,13 @@ use crate::{
 pub(super) struct Parts {
     /// Whether the first index changes fastest.
     pub(super) fortran: bool,
-    /// How elements are stored.
+    /// The stored byte order of elements.
     pub(super) order: StoredOrder,
     /// Filters, and then what works on bytes; all of numcodecs.
     pub(super) codecs: Vec<CodecSpec>,
     /// Whether the last of these works on bytes, so that it can be a compressor.
     pub(super) compressed: bool,
-    /// Where blosc is told a size of items that numcodecs would not find.
+    /// Pointers to blosc codecs with a type size that numcodecs would not derive.
     pub(super) lost_sizes: Vec<String>,
 }
 
@@ -176,7 +176,7 @@ pub(super) fn to_v3(
     Ok(v3)
 }
 
-/// Fails where a list of codecs is longer than it is read.
+/// Fails if a list has more codecs than can be read.
 pub(super) fn check_count(codecs: &[CodecSpec], source: &Source<'_>) -> Result<(), Refusal> {
     match codecs.len() {
         0..=MAX_CODECS => Ok(()),

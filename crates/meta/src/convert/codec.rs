@@ -34,8 +34,8 @@ const MAX_BLOSC_TYPESIZE: usize = 255;
 /// The shuffles of blosc as v3 names them. numcodecs has their index here.
 const SHUFFLES: [&str; 3] = ["noshuffle", "shuffle", "bitshuffle"];
 
-/// A codec of numcodecs in v3, where it is given items of so many bytes: by a name of the specification or its registry where all of its configuration can be
-/// said there, and else as `numcodecs.*`.
+/// A codec of numcodecs in v3, for items of `item_size` bytes: by a name of the specification or its registry if that
+/// can represent its whole configuration, and else as `numcodecs.*`.
 pub(super) fn to_v3(codec: &CodecSpec, item_size: usize) -> Result<CodecSpec, String> {
     let configuration = &codec.configuration;
     let specified = match codec.name.as_str() {
@@ -49,8 +49,8 @@ pub(super) fn to_v3(codec: &CodecSpec, item_size: usize) -> Result<CodecSpec, St
     Ok(specified.map_or_else(|| codec.clone(), |configuration| CodecSpec::v3(&codec.name, configuration)))
 }
 
-/// A codec of v3 from bytes to bytes as numcodecs has it, where it is given items of so many bytes; and whether its `typesize` is lost, of which numcodecs
-/// wants to know itself.
+/// A codec of v3 from bytes to bytes as numcodecs has it, for items of `item_size` bytes; and whether its `typesize` is
+/// lost, which numcodecs derives itself.
 pub(super) fn to_numcodecs(codec: &CodecSpec, item_size: usize) -> Result<(CodecSpec, bool), String> {
     if codec.namespace == Namespace::Numcodecs {
         return Ok((codec.clone(), false));
@@ -70,7 +70,7 @@ pub(super) fn to_numcodecs(codec: &CodecSpec, item_size: usize) -> Result<(Codec
     Ok((CodecSpec::numcodecs(&codec.name, configuration), typesize_is_lost))
 }
 
-/// Fails where there are other members than these.
+/// Fails if there are members other than these.
 fn only(configuration: &Map<String, Value>, known: &[&str]) -> Option<()> {
     configuration.keys().all(|name| known.contains(&name.as_str())).then_some(())
 }
@@ -127,7 +127,7 @@ fn blosc(configuration: &Map<String, Value>, item_size: usize) -> Option<Map<Str
         None | Some(Value::Null) => item_size,
         Some(size) => usize::try_from(size.as_u64().filter(|size| *size > 0)?).ok()?,
     };
-    // numcodecs looks at the size before blosc does.
+    // numcodecs derives it from the size before blosc does.
     let by_size = if item_size == 1 { 2 } else { 1 };
     let shuffle = match integer(configuration, "shuffle", 1, -1..=2)? {
         -1 => by_size,

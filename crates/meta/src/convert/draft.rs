@@ -68,9 +68,9 @@ struct Shards {
     chunk_shape: Vec<u64>,
     /// Their chain.
     codecs: Vec<CodecSpec>,
-    /// What makes shards of them, the innermost first.
+    /// The sharding transformers, the innermost first.
     transformers: Vec<Value>,
-    /// Where the chain is.
+    /// The locations of the chain's codecs.
     places: CodecPlaces,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Elements {
 enum Types {
     /// Both sides have what there is.
     Same,
-    /// These two; where the second is not said, it is the first.
+    /// These two; the second defaults to the first.
     Named(&'static str, &'static str),
     /// Booleans become bytes of eight.
     Bits,
@@ -43,7 +43,7 @@ fn types(id: &str) -> Option<Types> {
 }
 
 impl Elements {
-    /// What a `dtype` of a configuration names to NumPy: `<f4`, `f4`, `float32`.
+    /// The NumPy type that a `dtype` of a configuration names: `<f4`, `f4`, `float32`.
     fn named(dtype: &Value) -> Option<Self> {
         let text = dtype.as_str()?;
         let v2 = |text: &str| parse_v2(&Value::from(text), V2Context::default());
@@ -65,9 +65,10 @@ impl Elements {
     }
 }
 
-/// A filter in a document for which both sides are stored in this byte order, and the elements that it makes.
+/// A filter whose two sides are stored in this byte order, and the elements that it makes.
 ///
-/// Fails with the reason where it is not for these elements. With `stored` they are in their byte order, and not as they are in memory.
+/// Fails with the reason if it does not accept these elements. With `stored` they are in their byte order, otherwise as
+/// in memory.
 pub(super) fn reordered(
     filter: &CodecSpec,
     given: &Elements,

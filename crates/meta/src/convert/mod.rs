@@ -32,16 +32,16 @@ use source::Source;
 pub struct Converted {
     /// The node document: in v2 with `attributes`.
     pub document: Json,
-    /// What it does not say of what the original says.
+    /// Properties of the original that it cannot represent.
     pub losses: Vec<Loss>,
 }
 
 /// Something that another dialect's document does not say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// Where the original says it: a JSON pointer into its node document.
+    /// The location in the original: a JSON pointer into its node document.
     pub pointer: String,
-    /// What is lost, as it continues "what is lost:".
+    /// The lost property, which continues "what is lost:".
     pub what: String,
 }
 
@@ -51,22 +51,22 @@ pub struct Loss {
 pub struct Inconvertible {
     /// The dialect.
     pub dialect: Dialect,
-    /// What of the original it cannot say: a JSON pointer into its node document.
+    /// The location in the original of the property that cannot be represented: a JSON pointer into its node document.
     pub pointer: String,
-    /// Why, as it continues "the member".
+    /// The reason, which continues "the member".
     pub reason: String,
 }
 
-/// Which chunks a document is for.
+/// The chunks that a document is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chunks {
-    /// Those that are there: same keys, same bytes.
+    /// The existing ones: same keys, same bytes.
     Kept,
     /// New ones, or copies, at the keys that the dialect prefers; their bytes are the same.
     Moved,
 }
 
-/// What a dialect cannot say, and where the original says it.
+/// A property that a dialect cannot represent, and its location in the original.
 #[derive(Debug)]
 struct Refusal {
     pointer: String,

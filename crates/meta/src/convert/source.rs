@@ -1,4 +1,4 @@
-//! What is converted: the array as its own document says it.
+//! The source of a conversion: the array with its own document.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub(super) struct Source<'a> {
     pub(super) losses: Vec<Loss>,
 }
 
-/// Where the document of an array says which codecs there are.
+/// The locations of codecs in the document of an array.
 #[derive(Clone, Debug)]
 pub(super) enum CodecPlaces {
     /// In one list, of which this is the pointer.
@@ -30,11 +30,11 @@ pub(super) enum CodecPlaces {
         order: &'static str,
         /// Of the data type.
         data_type: &'static str,
-        /// How many codecs come before the first that the document names.
+        /// The number of codecs before the first that the document names.
         unnamed: usize,
         /// Of the filters.
         filters: &'static str,
-        /// How many filters there are.
+        /// The number of filters.
         filter_count: usize,
         /// Whether the codecs behind the filters are in a list `codecs`, and not one `compressor`.
         pipeline: bool,
@@ -50,7 +50,7 @@ impl<'a> Source<'a> {
         self.losses.push(Loss { pointer: pointer.into(), what: what.into() });
     }
 
-    /// Tells of the members that only the source's dialect has, or nobody knows.
+    /// Records members that only the source's dialect has, or that are unknown, as lost.
     pub(super) fn lose_unknown_members(&mut self) {
         let known = match self.model.dialect {
             Dialect::V2 => v2::ARRAY_MEMBERS,
@@ -84,7 +84,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Where the codecs of a chain of the array are, which for shards of the draft is that of the innermost chunks.
+    /// The locations of a chain's codecs; for shards of the draft, those of the innermost chunks.
     pub(super) fn codec_places(&self, chain: &[CodecSpec]) -> CodecPlaces {
         let (order, filters) = match self.model.dialect {
             Dialect::V3 => return CodecPlaces::List("/codecs".to_owned()),
@@ -112,7 +112,7 @@ impl<'a> Source<'a> {
         self.model.grid.regular_shape().ok_or_else(regular)
     }
 
-    /// The fill value as a dialect writes it. A `null` stays one where it means the same.
+    /// The fill value as a dialect writes it. `null` stays if it has the same meaning.
     pub(super) fn fill_value(&mut self, to: Dialect, order: &StoredOrder) -> Result<Value, Refusal> {
         let ArrayModel { data_type, fill_value, document, .. } = self.model;
         if document.get("fill_value").is_some_and(|fill_value| fill_value.is_null()) {
@@ -172,7 +172,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// xarray's attribute, where it names the dimensions, and its pointer.
+    /// xarray's attribute, if it names the dimensions, and its pointer.
     fn xarray_names(&self) -> Option<(Vec<String>, String)> {
         let names = self.model.attributes.get(XARRAY_NAMES).filter(|names| names.kind() == Kind::Array)?;
         let rank = self.model.shape.len();
@@ -194,7 +194,7 @@ impl<'a> Source<'a> {
 }
 
 impl CodecPlaces {
-    /// Where the codec with an index in the chain is.
+    /// The location of the codec with an index in the chain.
     pub(super) fn of(&self, index: usize) -> String {
         match self {
             Self::List(list) => format!("{list}/{index}"),

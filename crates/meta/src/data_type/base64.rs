@@ -29,7 +29,7 @@ pub(super) fn append_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
 }
 
-/// The bytes that a text stands for; `None` where it is no base64, or has more than `limit` bytes.
+/// The decoded bytes; `None` if the text is no base64, or has more than `limit` bytes.
 pub(super) fn decode_base64(text: &str, limit: usize) -> Option<Vec<u8>> {
     if base64::decoded_len_estimate(text.len()) > limit.saturating_add(3) {
         return None;

@@ -15,12 +15,12 @@ pub(super) enum BinaryFloat {
     Float64,
 }
 
-/// Why a JSON value is no number of a format.
+/// The reason why a JSON value is no number of a format.
 pub(super) const NO_NUMBER: &str = "it is a number, \"NaN\", \"Infinity\", \"-Infinity\", or all its bits as \"0x…\"";
 pub(super) const TOO_BIG: &str = "it is too big";
 
-/// The bits of the only `float32`, beside its negative, whose shortest decimal form becomes another one when it is read as an `f64` first:
-/// that lies just between the two.
+/// The bits of the only `float32`, except for its negative, whose shortest decimal form becomes another one if it is
+/// read as an `f64` first: it lies just between the two.
 const BETWEEN: u32 = 0x15ae_43fd;
 
 impl BinaryFloat {
@@ -32,7 +32,7 @@ impl BinaryFloat {
         }
     }
 
-    /// The value of an element; `None` where the bytes are no element.
+    /// The value of an element; `None` if the bytes are invalid.
     pub(super) fn value(self, element: &[u8]) -> Option<f64> {
         Some(match self {
             Self::Float16 => f16::from_le_bytes(element.try_into().ok()?).to_f64(),
@@ -42,7 +42,7 @@ impl BinaryFloat {
         })
     }
 
-    /// Appends the value that is nearest to a number, of two the one that is even; infinity where that is too big.
+    /// Appends the value nearest to a number, the even one of two; infinity if that is too large.
     fn push_nearest(self, value: f64, out: &mut Vec<u8>) {
         match self {
             Self::Float16 => out.extend(f16::from_f32(to_odd(value)).to_le_bytes()),
@@ -85,7 +85,8 @@ impl BinaryFloat {
         if value == 0.0 {
             return value;
         }
-        // Five digits tell any two values of 16 bits apart. The logarithm may be off by one, and a power of ten may be shorter still.
+        // Five digits distinguish any two values of 16 bits. The logarithm may be off by one, and a power of ten may be
+        // shorter still.
         let exponent = value.abs().log10().floor() as i32;
         let mut back = Vec::with_capacity(element.len());
         (-1..5)
@@ -151,7 +152,7 @@ impl BinaryFloat {
         self.parse_json(json, out)
     }
 
-    /// The fill value that an element is; `None` where the dialect cannot tell this NaN from others.
+    /// The element as a fill value; `None` if the dialect cannot distinguish this NaN from others.
     pub(super) fn fill_value_json(self, element: &[u8], dialect: Dialect) -> Option<Value> {
         let payload = self.value(element).is_some_and(f64::is_nan) && element != self.usual_nan();
         if payload && dialect == Dialect::V2 {
@@ -163,7 +164,8 @@ impl BinaryFloat {
     }
 }
 
-/// A value of 16 bits rounded to so many decimal places, or if negative, to that power of ten: the `f64` nearest to the decimal number.
+/// A value of 16 bits rounded to this many decimal places, or if negative, to that power of ten: the `f64` nearest to
+/// the decimal number.
 fn rounded(value: f64, places: i32) -> f64 {
     // Up to here the power, and the product of a value of 16 bits with it, are exact.
     const EXACT: i32 = 16;

@@ -63,7 +63,7 @@ impl Unit {
         }
     }
 
-    /// Appends the moment that is so many units after the beginning of 1970, with the digits that the unit has.
+    /// Appends the time that is `count` units after the start of 1970, with the digits of the unit.
     pub(super) fn write(self, count: i128, out: &mut String) {
         // A String takes every character.
         let _written = match self {
@@ -92,8 +92,7 @@ impl Unit {
         };
     }
 
-    /// The number of units from the beginning of 1970 to the moment that a text names; `None` where it names none, or
-    /// one that is between two units.
+    /// The number of units from the start of 1970 to the time in a text; `None` if it is invalid, or between two units.
     pub(super) fn parse(self, text: &str) -> Option<i128> {
         let moment = Moment::parse(text)?;
         let days = days_from_civil(moment.year, moment.month, moment.day);
@@ -128,7 +127,7 @@ pub(super) fn exact_quotient(dividend: i128, divisor: i128) -> Option<i128> {
     (dividend.checked_rem(divisor)? == 0).then(|| dividend / divisor)
 }
 
-/// What an ISO 8601 text says.
+/// The fields of an ISO 8601 text.
 struct Moment {
     year: i128,
     /// From 1.
@@ -230,7 +229,7 @@ fn days_from_civil(year: i128, month: i128, day: i128) -> i128 {
     year.div_euclid(400) * 146_097 + day_of_era - 719_468
 }
 
-/// The year, month and day that is so many days after 1970-01-01.
+/// The year, month and day `days` days after 1970-01-01.
 fn civil_from_days(days: i128) -> (i128, i128, i128) {
     let days = days.saturating_add(719_468);
     let day_of_era = days.rem_euclid(146_097);

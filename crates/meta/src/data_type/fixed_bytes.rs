@@ -1,4 +1,4 @@
-//! Byte strings of up to so many bytes; shorter ones are padded with zeros, as C's are.
+//! Byte strings of a maximum length; shorter ones are padded with zeros, as in C.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! Texts of up to so many code points of four bytes each; shorter ones are padded with zeros.
+//! Texts with a maximum number of code points of four bytes each; shorter ones are padded with zeros.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ const WIDTH: usize = 4;
 
 #[derive(Debug)]
 struct FixedText {
-    /// How many code points there are at the most.
+    /// The number of code points, at most.
     length: usize,
 }
 
@@ -45,7 +45,7 @@ impl Family for FixedTextFamily {
 }
 
 impl FixedText {
-    /// The text without its padding; `None` where a word is no code point.
+    /// The text without its padding; `None` if a word is no code point.
     fn text(&self, element: &[u8]) -> Option<String> {
         let mut text = element.chunks_exact(WIDTH).map(code_point).collect::<Option<String>>()?;
         text.truncate(text.trim_end_matches('\0').len());
@@ -86,7 +86,7 @@ impl ElementType for FixedText {
 
     fn write_json(&self, element: &[u8], out: &mut Vec<u8>) {
         let text = self.text(element).unwrap_or_else(|| {
-            // JSON has no form for it, and the texts beside it are still worth reading.
+            // JSON cannot represent it, and the other characters are still worth reading.
             element.chunks_exact(WIDTH).map(|word| code_point(word).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
         });
         append(out, &text);

@@ -21,7 +21,7 @@ const FLOATS: [Float; 3] = [
 pub(super) struct Float {
     pub(super) format: BinaryFloat,
     pub(super) name: &'static str,
-    /// What it is to NumPy, if it is anything.
+    /// The NumPy type, if there is one.
     pub(super) numpy: Option<(Number, &'static str)>,
 }
 

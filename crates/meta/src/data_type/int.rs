@@ -62,7 +62,7 @@ pub(super) fn exact_integer(json: &Value) -> Option<i128> {
         return Some(i128::from(value));
     }
     let value = json.as_f64()?;
-    // What JSON has beyond 64 bits was rounded when it was read.
+    // Numbers of JSON beyond 64 bits were rounded when they were parsed.
     (value.trunc() == value && value.abs() <= EXACT_FLOAT).then_some(value as i128)
 }
 
@@ -90,7 +90,7 @@ impl Integer {
         true
     }
 
-    /// The element's value; `None` where the bytes are no element.
+    /// The element's value; `None` if the bytes are invalid.
     fn value(self, element: &[u8]) -> Option<i128> {
         macro_rules! value {
             ($type:ty) => {

@@ -54,7 +54,7 @@ impl ElementType for JsonValue {
     }
 
     fn write_json(&self, element: &[u8], out: &mut Vec<u8>) {
-        // What a stranger stored must not break the text around it.
+        // Invalid stored JSON must not break the text around it.
         let is_json = serde_json::from_slice::<IgnoredAny>(element).is_ok();
         out.extend_from_slice(if is_json { element } else { b"null" });
     }

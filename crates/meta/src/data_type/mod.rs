@@ -39,21 +39,22 @@ pub use registry::{FAMILIES, parse_draft, parse_v2, parse_v3};
 #[derive(Clone)]
 pub struct DataType(Arc<dyn ElementType>);
 
-/// What a data type is and can do.
+/// A data type, and the operations on its elements.
 ///
-/// An *element* is given as its bytes in memory: of a fixed size, [`FixedLayout::size`] bytes with each word little-endian; of variable
-/// length, the bytes of its content (a string's UTF-8, a byte string's bytes, an inner array's elements one after the other).
-/// Every method is given whole elements of this type; other lengths yield an error or, where there is none to give, nothing.
+/// An *element* is passed as its bytes in memory: of a fixed size, [`FixedLayout::size`] bytes with each word
+/// little-endian; of variable length, the bytes of its content (a string's UTF-8, a byte string's bytes, an inner
+/// array's elements in sequence). Every method expects whole elements of this type; other lengths yield an error or, if
+/// the method has none, nothing.
 pub trait ElementType: fmt::Debug + Send + Sync {
-    /// The name by which the type is told to people and in the header `Zarr-Data-Type`: that of v3, parameters included,
-    /// such as `float32` or `numpy.datetime64[10us]`. Two types with one name are the same type.
+    /// The name of the type in messages and in the header `Zarr-Data-Type`: that of v3, parameters included, such as
+    /// `float32` or `numpy.datetime64[10us]`. Two types with one name are the same type.
     fn name(&self) -> String;
 
-    /// How elements lie in memory.
+    /// The layout of elements in memory.
     fn layout(&self) -> Layout;
 
-    /// The element that the JSON of a fill value stands for in a dialect's document. `null`, where the dialect allows it, is
-    /// zero, but of v2's times "not a time".
+    /// The element of a fill value in a dialect's document. `null`, if the dialect allows it, is zero, but for times of
+    /// v2 "not a time".
     fn fill_value(&self, json: &Value, dialect: Dialect) -> Result<Vec<u8>, ValueError>;
 
     /// The same, in the document of an array whose elements are stored in a byte order: it matters only to a struct of v2, whose
@@ -77,7 +78,7 @@ pub trait ElementType: fmt::Debug + Send + Sync {
         self.fill_value_json(element, dialect)
     }
 
-    /// The element that arrays have where nobody says: zero, false, or empty.
+    /// The default element of arrays: zero, false, or empty.
     fn zero(&self) -> Vec<u8>;
 
     /// Appends an element as JSON text: what `format=json` answers with.
@@ -95,8 +96,8 @@ pub trait ElementType: fmt::Debug + Send + Sync {
     /// `None` where NumPy alone has no such type, or one that is not of a fixed size.
     fn npy_descr(&self) -> Option<String>;
 
-    /// Why bytes that come from outside are none of its elements, as a sentence; `None` where they are one. The size of elements of a fixed size is
-    /// not looked at.
+    /// The reason why untrusted bytes are no element, as a sentence; `None` if they are one. The size of elements of a
+    /// fixed size is not checked.
     fn flaw(&self, element: &[u8]) -> Option<&'static str> {
         let _ = element;
         None
@@ -107,7 +108,7 @@ pub trait ElementType: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// Which of the plain numbers this is, if it is one.
+    /// The plain number type, if it is one.
     fn number(&self) -> Option<Number> {
         None
     }
@@ -122,9 +123,9 @@ pub trait ElementType: fmt::Debug + Send + Sync {
     fn to_v2(&self, order: &StoredOrder) -> Result<Value, Inexpressible>;
 }
 
-/// A family of data types: all that are written alike but for parameters, e.g. `|S1`, `|S2` …
+/// A family of data types: all that are written alike except for parameters, e.g. `|S1`, `|S2` …
 ///
-/// Each method answers `None` where what it is given names no type of this family, and an error where it does but is wrong.
+/// Each method returns `None` if its input names no type of this family, and an error if it does but is invalid.
 pub trait Family: Sync {
     /// Reads the `dtype` of a v2 document.
     fn read_v2(&self, dtype: &Value, context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>>;
@@ -142,14 +143,14 @@ pub trait Family: Sync {
     }
 }
 
-/// What else of a v2 document says what its `dtype` means.
+/// The context of a `dtype` in a v2 document.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct V2Context<'a> {
     /// The first filter, which says what the objects of `|O` are.
     pub object_codec: Option<&'a CodecSpec>,
 }
 
-/// How elements lie in memory.
+/// The layout of elements in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// All of one size.
@@ -158,7 +159,7 @@ pub enum Layout {
     Variable,
 }
 
-/// How elements of one size lie in memory.
+/// The layout of elements of one size in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixedLayout {
     /// The size of an element in bytes; may be 0 (`|S0`).
@@ -171,18 +172,18 @@ pub struct FixedLayout {
 /// Some words of one width, one after the other within an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WordRun {
-    /// Where the first begins, in bytes from the beginning of the element.
+    /// The offset of the first, in bytes from the start of the element.
     pub offset: usize,
-    /// How many bytes each has, at least 2.
+    /// The size of each in bytes, at least 2.
     pub width: usize,
-    /// How many there are, at least 1.
+    /// The number of words, at least 1.
     pub count: usize,
 }
 
 /// The byte order in which an array's elements are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredOrder {
-    /// As in memory: each word's least significant byte first; also where no word has an order.
+    /// As in memory: each word's least significant byte first; also for words without a byte order.
     Little,
     /// Each word's most significant byte first.
     Big,
@@ -210,7 +211,7 @@ pub enum Number {
     Complex128,
 }
 
-/// Why a document's data type is not understood.
+/// The reason why a document's data type is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TypeError {
     /// No such data type is known.
@@ -224,7 +225,7 @@ pub enum TypeError {
     Invalid {
         /// Its text in the document, cut to a length that can be shown.
         name: String,
-        /// What is wrong, as it continues "the data type x".
+        /// The error, which continues "the data type x".
         reason: String,
     },
     /// Elements are larger than [`MAX_ELEMENT_SIZE`](crate::limits::MAX_ELEMENT_SIZE).
@@ -235,7 +236,7 @@ pub enum TypeError {
     },
 }
 
-/// Why a JSON value does not stand for an element.
+/// The reason why a JSON value is no element.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{value} is no {data_type}: {reason}")]
 pub struct ValueError {
@@ -243,7 +244,7 @@ pub struct ValueError {
     pub value: String,
     /// The data type's name.
     pub data_type: String,
-    /// What is wrong.
+    /// The error.
     pub reason: String,
 }
 
@@ -253,7 +254,7 @@ pub struct ValueError {
 pub struct Inexpressible {
     /// The dialect.
     pub dialect: Dialect,
-    /// What it cannot.
+    /// The missing feature.
     pub what: String,
 }
 
@@ -263,7 +264,7 @@ impl DataType {
         Self(Arc::new(element_type))
     }
 
-    /// The size of an element in bytes; `None` where each has its own.
+    /// The size of an element in bytes; `None` for variable length.
     pub fn fixed_size(&self) -> Option<usize> {
         match self.layout() {
             Layout::Fixed(layout) => Some(layout.size),

@@ -14,7 +14,7 @@ pub(super) const OBJECT: &str = "|O";
 /// Objects whose filter no other family knows, which cannot be read: the last family that is asked.
 pub(super) struct OtherObjectFamily;
 
-/// The filter that says what the objects are; `None` for dtypes that are no objects, and where no filter says it.
+/// The filter that determines the type of the objects; `None` for other dtypes, and if no filter does.
 pub(super) fn object_codec<'a>(dtype: &Value, context: V2Context<'a>) -> Option<&'a CodecSpec> {
     context.object_codec.filter(|_| is_object(dtype))
 }

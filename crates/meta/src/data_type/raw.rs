@@ -1,4 +1,4 @@
-//! Raw bits: so many bytes of which nothing more is known.
+//! Raw bits: a number of bytes without further meaning.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! What the families share in reading and writing documents.
+//! Common parts of the families' readers and writers.
 
 use serde_json::{Map, Value};
 
@@ -10,9 +10,9 @@ use crate::{Dialect, limits::MAX_ELEMENT_SIZE};
 pub(super) struct NumpyText<'a> {
     text: &'a str,
     order: Option<char>,
-    /// What kind of type it is: `f`, `S`, `M` …
+    /// The kind of the type: `f`, `S`, `M` …
     pub(super) kind: char,
-    /// What follows the kind: the size, or the unit too.
+    /// The text after the kind: the size, or also the unit.
     pub(super) rest: &'a str,
 }
 
@@ -38,9 +38,9 @@ impl<'a> NumpyText<'a> {
         }
     }
 
-    /// The count that stands where a size is expected, times the bytes that each takes.
+    /// The number at the position of a size, times `each`.
     ///
-    /// `None` where there is no number at all.
+    /// `None` if there is no number at all.
     pub(super) fn size(&self, each: usize) -> Option<Result<usize, TypeError>> {
         if self.rest.is_empty() || !self.rest.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
@@ -58,7 +58,7 @@ impl<'a> NumpyText<'a> {
     }
 }
 
-/// What is wrong with a type of this name.
+/// The error of a type with this name.
 pub(super) fn invalid(name: &str, reason: impl Into<String>) -> TypeError {
     TypeError::Invalid { name: shown(name), reason: reason.into() }
 }
@@ -76,14 +76,14 @@ pub(super) fn refuse(data_type: &dyn ElementType, json: &Value, reason: impl Int
 
 /// Whether a fill value is the `null` that stands for zero in v2 and the draft.
 ///
-/// v2: "If null, the contents of uninitialized portions are undefined"; its implementations take zero.
+/// v2: "If null, the contents of uninitialized portions are undefined"; its implementations use zero.
 pub(super) fn is_null_fill(json: &Value, dialect: Dialect) -> bool {
     json.is_null() && dialect != Dialect::V3
 }
 
 /// Reads `0x…` or `0b…`, the most significant digit first, as little-endian words.
 ///
-/// `None` where the text does not begin so, or does not have exactly as many digits as the `size` bytes.
+/// `None` if the text has another prefix, or another number of digits than `size` bytes have.
 pub(super) fn bit_pattern(text: &str, size: usize) -> Option<Vec<u8>> {
     let (digits, radix, per_byte) = match (text.strip_prefix("0x"), text.strip_prefix("0b")) {
         (Some(digits), _) => (digits, 16, 2),

@@ -25,7 +25,7 @@ enum Kind {
 struct Time {
     kind: Kind,
     unit: Unit,
-    /// How many units one count is, from 1 to 2³¹ − 1.
+    /// The number of units of one count, from 1 to 2³¹ − 1.
     scale: u32,
 }
 
@@ -104,7 +104,7 @@ impl Time {
         }
     }
 
-    /// NumPy's abbreviation, which leaves out the unit where there is none.
+    /// NumPy's abbreviation, without a unit if there is none.
     fn numpy(self, sign: char) -> String {
         match (self.unit, self.scale) {
             (Unit::Generic, 1) => format!("{sign}{}8", self.kind.letter()),
@@ -118,7 +118,7 @@ impl Time {
             Some(NOT_A_TIME) => Some(i64::MIN),
             Some(text) if self.kind == Kind::Moment => {
                 let count = exact_quotient(self.unit.parse(text)?, i128::from(self.scale))?;
-                // What would be "not a time" is out of range for a time.
+                // The number of "not a time" is out of range for a time.
                 i64::try_from(count).ok().filter(|count| *count != i64::MIN)
             }
             Some(_) => None,

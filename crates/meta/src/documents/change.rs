@@ -1,4 +1,4 @@
-//! Changing what is said of a node that is there.
+//! Updating the metadata of an existing node.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -17,13 +17,13 @@ use crate::{
     text::pointer_to,
 };
 
-/// How deep the values of a patch are nested, at the most.
+/// The maximum nesting depth of the values of a patch.
 const MAX_DEPTH: usize = 100;
 
 /// The extension that says what elements there are.
 const STATISTICS: &str = "example.array-statistics";
 
-/// What is to change of a node; `None` leaves something as it is.
+/// The changes of a node; `None` leaves a property unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes {
     /// A merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)) of the attributes.
@@ -46,13 +46,13 @@ pub enum ElementsChange {
     Some,
 }
 
-/// Why a node is not changed so.
+/// The reason why a change is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{pointer} {reason}")]
 pub struct ChangeError {
-    /// Where in the patch: a JSON pointer.
+    /// The location in the patch: a JSON pointer.
     pub pointer: String,
-    /// What is wrong, as it continues "the member".
+    /// The error, which continues "the member".
     pub reason: String,
 }
 
@@ -94,9 +94,10 @@ impl Changes {
         Ok(changes)
     }
 
-    /// The documents of an array, changed. What is not named stays byte for byte, members that nobody here knows included.
+    /// The changed documents of an array. Anything that is not named stays byte for byte, unknown members included.
     ///
-    /// What the extension `example.array-statistics` says goes where elements change, which they do with the shape.
+    /// The statistics of the extension `example.array-statistics` are dropped if elements change, as they do with the
+    /// shape.
     pub fn of_array(&self, model: &ArrayModel) -> Result<StoredNode, ChangeError> {
         let mut node = StoredNode::new(model.dialect, &model.document, &model.attributes);
         let mut elements = self.elements;
@@ -131,7 +132,7 @@ impl Changes {
         Ok(node)
     }
 
-    /// The documents of a group, changed, with its consolidated metadata where it has some.
+    /// The changed documents of a group, with its consolidated metadata if it has some.
     pub fn of_group(&self, model: &GroupModel) -> Result<StoredNode, ChangeError> {
         if self.shape.is_some() {
             return Err(refuse("/shape", "is not a group's to have"));
@@ -151,7 +152,7 @@ impl Changes {
         }
     }
 
-    /// What grows with the attributes must still be readable.
+    /// Checks that documents that grew with their attributes can still be read.
     fn check_size(&self, node: &StoredNode) -> Result<(), ChangeError> {
         if self.attributes.is_none() {
             return Ok(());
@@ -176,7 +177,7 @@ fn from_document(error: super::DocumentError) -> ChangeError {
     }
 }
 
-/// A list with no more entries than it takes to see that it has too many. What is in them is not looked into: where there are lists and objects it has `false`.
+/// A list with no more entries than it takes to see that it has too many. Lists and objects in it become `false`.
 fn short_list(json: &Json) -> Result<Value, serde_json::Error> {
     let scalar = |json: Json| match json.kind() {
         Kind::Array | Kind::Object => Ok(Value::Bool(false)),

@@ -45,7 +45,7 @@ const ENTRY_POINT_MEMBERS: &[&str] = &["zarr_format", "metadata_encoding", "meta
 /// The entry point of a hierarchy: its `zarr.json`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EntryPoint {
-    /// What the keys of metadata documents end with, usually `.json`.
+    /// The suffix of the keys of metadata documents, usually `.json`.
     pub metadata_key_suffix: String,
     /// The extensions of the whole hierarchy, none of which has to be understood.
     pub extensions: Vec<Extension>,
@@ -85,12 +85,12 @@ impl EntryPoint {
     }
 }
 
-/// What the keys of the metadata of all nodes below `path` begin with: `meta/root/foo/`.
+/// The prefix of the metadata keys of all nodes below `path`: `meta/root/foo/`.
 pub fn children_prefix(path: &str) -> String {
     below("meta", path)
 }
 
-/// What the keys of the chunks of the array at `path` begin with: `data/root/foo/`.
+/// The prefix of the chunk keys of the array at `path`: `data/root/foo/`.
 pub fn chunk_prefix(path: &str) -> String {
     below("data", path)
 }
@@ -361,8 +361,8 @@ fn shard_shape(place: &Place<'_>, chunk_shape: &[u64]) -> Result<Vec<u64>, Docum
     lengths.collect::<Option<_>>().ok_or_else(|| place.invalid("makes a shard that is empty or larger than any array"))
 }
 
-/// How many chunks a shard has along each dimension. zarr-python writes one number less where a dimension stems from the data type, `[1]` where there are no
-/// dimensions, and takes a bare number for a list of it.
+/// The number of chunks of a shard along each dimension. zarr-python writes one number less if a dimension stems from
+/// the data type, `[1]` if there are no dimensions, and accepts a bare number for a list of it.
 fn chunks_per_shard(place: &Place<'_>, rank: usize) -> Result<Vec<u64>, DocumentError> {
     let mut counts = match place.value.is_number() {
         true => vec![place.unsigned()?],

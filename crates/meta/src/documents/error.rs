@@ -1,4 +1,4 @@
-//! Why a document is refused.
+//! Errors of documents.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use crate::{
     limits::{MAX_DESCRIPTION, MAX_DOCUMENT},
 };
 
-/// Why a document is refused. Names that stem from the document are cut to a length that can be shown.
+/// The reason why a document is invalid. Names from the document are truncated.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// It is longer than [`MAX_DOCUMENT`].
     #[error("the document has {size} bytes, more than {MAX_DOCUMENT}")]
     TooLarge {
-        /// How many bytes it has.
+        /// Its size in bytes.
         size: usize,
     },
     /// The members that describe the node would take more memory than [`MAX_DESCRIPTION`].
@@ -24,7 +24,7 @@ pub enum DocumentError {
     /// It is not JSON, or nested too deeply.
     #[error("the document is not JSON: {0}")]
     NotJson(#[source] SyntaxError),
-    /// A number is too large for a float, or a string has a lone surrogate, where a value is needed.
+    /// A number is too large for a float, or a string has a lone surrogate, where a value is required.
     #[error("the document has a value that cannot be read: {0}")]
     NoValue(#[source] serde_json::Error),
     /// It is JSON, but no object.
@@ -33,59 +33,59 @@ pub enum DocumentError {
     /// Its `zarr_format` is another one.
     #[error("zarr_format is {found} where it has to be {expected}")]
     Format {
-        /// What it has to be.
+        /// The required type.
         expected: &'static str,
-        /// What it is.
+        /// The actual type.
         found: String,
     },
     /// Its `node_type` is neither `array` nor `group`.
     #[error("node_type is {found}, neither \"array\" nor \"group\"")]
     NodeType {
-        /// What it is.
+        /// The actual value.
         found: String,
     },
     /// A member is missing.
     #[error("{pointer} is missing")]
     Missing {
-        /// Where it has to be.
+        /// The required location.
         pointer: String,
     },
     /// A member is not what it has to be.
     #[error("{pointer} {reason}")]
     Invalid {
-        /// Where it is; the empty text is the whole document.
+        /// The location; the empty text is the whole document.
         pointer: String,
-        /// What is wrong, as it continues "the member".
+        /// The error, which continues "the member".
         reason: String,
     },
     /// The data type is not understood.
     #[error("{pointer}: {source}")]
     DataType {
-        /// Where it is.
+        /// The location.
         pointer: String,
-        /// Why.
+        /// The error.
         source: TypeError,
     },
     /// The fill value is not one of the data type.
     #[error("{pointer}: {source}")]
     FillValue {
-        /// Where it is.
+        /// The location.
         pointer: String,
-        /// Why.
+        /// The error.
         source: ValueError,
     },
     /// An entry of the list of codecs is not understood.
     #[error("{pointer}: {source}")]
     Codec {
-        /// Where it is.
+        /// The location.
         pointer: String,
-        /// Why.
+        /// The error.
         source: CodecSpecError,
     },
     /// An extension, or an unknown member, has to be understood and is not.
     #[error("{pointer}: the extension {name} has to be understood and is not supported")]
     Extension {
-        /// Where it is.
+        /// The location.
         pointer: String,
         /// The extension's name or URI.
         name: String,
@@ -93,14 +93,14 @@ pub enum DocumentError {
     /// A part of the format that others can extend is of a kind that is not supported.
     #[error("{pointer}: the {feature} {name} is not supported")]
     Unsupported {
-        /// Where it is.
+        /// The location.
         pointer: String,
-        /// Which part.
+        /// The feature.
         feature: Feature,
         /// The name or URI that it has.
         name: String,
     },
-    /// The `.zattrs` beside the document is refused.
+    /// The `.zattrs` of the node is invalid.
     #[error(".zattrs: {0}")]
     Attributes(#[source] Box<DocumentError>),
 }
@@ -108,17 +108,17 @@ pub enum DocumentError {
 /// The parts of the format that others can extend, apart from data types, codecs and extensions as such.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// How an array is cut into chunks.
+    /// The chunk grid.
     ChunkGrid,
-    /// How chunks are named.
+    /// The chunk key encoding.
     ChunkKeyEncoding,
     /// In which order the elements of a chunk are (draft).
     ChunkMemoryLayout,
     /// The URI of a codec (draft).
     Codec,
-    /// How metadata documents are written (draft).
+    /// The encoding of metadata documents (draft).
     MetadataEncoding,
-    /// What stands between an array and the store.
+    /// A storage transformer between an array and the store.
     StorageTransformer,
 }
 

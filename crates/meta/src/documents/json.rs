@@ -50,7 +50,7 @@ pub(crate) fn into_object(value: Value) -> Map<String, Value> {
     }
 }
 
-/// A document whose [description] is `after` where it was `before`; everything else stays as it is.
+/// A document whose [description] is `after` instead of `before`; everything else stays as it is.
 pub(crate) fn with_description(document: &Json, before: &Map<String, Value>, after: &Map<String, Value>) -> Json {
     let mut edit = ObjectEdit::default();
     for (name, value) in after {

@@ -40,13 +40,14 @@ pub fn object(document: impl Into<Bytes>) -> Result<Json, DocumentError> {
 /// A group, whatever wrote it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupModel {
-    /// Which dialect its document is of.
+    /// The dialect of its document.
     pub dialect: Dialect,
     /// The user's attributes.
     pub attributes: Json,
     /// The extensions (ZEP 10) that the document names, all of them known or not to be understood.
     pub extensions: Vec<Extension>,
-    /// The documents of the nodes below, where the group's own document has them (zarr-python's consolidated metadata in v3).
+    /// The documents of the nodes below, if the group's own document has them (zarr-python's consolidated metadata in
+    /// v3).
     pub consolidated: Option<Consolidated>,
     /// The document as it was read, with whatever else it has.
     pub document: Json,
@@ -89,8 +90,8 @@ impl Consolidated {
         Ok(Self { metadata, suffix })
     }
 
-    /// The documents with the keys that they have below the prefix of the group, such as `a/b/.zarray` or `a/b/zarr.json`. They are objects that have not been looked
-    /// into.
+    /// The documents with their keys below the prefix of the group, such as `a/b/.zarray` or `a/b/zarr.json`. They are
+    /// objects that have not been checked.
     pub fn documents(&self) -> impl Iterator<Item = (String, Json)> + '_ {
         self.metadata.members().filter_map(|member| {
             let path = NodePath::parse(&member.name()?).ok()?;

@@ -25,7 +25,7 @@ pub(super) enum MemoryOrder {
     F,
 }
 
-/// What elements are, and how v2 and the draft store them.
+/// The type of elements, and how v2 and the draft store them.
 pub(super) struct Stored<'a> {
     pub(super) data_type: &'a DataType,
     pub(super) byte_order: &'a StoredOrder,
@@ -33,7 +33,7 @@ pub(super) struct Stored<'a> {
     pub(super) rank: usize,
 }
 
-/// Reads a shape, whose length is looked at first.
+/// Reads a shape, whose length is checked first.
 pub(super) fn shape(place: &Place<'_>) -> Result<Vec<u64>, DocumentError> {
     let rank = place.list()?.len();
     if rank > MAX_RANK {
@@ -77,7 +77,7 @@ pub(super) fn separator(place: &Place<'_>) -> Result<Separator, DocumentError> {
     }
 }
 
-/// The attributes of a document; where there are none, an object without members.
+/// The attributes of a document, by default an empty object.
 pub(super) fn attributes(document: &Json) -> Result<Json, DocumentError> {
     match document.get(ATTRIBUTES) {
         None => Ok(Json::empty_object()),
@@ -86,7 +86,7 @@ pub(super) fn attributes(document: &Json) -> Result<Json, DocumentError> {
     }
 }
 
-/// The same, where `null` says as much as their absence.
+/// The attributes of a document; `null` means none, too.
 pub(super) fn attributes_or_null(document: &Json) -> Result<Json, DocumentError> {
     match document.get(ATTRIBUTES) {
         Some(attributes) if attributes.is_null() => Ok(Json::empty_object()),
@@ -98,7 +98,7 @@ fn not_an_object(name: &str) -> DocumentError {
     DocumentError::Invalid { pointer: pointer_to("", name), reason: "is not an object".to_owned() }
 }
 
-/// The members of a configuration that is there.
+/// The members of a configuration, if it is present.
 pub(super) fn configuration(place: Option<Place<'_>>) -> Result<Map<String, Value>, DocumentError> {
     place.map_or_else(|| Ok(Map::new()), |place| place.object().cloned())
 }

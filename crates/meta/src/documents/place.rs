@@ -1,4 +1,4 @@
-//! Values of a document with where they are.
+//! Values of a document with their locations.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::{
     text::{pointer_to, shown},
 };
 
-/// A value of a document and where it is, so that every refusal can say so.
+/// A value of a document and its location, which every error names.
 #[derive(Clone, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) value: &'a Value,
@@ -31,7 +31,7 @@ impl<'a> Place<'a> {
         Ok(value.map(|value| Self { value, pointer: self.pointer_to(name) }))
     }
 
-    /// A member of an object for which `null` says as much as its absence.
+    /// A member of an object for which `null` means that it is absent.
     pub(crate) fn member_or_null(&self, name: &str) -> Result<Option<Self>, DocumentError> {
         Ok(self.member(name)?.filter(|place| !place.value.is_null()))
     }
@@ -64,7 +64,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Fails where the object has a member of another name: what it says could change what the others mean.
+    /// Fails if the object has a member of another name, which could change the meaning of the others.
     pub(crate) fn only(&self, names: &[&str]) -> Result<(), DocumentError> {
         match self.object()?.keys().find(|name| !names.contains(&name.as_str())) {
             Some(unknown) => Err(self.invalid(format!("has the unknown member {}", shown(unknown)))),

@@ -18,20 +18,21 @@ use crate::{
 pub(crate) const ARRAY_MEMBERS: &[&str] =
     &["zarr_format", "shape", "chunks", "dtype", "compressor", "fill_value", "order", "filters", "dimension_separator"];
 
-/// Reads the `.zarray` of an array and the `.zattrs` beside it, if there is one.
+/// Reads the `.zarray` of an array and its `.zattrs`, if there is one.
 ///
-/// All members that the specification names have to be there, except for `compressor`, `filters` and `dimension_separator`: without the first two there is no compressor and
-/// there are no filters, as in zarr-python 3, and the last was added later. The names of the dimensions are those of xarray's attribute `_ARRAY_DIMENSIONS`.
+/// All members that the specification names are required, except for `compressor`, `filters` and `dimension_separator`:
+/// without the first two there is no compressor and there are no filters, as in zarr-python 3, and the last was added
+/// later. The dimension names are those of xarray's attribute `_ARRAY_DIMENSIONS`.
 pub fn array(zarray: impl Into<Bytes>, zattrs: Option<Bytes>) -> Result<ArrayModel, DocumentError> {
     read_array(json::read(zarray)?, attributes(zattrs)?)
 }
 
-/// Reads the `.zgroup` of a group and the `.zattrs` beside it, if there is one.
+/// Reads the `.zgroup` of a group and its `.zattrs`, if there is one.
 pub fn group(zgroup: impl Into<Bytes>, zattrs: Option<Bytes>) -> Result<GroupModel, DocumentError> {
     read_group(json::read(zgroup)?, attributes(zattrs)?)
 }
 
-/// Reads what a `.zarray` says, beside these attributes.
+/// Reads a `.zarray` with these attributes.
 pub fn read_array(document: Json, attributes: Json) -> Result<ArrayModel, DocumentError> {
     let description = json::description(&document, ARRAY_MEMBERS)?;
     let root = Place::root(&description);
@@ -68,7 +69,7 @@ pub fn read_array(document: Json, attributes: Json) -> Result<ArrayModel, Docume
     })
 }
 
-/// Reads what a `.zgroup` says, beside these attributes.
+/// Reads a `.zgroup` with these attributes.
 pub fn read_group(document: Json, attributes: Json) -> Result<GroupModel, DocumentError> {
     check_format(&Place::root(&json::description(&document, &["zarr_format"])?))?;
     Ok(GroupModel { dialect: Dialect::V2, attributes, extensions: Vec::new(), consolidated: None, document })

@@ -115,7 +115,7 @@ fn group(document: Json) -> Result<GroupModel, DocumentError> {
     })
 }
 
-/// Fails where a member is unknown and has to be understood.
+/// Fails if a member is unknown and must be understood.
 fn check_members(document: &Json, known: &[&str]) -> Result<(), DocumentError> {
     let ignorable = |value: &Json| value.get("must_understand").is_some_and(|value| value.as_bytes() == b"false");
     let unknown = |member: &Member| !known.iter().any(|name| member.is_named(name)) && !ignorable(&member.value);
@@ -190,7 +190,7 @@ fn grid(place: &Place<'_>, shape: &[u64], codecs: &[CodecSpec]) -> Result<ChunkG
     }
 }
 
-/// The shape of the inner chunks where chunks are shards, which these have to be multiples of; empty where they are not.
+/// The shape of the inner chunks if chunks are shards, which have to be multiples of it; empty otherwise.
 fn inner_chunk_shape(codecs: &[CodecSpec]) -> Vec<u64> {
     let shape = codecs.iter().find(|codec| codec.name == "sharding_indexed");
     let shape = shape.and_then(|sharding| sharding.configuration.get("chunk_shape")?.as_array());

@@ -14,7 +14,7 @@ use crate::{
 /// A node's documents as they are stored, in their own words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredNode {
-    /// What the node is: a `.zarray`, a `.zgroup`, a `zarr.json`, or a document of the draft.
+    /// The node's document: a `.zarray`, a `.zgroup`, a `zarr.json`, or a document of the draft.
     pub document: Json,
     /// The `.zattrs` of v2, if there is one; `None` in the other dialects, whose documents have the attributes.
     pub attributes: Option<Json>,
@@ -32,7 +32,8 @@ impl StoredNode {
         Self { document, attributes: None }
     }
 
-    /// What is stored of a node document of a dialect. In v2 the attributes go into the `.zattrs`, which is left out where they are empty.
+    /// The stored documents of a node document. In v2 the attributes go into the `.zattrs`, which is left out if they
+    /// are empty.
     pub fn of_node_document(dialect: Dialect, document: &Json) -> Self {
         if dialect != Dialect::V2 {
             return Self::whole(document.clone());
@@ -94,7 +95,7 @@ pub fn with_empty_copies(document: &Json) -> Json {
 pub struct NodeCopy<'a> {
     /// The node's path below the group that has the metadata: `a/b`, empty for the group itself.
     pub below: &'a str,
-    /// Its documents now, with those of the nodes below it left alone; `None` where it is gone with all below it.
+    /// Its new documents, without those of the nodes below it; `None` if it is erased with everything below it.
     pub node: Option<&'a StoredNode>,
 }
 

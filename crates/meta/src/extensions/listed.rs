@@ -23,7 +23,7 @@ pub(crate) struct Listed<'a> {
 }
 
 impl<'a> Listed<'a> {
-    /// An entry at `place`. Fails where it is not known and must be.
+    /// An entry at `place`. Fails if it is unknown and must be understood.
     pub(crate) fn new(
         place: Place<'a>,
         name: &'a str,

@@ -38,20 +38,20 @@ static KNOWN: &[&dyn Code] = &[
 pub struct Extension {
     /// Its name, or the draft's URI.
     pub name: String,
-    /// Its configuration; empty where there is none.
+    /// Its configuration; empty if there is none.
     pub configuration: Map<String, Value>,
     /// Whether a reader that does not know it must refuse the node.
     pub must_understand: bool,
-    /// What it says here.
+    /// Its effect.
     pub meaning: Meaning,
 }
 
-/// What an extension says of its node.
+/// The effect of an extension on its node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meaning {
     /// Nothing: it is not known, or wrong, and need not be understood.
     Ignored,
-    /// The array is a view that begins at these indices of what is there without the extension.
+    /// The array is a view that starts at these indices of the array without the extension.
     View {
         /// One index per dimension, at most the extent.
         offset: Vec<u64>,
@@ -74,19 +74,19 @@ pub enum Meaning {
 pub struct Link {
     /// The extension's name.
     pub extension: String,
-    /// Where in the group's node document it is named: a JSON pointer.
+    /// The location in the group's node document: a JSON pointer.
     pub pointer: String,
     /// The path that it names, from the group on.
     pub path: String,
 }
 
-/// Whether what an extension says is still true of an array after elements were written, went, or were added by a change of shape. One for
-/// which it is not goes with such a change. Those that nobody here knows stay.
+/// Whether an extension stays valid when elements of its array were written, or a change of shape added or removed
+/// some. One that does not is dropped by such a change. Unknown ones stay.
 pub fn survives_write(name: &str) -> bool {
     known(name).is_none_or(Code::survives_write)
 }
 
-/// Where the view begins that the extensions of an array make of it: the sum of their offsets.
+/// The start of the view that an array's extensions make of it: the sum of their offsets.
 pub(crate) fn origin(extensions: &[Extension], rank: usize) -> Vec<u64> {
     let mut origin = vec![0_u64; rank];
     for extension in extensions {
@@ -123,7 +123,7 @@ impl Host<'_> {
     }
 }
 
-/// What is known of an extension.
+/// The handler of an extension.
 pub(crate) trait Code: Sync {
     /// Its name.
     fn name(&self) -> &'static str;

@@ -30,7 +30,7 @@ impl Code for ArrayStatistics {
         }
     }
 
-    /// What is written may be outside of the range, and so may the fill value where the array grows.
+    /// Written elements may be outside the range, and so may the fill value if the array grows.
     fn survives_write(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Where two texts say something else.
+//! Comparison of two texts by their values.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 
 use super::{Json, Kind, MAX_DEPTH};
 
-/// How many digits every integer of a [`Value`] has room for, with a sign.
+/// The number of digits that every integer of a [`Value`] has room for, with a sign.
 const MAX_DIGITS: usize = 18;
 
 impl Json {

@@ -24,9 +24,9 @@ pub enum Change {
     SetFormatted(Json),
     /// It says what this says. Whatever says so already stays as it is; what is new has the layout of the document around it.
     Match(Json),
-    /// It is not there.
+    /// Removed if present.
     Remove,
-    /// It is not there, or an object without members.
+    /// Removed, or made an object without members.
     Clear,
     /// Its value is an object that is changed; an empty one first where it is none.
     Edit(Box<ObjectEdit>),
@@ -59,7 +59,7 @@ impl ObjectEdit {
         self.members.push((name.into(), change));
     }
 
-    /// Removes the member of this name, and all whose names begin with it and `/`; all members, where it is empty.
+    /// Removes the member of this name, and all whose names start with it and `/`; all members if it is empty.
     pub fn remove_below(&mut self, path: impl Into<String>) {
         self.gone.insert(path.into());
     }
@@ -75,7 +75,7 @@ impl ObjectEdit {
         let mut last: HashMap<String, Change> = HashMap::new();
         let mut names = Vec::new();
         for member in patch.members() {
-            // What cannot be a name of a value cannot be one of its target, either.
+            // A name that no value can have cannot be that of a target, either.
             let Some(name) = member.name() else { continue };
             let change = match member.value.kind() {
                 Kind::Null => Change::Remove,
@@ -120,7 +120,7 @@ impl Json {
         self.edited(&ObjectEdit::of(name, change))
     }
 
-    /// The object without a member; the same text where it has none of the name.
+    /// The object without a member; the same text if it has none of the name.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         match self.get(name) {
@@ -152,9 +152,9 @@ impl Json {
 /// The whitespace of an object.
 #[derive(Clone, Debug)]
 struct Layout {
-    /// The line break and indentation before the value's closing bracket; `None` where all is on one line.
+    /// The line break and indentation before the value's closing bracket; `None` if all is on one line.
     before: Option<Vec<u8>>,
-    /// What each level adds.
+    /// The indentation of each level.
     unit: Vec<u8>,
 }
 
@@ -226,7 +226,7 @@ fn object(json: &Json, edit: &ObjectEdit, layout: &Layout, text: &mut Vec<u8>) {
     text.extend_from_slice(closing);
 }
 
-/// What becomes of a member.
+/// The treatment of a member.
 enum Verdict<'a> {
     Stays,
     Goes,
@@ -318,7 +318,7 @@ fn colon(json: &Json) -> &[u8] {
     json.as_bytes().get(begin..end).unwrap_or(b": ")
 }
 
-/// Writes a changed value. One that is there and says what it is to say stays as it is.
+/// Writes a changed value. An existing one that is equal stays as it is.
 fn value(before: Option<&Json>, change: &Change, layout: &Layout, text: &mut Vec<u8>) {
     let stays = |wanted: &Json| before.filter(|before| before.is_alike(wanted));
     match change {
@@ -363,7 +363,7 @@ fn rendered(value: &Value, layout: &Layout) -> Vec<u8> {
     }
 }
 
-/// Takes so many bytes and no more.
+/// Accepts a bounded number of bytes.
 struct Bounded {
     bytes: Vec<u8>,
     limit: usize,

@@ -2,7 +2,7 @@
 
 use crate::limits::MAX_DOCUMENT;
 
-/// How many times as long as on one line a text may become with indentation, and one that is large.
+/// The factor by which a text may grow with indentation, and the size from which that matters.
 const MAX_INDENTATION: usize = 8;
 const MAX_INDENTATION_OF_LARGE: usize = 2;
 
@@ -27,7 +27,7 @@ pub(super) fn compact(text: &[u8]) -> Vec<u8> {
     compact
 }
 
-/// The text indented by two; `None` where that would be too long.
+/// The text indented by two; `None` if that would be too long.
 pub(super) fn indented(text: &[u8]) -> Option<Vec<u8>> {
     let mut length = 0_usize;
     tokens(text, |byte, in_string| {

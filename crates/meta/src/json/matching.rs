@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Change, Json, ObjectEdit};
 
-/// How many levels of objects are gone into. Below, what differs is replaced.
+/// The number of levels of objects that are compared member by member. Below, values that differ are replaced.
 const LEVELS: usize = 100;
 
 impl ObjectEdit {
-    /// The changes that make an object say what another one says; `None` where they are not both objects, or have names that cannot be read.
+    /// The changes that make an object equal to another; `None` if they are not both objects, or have names that cannot
+    /// be read.
     pub(super) fn matching(before: &Json, wanted: &Json) -> Option<Self> {
         matching(before, wanted, LEVELS)
     }

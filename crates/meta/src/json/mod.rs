@@ -26,23 +26,25 @@ mod tests;
 pub use edit::{Change, ObjectEdit};
 pub use parts::{Items, Member, Members};
 
-/// How many levels of arrays and objects a text has at the most. serde_json reads as many.
+/// The maximum nesting depth of a text, which is that of serde_json.
 pub const MAX_DEPTH: usize = 127;
 
-/// How many levels of arrays and objects a stored document has at the most; about as many as Python reads. Those beyond [`MAX_DEPTH`] are kept as text, and become no [`Value`].
+/// The maximum nesting depth of a stored document; about that of Python. Levels beyond [`MAX_DEPTH`] are kept as text,
+/// and become no [`Value`].
 pub const MAX_DOCUMENT_DEPTH: usize = 1000;
 
 /// The words for floats that JSON does not have.
 const WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
-/// The text of one JSON value. Clones and parts share the bytes. Two are equal where the values are written with the same bytes, whatever stands around them.
+/// The text of one JSON value. Clones and parts share the bytes. Two are equal if the values are written with the same
+/// bytes, whatever surrounds them.
 #[derive(Clone)]
 pub struct Json {
     text: Bytes,
     around: Option<Arc<Around>>,
 }
 
-/// What stands around a value in the text that was checked: whitespace, and a byte order mark.
+/// The surroundings of a value in the text that was checked: whitespace, and a byte order mark.
 struct Around {
     before: Bytes,
     after: Bytes,
@@ -156,7 +158,7 @@ impl Json {
         }
     }
 
-    /// How many levels of arrays and objects it has.
+    /// The nesting depth of arrays and objects.
     pub fn depth(&self) -> usize {
         scan::depth(&self.text)
     }
@@ -214,7 +216,7 @@ impl Json {
         Items::of(self)
     }
 
-    /// The value of an object's member; the last one where the name occurs twice.
+    /// The value of an object's member; the last one if the name occurs twice.
     pub fn get(&self, name: &str) -> Option<Self> {
         self.members().filter(|member| member.is_named(name)).last().map(|member| member.value)
     }
@@ -358,7 +360,7 @@ impl Serialize for Json {
     }
 }
 
-/// A value with so many levels that become values.
+/// A value with a bounded number of levels.
 struct Nested {
     json: Json,
     levels: usize,
@@ -384,7 +386,7 @@ impl Serialize for Nested {
     }
 }
 
-/// What some other text says, on one line.
+/// The value of another text, on one line.
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Value::deserialize(deserializer).map(|value| Self::compact(&value))

@@ -11,7 +11,7 @@ pub struct Member {
     name: Json,
     /// The value.
     pub value: Json,
-    /// Where name and value are in the object's text.
+    /// The span of name and value in the object's text.
     pub(super) span: Range<usize>,
 }
 
@@ -27,16 +27,16 @@ pub struct Items {
     parts: Parts,
 }
 
-/// What is between the brackets of a text that was checked.
+/// The parts between the brackets of a text that was checked.
 #[derive(Clone, Debug)]
 struct Parts {
     text: Json,
-    /// Where the next part begins; the end of the text where there is none.
+    /// The offset of the next part; the end of the text if there is none.
     at: usize,
 }
 
 impl Member {
-    /// The name; `None` where it has an escape of a lone surrogate.
+    /// The name; `None` if it has an escape of a lone surrogate.
     pub fn name(&self) -> Option<String> {
         self.name.to_text()
     }
@@ -91,7 +91,7 @@ impl Iterator for Items {
 }
 
 impl Items {
-    /// Where the next element is in the array's text.
+    /// The span of the next element in the array's text.
     pub(super) fn next_span(&mut self) -> Option<Range<usize>> {
         let value = self.parts.value()?;
         self.parts.comma();

@@ -7,7 +7,7 @@ use super::{MAX_DEPTH, MAX_DOCUMENT_DEPTH, SyntaxError, WORDS};
 /// The byte order mark of UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// How deep a text may be nested.
+/// The maximum nesting depth of a text.
 pub(super) struct Nesting {
     levels: usize,
     /// The refusal of what is nested deeper.
@@ -20,7 +20,7 @@ pub(super) const TEXT: Nesting = Nesting { levels: MAX_DEPTH, exceeded: "nested 
 /// Of a stored document.
 pub(super) const DOCUMENT: Nesting = Nesting { levels: MAX_DOCUMENT_DEPTH, exceeded: "nested deeper than 1000 levels" };
 
-/// Where the value of a text is that is one JSON value with whitespace around it, and a byte order mark before all.
+/// The span of the value in a text of one JSON value with surrounding whitespace and an optional byte order mark.
 pub(super) fn document(text: &[u8], nesting: &Nesting) -> Result<Range<usize>, SyntaxError> {
     if let Err(error) = std::str::from_utf8(text) {
         return Err(error_at(text, error.valid_up_to(), "invalid UTF-8"));
@@ -49,7 +49,7 @@ fn error_at(text: &[u8], at: usize, reason: &'static str) -> SyntaxError {
     SyntaxError { reason, line, column }
 }
 
-/// Where a value ends that begins at `at` in a text that was checked.
+/// The end of the value that starts at `at` in a text that was checked.
 pub(super) fn end_of_value(text: &[u8], at: usize) -> usize {
     let rest = text.get(at..).unwrap_or_default();
     let length = match rest.first() {
@@ -113,7 +113,7 @@ fn levels(text: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// How many levels of arrays and objects a text has that was checked.
+/// The nesting depth of a text that was checked.
 pub(super) fn depth(text: &[u8]) -> usize {
     levels(text).map(|(_, depth)| depth).max().unwrap_or(0)
 }

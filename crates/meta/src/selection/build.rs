@@ -56,7 +56,7 @@ macro_rules! indices {
         $(
             impl ToIndex for $integer {
                 fn to_index(self) -> i64 {
-                    // What is beyond an `i64` is either above it or, where the type has a sign, below.
+                    // A number beyond an `i64` is above it or, if the type is signed, below.
                     #[allow(unused_comparisons, reason = "half of the types have no sign")]
                     let nearest = if self < 0 { i64::MIN } else { i64::MAX };
                     i64::try_from(self).unwrap_or(nearest)

@@ -13,7 +13,7 @@ use super::{
     text::{cut, whole_number},
 };
 
-/// What a JSON value is, as far as a request cares.
+/// The kind of a JSON value, as far as it matters to a request.
 pub(super) enum Shape {
     Object,
     Array,

@@ -57,14 +57,15 @@ pub const MAX_STACKED: usize = 1 << 16;
 /// memory of a stack over an array of high rank near 50 MiB.
 pub const MAX_STACKED_ITEMS: usize = 1 << 19;
 
-/// Which elements of an array, not yet applied to a shape: one item per dimension. Dimensions that are not named are whole.
+/// A selection of elements, not yet applied to a shape: one item per dimension. Dimensions that are not named are
+/// selected in full.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// The items, in the order of the dimensions.
     pub items: Vec<Item>,
 }
 
-/// What is selected along one dimension.
+/// The selection along one dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// `5`, `-1`: one index; the dimension is dropped.
@@ -80,7 +81,7 @@ pub enum Item {
 /// A slice as Python has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// Where it begins; negative from the end.
+    /// The start; negative from the end.
     pub start: Option<i64>,
     /// Before which it ends; negative from the end.
     pub stop: Option<i64>,
@@ -95,7 +96,7 @@ pub struct Region {
     pub dimensions: Vec<DimensionSelection>,
 }
 
-/// What of one dimension is selected; all indices are within its extent.
+/// The selection of one dimension; all indices are within its extent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum DimensionSelection {
     /// One index; the result has no such dimension.
@@ -107,7 +108,7 @@ pub enum DimensionSelection {
         start: u64,
         /// The distance to the next one.
         step: i64,
-        /// How many there are.
+        /// The number of indices.
         len: u64,
     },
     /// These, in this order.
@@ -126,7 +127,7 @@ impl Region {
         self.dimensions.iter().filter_map(DimensionSelection::extent).collect()
     }
 
-    /// How many elements are selected; `None` where they are more than a `u64` counts.
+    /// The number of elements; `None` if it exceeds a `u64`.
     pub fn elements(&self) -> Option<u64> {
         let lens = || self.dimensions.iter().map(DimensionSelection::len);
         if lens().any(|len| len == 0) {
@@ -137,7 +138,7 @@ impl Region {
 }
 
 impl DimensionSelection {
-    /// The first index; `None` where there is none.
+    /// The first index; `None` if there is none.
     pub fn first(&self) -> Option<u64> {
         match self {
             Self::Index(index) => Some(*index),
@@ -147,7 +148,7 @@ impl DimensionSelection {
         }
     }
 
-    /// How many indices there are.
+    /// The number of indices.
     pub fn len(&self) -> u64 {
         match self {
             Self::Index(_) => 1,
@@ -161,7 +162,7 @@ impl DimensionSelection {
         self.len() == 0
     }
 
-    /// The extent of the result's dimension; `None` where it is dropped.
+    /// The extent of the result's dimension; `None` if it is dropped.
     pub fn extent(&self) -> Option<u64> {
         match self {
             Self::Index(_) => None,

@@ -5,9 +5,9 @@ use super::{SelectionError, resolve::within};
 /// Elements of an array, each by its coordinates, all of which are within the array. The result has the shape `[len]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Points {
-    /// How many points there are; the coordinates alone do not say it where there are no dimensions.
+    /// The number of points, which the coordinates alone do not show if there are no dimensions.
     pub len: usize,
-    /// How many coordinates each point has.
+    /// The number of coordinates of each point.
     pub rank: usize,
     /// The coordinates, those of the first point first: `len * rank` of them.
     pub coordinates: Vec<u64>,

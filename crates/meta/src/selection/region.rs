@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::{DimensionSelection, Item, Points, Region, Resolved, Selection, Slice};
 
 impl Region {
-    /// The leading part of the region that has at most `max_elements`: as many as fit along the first dimension; where not even
-    /// one does, one there and as many as fit along the next, and so on. The region itself where it fits. `None` where it does
-    /// not and nothing may be left.
+    /// The leading part of the region that has at most `max_elements`: as many as fit along the first dimension; if not
+    /// even one does, one there and as many as fit along the next, and so on. The region itself if it fits. `None` if
+    /// nothing fits.
     pub fn shrunk_to(&self, max_elements: u64) -> Option<Self> {
         if self.elements().is_some_and(|elements| elements <= max_elements) {
             return Some(self.clone());
@@ -15,7 +15,7 @@ impl Region {
         if max_elements == 0 {
             return None;
         }
-        // How many elements one index of each dimension stands for; `None` where a `u64` does not count them.
+        // The number of elements for one index of each dimension; `None` if it exceeds a `u64`.
         let mut inner: Vec<Option<u64>> = self
             .dimensions
             .iter()
@@ -52,7 +52,8 @@ impl Region {
 }
 
 impl Resolved {
-    /// What is read of a view, as of the array that the view begins within at `origin`: every index grows by that of its dimension.
+    /// The region of a view, in the coordinates of the array in which the view starts at `origin`: every index grows by
+    /// that of its dimension.
     #[must_use]
     pub fn shifted(self, origin: &[u64]) -> Self {
         if origin.iter().all(|&origin| origin == 0) {

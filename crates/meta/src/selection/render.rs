@@ -37,7 +37,7 @@ fn item(item: &Item) -> Value {
     }
 }
 
-/// What is said of a slice; what is not said is left out.
+/// The bounds of a slice; defaults are left out.
 fn bounds(slice: Slice) -> Value {
     let bounds = [("start", slice.start), ("stop", slice.stop), ("step", slice.step)];
     let said = bounds.into_iter().filter_map(|(name, bound)| Some((name.to_owned(), Value::from(bound?))));

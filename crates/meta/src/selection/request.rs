@@ -1,4 +1,4 @@
-//! What a request with a body reads.
+//! The selection of a request with a body.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::{
     text::{Shown, cut},
 };
 
-/// What is to be read of an array.
+/// The elements of an array to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadRequest {
     /// One selection.
@@ -35,18 +35,18 @@ pub enum Resolved {
     Stack(Vec<Region>),
 }
 
-/// Why the JSON of a request is refused, and where.
+/// The reason why the JSON of a request is invalid, and its location.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind}{}", At(pointer))]
 pub struct RequestError {
     /// The place in the body, as a JSON Pointer (RFC 6901); empty for the body itself.
     pub pointer: String,
-    /// What is wrong there.
+    /// The error.
     #[source]
     pub kind: RequestErrorKind,
 }
 
-/// What is wrong with the JSON of a request.
+/// The error of a request's JSON.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestErrorKind {
     /// The body is not JSON.
@@ -58,7 +58,7 @@ pub enum RequestErrorKind {
     /// A value of another kind.
     #[error("{expected} is expected, not `{}`", Shown(found))]
     Unexpected {
-        /// What is expected.
+        /// The expected value.
         expected: &'static str,
         /// The beginning of what was found.
         found: String,
@@ -71,7 +71,7 @@ pub enum RequestErrorKind {
         /// The members that there are.
         known: &'static str,
     },
-    /// A member is there twice.
+    /// A member is repeated.
     #[error("`{name}` is given twice")]
     RepeatedMember {
         /// The member's name.
@@ -80,9 +80,9 @@ pub enum RequestErrorKind {
     /// Too many of something.
     #[error("there are at most {limit} {what}")]
     TooMany {
-        /// What there is too much of.
+        /// The excess items.
         what: &'static str,
-        /// How many there may be.
+        /// The limit.
         limit: usize,
     },
     /// A stack of nothing, which has no shape.
@@ -159,7 +159,7 @@ impl Resolved {
         }
     }
 
-    /// How many elements are read; `None` where they are more than a `u64` counts.
+    /// The number of elements; `None` if it exceeds a `u64`.
     pub fn elements(&self) -> Option<u64> {
         match self {
             Self::Region(region) => region.elements(),
@@ -185,7 +185,7 @@ impl<T: Into<RequestErrorKind>> From<T> for RequestError {
     }
 }
 
-/// What an error's text says about its place.
+/// The location, in the text of an error.
 struct At<'a>(&'a str);
 
 impl fmt::Display for At<'_> {

@@ -4,15 +4,15 @@ use std::{fmt, iter};
 
 use super::{DimensionSelection, Item, MAX_STACKED_ITEMS, Region, Selection, Slice};
 
-/// Why a selection, a point or a stack does not fit an array.
+/// The reason why a selection, a point or a stack is invalid for an array.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
     /// More items than dimensions.
     #[error("{found} items were given for an array of {rank} dimensions")]
     TooManyItems {
-        /// How many were given, without the ellipsis.
+        /// The number of items, without the ellipsis.
         found: usize,
-        /// How many dimensions there are.
+        /// The number of dimensions.
         rank: usize,
     },
     /// More than one ellipsis.
@@ -37,17 +37,17 @@ pub enum SelectionError {
     /// A point has another number of coordinates than the array has dimensions.
     #[error("a point of this array has {rank} coordinates, this one has {found}")]
     PointRank {
-        /// How many coordinates the point has.
+        /// The number of the point's coordinates.
         found: usize,
-        /// How many dimensions there are.
+        /// The number of dimensions.
         rank: usize,
     },
     /// A point is wrong.
     #[error("point {point}: {source}")]
     Point {
-        /// Which of the points, from 0.
+        /// The index of the point.
         point: usize,
-        /// What is wrong with it.
+        /// The error.
         source: Box<Self>,
     },
     /// A stack of nothing, which has no shape.
@@ -56,15 +56,15 @@ pub enum SelectionError {
     /// The regions of a stack have too many dimensions in all.
     #[error("the selections of a stack have at most {MAX_STACKED_ITEMS} dimensions in all, these have {found}")]
     LargeStack {
-        /// How many they have.
+        /// The number of dimensions of the results.
         found: usize,
     },
     /// One of the stacked selections is wrong.
     #[error("selection {selection} of the stack: {source}")]
     Stacked {
-        /// Which of the selections, from 0.
+        /// The index of the selection.
         selection: usize,
-        /// What is wrong with it.
+        /// The error.
         source: Box<Self>,
     },
     /// One of the stacked selections gives another shape than the first.
@@ -107,7 +107,8 @@ impl Selection {
 }
 
 impl Slice {
-    /// What the slice selects of a dimension: always a [`DimensionSelection::Range`]. `None` if the step is 0.
+    /// The indices that the slice selects of a dimension: always a [`DimensionSelection::Range`]. `None` if the step is
+    /// 0.
     fn clamp(self, extent: u64) -> Option<DimensionSelection> {
         let (step, extent) = (i128::from(self.step.unwrap_or(1)), i128::from(extent));
         // A slice that goes up begins and ends within `0..=extent`, one that goes down within `-1..=extent - 1`.

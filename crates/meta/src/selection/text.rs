@@ -11,22 +11,22 @@ use std::{
 
 use super::{Item, MAX_ITEMS, MAX_TEXT, Selection, Slice};
 
-/// How many characters of a wrong piece of text are shown.
+/// The number of characters of invalid text that are shown.
 const MAX_SHOWN: usize = 24;
 
-/// Why a text is not a selection.
+/// The reason why a text is not a selection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind}, at byte {at}{}", Piece(piece))]
 pub struct ParseError {
-    /// What is wrong.
+    /// The error.
     pub kind: ParseErrorKind,
-    /// Where, in bytes from the text's beginning.
+    /// The offset in the text, in bytes.
     pub at: usize,
-    /// What stands there, cut to a few characters; empty at the end of the text.
+    /// The text there, truncated; empty at the end of the text.
     pub piece: String,
 }
 
-/// What is wrong with the text of a selection.
+/// The error of a selection's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseErrorKind {
     /// The text is longer than [`MAX_TEXT`].
@@ -35,7 +35,7 @@ pub enum ParseErrorKind {
         /// The text's length in bytes.
         len: usize,
     },
-    /// There is no item where one has to be.
+    /// An item is missing.
     #[error("an index, a slice, a list or `...` is expected")]
     NoItem,
     /// An item is followed by something else than a comma.
@@ -61,7 +61,7 @@ pub enum ParseErrorKind {
     Item(#[from] ItemError),
 }
 
-/// Why an item is wrong whatever the shape.
+/// The reason why an item is invalid for any shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ItemError {
     /// There are more than [`MAX_ITEMS`].
@@ -179,7 +179,7 @@ fn separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, values: &[T]) -> fmt::
     Ok(())
 }
 
-/// What an error's text says about the piece.
+/// The invalid text, in the text of an error.
 struct Piece<'a>(&'a str);
 
 impl fmt::Display for Piece<'_> {
@@ -279,7 +279,7 @@ impl<'a> Scanner<'a> {
         start.map(Item::Index).ok_or_else(|| self.error(ParseErrorKind::NoItem))
     }
 
-    /// What follows a list's first bracket, up to `close` and the spaces after it.
+    /// The rest of a list after its first bracket, up to `close` and the spaces after it.
     fn list(&mut self, close: u8) -> Result<Item, ParseError> {
         let mut indices = Vec::new();
         while !self.eat(close) {

@@ -48,7 +48,8 @@ static CLASSES: &[(&str, &str, &str)] = &[
     ("Zstd", "zstd", "zstd"),
 ];
 
-/// The codecs of v3 that make an array of an array. These and the next are asked where no codec makes bytes of the array: only if all are among them is that sure.
+/// The codecs of v3 from array to array. If no codec makes bytes of the array, that is certain only if all codecs are
+/// among these and the next.
 const ARRAY_TO_ARRAY: &[&str] = &[
     "bitround",
     "numcodecs.astype",
@@ -137,7 +138,7 @@ fn without_null(named: &mut Value) {
     }
 }
 
-/// Normalises a data type. The answer is the byte order that it tells, if it does.
+/// Normalises a data type. Returns the byte order that it implies, if any.
 fn data_type(json: &mut Value) -> Option<StoredOrder> {
     if !json.as_str()?.starts_with(['<', '>', '|']) {
         return None;
@@ -172,7 +173,7 @@ fn codecs(list: &mut Vec<Value>, data_type: &Value, order: &StoredOrder) {
     list.splice(place..place, codec);
 }
 
-/// Where the codec is missing that makes bytes of the array, if it surely is.
+/// The position at which the array-to-bytes codec is missing, if it certainly is.
 fn place_of_missing(codecs: &[Value]) -> Option<usize> {
     let names: Option<Vec<_>> = codecs.iter().map(name_of).collect();
     let names = names?;
@@ -213,7 +214,8 @@ fn to_bytes(data_type: &DataType, order: &StoredOrder) -> Option<Value> {
     }
 }
 
-/// Gives a codec that is called like a class its own name: the codec itself, where it is just a name, or else this member of it.
+/// Replaces the class name of a codec by its own name: the codec itself if it is just a name, or else this member of
+/// it.
 fn named(codec: &mut Value, member: &str, name_of_class: impl Fn(&str) -> Option<&'static str>) {
     let name = if codec.is_string() { Some(codec) } else { codec.get_mut(member) };
     let Some(Value::String(name)) = name else { return };

@@ -57,7 +57,7 @@ fn array_v2(document: &mut Map<String, Value>) {
     if let Ok(dtype) = data_type.to_v2(&order) {
         document.insert("dtype".to_owned(), dtype);
     }
-    // What `null` stands for is for each reader to say.
+    // Each reader defines the meaning of `null`.
     let fill_value = document.get("fill_value").filter(|fill_value| !fill_value.is_null());
     let element = fill_value.and_then(|fill_value| data_type.stored_fill_value(fill_value, Dialect::V2, &order).ok());
     if let Some(Ok(fill_value)) = element.map(|element| data_type.fill_value_json(&element, Dialect::V2)) {

@@ -1,4 +1,4 @@
-//! Where two structures differ.
+//! Differences between two structures.
 
 use super::{Difference, Members, Node, Version, Zom, canonical, members::shown, read::escaped};
 use crate::json::{Json, Kind};
@@ -17,7 +17,7 @@ pub(super) fn between(declared: &Zom, found: &Zom, limit: usize) -> Vec<Differen
 struct Comparison {
     version: Version,
     limit: usize,
-    /// Where the nodes are.
+    /// The location of the nodes.
     pointer: String,
     differences: Vec<Difference>,
 }
@@ -102,8 +102,8 @@ impl Comparison {
     }
 }
 
-/// The place in the declared document that shows a difference between the canonical ones: the nearest whose parent it has. A codec that is just a name has no
-/// configuration to point to.
+/// The location in the request of a difference between the canonical documents: the nearest whose parent exists. A
+/// codec that is just a name has no configuration to point to.
 fn told(declared: &Json, path: &[String]) -> Vec<String> {
     let mut path = path.to_vec();
     while let Some((last, parent)) = path.split_last()

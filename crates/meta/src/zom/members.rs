@@ -36,7 +36,7 @@ pub(super) fn hidden(json: &Json) -> (Json, Option<(String, String)>) {
 #[derive(Default)]
 struct Names {
     has_members: bool,
-    /// How many underscores the longest has, if there is one with any.
+    /// The number of underscores of the longest, if there is one with any.
     longest: Option<usize>,
 }
 

@@ -70,7 +70,7 @@ pub struct Group {
     pub members: Option<Members<Node>>,
 }
 
-/// Why a JSON text is no ZOM.
+/// The reason why a JSON text is no ZOM.
 #[derive(Debug, thiserror::Error)]
 pub enum ZomError {
     /// It is not JSON.
@@ -79,13 +79,13 @@ pub enum ZomError {
     /// It breaks its schema.
     #[error("{}", first(.violations))]
     Invalid {
-        /// Where and how; at least one, at most [`MAX_VIOLATIONS`].
+        /// The violations; at least one, at most [`MAX_VIOLATIONS`].
         violations: Vec<Violation>,
     },
     /// It has more nodes than a commit has changes.
     #[error("it has more than {limit} nodes")]
     TooManyNodes {
-        /// How many it may have.
+        /// The limit.
         limit: usize,
     },
 }
@@ -93,24 +93,24 @@ pub enum ZomError {
 /// A place at which a JSON text breaks its schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Where: a [JSON pointer](https://www.rfc-editor.org/rfc/rfc6901) into the text.
+    /// The location: a [JSON pointer](https://www.rfc-editor.org/rfc/rfc6901) into the text.
     pub pointer: String,
-    /// What is wrong, as it continues "the member".
+    /// The error, which continues "the member".
     pub reason: String,
 }
 
 /// A place at which two structures differ.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// Where: a JSON pointer into the ZOM, `/members/a/shape/0`.
+    /// The location: a JSON pointer into the ZOM, `/members/a/shape/0`.
     pub pointer: String,
-    /// What is declared there, if anything. Of a node it is the node document.
+    /// The value in the request, if any. Of a node it is the node document.
     pub declared: Option<Json>,
-    /// What is found there, if anything. Of a node it is the node document.
+    /// The stored value, if any. Of a node it is the node document.
     pub found: Option<Json>,
 }
 
-/// The most places that are told at a time.
+/// The most violations or differences that are returned.
 pub const MAX_VIOLATIONS: usize = 100;
 
 /// The most nodes of one ZOM.
@@ -143,10 +143,10 @@ impl Version {
 }
 
 impl Zom {
-    /// Reads a ZOM, normalising what the list of aliases has. Its `zarr_format` says whose it is.
+    /// Reads a ZOM, normalising aliases. Its `zarr_format` determines the model.
     ///
-    /// Checks the schema and the names of the nodes, and that every document can be read into its model; whether its codecs fit is not looked at. Groups are as deep as the
-    /// 128 levels of JSON go: 63 of them.
+    /// Checks the schema and the names of the nodes, and that every document can be read into its model; not whether
+    /// its codecs are valid together. Groups are nested as deep as the 128 levels of JSON allow: 63 of them.
     pub fn parse(json: impl Into<Bytes>) -> Result<Self, ZomError> {
         read::zom(json.into())
     }
@@ -168,18 +168,19 @@ impl Zom {
         to.write_all(b"}")
     }
 
-    /// What [`write_flat`](Self::write_flat) writes.
+    /// The text that [`write_flat`](Self::write_flat) writes.
     pub fn to_flat_text(&self) -> Json {
         written(|to| self.write_flat(to))
     }
 
-    /// Where the two differ in structure: at most `limit` places. The order of names, and how numbers and extensions are written, make no difference, and neither does
-    /// what is not said (`members`) in the declared one. Two of different versions differ as a whole.
+    /// The differences in structure, at most `limit`. The order of names, and the notation of numbers and extensions,
+    /// make no difference, and neither do members that the declared ZOM does not list. Two of different versions differ
+    /// as a whole.
     pub fn differences(declared: &Self, found: &Self, limit: usize) -> Vec<Difference> {
         differences::between(declared, found, limit)
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     #[allow(clippy::len_without_is_empty, reason = "there is always one")]
     pub fn len(&self) -> usize {
         self.root.len()
@@ -230,7 +231,7 @@ impl Node {
         to.write_all(b"}}")
     }
 
-    /// How many nodes there are, this one included.
+    /// The number of nodes, including this one.
     #[allow(clippy::len_without_is_empty, reason = "there is always one")]
     pub fn len(&self) -> usize {
         match self {
@@ -264,7 +265,7 @@ impl Node {
     }
 }
 
-/// What is written, as one text.
+/// The written bytes, as one text.
 fn written(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Json {
     let mut text = Vec::new();
     // A vector takes every byte, and what is written is JSON.
@@ -280,7 +281,7 @@ fn node_document(dialect: Dialect, document: &Json, attributes: &Json) -> Json {
     }
 }
 
-/// A node document with empty `attributes` where it has none: every node of a ZOM has them.
+/// A node document with empty `attributes` if it has none: every node of a ZOM has them.
 pub fn completed(document: &Json) -> Json {
     if document.get("attributes").is_some_and(|attributes| !attributes.is_null()) {
         return document.clone();

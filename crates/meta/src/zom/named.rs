@@ -12,7 +12,7 @@ impl<T> Members<T> {
         Self(Vec::new())
     }
 
-    /// How many there are.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -69,7 +69,7 @@ impl<T> Members<T> {
     }
 
     fn position(&self, name: &str) -> Result<usize, usize> {
-        // What comes in its order comes last.
+        // Names that come in order are appended.
         match self.0.last() {
             Some((last, _)) if last.as_str() < name => Err(self.0.len()),
             _ => self.0.binary_search_by(|(known, _)| known.as_str().cmp(name)),
@@ -127,7 +127,7 @@ impl<'a, T> IntoIterator for &'a Members<T> {
 impl<T> std::ops::Index<&str> for Members<T> {
     type Output = T;
 
-    /// The node of a name that is there.
+    /// The node with an existing name.
     #[allow(clippy::expect_used, reason = "indexing is for names that are there, as with other maps")]
     fn index(&self, name: &str) -> &T {
         self.get(name).expect("there is a node of this name")

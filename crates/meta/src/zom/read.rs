@@ -1,4 +1,4 @@
-//! Reading a ZOM that somebody declares.
+//! Reading a ZOM from a request.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -20,11 +20,11 @@ use crate::{
     text::shown,
 };
 
-/// What every array has to have.
+/// The required members of arrays.
 const REQUIRED_V2: &[&str] = &["shape", "chunks", "dtype", "compressor", "fill_value", "order"];
 const REQUIRED_V3: &[&str] = &["shape", "data_type", "chunk_grid", "chunk_key_encoding", "fill_value", "codecs"];
 
-/// What only arrays of v2 have. A node with any of them is one, so that what it lacks can be told.
+/// The members that only arrays of v2 have. A node with any of them is an array, so that missing members can be named.
 const ONLY_ARRAYS_V2: &[&str] = &["shape", "chunks", "dtype"];
 
 pub(super) fn zom(json: Bytes) -> Result<Zom, ZomError> {
@@ -93,26 +93,26 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// What a node is.
+/// The type of a node.
 #[derive(Clone, Copy)]
 enum Kind {
     Array,
     Group,
 }
 
-/// What was read so far.
+/// The state of the reader.
 #[derive(Default)]
 struct Reader {
-    /// Where it reads: a JSON pointer.
+    /// The current location: a JSON pointer.
     pointer: String,
-    /// The path of the node there, from the topmost on, has so many bytes.
+    /// The length of the current node's path in bytes, from the topmost node on.
     path_len: usize,
     nodes: usize,
     violations: Vec<Violation>,
 }
 
 impl Reader {
-    /// Reads a node with all that is below it; `None` where it is refused, or something below it is.
+    /// Reads a node with everything below it; `None` if it is invalid, or something below it is.
     fn node(&mut self, json: &Json, version: Version) -> Result<Option<Node>, ZomError> {
         self.nodes = self.nodes.saturating_add(1);
         if self.nodes > MAX_NODES {
@@ -217,7 +217,7 @@ impl Reader {
         let mut nodes = Vec::new();
         for member in members.members() {
             let (name, json) = (member.name().unwrap_or_default(), member.value);
-            // What is longer cannot be a name, and is not worth repeating.
+            // A longer one cannot be a name, and is truncated.
             let told = if name.len() > MAX_NAME_LEN { shown(&name) } else { name.clone() };
             self.pointer.push_str("/members/");
             self.pointer.push_str(&escaped(&told));
@@ -252,7 +252,7 @@ impl Reader {
         self.refuse(&pointer, &reason)
     }
 
-    /// Notes what is wrong at a place below the current one. Ends the reading where there is enough to tell.
+    /// Records a violation below the current location. Ends the reading once there are enough.
     fn refuse(&mut self, pointer: &str, reason: &str) -> Result<(), ZomError> {
         self.violations.push(Violation { pointer: format!("{}{pointer}", self.pointer), reason: reason.to_owned() });
         match self.violations.len() {
@@ -308,7 +308,7 @@ fn read_v2(document: &Json, kind: Kind) -> Result<Json, DocumentError> {
     Ok(join_v2(&document, &attributes))
 }
 
-/// Where a document is wrong, and how, as it continues "the member".
+/// The location of a document's error, and the error, which continues "the member".
 fn told(error: &DocumentError) -> (String, String) {
     let at = |pointer: &str, reason: String| (pointer.to_owned(), reason);
     match error {

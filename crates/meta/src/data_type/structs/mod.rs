@@ -29,7 +29,7 @@ struct Struct {
     fields: Vec<Field>,
     size: usize,
     words: Vec<WordRun>,
-    /// How many fields there are, with those of inner structs.
+    /// The number of fields, including those of inner structs.
     field_count: usize,
 }
 
@@ -37,11 +37,11 @@ struct Struct {
 struct Field {
     name: String,
     data_type: DataType,
-    /// Where it begins in the struct, in bytes.
+    /// Its offset in the struct, in bytes.
     offset: usize,
     /// The size of one item in bytes.
     item: usize,
-    /// The shape of the items; of rank 0 where there is only one.
+    /// The shape of the items; empty for a single one.
     shape: Vec<usize>,
     /// The size of all items in bytes.
     size: usize,
@@ -58,7 +58,7 @@ impl Family for StructFamily {
     }
 }
 
-/// What is done with each item of a field when it is read from JSON.
+/// The function that reads each item of a field from JSON.
 type ReadItem<'a> = &'a dyn Fn(&DataType, &Value, &mut Vec<u8>) -> Result<(), ValueError>;
 
 impl Field {

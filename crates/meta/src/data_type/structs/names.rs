@@ -1,7 +1,7 @@
 //! The names of fields, as texts around them need them: always in ASCII.
 
-/// A name in the name of its struct: as it is, or as a JSON text where it has other characters than letters, digits and
-/// underscores.
+/// A name within the name of its struct: unchanged, or as a JSON text if it has characters other than letters, digits
+/// and underscores.
 pub(super) fn shown_name(name: &str) -> String {
     if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         return name.to_owned();

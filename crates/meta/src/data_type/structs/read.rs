@@ -13,7 +13,7 @@ use crate::{
     limits::{MAX_ELEMENT_SIZE, MAX_FIELDS, MAX_RANK},
 };
 
-/// How deep structs are nested, at the most: reading goes down with them.
+/// The maximum nesting depth of structs, which bounds the recursion.
 const MAX_DEPTH: usize = 32;
 
 /// Reads the list of fields that is a struct in v2: `[name, dtype]` or `[name, dtype, shape]` each.

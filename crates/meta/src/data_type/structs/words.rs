@@ -5,9 +5,9 @@ use crate::data_type::{StoredOrder, WordRun};
 /// The most runs of words that a struct has. An array of small structs in a field would have one for each item.
 const MAX_RUNS: usize = 1 << 16;
 
-/// Appends the words of one field: of `count` items of `size` bytes, the first of which begins at `offset`.
+/// Appends the words of one field of `count` items of `size` bytes, the first of which starts at `offset`.
 ///
-/// Runs that follow each other become one. `None` where there are too many, or beyond what can be addressed.
+/// Adjacent runs are merged. `None` if there are too many, or beyond the addressable range.
 pub(super) fn append(
     all: &mut Vec<WordRun>,
     words: &[WordRun],
