@@ -21,11 +21,11 @@ pub struct Options {
     pub max_work: u64,
     /// The longest wait for memory.
     pub memory_timeout: std::time::Duration,
-    /// Whether chunks full of the fill value are stored.
+    /// True if chunks full of the fill value are stored.
     pub empty_chunks: EmptyChunks,
 }
 
-/// Whether chunks full of the fill value, bit for bit, are stored. An extension of the array can override this, and all
+/// True if chunks full of the fill value, bit for bit, are stored. An extension of the array can override this, and all
 /// are stored if readers disagree on the value of missing chunks
 /// ([`fill_value_is_agreed`](meta::ArrayModel::fill_value_is_agreed)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -82,7 +82,7 @@ impl BaseUrl {
         format!("{}{target}", self.text)
     }
 
-    /// Whether `location`, as a redirection to it gave it, is `path` of this server with a `/` behind.
+    /// True if `location`, as a redirection to it gave it, is `path` of this server with a `/` behind.
     pub(crate) fn is_directory_of(&self, location: &str, path: &str) -> bool {
         let Ok(from) = Url::parse(&self.target(path)) else { return false };
         let Ok(to) = from.join(location) else { return false };

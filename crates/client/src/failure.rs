@@ -66,7 +66,7 @@ pub(crate) enum Knowledge {
     Answered,
 }
 
-/// Whether a request may be made again.
+/// True if a request may be made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
     /// Carried out twice it does what it does once.

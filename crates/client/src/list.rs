@@ -90,7 +90,7 @@ async fn try_list<J: DeserializeOwned>(
     Ok(answer.json(limit).await?)
 }
 
-/// Whether the page is one that the contract allows. Whoever walks a listing relies on it to come to an end.
+/// True if the page is one that the contract allows. Whoever walks a listing relies on it to come to an end.
 fn check(found: &impl Listed, prefix: &Prefix, page: &Page) -> Result<(), Fault> {
     let names = found.names();
     if names.iter().map(Vec::len).sum::<usize>() > page.limit() {

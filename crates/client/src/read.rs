@@ -142,7 +142,7 @@ fn part(answer: Answer, range: Option<ByteRange>) -> Result<Found, Fault> {
     }
 }
 
-/// Whether the answer sends on to the prefix of the same name: then the key has no value.
+/// True if the answer sends on to the prefix of the same name: then the key has no value.
 fn is_prefix(transport: &Transport, answer: &Answer, path: &str) -> bool {
     answer.location().is_some_and(|location| transport.base().is_directory_of(location, path))
 }

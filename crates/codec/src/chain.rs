@@ -132,7 +132,7 @@ impl Chain {
         }
     }
 
-    /// Whether its chunks are shards, before or after other codecs.
+    /// True if its chunks are shards, before or after other codecs.
     pub(crate) fn makes_shards(&self) -> bool {
         self.to_bytes.as_sharding().is_some()
     }

@@ -43,7 +43,7 @@ impl Elements {
         }
     }
 
-    /// Whether every element is bitwise equal to this one; true for elements of no size.
+    /// True if every element is bitwise equal to this one; true for elements of no size.
     pub fn are_all(&self, element: &[u8]) -> bool {
         match self {
             Self::Fixed(_) if element.is_empty() => true,
@@ -65,7 +65,7 @@ impl VariableElements {
         self.ends.len()
     }
 
-    /// Whether there are no elements.
+    /// True if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

@@ -20,7 +20,7 @@ pub trait ArrayToArray: fmt::Debug + Send + Sync {
     /// Encodes the elements of a chunk.
     fn encode(&self, decoded: Elements) -> Result<Elements, CodecError>;
 
-    /// Whether it changes nothing, neither the elements nor the representation.
+    /// True if it changes nothing, neither the elements nor the representation.
     fn is_identity(&self) -> bool {
         false
     }

@@ -76,7 +76,7 @@ impl DimensionGrid {
         Some(Self::Rectilinear { ends: ends.collect::<Option<_>>()? })
     }
 
-    /// Whether there is a piece for each of `extent` elements.
+    /// True if there is a piece for each of `extent` elements.
     pub fn covers(&self, extent: u64) -> bool {
         match self {
             Self::Regular { .. } => true,

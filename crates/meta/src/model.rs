@@ -50,7 +50,7 @@ impl ArrayModel {
         self.shape.iter().zip(&self.origin).map(|(extent, origin)| extent.saturating_sub(*origin)).collect()
     }
 
-    /// Whether every reader takes missing chunks for full of the fill value. With `null`, elements that were never
+    /// True if every reader takes missing chunks for full of the fill value. With `null`, elements that were never
     /// written are undefined, and zarr-python 2.x returns uninitialised memory; with the number that it writes for
     /// elements of variable length it returns that number.
     pub fn fill_value_is_agreed(&self) -> bool {
@@ -61,7 +61,7 @@ impl ArrayModel {
         }
     }
 
-    /// Whether an extension says that chunks which are full of the fill value are not stored; where none does, that is for the server to decide.
+    /// True if an extension says that chunks which are full of the fill value are not stored; where none does, that is for the server to decide.
     pub fn skips_empty_chunks(&self) -> bool {
         self.extensions.iter().any(|extension| extension.meaning == Meaning::SkipEmptyChunks)
     }

@@ -59,7 +59,7 @@ impl NodePath {
         Ok(Self { inner: inner.to_owned() })
     }
 
-    /// Whether this is the root.
+    /// True if this is the root.
     pub fn is_root(&self) -> bool {
         self.inner.is_empty()
     }

@@ -30,12 +30,12 @@ pub struct Operation {
     pub method: Method,
     /// The query parameter that asks for it, where the method has several operations. That without one is all the others.
     pub asked_by: Option<&'static str>,
-    /// Whether it changes anything.
+    /// True if it changes anything.
     pub effect: Effect,
     handler: fn(Request, App) -> Answer,
 }
 
-/// Whether an operation changes anything.
+/// True if an operation changes anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// It reads, whatever its method.
@@ -181,7 +181,7 @@ fn methods<'o>(operations: impl Iterator<Item = &'o Operation>) -> String {
     methods.join(", ")
 }
 
-/// Whether what follows [`routes::STORE_ROOT`] ends in a slash, literal or not.
+/// True if what follows [`routes::STORE_ROOT`] ends in a slash, literal or not.
 fn names_prefix(rest: &str) -> bool {
     rest.ends_with('/') || rest.ends_with("%2F") || rest.ends_with("%2f")
 }

@@ -19,7 +19,7 @@ const OPENAPI: &str = include_str!("../../../openapi.yaml");
 const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
 const OPENMETRICS: HeaderValue = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// Whether the process runs.
+/// True if the process runs.
 pub(crate) async fn health() -> Json<Health> {
     Json(Health { version: env!("CARGO_PKG_VERSION").to_owned() })
 }

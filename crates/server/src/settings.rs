@@ -149,7 +149,7 @@ impl Hosts {
         if address.ip().to_canonical().is_loopback() { Self::Loopback(also) } else { Self::Any }
     }
 
-    /// Whether a request may be for `host`, the text of a `Host` header.
+    /// True if a request may be for `host`, the text of a `Host` header.
     pub(crate) fn allow(&self, host: &str) -> bool {
         let Self::Loopback(also) = self else { return true };
         let Some((name, port)) = split_port(host) else { return false };
@@ -164,7 +164,7 @@ impl Host {
 }
 
 impl Origin {
-    /// Whether an `Origin` header names this one.
+    /// True if an `Origin` header names this one.
     pub(crate) fn matches(&self, header: &[u8]) -> bool {
         self.0.as_bytes().eq_ignore_ascii_case(header)
     }

@@ -16,7 +16,7 @@ pub struct Options {
     pub reserve_bytes: Option<u64>,
     /// How long a snapshot may be left without being read from before what it holds is given up.
     pub pin_timeout: Duration,
-    /// Whether the store may be changed. [`Access::ReadOnly`] writes nothing into the store's directory.
+    /// True if the store may be changed. [`Access::ReadOnly`] writes nothing into the store's directory.
     pub access: Access,
     /// The purpose that the store is opened for.
     pub purpose: Purpose,

@@ -136,12 +136,12 @@ impl Prefix {
         self.0.as_bytes()
     }
 
-    /// Whether this is the root.
+    /// True if this is the root.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether `key` lies below this prefix.
+    /// True if `key` lies below this prefix.
     pub fn contains(&self, key: &Key) -> bool {
         key.0.starts_with(&*self.0)
     }

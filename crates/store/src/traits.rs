@@ -65,7 +65,7 @@ pub trait WriteableStore: Send + Sync {
     /// defines it. Durable when it returns.
     async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError>;
 
-    /// Whether a set would be taken now: fails with [`StoreError::ReadOnly`], [`StoreError::OutOfSpace`] or
+    /// True if a set would be taken now: fails with [`StoreError::ReadOnly`], [`StoreError::OutOfSpace`] or
     /// [`StoreError::Closed`], or with what keeps a remote store from being reached.
     async fn writable(&self) -> Result<(), StoreError>;
 }
@@ -218,7 +218,7 @@ pub enum Change {
 pub struct Written {
     /// The version that the key has now.
     pub version: Version,
-    /// Whether it had a value before.
+    /// True if it had a value before.
     pub replaced: bool,
 }
 
@@ -242,7 +242,7 @@ pub enum Outcome {
     Set(Written),
     /// The key was erased.
     Erased {
-        /// Whether it had a value before.
+        /// True if it had a value before.
         existed: bool,
     },
     /// The precondition held, or the prefix was empty.

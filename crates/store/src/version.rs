@@ -48,7 +48,7 @@ impl Version {
 }
 
 impl VersionMatch {
-    /// Whether a key at `current` is matched; a key without a value never is.
+    /// True if a key at `current` is matched; a key without a value never is.
     pub fn matches(&self, current: Option<Version>) -> bool {
         match (self, current) {
             (_, None) => false,
@@ -84,7 +84,7 @@ impl Precondition {
         current.map_or_else(Self::absent, Self::at)
     }
 
-    /// Whether this holds for a key at `current`.
+    /// True if this holds for a key at `current`.
     pub fn holds(&self, current: Option<Version>) -> bool {
         self.matches.as_ref().is_none_or(|wanted| wanted.matches(current))
             && self.none_matches.as_ref().is_none_or(|unwanted| !unwanted.matches(current))

@@ -8,7 +8,7 @@ pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub const CONTENT_DIGEST: HeaderName = HeaderName::from_static("content-digest");
 /// The time a value was set, in RFC 3339 with milliseconds; `Last-Modified` has only seconds.
 pub const MODIFIED: HeaderName = HeaderName::from_static("zarrd-modified");
-/// Whether an erased key had a value: `true` or `false`.
+/// True if an erased key had a value: `true` or `false`.
 pub const EXISTED: HeaderName = HeaderName::from_static("zarrd-existed");
 /// The data type of an answer's elements, see [`array::data_type`](crate::array::data_type).
 pub const DATA_TYPE: HeaderName = HeaderName::from_static("zarr-data-type");
@@ -45,7 +45,7 @@ pub const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/prob
 /// The most bytes that a request id has.
 pub const MAX_REQUEST_ID: usize = 64;
 
-/// Whether the text may be the id of a request: 1 to [`MAX_REQUEST_ID`] letters, digits, `-`, `_` and `.`.
+/// True if the text may be the id of a request: 1 to [`MAX_REQUEST_ID`] letters, digits, `-`, `_` and `.`.
 pub fn is_request_id(text: &[u8]) -> bool {
     (1..=MAX_REQUEST_ID).contains(&text.len())
         && text.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))

@@ -18,7 +18,7 @@ pub struct Health {
 /// with status 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Readiness {
-    /// Whether a value would be taken now.
+    /// True if a value would be taken now.
     pub writable: bool,
     /// The reason if not.
     #[serde(default, skip_serializing_if = "Option::is_none")]

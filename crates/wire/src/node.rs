@@ -16,7 +16,7 @@ pub struct Source {
     pub dialect: Dialect,
     /// Its path.
     pub path: String,
-    /// Whether it is a group without a document, which exists because there are nodes below it.
+    /// True if it is a group without a document, which exists because there are nodes below it.
     pub implicit: bool,
     /// The children that are of another dialect, and so not among the members.
     pub other: Vec<OtherNode>,
@@ -141,11 +141,11 @@ pub struct Violation {
 /// The result of comparing a hierarchy with a ZOM: the answer to `validate`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValidateReport {
-    /// Whether they are equal in structure.
+    /// True if they are equal in structure.
     pub equal: bool,
     /// The differences.
     pub differences: Vec<Difference>,
-    /// Whether there may be more differences than these.
+    /// True if there may be more differences than these.
     pub truncated: bool,
 }
 

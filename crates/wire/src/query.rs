@@ -166,7 +166,7 @@ pub fn parse_key_write(query: &str) -> Result<(), QueryError> {
     parse(query, OF_KEY_WRITE, [], Unknown::Refuse).map(|[]| ())
 }
 
-/// Whether a query has a parameter, with or without a value, as the parsers of the same query see it.
+/// True if a query has a parameter, with or without a value, as the parsers of the same query see it.
 pub fn names(query: &str, parameter: &str) -> bool {
     query
         .split('&')
@@ -204,7 +204,7 @@ fn name_of(encoded: &str) -> Cow<'_, str> {
     text(encoded).unwrap_or(Cow::Borrowed(encoded))
 }
 
-/// Whether a parameter without a value is present.
+/// True if a parameter without a value is present.
 fn flag(name: &'static str, value: Option<String>) -> Result<bool, QueryError> {
     match value.as_deref() {
         None => Ok(false),

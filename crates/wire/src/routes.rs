@@ -8,9 +8,9 @@ use meta::{NodePath, zom};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use store::{Key, KeyError, Prefix};
 
-/// Whether the process runs.
+/// True if the process runs.
 pub const HEALTH: &str = "/healthz";
-/// Whether the store can be written, see [`Readiness`](crate::health::Readiness).
+/// True if the store can be written, see [`Readiness`](crate::health::Readiness).
 pub const READY: &str = "/readyz";
 /// The metrics.
 pub const METRICS: &str = "/metrics";

@@ -92,7 +92,7 @@ fn naive(region: &Region, grid: &ChunkGrid) -> Placed {
     product(&axes).into_iter().map(place).collect()
 }
 
-/// Whether the grid has a piece for every index.
+/// True if the grid has a piece for every index.
 fn naive_is_within(region: &Region, grid: &ChunkGrid) -> bool {
     let axes = region.dimensions.iter().zip(grid.dimensions());
     axes.into_iter().all(|(dimension, grid)| selected(dimension).iter().all(|&index| grid.piece_of(index).is_some()))

@@ -23,7 +23,7 @@ pub struct NodeInfo {
     pub path: NodePath,
     /// The dialect that it is stored in.
     pub dialect: Dialect,
-    /// Whether it is a group without a document, which exists because there are nodes below it.
+    /// True if it is a group without a document, which exists because there are nodes below it.
     pub implicit: bool,
     /// The version of the node, which changes whenever one of its own documents does; `None` for an implicit group.
     pub version: Option<Version>,

@@ -195,7 +195,7 @@ fn record_change(node_changes: &mut Vec<NodeChange>, path: &NodePath, dialect: D
     }
 }
 
-/// Whether two arrays differ in nothing but attributes and dimension names.
+/// True if two arrays differ in nothing but attributes and dimension names.
 fn has_same_chunks(current: &NodeTree, planned: &NodeTree) -> Result<bool, NodeError> {
     let version = Version::of(current.dialect);
     let zom = |branch: &NodeTree| -> Result<Zom, NodeError> {

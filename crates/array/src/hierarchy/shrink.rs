@@ -43,7 +43,7 @@ pub(crate) enum Finished {
     Before,
 }
 
-/// Whether changes make an array smaller along a dimension.
+/// True if changes make an array smaller along a dimension.
 pub(crate) fn shrinks(model: &ArrayModel, changes: &Changes) -> bool {
     let is_smaller = |shape: &Vec<u64>| shape.iter().zip(model.view_shape()).any(|(after, before)| *after < before);
     changes.shape.as_ref().is_some_and(is_smaller)

@@ -27,7 +27,7 @@ impl ReservedPaths {
         Reservation { reserved: Arc::clone(self), path: path.clone() }
     }
 
-    /// Whether a reserved path is this one, above it or below it.
+    /// True if a reserved path is this one, above it or below it.
     pub(crate) fn overlaps(&self, path: &NodePath) -> bool {
         let overlaps = |reserved: &NodePath| reserved.below(path).is_some() || path.below(reserved).is_some();
         self.paths.lock().iter().any(overlaps)

@@ -79,7 +79,7 @@ pub struct Permit {
 #[derive(Debug)]
 pub(crate) struct NoWaitGuard(Claim);
 
-/// Whether a request can do without the memory.
+/// True if a request can do without the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestKind {
     /// It fails without it.

@@ -74,7 +74,7 @@ struct Waiter {
     grant: oneshot::Sender<PoolPermit>,
 }
 
-/// Whether the first request of a queue can be granted.
+/// True if the first request of a queue can be granted.
 enum Admission {
     Granted,
     /// Not before its caller releases some; the next caller's may be.
@@ -218,7 +218,7 @@ impl State {
         }
     }
 
-    /// Whether others wait, and `amount` more would give a caller that holds some more than half.
+    /// True if others wait, and `amount` more would give a caller that holds some more than half.
     fn has_enough(&self, caller: Caller, amount: u64) -> bool {
         let held = self.held.get(&caller).copied().unwrap_or(0);
         let others_wait = self.turns.iter().any(|other| *other != caller);
@@ -347,7 +347,7 @@ impl PartitionedPool {
         self.main.0.lock().reason(caller)
     }
 
-    /// Whether all of it is free.
+    /// True if all of it is free.
     #[cfg(test)]
     pub(crate) fn is_unused(&self) -> bool {
         let unused = |pool: &Pool| {

@@ -134,7 +134,7 @@ async fn counterpart_document(
     }
 }
 
-/// Whether two arrays at one path have the same elements in the same chunks.
+/// True if two arrays at one path have the same elements in the same chunks.
 fn are_counterparts(one: &ArrayModel, other: &ArrayModel) -> bool {
     one.shape == other.shape
         && one.data_type == other.data_type

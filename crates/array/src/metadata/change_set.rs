@@ -125,7 +125,7 @@ impl ChangeSet {
         }
     }
 
-    /// Whether a key was read, exists, and stays unchanged.
+    /// True if a key was read, exists, and stays unchanged.
     pub(crate) fn keeps(&self, key: &Key) -> bool {
         let is_there = |edit: &PendingChange| matches!(edit.seen, Some(Some(_)));
         self.keys.get(key).is_some_and(is_there) && matches!(self.pending(key), PendingState::Kept)
@@ -142,7 +142,7 @@ impl ChangeSet {
         self.keys.len().saturating_add(prefixes).saturating_add(usize::from(self.settled.is_some()))
     }
 
-    /// Whether it changes anything.
+    /// True if it changes anything.
     pub(crate) fn changes_anything(&self) -> bool {
         !self.erased.is_empty() || self.keys.values().any(|edit| !matches!(edit.action, Action::Check))
     }

@@ -127,7 +127,7 @@ fn update_document(
     (updated != document).then_some(updated)
 }
 
-/// Whether a document has consolidated metadata that can be updated; anything else stays as it is.
+/// True if a document has consolidated metadata that can be updated; anything else stays as it is.
 fn has_copies(dialect: Dialect, key: &Key, document: &Json) -> bool {
     let copies = match dialect {
         Dialect::V3 => match document.get(CONSOLIDATED).filter(|copies| !copies.is_null()) {

@@ -75,7 +75,7 @@ pub(crate) fn too_long(dialect: Dialect, path: &NodePath) -> NodeError {
 /// The names of the documents of v2 and v3.
 pub(crate) const NAMES: [&str; 4] = ["zarr.json", ".zarray", ".zgroup", ".zattrs"];
 
-/// Whether a node, or one above it, is among those that are erased.
+/// True if a node, or one above it, is among those that are erased.
 pub(crate) fn is_at_or_below(gone: &BTreeSet<NodePath>, path: &NodePath) -> bool {
     gone.contains(path) || path.ancestors().any(|above| gone.contains(&above))
 }

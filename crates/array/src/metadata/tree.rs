@@ -37,7 +37,7 @@ pub(crate) enum NodeKind {
 }
 
 impl NodeTree {
-    /// Whether it is a group without a document, which exists because there are nodes below it.
+    /// True if it is a group without a document, which exists because there are nodes below it.
     pub(crate) fn is_implicit(&self) -> bool {
         self.own.0.is_empty()
     }

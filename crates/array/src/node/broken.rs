@@ -43,7 +43,7 @@ impl Broken {
     }
 }
 
-/// Whether a document is well-formed, but asks for something that is not supported, so that its node can still be
+/// True if a document is well-formed, but asks for something that is not supported, so that its node can still be
 /// returned as stored.
 pub(crate) fn is_unsupported(error: &DocumentError) -> bool {
     matches!(
@@ -69,7 +69,7 @@ pub(crate) fn read_v3(document: Json) -> Result<v3::Node, DocumentError> {
     }
 }
 
-/// Whether consolidated metadata may be ignored (`must_understand` is not `true`).
+/// True if consolidated metadata may be ignored (`must_understand` is not `true`).
 fn is_ignorable(copies: &Json) -> bool {
     copies.get("must_understand").is_none_or(|it| it.as_str() != "true")
 }

@@ -46,7 +46,7 @@ impl ReadSet {
         self.bytes
     }
 
-    /// Whether a snapshot has the same version of every document.
+    /// True if a snapshot has the same version of every document.
     pub(crate) fn is_current(&self, snapshot: &dyn Snapshot) -> Result<bool, StoreError> {
         for (key, version) in &self.versions {
             if snapshot.head(key)?.map(|info| info.version) != *version {

@@ -64,7 +64,7 @@ struct Assembly {
     /// Schedules jobs; `None` once all are scheduled.
     scheduler: Option<BoxFuture<'static, Result<(), ArrayError>>>,
     scheduled: mpsc::Receiver<Scheduled>,
-    /// Whether `scheduled` may yield more.
+    /// True if `scheduled` may yield more.
     scheduling: bool,
     jobs: FuturesUnordered<BoxFuture<'static, Result<(), ArrayError>>>,
     parallel: usize,

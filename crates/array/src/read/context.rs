@@ -25,7 +25,7 @@ pub(crate) struct ReadContext {
     pub(crate) metrics: ReadMetrics,
     /// The number of chunks to read, at most.
     pub(crate) chunks: u64,
-    /// Whether decoded chunks are cached: not if this read would evict everything else.
+    /// True if decoded chunks are cached: not if this read would evict everything else.
     pub(crate) caching: bool,
     /// The work that the read may do.
     pub(crate) work_budget: WorkBudget,

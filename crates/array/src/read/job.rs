@@ -125,7 +125,7 @@ impl Job {
         }
     }
 
-    /// Whether the job waits for nothing that other reads wait for, and takes little. Any other job gets a task of its
+    /// True if the job waits for nothing that other reads wait for, and takes little. Any other job gets a task of its
     /// own, or it would hold a permit or a cache entry for as long as this read's client is slow.
     pub(crate) fn is_cheap(&self, source: &ReadContext) -> bool {
         match self {
@@ -153,7 +153,7 @@ impl Job {
     }
 }
 
-/// Whether these units only have to be copied, and are small; larger ones if the read has nothing else to do.
+/// True if these units only have to be copied, and are small; larger ones if the read has nothing else to do.
 fn is_cheap(source: &ReadContext, leaves: &[DecodeUnit]) -> bool {
     let bytes: u64 = leaves.iter().map(DecodeUnit::decoded_len).sum();
     let few = if source.chunks <= 2 { INLINE_SINGLE_COPY_LIMIT } else { INLINE_COPY_LIMIT * 2 };

@@ -210,7 +210,7 @@ impl Append {
 }
 
 impl BufferedElements {
-    /// Whether it has memory reserved.
+    /// True if it has memory reserved.
     fn holds_memory(&self) -> bool {
         matches!(self, Self::Fixed(pieces) if !pieces.permits.is_empty())
     }

@@ -62,7 +62,7 @@ impl WriteTarget {
     }
 }
 
-/// Whether the documents are still current. One may change while the next is checked, which the commit will detect.
+/// True if the documents are still current. One may change while the next is checked, which the commit will detect.
 async fn is_current(context: &Context, resolved: &ResolvedArray) -> Result<bool, StoreError> {
     for (key, version) in resolved.read_set.versions() {
         if context.store.head(key).await?.map(|info| info.version) != *version {
@@ -272,7 +272,7 @@ async fn replan(
     }
 }
 
-/// Whether two arrays store elements in the same way at the same keys, whatever their shapes.
+/// True if two arrays store elements in the same way at the same keys, whatever their shapes.
 pub(crate) fn stores_alike(one: &ArrayModel, other: &ArrayModel) -> bool {
     one.data_type == other.data_type
         && one.fill_value == other.fill_value

@@ -322,7 +322,7 @@ struct EncodedValue {
 }
 
 impl StagedChunk {
-    /// Whether it is stored.
+    /// True if it is stored.
     pub(crate) fn is_stored(&self) -> bool {
         self.staged.is_some()
     }
@@ -332,7 +332,7 @@ impl StagedChunk {
         &self.keys
     }
 
-    /// Whether it was derived from these versions of its keys.
+    /// True if it was derived from these versions of its keys.
     pub(crate) fn is_based_on(&self, current: &[Option<Version>]) -> bool {
         self.read.as_ref().is_none_or(|read| read == current)
     }

@@ -118,7 +118,7 @@ impl ChunkedRegion {
         StreamWindow(self.axes.iter().map(|axis| 0..axis.len).collect())
     }
 
-    /// Whether a region, the same one after the array has changed, covers the same chunks.
+    /// True if a region, the same one after the array has changed, covers the same chunks.
     pub(crate) fn covers_as(&self, other: &Self) -> bool {
         self.axes.len() == other.axes.len()
             && self.axes.iter().zip(&other.axes).all(|(one, other)| {
@@ -203,12 +203,12 @@ impl StreamWindow {
 }
 
 impl ChunkPart {
-    /// Whether the window has all of the chunk's elements.
+    /// True if the window has all of the chunk's elements.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete_with(elements(&self.selection))
     }
 
-    /// Whether so many elements are all of the chunk's.
+    /// True if so many elements are all of the chunk's.
     pub(crate) fn is_complete_with(&self, elements: u64) -> bool {
         self.coverage != Coverage::Partial && elements == self.wanted
     }

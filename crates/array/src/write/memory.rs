@@ -99,7 +99,7 @@ impl WriteMemory {
 }
 
 impl MemoryShare {
-    /// Whether it is from the minimum, and so has to be returned before the write can go on.
+    /// True if it is from the minimum, and so has to be returned before the write can go on.
     pub(crate) fn is_least(&self) -> bool {
         self.home.is_some()
     }

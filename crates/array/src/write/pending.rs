@@ -61,7 +61,7 @@ pub(crate) struct PartCursor<'a> {
 }
 
 impl PendingParts {
-    /// Whether nothing is pending.
+    /// True if nothing is pending.
     pub(crate) fn is_empty(&self) -> bool {
         self.windows.is_empty()
     }

@@ -142,7 +142,7 @@ fn inner_chunk(shard: &Bytes, index: &ShardIndex, position: u64) -> Result<Store
     }
 }
 
-/// Whether the shard has inner chunks other than those that change.
+/// True if the shard has inner chunks other than those that change.
 fn has_others(
     before: Option<(&Bytes, &ShardIndex)>,
     changed: &BTreeMap<u64, Option<Bytes>>,

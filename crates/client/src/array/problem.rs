@@ -323,7 +323,7 @@ mod tests {
         }
     }
 
-    /// Whether a type is one of those that only elements have.
+    /// True if a type is one of those that only elements have.
     fn is_about_elements(kind: ProblemType) -> bool {
         use ProblemType as P;
         let theirs = [P::NoSuchNode, P::NotAnArray, P::UnsupportedNode, P::InvalidMetadata, P::InvalidSelection];

@@ -24,7 +24,7 @@ pub struct FoundNode {
     pub path: NodePath,
     /// In which dialect it is stored.
     pub dialect: Dialect,
-    /// Whether it is a group because there are nodes below it, and for no other reason.
+    /// True if it is a group because there are nodes below it, and for no other reason.
     pub implicit: bool,
     /// Another one whenever its own documents are others; `None` for an implicit group. It is what conditions compare.
     pub version: Option<Version>,
@@ -128,11 +128,11 @@ pub struct Changed {
 /// What comparing a hierarchy with a tree found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Whether they are equal in structure.
+    /// True if they are equal in structure.
     pub equal: bool,
     /// Where they differ.
     pub differences: Vec<Difference>,
-    /// Whether there may be more differences than these.
+    /// True if there may be more differences than these.
     pub truncated: bool,
 }
 

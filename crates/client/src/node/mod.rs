@@ -87,7 +87,7 @@ impl NodeClient {
         self.patiently(Repeat::Freely, |clock| asked.flat(&self.transport, depth, clock)).await
     }
 
-    /// Whether there is a node at a path.
+    /// True if there is a node at a path.
     pub async fn exists(&self, path: &NodePath) -> Result<bool, NodeError> {
         let asked = self.asked(path);
         let asked = &asked;

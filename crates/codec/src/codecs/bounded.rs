@@ -21,7 +21,7 @@ pub(super) trait Decoder {
 pub(super) struct Step {
     /// The number of input bytes consumed.
     pub(super) used: u64,
-    /// Whether the stream ended.
+    /// True if the stream ended.
     pub(super) ended: bool,
 }
 

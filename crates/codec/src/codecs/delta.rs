@@ -34,7 +34,7 @@ pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodec
 struct Delta {
     dtype: Number,
     astype: Number,
-    /// Whether the elements are timedeltas.
+    /// True if the elements are timedeltas.
     durations: bool,
 }
 

@@ -175,7 +175,7 @@ impl Filter {
         Self { id, preset, ..Self::default() }
     }
 
-    /// Whether the filter is valid in a format, at the end of the chain or before it.
+    /// True if the filter is valid in a format, at the end of the chain or before it.
     fn fits(&self, format: Format, last: bool) -> bool {
         let option_of_lzma = [self.dict_size, self.lc, self.lp, self.pb, self.mode, self.nice_len, self.mf, self.depth];
         let has_options = self.preset.is_some() || option_of_lzma.iter().any(Option::is_some);

@@ -5,9 +5,9 @@ use serde_json::{Number, Value};
 /// The options of the writer.
 #[derive(Clone, Debug)]
 pub(super) struct PythonJson {
-    /// Whether characters beyond ASCII are escaped.
+    /// True if characters beyond ASCII are escaped.
     pub(super) ensure_ascii: bool,
-    /// Whether the members of objects are sorted.
+    /// True if the members of objects are sorted.
     pub(super) sort_keys: bool,
     /// Between items, and between keys and values.
     pub(super) separators: [String; 2],

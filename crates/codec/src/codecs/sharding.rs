@@ -223,7 +223,7 @@ impl ShardIndex {
         self.entries.len() as u64
     }
 
-    /// Whether it has no inner chunks.
+    /// True if it has no inner chunks.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -68,12 +68,12 @@ impl Countable {
     }
 }
 
-/// Whether it is a datetime type.
+/// True if it is a datetime type.
 pub(super) fn is_moment(data_type: &DataType) -> bool {
     data_type.name().starts_with("numpy.datetime64[")
 }
 
-/// Whether it is a timedelta type.
+/// True if it is a timedelta type.
 pub(super) fn is_duration(data_type: &DataType) -> bool {
     data_type.name().starts_with("numpy.timedelta64[")
 }

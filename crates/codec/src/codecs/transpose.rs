@@ -31,7 +31,7 @@ struct Transpose {
     order: Vec<usize>,
     encode: Permutation,
     decode: Permutation,
-    /// Whether the dimensions stay in order.
+    /// True if the dimensions stay in order.
     identity: bool,
 }
 

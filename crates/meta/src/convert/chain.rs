@@ -18,13 +18,13 @@ use crate::{
 /// A chain as v2 and the draft say it.
 #[derive(Debug)]
 pub(super) struct Parts {
-    /// Whether the first index changes fastest.
+    /// True if the first index changes fastest.
     pub(super) fortran: bool,
     /// The stored byte order of elements.
     pub(super) order: StoredOrder,
     /// Filters, and then what works on bytes; all of numcodecs.
     pub(super) codecs: Vec<CodecSpec>,
-    /// Whether the last of these works on bytes, so that it can be a compressor.
+    /// True if the last of these works on bytes, so that it can be a compressor.
     pub(super) compressed: bool,
     /// Pointers to blosc codecs with a type size that numcodecs would not derive.
     pub(super) lost_sizes: Vec<String>,
@@ -199,7 +199,7 @@ pub(super) fn inner_chain(shards: &CodecSpec) -> Vec<CodecSpec> {
     codecs.into_iter().flatten().filter_map(|codec| CodecSpec::parse_v3(codec).ok()).collect()
 }
 
-/// Whether a chain is shards and nothing else.
+/// True if a chain is shards and nothing else.
 pub(super) fn only_shards(chain: &[CodecSpec]) -> Option<&CodecSpec> {
     match chain {
         [shards] if is_v3(shards, SHARDING) => Some(shards),

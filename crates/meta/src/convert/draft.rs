@@ -114,7 +114,7 @@ impl Shards {
     }
 }
 
-/// Whether shards have the only index that the draft has.
+/// True if shards have the only index that the draft has.
 fn has_plain_index(shards: &CodecSpec) -> bool {
     let at_the_end = shards.configuration.get("index_location").is_none_or(|location| location == "end");
     let codecs = shards.configuration.get("index_codecs").and_then(Value::as_array);

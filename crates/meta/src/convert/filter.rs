@@ -27,7 +27,7 @@ enum Types {
     Bits,
 }
 
-/// Whether this is the id of such a filter.
+/// True if this is the id of such a filter.
 pub(super) fn is_filter(id: &str) -> bool {
     types(id).is_some()
 }
@@ -53,12 +53,12 @@ impl Elements {
         Some(Self { data_type: parse_v3(dtype).ok()?, order: StoredOrder::Little })
     }
 
-    /// Whether both have the same bytes.
+    /// True if both have the same bytes.
     fn is_stored_as(&self, other: &Self) -> bool {
         self.is_of_type(&other.data_type) && self.order == other.order
     }
 
-    /// Whether the elements have a type, or are the integers that times of this type are to NumPy.
+    /// True if the elements have a type, or are the integers that times of this type are to NumPy.
     fn is_of_type(&self, data_type: &DataType) -> bool {
         let is_time = data_type.name().starts_with("numpy.");
         self.data_type == *data_type || (is_time && self.data_type.name() == "int64")

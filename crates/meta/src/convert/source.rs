@@ -36,7 +36,7 @@ pub(super) enum CodecPlaces {
         filters: &'static str,
         /// The number of filters.
         filter_count: usize,
-        /// Whether the codecs behind the filters are in a list `codecs`, and not one `compressor`.
+        /// True if the codecs behind the filters are in a list `codecs`, and not one `compressor`.
         pipeline: bool,
     },
 }

@@ -74,7 +74,7 @@ pub(super) fn refuse(data_type: &dyn ElementType, json: &Value, reason: impl Int
     ValueError { value, data_type: shown(&data_type.name()), reason: reason.into() }
 }
 
-/// Whether a fill value is the `null` that stands for zero in v2 and the draft.
+/// True if a fill value is the `null` that stands for zero in v2 and the draft.
 ///
 /// v2: "If null, the contents of uninitialized portions are undefined"; its implementations use zero.
 pub(super) fn is_null_fill(json: &Value, dialect: Dialect) -> bool {
@@ -181,7 +181,7 @@ pub(super) fn length_bytes(name: &str, configuration: Option<&Map<String, Value>
     }
 }
 
-/// Whether a fill value is the 0 that zarr-python 2 wrote for types whose zero is no number.
+/// True if a fill value is the 0 that zarr-python 2 wrote for types whose zero is no number.
 pub(super) fn is_zero_fill(json: &Value, dialect: Dialect) -> bool {
     dialect != Dialect::V3 && json.as_f64() == Some(0.0)
 }

@@ -32,11 +32,11 @@ pub struct Changes {
     pub shape: Option<Vec<u64>>,
     /// The names of the dimensions; `Some(None)` takes them away.
     pub dimension_names: Option<Option<Vec<Option<String>>>>,
-    /// Whether the elements change, so that what was counted of them is no longer true.
+    /// True if the elements change, so that what was counted of them is no longer true.
     pub elements: ElementsChange,
 }
 
-/// Whether the elements of an array change.
+/// True if the elements of an array change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ElementsChange {
     /// They stay.

@@ -99,12 +99,12 @@ fn below(kind: &str, path: &str) -> String {
     if path.is_empty() { format!("{kind}/root/") } else { format!("{kind}/root/{path}/") }
 }
 
-/// Whether a `zarr.json` is the entry point of a hierarchy of the draft: an object whose `zarr_format` is a URI. That of v3 is a number.
+/// True if a `zarr.json` is the entry point of a hierarchy of the draft: an object whose `zarr_format` is a URI. That of v3 is a number.
 pub fn is_entry_point(zarr_json: &Bytes) -> bool {
     text::read(zarr_json.clone()).is_ok_and(|document| has_uri(&document))
 }
 
-/// Whether the `zarr_format` of a document is a URI.
+/// True if the `zarr_format` of a document is a URI.
 pub fn has_uri(document: &Json) -> bool {
     let format = document.get("zarr_format").and_then(|format| format.to_text());
     format.is_some_and(|format| format.contains("://"))
@@ -191,12 +191,12 @@ pub fn read_group(document: Json) -> Result<GroupModel, DocumentError> {
     })
 }
 
-/// Whether the last segment of a URI is a version with the major number 3.
+/// True if the last segment of a URI is a version with the major number 3.
 fn has_major_3(uri: &str) -> bool {
     uri.contains("://") && uri.rsplit('/').next().is_some_and(|version| is_version(version, "3"))
 }
 
-/// Whether a text is `major` or `major.minor`.
+/// True if a text is `major` or `major.minor`.
 fn is_version(text: &str, major: &str) -> bool {
     let rest = text.strip_prefix(major).map(|rest| rest.strip_prefix('.'));
     match rest {

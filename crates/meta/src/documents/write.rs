@@ -55,7 +55,7 @@ impl StoredNode {
         Self { document: self.document.formatted(), attributes: self.attributes.as_ref().map(Json::formatted) }
     }
 
-    /// Whether two nodes are stored as the same values, however they are written. Attributes without members are as good as none.
+    /// True if two nodes are stored as the same values, however they are written. Attributes without members are as good as none.
     pub fn says_the_same(&self, other: &Self) -> bool {
         let [one, two] = [self, other].map(|node| node.attributes.clone().unwrap_or_default());
         self.document.says_the_same(&other.document) && one.says_the_same(&two)

@@ -40,7 +40,7 @@ pub struct Extension {
     pub name: String,
     /// Its configuration; empty if there is none.
     pub configuration: Map<String, Value>,
-    /// Whether a reader that does not know it must refuse the node.
+    /// True if a reader that does not know it must refuse the node.
     pub must_understand: bool,
     /// Its effect.
     pub meaning: Meaning,
@@ -80,7 +80,7 @@ pub struct Link {
     pub path: String,
 }
 
-/// Whether an extension stays valid when elements of its array were written, or a change of shape added or removed
+/// True if an extension stays valid when elements of its array were written, or a change of shape added or removed
 /// some. One that does not is dropped by such a change. Unknown ones stay.
 pub fn survives_write(name: &str) -> bool {
     known(name).is_none_or(Code::survives_write)

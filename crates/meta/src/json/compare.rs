@@ -10,13 +10,13 @@ use super::{Json, Kind, MAX_DEPTH};
 const MAX_DIGITS: usize = 18;
 
 impl Json {
-    /// Whether two texts read alike in every reader: they may differ in layout, in the order of names, in members that others of their name override, in the escapes of strings and in
+    /// True if two texts read alike in every reader: they may differ in layout, in the order of names, in members that others of their name override, in the escapes of strings and in
     /// the digits of floats, and in nothing else. An integer is no float, and -0.0 is not 0.0. Values below [`MAX_DEPTH`] levels are alike where they differ in layout only.
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
         alike(self, other, MAX_DEPTH)
     }
 
-    /// Whether two texts are of one value, however they are written.
+    /// True if two texts are of one value, however they are written.
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.differences(other, &mut Vec::new(), &mut |_| false)
     }
@@ -109,13 +109,13 @@ impl Json {
         float.is_finite().then(|| float.to_bits())
     }
 
-    /// Whether it is a number without point and exponent.
+    /// True if it is a number without point and exponent.
     fn is_integer(&self) -> bool {
         self.as_bytes().iter().all(|byte| matches!(byte, b'0'..=b'9' | b'-'))
     }
 }
 
-/// Whether two values that are no containers are the same.
+/// True if two values that are no containers are the same.
 fn same_scalar(one: &Json, other: &Json) -> bool {
     // As values, large integers are floats that are near them.
     if one.is_integer() && other.is_integer() && one.len().max(other.len()) > MAX_DIGITS {
@@ -129,7 +129,7 @@ fn same_scalar(one: &Json, other: &Json) -> bool {
     }
 }
 
-/// Whether two numbers are the same, however they are written.
+/// True if two numbers are the same, however they are written.
 pub(crate) fn same_number(one: &Number, other: &Number) -> bool {
     one == other || integer(one).zip(integer(other)).is_some_and(|(one, other)| one == other)
 }

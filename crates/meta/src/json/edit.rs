@@ -64,7 +64,7 @@ impl ObjectEdit {
         self.gone.insert(path.into());
     }
 
-    /// Whether it changes nothing.
+    /// True if it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty() && self.gone.is_empty()
     }
@@ -300,7 +300,7 @@ fn append(json: &Json, new: Vec<(&str, &Change)>, layout: &Layout, (text, mut be
     is_any
 }
 
-/// Whether an object on one line has spaces behind its commas, as Python writes it.
+/// True if an object on one line has spaces behind its commas, as Python writes it.
 fn has_spaces_between(json: &Json) -> bool {
     let mut members = json.members();
     match (members.next(), members.next()) {

@@ -163,7 +163,7 @@ impl Json {
         scan::depth(&self.text)
     }
 
-    /// Whether all names in it can be read, which those with an escape of a lone surrogate cannot.
+    /// True if all names in it can be read, which those with an escape of a lone surrogate cannot.
     pub(crate) fn has_readable_names(&self) -> bool {
         match self.kind() {
             Kind::Object => self.members().all(|member| member.name().is_some() && member.value.has_readable_names()),
@@ -196,12 +196,12 @@ impl Json {
         }
     }
 
-    /// Whether the value is `null`.
+    /// True if the value is `null`.
     pub fn is_null(&self) -> bool {
         self.kind() == Kind::Null
     }
 
-    /// Whether the value is an object.
+    /// True if the value is an object.
     pub fn is_object(&self) -> bool {
         self.kind() == Kind::Object
     }

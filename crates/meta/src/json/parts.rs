@@ -41,7 +41,7 @@ impl Member {
         self.name.to_text()
     }
 
-    /// Whether this is the name.
+    /// True if this is the name.
     pub fn is_named(&self, name: &str) -> bool {
         let quoted = self.name.as_bytes();
         let raw = quoted.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or_default();

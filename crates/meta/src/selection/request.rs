@@ -306,7 +306,7 @@ fn integers(value: &RawValue, limit: usize, what: &'static str) -> Result<Vec<i6
     Ok(integers)
 }
 
-/// Whether one more may be added to `values`.
+/// True if one more may be added to `values`.
 fn bounded<T>(values: &[T], limit: usize, what: &'static str) -> Result<(), RequestError> {
     if values.len() < limit { Ok(()) } else { Err(too_many(what, limit)) }
 }

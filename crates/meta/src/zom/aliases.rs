@@ -181,7 +181,7 @@ fn place_of_missing(codecs: &[Value]) -> Option<usize> {
     names.iter().skip(arrays).all(|name| BYTES_TO_BYTES.contains(name)).then_some(arrays)
 }
 
-/// Whether anything is said of how a codec does it.
+/// True if anything is said of how a codec does it.
 fn is_configured(codec: &Value) -> bool {
     codec.get("configuration").and_then(Value::as_object).is_some_and(|configuration| !configuration.is_empty())
 }

@@ -17,7 +17,7 @@ impl<T> Members<T> {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -27,7 +27,7 @@ impl<T> Members<T> {
         self.0.get(self.position(name).ok()?).map(|(_, node)| node)
     }
 
-    /// Whether there is a node of a name.
+    /// True if there is a node of a name.
     pub fn contains_key(&self, name: &str) -> bool {
         self.position(name).is_ok()
     }

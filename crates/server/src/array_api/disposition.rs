@@ -37,12 +37,12 @@ fn name(path: &NodePath) -> String {
     name
 }
 
-/// Whether a character has no meaning of its own: not in the header, in file systems, or as an escape that some clients decode.
+/// True if a character has no meaning of its own: not in the header, in file systems, or as an escape that some clients decode.
 fn is_plain(character: char) -> bool {
     matches!(character, ' '..='~') && !matches!(character, '"' | '\\' | '%' | '/' | ':' | '*' | '?' | '<' | '>' | '|')
 }
 
-/// Whether a character changes how those around it are shown, so that a name would look like another one.
+/// True if a character changes how those around it are shown, so that a name would look like another one.
 fn is_steering(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

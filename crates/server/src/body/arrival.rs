@@ -1,4 +1,4 @@
-//! Whether a request's body has arrived in full.
+//! True if a request's body has arrived in full.
 
 use std::{
     pin::Pin,

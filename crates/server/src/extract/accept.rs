@@ -83,7 +83,7 @@ fn wanted(headers: &HeaderMap, uri: &Uri) -> Wanted {
     Wanted { accepted: Weighted::of(headers, ACCEPT), reads_links }
 }
 
-/// Whether one of the products that a user agent names follows links.
+/// True if one of the products that a user agent names follows links.
 fn follows_links(agent: &str) -> bool {
     let mut products = agent.split(' ').filter_map(|word| Some(word.split_once('/')?.0));
     products.any(|product| FOLLOW_LINKS.iter().any(|known| known.eq_ignore_ascii_case(product)))

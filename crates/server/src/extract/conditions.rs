@@ -68,7 +68,7 @@ enum IfRange {
 }
 
 impl ReadConditions {
-    /// Whether the request has neither conditions nor a range.
+    /// True if the request has neither conditions nor a range.
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
     }
@@ -83,7 +83,7 @@ impl ReadConditions {
         time::last_modified(info.modified, self.now)
     }
 
-    /// Whether the range is meant for this value; another one is sent whole.
+    /// True if the range is meant for this value; another one is sent whole.
     pub(crate) fn range_is_for(&self, info: &Info) -> bool {
         match &self.if_range {
             None => true,
@@ -121,7 +121,7 @@ impl TagConditions {
         self.range
     }
 
-    /// Whether the range is meant for what has this tag, or none; anything else is sent whole.
+    /// True if the range is meant for what has this tag, or none; anything else is sent whole.
     pub(crate) fn range_is_for(&self, current: Option<Version>) -> bool {
         match &self.if_range {
             None => true,
@@ -141,7 +141,7 @@ impl TagConditions {
 }
 
 impl WriteConditions {
-    /// Whether there are any.
+    /// True if there are any.
     pub(crate) fn are_there(&self) -> bool {
         self.precondition != Precondition::none() || self.unmodified_since.is_some()
     }

@@ -52,7 +52,7 @@ impl Forms {
         self.coding
     }
 
-    /// Whether an answer without a coding is accepted.
+    /// True if an answer without a coding is accepted.
     pub(crate) fn takes_identity(&self) -> bool {
         self.takes_identity
     }

@@ -16,7 +16,7 @@ impl Weighted {
         Self(lines.flat_map(|line| line.split(',')).take(MAX_ENTRIES).filter_map(entry).collect())
     }
 
-    /// Whether nothing is listed.
+    /// True if nothing is listed.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

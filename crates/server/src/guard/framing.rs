@@ -22,7 +22,7 @@ pub(crate) fn framing(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Whether the body came in chunks. Such a request may have had a length too, which is no longer seen here; whoever sends both may want what follows
+/// True if the body came in chunks. Such a request may have had a length too, which is no longer seen here; whoever sends both may want what follows
 /// to be taken for another request, so the connection has to end with it (RFC 9112, 6.1).
 pub(crate) fn is_chunked(headers: &HeaderMap) -> bool {
     headers.contains_key(TRANSFER_ENCODING)

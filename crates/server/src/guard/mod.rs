@@ -22,7 +22,7 @@ use crate::{
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const PAGES: [&[u8]; 3] = [b"cross-site", b"same-site", b"same-origin"];
 
-/// Whether a request may change anything, if it would.
+/// True if a request may change anything, if it would.
 ///
 /// An `Origin` says that a web page asks, without the knowledge of whoever visits it. Only pages of allowed origins may
 /// change the store; `null`, and the server's own address, are origins like any other. A page that says by `Sec-Fetch-Site` that it is one, and not of

@@ -131,7 +131,7 @@ impl Telling {
         Ok((node, headers, body))
     }
 
-    /// Whether the answer has nothing but what the node's own documents say, which is what its entity tag is of.
+    /// True if the answer has nothing but what the node's own documents say, which is what its entity tag is of.
     fn is_of_one(self, node: &NodeInfo) -> bool {
         let alone = self.depth == Depth::Levels(0) || matches!(node.zom.root, Node::Array(_));
         alone && self.include == Include::Nothing

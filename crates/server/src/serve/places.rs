@@ -32,7 +32,7 @@ pub(super) struct Place {
     activity: Arc<Activity>,
 }
 
-/// Whether a connection is idle, and since when.
+/// True if a connection is idle, and since when.
 ///
 /// Idle is whoever has no request running and no answer that is still to be written: a connection that is new, or between two requests, or in the
 /// middle of a head, or closing.

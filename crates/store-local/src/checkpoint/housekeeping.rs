@@ -35,7 +35,7 @@ impl Checkpointer {
         }
     }
 
-    /// Whether values are refused since they would cut into the reserve.
+    /// True if values are refused since they would cut into the reserve.
     fn is_short_of_space(&self) -> bool {
         self.directory.space().is_ok_and(|space| self.reserve.check(space, self.ballast.held(), 0).is_err())
     }

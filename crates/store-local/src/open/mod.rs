@@ -259,7 +259,7 @@ fn damaged(file: PathBuf, cause: Damage) -> OpenError {
     OpenError::Damaged { file, cause }
 }
 
-/// Whether an error says that the system failed, rather than that a file is not what it should be. sled makes new errors of the old
+/// True if an error says that the system failed, rather than that a file is not what it should be. sled makes new errors of the old
 /// ones' kinds and texts, so there may be no number.
 fn is_of_the_system(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};

@@ -34,7 +34,7 @@ pub(crate) struct StagedFile {
 struct Unlink {
     id: FileId,
     collector: GarbageCollector,
-    /// Whether the index may refer to it.
+    /// True if the index may refer to it.
     kept: AtomicBool,
 }
 

@@ -12,7 +12,7 @@ struct Case {
     at: String,
     current: Option<Version>,
     precondition: Precondition,
-    /// Whether it holds. This is written down, not asked of [`Precondition::holds`], which a store may be built on.
+    /// True if it holds. This is written down, not asked of [`Precondition::holds`], which a store may be built on.
     holds: bool,
 }
 

@@ -36,7 +36,7 @@ pub(super) enum Child {
 }
 
 impl State {
-    /// Whether the key has a value. Fails if the precondition does.
+    /// True if the key has a value. Fails if the precondition does.
     pub(super) fn judge(&self, key: &Key, precondition: &Precondition) -> Result<bool, StoreError> {
         let current = self.values.get(key).map(|stored| stored.info.version);
         if precondition.holds(current) {

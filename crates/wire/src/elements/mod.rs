@@ -27,13 +27,13 @@ impl Extents {
         &self.0
     }
 
-    /// Whether it accepts a shape.
+    /// True if it accepts a shape.
     pub fn fit(&self, shape: &[u64]) -> bool {
         let fits = |(extent, found): (&Option<u64>, &u64)| extent.is_none_or(|extent| extent == *found);
         self.0.len() == shape.len() && self.0.iter().zip(shape).all(fits)
     }
 
-    /// Whether one dimension may have any extent.
+    /// True if one dimension may have any extent.
     pub fn is_open(&self) -> bool {
         self.0.contains(&None)
     }

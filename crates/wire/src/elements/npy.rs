@@ -29,7 +29,7 @@ pub struct Head {
     pub data_type: DataType,
     /// The byte order that they are in.
     pub order: StoredOrder,
-    /// Whether the first index changes fastest (Fortran order).
+    /// True if the first index changes fastest (Fortran order).
     pub fortran_order: bool,
     /// The shape; at most [`MAX_RANK`] extents.
     pub shape: Vec<u64>,

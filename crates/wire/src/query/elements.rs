@@ -18,7 +18,7 @@ pub const DIALECT: &str = "dialect";
 pub const MIN: &str = "min";
 /// The value that a PNG shows white, and all above it.
 pub const MAX: &str = "max";
-/// Whether CSV has a header line with the columns' names: `true` or `false`.
+/// True if CSV has a header line with the columns' names: `true` or `false`.
 pub const HEADER: &str = "header";
 /// Says that a `POST` reads.
 pub const READ: &str = "read";
@@ -51,7 +51,7 @@ pub struct ElementsQuery {
     pub min: Option<f64>,
     /// The value that a PNG shows white; finite, and above `min` where both are given.
     pub max: Option<f64>,
-    /// Whether CSV has a header line; by default it has one if the columns have names.
+    /// True if CSV has a header line; by default it has one if the columns have names.
     pub header: Option<CsvHeader>,
 }
 

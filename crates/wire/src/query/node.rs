@@ -149,7 +149,7 @@ pub struct NodePatchQuery {
 pub struct NodeDeleteQuery {
     /// The dialect of the node, if several have one at the path.
     pub dialect: Option<Dialect>,
-    /// Whether erasing everything is confirmed.
+    /// True if erasing everything is confirmed.
     pub confirm: Confirm,
 }
 

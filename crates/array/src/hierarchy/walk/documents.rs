@@ -131,12 +131,12 @@ impl Documents {
         self.there().filter(|(_, there)| there.stored.is_ok()).map(|(dialect, _)| dialect)
     }
 
-    /// Whether there is an entry point of a draft hierarchy.
+    /// True if there is an entry point of a draft hierarchy.
     pub(crate) fn has_entry(&self) -> bool {
         self.draft.is_some()
     }
 
-    /// Whether there is an array, below which there are no nodes. A `zarr.json` that is not JSON does not count, since
+    /// True if there is an array, below which there are no nodes. A `zarr.json` that is not JSON does not count, since
     /// its node type is unknown.
     pub(crate) fn has_array(&self) -> bool {
         self.there().any(|(_, there)| there.kind == NodeKind::Array)

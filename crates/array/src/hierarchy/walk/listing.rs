@@ -19,7 +19,7 @@ pub(crate) struct PageReads {
 }
 
 impl PageReads {
-    /// Whether the page is still the same.
+    /// True if the page is still the same.
     pub(crate) async fn validate(&self, context: &Context) -> Result<bool, NodeError> {
         let (now, _) = list(context, &self.prefix, &self.page).await?;
         Ok(now == self.listed)

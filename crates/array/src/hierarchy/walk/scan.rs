@@ -69,7 +69,7 @@ struct Directory {
     documents: u8,
     /// The keys directly below it that may be documents of the draft.
     others: Vec<Box<str>>,
-    /// Whether the scan finished it.
+    /// True if the scan finished it.
     complete: bool,
 }
 
@@ -149,7 +149,7 @@ impl Scans {
         self.credit = self.credit.saturating_add(PER_LISTING);
     }
 
-    /// Whether nothing was scanned.
+    /// True if nothing was scanned.
     pub(crate) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
@@ -204,7 +204,7 @@ impl Scans {
         Ok(())
     }
 
-    /// Whether all that was scanned has the same keys now.
+    /// True if all that was scanned has the same keys now.
     pub(crate) async fn validate(&self, context: &Context) -> Result<bool, ArrayError> {
         for part in &self.parts {
             if !context.run_lookups(part.keys, part.is_current(context)).await?? {

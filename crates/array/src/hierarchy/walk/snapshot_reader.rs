@@ -252,7 +252,7 @@ impl<'a> SnapshotReader<'a> {
         Ok(listed)
     }
 
-    /// Whether everything read is of one commit, as it is if nothing was committed since. Otherwise everything is read
+    /// True if everything read is of one commit, as it is if nothing was committed since. Otherwise everything is read
     /// again: first the listings, then the versions of all documents in one snapshot. A document with the same version
     /// had it all along, so also when the listings were the same.
     pub(crate) async fn validate(&mut self) -> Result<bool, NodeError> {

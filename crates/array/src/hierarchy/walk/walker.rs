@@ -382,7 +382,7 @@ impl WalkItem {
 }
 
 impl Depth {
-    /// Whether the members of a group at this level below the topmost node are described.
+    /// True if the members of a group at this level below the topmost node are described.
     fn reaches(self, level: u32) -> bool {
         match self {
             Self::Levels(levels) => level < levels.min(MAX_LEVELS),

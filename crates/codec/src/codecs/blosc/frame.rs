@@ -46,7 +46,7 @@ pub(super) enum Shuffle {
 pub(super) struct Frame {
     pub(super) compressor: Compressor,
     pub(super) shuffle: Shuffle,
-    /// Whether the bytes are stored without compression.
+    /// True if the bytes are stored without compression.
     pub(super) stored: bool,
     pub(super) split: bool,
     /// The size of an element.
@@ -129,7 +129,7 @@ impl Frame {
     }
 }
 
-/// Whether blocks of this size can be split into streams for each byte of an element.
+/// True if blocks of this size can be split into streams for each byte of an element.
 pub(super) fn can_split(type_size: usize, block: usize) -> bool {
     type_size <= MAX_SPLITS && block.checked_div(type_size).is_some_and(|stream| stream >= MIN_STREAM)
 }

@@ -163,7 +163,7 @@ impl Answer {
         }
     }
 
-    /// Whether each element has its own length.
+    /// True if each element has its own length.
     pub(super) fn is_variable(&self) -> bool {
         self.data_type.fixed_size().is_none()
     }
