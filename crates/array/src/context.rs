@@ -222,6 +222,6 @@ impl From<Rejection> for ArrayError {
 
 impl std::fmt::Debug for Context {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("Context").field("options", &self.options).finish_non_exhaustive()
     }
 }

@@ -142,6 +142,6 @@ impl ReadContext {
 
 impl std::fmt::Debug for ReadContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Source").field("array", &self.array).finish_non_exhaustive()
+        f.debug_struct("ReadContext").field("array", &self.array).finish_non_exhaustive()
     }
 }
