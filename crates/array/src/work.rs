@@ -21,7 +21,7 @@ pub(crate) const STEPS_PER_INNER_CHUNK: u64 = 1 << 10;
 const FREE_STEPS_PER_BYTE: u64 = 1 << 10;
 
 /// The size charged for elements of variable length or of no size, in bytes.
-const NOMINAL_ELEMENT_SIZE: u64 = 16;
+pub(crate) const NOMINAL_ELEMENT_SIZE: u64 = 16;
 
 /// The work that a request may do.
 #[derive(Debug)]

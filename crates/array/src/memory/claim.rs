@@ -260,7 +260,7 @@ impl Permit {
 
     /// Attaches the memory to bytes; it is released with their last use.
     pub fn attach_to(self, bytes: impl Into<Bytes>) -> Bytes {
-        Bytes::from_owner(BytesWithPermit { bytes: bytes.into(), _permit: self })
+        attach(bytes.into(), self)
     }
 
     /// The claim that took it.
@@ -324,12 +324,17 @@ impl Drop for WaitTicket<'_> {
     }
 }
 
-struct BytesWithPermit {
-    bytes: Bytes,
-    _permit: Permit,
+/// Attaches a guard to bytes, which is dropped with their last use.
+pub(crate) fn attach<G: Send + 'static>(bytes: Bytes, guard: G) -> Bytes {
+    Bytes::from_owner(BytesWithGuard { bytes, _guard: guard })
 }
 
-impl AsRef<[u8]> for BytesWithPermit {
+struct BytesWithGuard<G> {
+    bytes: Bytes,
+    _guard: G,
+}
+
+impl<G> AsRef<[u8]> for BytesWithGuard<G> {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

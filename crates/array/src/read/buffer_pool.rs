@@ -8,7 +8,7 @@ use std::sync::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::memory::claim::Permit;
+use crate::memory::claim::{Permit, attach};
 
 /// The buffers of one read. They are reused once they are sent, which saves the kernel from clearing fresh pages.
 #[derive(Debug, Default)]
@@ -21,12 +21,6 @@ pub(crate) struct BufferPool {
 pub(crate) struct ByteCounter {
     used: AtomicU64,
     limit: u64,
-}
-
-/// Bytes that hold a memory permit until their last use.
-struct BytesWithPermit {
-    bytes: Bytes,
-    _permit: Arc<Permit>,
 }
 
 /// A buffer that returns to its pool after its last use, and holds a memory permit until then.
@@ -63,14 +57,8 @@ impl BufferPool {
 /// Bytes that hold a permit until their last use.
 pub(crate) fn with_permit(bytes: Bytes, permit: Option<Arc<Permit>>) -> Bytes {
     match permit {
-        Some(permit) => Bytes::from_owner(BytesWithPermit { bytes, _permit: permit }),
+        Some(permit) => attach(bytes, permit),
         None => bytes,
-    }
-}
-
-impl AsRef<[u8]> for BytesWithPermit {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
     }
 }
 

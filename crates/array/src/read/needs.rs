@@ -10,7 +10,7 @@ use crate::{error::ArrayError, node::array::Array, options::Options};
 const UNKNOWN_JOB_MEMORY: u64 = 8 << 20;
 
 /// The memory of a job that fetches parts of an uncompressed chunk, in bytes.
-const MAX_PARTIAL_FETCH: u64 = 4 << 20;
+pub(super) const MAX_PARTIAL_FETCH: u64 = 4 << 20;
 
 /// The memory that a read can use, and its minimum.
 #[derive(Clone, Copy, Debug)]

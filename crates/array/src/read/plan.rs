@@ -13,28 +13,25 @@ use meta::{
 use store::{Key, Snapshot, StoreError};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{memory::ReadMemory, needs::MemoryNeeds};
+use super::{
+    memory::ReadMemory,
+    needs::{MAX_PARTIAL_FETCH, MemoryNeeds},
+};
 use crate::{
     context::Context,
     error::ArrayError,
     grid::projection::{EdgePolicy, ElementSelection, IndexedPoint},
     node::array::Array,
     options::Options,
-    work::{STEPS_PER_INNER_CHUNK, STEPS_PER_KEY, WorkBudget, index_work, largest_fitting_part},
+    work::{NOMINAL_ELEMENT_SIZE, STEPS_PER_INNER_CHUNK, STEPS_PER_KEY, WorkBudget, index_work, largest_fitting_part},
 };
 
 /// The most chunks whose versions are hashed into a fingerprint.
 const MAX_FINGERPRINTED_CHUNKS: usize = 100_000;
 
-/// The size charged for an element of variable length, or of no size, in bytes.
-const NOMINAL_ELEMENT_SIZE: u128 = 16;
-
 /// The memory of a planned chunk in addition to its key's prefix, in bytes: the rest of the key, and its entry in the
 /// snapshot. A point takes as much: its coordinates in the request, in the plan, and in that of its chunk.
 const CHUNK_PLAN_SIZE: u64 = 512;
-
-/// The most bytes of an uncompressed chunk that are fetched for a part of it.
-const MAX_PARTIAL_FETCH: u64 = 4 << 20;
 
 /// The memory of one coordinate of a chunk or point in all of these, in bytes.
 const COORDINATE_PLAN_SIZE: u64 = 48;
@@ -183,12 +180,12 @@ fn check_size(array: &Array, resolved: &Resolved, limit: u64) -> Result<(), Arra
     let empty = extents.contains(&0);
     let elements = extents.into_iter().fold(1_u128, |product, extent| product.saturating_mul(u128::from(extent)));
     let per_element =
-        array.model().data_type.fixed_size().filter(|&size| size > 0).map_or(NOMINAL_ELEMENT_SIZE, |size| size as u128);
-    let size = elements.saturating_mul(per_element);
+        array.model().data_type.fixed_size().filter(|&size| size > 0).map_or(NOMINAL_ELEMENT_SIZE, |size| size as u64);
+    let size = elements.saturating_mul(u128::from(per_element));
     if empty || size <= u128::from(limit) {
         return Ok(());
     }
-    let fits = u64::try_from(u128::from(limit) / per_element).unwrap_or(u64::MAX);
+    let fits = limit / per_element;
     let smaller = match resolved {
         Resolved::Region(region) => region.shrunk_to(fits).map(|region| region.to_selection()),
         Resolved::Points(_) | Resolved::Stack(_) => None,

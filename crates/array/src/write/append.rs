@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The memory that is reserved at a time for buffered elements, in bytes.
-const RESERVATION_STEP: u64 = 1 << 20;
+const BUFFER_STEP: u64 = 1 << 20;
 
 /// A planned append.
 #[derive(Debug)]
@@ -251,7 +251,7 @@ impl BufferedBytes {
 
     /// Reserves memory for the buffered bytes; false if they have to be spilled.
     fn permit(&mut self, context: &Context, most: u64) -> bool {
-        let more = (self.buffered - self.permitted).max(RESERVATION_STEP);
+        let more = (self.buffered - self.permitted).max(BUFFER_STEP);
         if self.buffered > most {
             return false;
         }
