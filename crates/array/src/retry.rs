@@ -1,4 +1,4 @@
-//! How often an optimistic operation is retried.
+//! The numbers of attempts of optimistic operations.
 //!
 //! Reads and changes are planned without locks, on documents and chunks whose versions are checked by a snapshot or a commit. If one
 //! of them changed meanwhile, the operation is planned anew.

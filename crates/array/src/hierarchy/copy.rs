@@ -52,10 +52,10 @@ const PER_CHUNK: u64 = 320;
 /// The memory that is reserved at a time, in bytes.
 const RESERVED_AT_ONCE: u64 = 1 << 20;
 
-/// How long writers are kept away, by attempt: they are let through as long as the copy may succeed nevertheless.
+/// The fences by attempt: writers are let through as long as the copy may succeed nevertheless.
 const ATTEMPTS: [Fence; 4] = [Fence::Open, Fence::WhileListing, Fence::WhileListing, Fence::WhileCopying];
 
-/// How long commits of elements are kept away from the arrays that are copied.
+/// The time for which commits of elements are kept away from the arrays that are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fence {
     /// Not at all: the attempt fails if one happens while the chunks are listed.

@@ -36,7 +36,7 @@ const MAX_LINKS: usize = 1024;
 /// The number of small nodes up to which a description is made on the request's own thread.
 const INLINE_NODES: usize = 256;
 
-/// What a ZOM cannot represent.
+/// The properties and nodes that a ZOM cannot represent.
 #[derive(Debug, Default)]
 pub(crate) struct Unrepresented {
     /// Properties that its dialect does not have, with the path of their node.
@@ -53,15 +53,15 @@ pub(crate) async fn describe(context: &Context, walk: Walk, mapped: Option<Diale
     let version = (!implicit).then(|| top.own.version());
     let as_version = Version::of(mapped.unwrap_or(dialect));
     let few = memory.is_empty() && top.all().len() <= INLINE_NODES;
-    let tell = move || {
+    let build = move || {
         let mut unrepresented = Unrepresented::default();
         let root = to_zom(top, as_version, &mut unrepresented)?;
         Ok::<_, NodeError>((Zom { version: as_version, root }, unrepresented))
     };
     let (zom, Unrepresented { losses, broken }) = match few {
-        true => tell()?,
+        true => build()?,
         false => {
-            context.run_on_documents(memory.iter().map(Permit::bytes).fold(0, u64::saturating_add), tell).await??
+            context.run_on_documents(memory.iter().map(Permit::bytes).fold(0, u64::saturating_add), build).await??
         }
     };
     let memory = Arc::new(memory);

@@ -53,21 +53,21 @@ pub enum LinkTarget {
     Missing,
 }
 
-/// How a tree is created.
+/// Options of creating a tree.
 #[derive(Clone, Debug, Default)]
 pub struct CreateOptions {
     /// The dialect to store it in. By default that of the existing node, or of the surrounding hierarchy, if the ZOM
     /// has its model; otherwise that of the ZOM.
     pub dialect: Option<Dialect>,
-    /// What to do with an existing node that differs.
+    /// The treatment of an existing node that differs.
     pub if_exists: IfExists,
     /// The precondition on the node's version.
     pub precondition: Precondition,
-    /// What to do if the dialect cannot represent the whole ZOM.
+    /// The treatment of properties that the dialect cannot represent.
     pub losses: LossPolicy,
 }
 
-/// What to do with an existing node that differs, and with stray keys at the place of a new array.
+/// The treatment of an existing node that differs, and of stray keys at the place of a new array.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IfExists {
     /// Fail with the differences, or with a stray key.
@@ -80,7 +80,7 @@ pub enum IfExists {
     Adopt,
 }
 
-/// What to do if something cannot be represented.
+/// The treatment of properties that cannot be represented.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossPolicy {
     /// Fail, with the list of losses.
@@ -111,7 +111,7 @@ pub enum CreateAction {
     Replaced,
 }
 
-/// How a hierarchy is converted. The original stays, so losses are reported and are no error.
+/// Options of converting a hierarchy. The original stays, so losses are reported and are no error.
 #[derive(Clone, Debug)]
 pub struct ConvertOptions {
     /// The dialect to convert to.

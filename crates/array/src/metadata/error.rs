@@ -78,7 +78,7 @@ pub enum NodeError {
     Lossy {
         /// The dialect.
         dialect: Dialect,
-        /// What would be lost, with the path of its node.
+        /// The properties that would be lost, with the path of their node.
         losses: Vec<(NodePath, Loss)>,
     },
     /// The dialect cannot represent the array at all.

@@ -23,7 +23,7 @@ use crate::{
     work::{STEPS_PER_KEY, WorkBudget, min_decode_work},
 };
 
-/// How elements of a region relate to the body of a request.
+/// The relation of a region's elements to the body of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyKind {
     /// The body has every element.

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// How thoroughly documents are checked.
+/// The thoroughness with which documents are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Check {
     /// They must be JSON objects.

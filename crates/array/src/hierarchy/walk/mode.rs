@@ -1,4 +1,4 @@
-//! Which nodes a walk visits.
+//! The nodes that a walk visits.
 
 use store::Cursor;
 

@@ -50,7 +50,7 @@ impl Walker<'_> {
     /// A page of the entries directly below a prefix, and where the next one starts.
     async fn list_page(&mut self, prefix: &Prefix, page: Page) -> Result<(Listed, Option<Cursor>), NodeError> {
         let (listed, cursor) = list(self.context, prefix, &page).await?;
-        self.look.pages.push(PageReads { prefix: prefix.clone(), page, listed: listed.clone() });
+        self.reader.pages.push(PageReads { prefix: prefix.clone(), page, listed: listed.clone() });
         Ok((listed, cursor))
     }
 
@@ -65,7 +65,7 @@ impl Walker<'_> {
         loop {
             let (listed, cursor) = self.list_page(prefix, page).await?;
             let paths = paths(prefix.as_str(), &listed.prefixes, reserved);
-            let found = self.look.documents(&paths, Check::Model).await?;
+            let found = self.reader.documents(&paths, Check::Model).await?;
             let dialects = found.iter().flat_map(Documents::readable);
             let best = dialects.filter(|found| wanted.is_none_or(|wanted| wanted == *found)).min();
             match cursor {
@@ -140,7 +140,7 @@ impl Walker<'_> {
             let named = |stem: &str, kind: &str| join_key(below, &format!("{stem}.{kind}{suffix}"));
             let keys: Vec<_> = batch.iter().map(|(stem, _)| ["array", "group"].map(|kind| named(stem, kind))).collect();
             let wanted: Vec<_> = keys.iter().flatten().flatten().cloned().collect();
-            let mut read: BTreeMap<_, _> = wanted.iter().cloned().zip(self.look.read(&wanted).await?).collect();
+            let mut read: BTreeMap<_, _> = wanted.iter().cloned().zip(self.reader.read(&wanted).await?).collect();
             let mut stored = Vec::new();
             for ((stem, place), [array, group]) in batch.iter().zip(keys) {
                 let Ok(path) = NodePath::parse(&format!("{}{stem}", path.key_prefix())) else { continue };
@@ -162,7 +162,7 @@ impl Walker<'_> {
                     Some((kind, (value, key))) => stored.push((path, kind, key, value)),
                 }
             }
-            for branch in self.look.draft_branches(root, stored).await? {
+            for branch in self.reader.draft_branches(root, stored).await? {
                 self.push(branch, 0, 1, &[])?;
             }
         }

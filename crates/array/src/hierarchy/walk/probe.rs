@@ -19,7 +19,7 @@ impl Walker<'_> {
     ) -> Result<Option<Dialect>, NodeError> {
         let own = node_prefix(path)?;
         let ancestors: Vec<NodePath> = path.ancestors().collect();
-        for (ancestor, documents) in ancestors.iter().zip(self.look.documents(&ancestors, Check::Syntax).await?) {
+        for (ancestor, documents) in ancestors.iter().zip(self.reader.documents(&ancestors, Check::Syntax).await?) {
             let first = path.below(ancestor).and_then(|below| below.split('/').next());
             let reserved = documents.has_entry() && first.is_some_and(|first| RESERVED.contains(&first));
             if documents.has_array() || reserved {
@@ -61,12 +61,12 @@ impl Walker<'_> {
         let mut broken = None;
         let mut open = vec![(prefix.clone(), reserved.to_vec())];
         while let Some((prefix, reserved)) = open.pop() {
-            let names = self.look.list(&prefix, std::mem::replace(&mut purpose, Purpose::FirstNode)).await?.prefixes;
+            let names = self.reader.list(&prefix, std::mem::replace(&mut purpose, Purpose::FirstNode)).await?.prefixes;
             let paths = paths(prefix.as_str(), &names, &reserved);
             let mut deeper = Vec::new();
             for batch in paths.chunks(BATCH) {
                 let mut best = None;
-                for (path, documents) in batch.iter().zip(self.look.documents(batch, Check::Model).await?) {
+                for (path, documents) in batch.iter().zip(self.reader.documents(batch, Check::Model).await?) {
                     best = best.into_iter().chain(documents.readable().filter(is_wanted)).min();
                     if documents.broken(path).is_some() {
                         let found = documents.dialects().into_iter().find(is_wanted);

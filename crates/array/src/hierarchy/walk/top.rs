@@ -43,7 +43,7 @@ impl Walker<'_> {
                 (None, implicit(path.clone(), dialect.ok_or(none)?, None))
             }
         };
-        self.look.seen.extend(documents.iter().flat_map(|documents| documents.versions().to_vec()));
+        self.reader.seen.extend(documents.iter().flat_map(|documents| documents.versions().to_vec()));
         let reserved = match self.entry_point_at(path).await? {
             true => RESERVED,
             false => &[],
@@ -58,7 +58,7 @@ impl Walker<'_> {
         dialect: Option<Dialect>,
         error: ArrayError,
     ) -> Result<(), NodeError> {
-        let mut found = self.look.documents(std::slice::from_ref(path), Check::Model).await?;
+        let mut found = self.reader.documents(std::slice::from_ref(path), Check::Model).await?;
         let there = found.first_mut();
         let own = there.and_then(|documents| {
             let preferred = documents.dialects().into_iter().find(|has| dialect.is_none_or(|dialect| dialect == *has));
@@ -88,7 +88,7 @@ impl Walker<'_> {
     /// The node of a draft hierarchy at a path, from its own documents only.
     async fn draft_node(&mut self, path: &NodePath) -> Result<Option<NodeTree>, NodeError> {
         let roots: Vec<NodePath> = once(path.clone()).chain(path.ancestors()).collect();
-        let found = self.look.documents(&roots, Check::Syntax).await?;
+        let found = self.reader.documents(&roots, Check::Syntax).await?;
         let Some((at, mut documents)) = roots.into_iter().zip(found).find(|(_, documents)| documents.has_entry())
         else {
             return Ok(None);
@@ -99,18 +99,18 @@ impl Walker<'_> {
         let root = Arc::new(DraftHierarchy { prefix: node_prefix(&at)?, path: at, entry_point: entry });
         for kind in [NodeKind::Array, NodeKind::Group] {
             let keys = keys::document_keys(path, Dialect::Draft, kind, Some(&root))?;
-            let values = self.look.read(&keys).await?;
+            let values = self.reader.read(&keys).await?;
             let found = keys.into_iter().zip(values).find_map(|(key, value)| value.map(|value| (key, value)));
             if let Some((key, value)) = found {
                 let found = vec![(path.clone(), kind, key, value)];
-                return Ok(self.look.draft_branches(&root, found).await?.pop());
+                return Ok(self.reader.draft_branches(&root, found).await?.pop());
             }
         }
         Ok(None)
     }
 
     pub(crate) async fn entry_point_at(&mut self, path: &NodePath) -> Result<bool, NodeError> {
-        let found = self.look.documents(std::slice::from_ref(path), Check::Syntax).await?;
+        let found = self.reader.documents(std::slice::from_ref(path), Check::Syntax).await?;
         Ok(found.first().is_some_and(Documents::has_entry))
     }
 
@@ -125,7 +125,7 @@ impl Walker<'_> {
             }
             Err(error) => return Err(error.into()),
         };
-        self.look.seen.extend(documents.versions().to_vec());
+        self.reader.seen.extend(documents.versions().to_vec());
         Ok(Some(branch))
     }
 }

@@ -81,15 +81,15 @@ pub(crate) async fn ancestors(
     context: &Context,
     path: &NodePath,
 ) -> Result<(Vec<(NodePath, Documents)>, Vec<(Key, Option<Version>)>), NodeError> {
-    let mut look = SnapshotReader::new(context);
+    let mut reader = SnapshotReader::new(context);
     let paths: Vec<NodePath> = once(path.clone()).chain(path.ancestors()).collect();
-    let documents = look.documents(&paths, Check::Model).await?;
-    Ok((paths.into_iter().zip(documents).collect(), look.seen))
+    let documents = reader.documents(&paths, Check::Model).await?;
+    Ok((paths.into_iter().zip(documents).collect(), reader.seen))
 }
 
 pub(crate) struct Walker<'a> {
     pub(super) context: &'a Context,
-    pub(super) look: SnapshotReader<'a>,
+    pub(super) reader: SnapshotReader<'a>,
     depth: Depth,
     mode: DialectMode,
     pub(super) top: Top,
@@ -128,13 +128,13 @@ impl<'a> Walker<'a> {
         while attempts < MAX_ATTEMPTS {
             let mut walker = Self::begin(context, how).await?;
             walker.window = window.cloned();
-            walker.look.expected = expected;
+            walker.reader.expected = expected;
             if let Err(error) = walker.run(path, dialect).await {
                 // The walk releases its memory and waits for more at once; as it doubles each time, that ends.
-                expected = walker.look.better_expectation(&error).ok_or(error)?;
+                expected = walker.reader.better_expectation(&error).ok_or(error)?;
                 continue;
             }
-            if walker.look.validate().await? {
+            if walker.reader.validate().await? {
                 return Ok(walker);
             }
             attempts += 1;
@@ -143,10 +143,10 @@ impl<'a> Walker<'a> {
     }
 
     async fn begin(context: &'a Context, (depth, mode, top): (Depth, DialectMode, Top)) -> Result<Self, NodeError> {
-        let look = SnapshotReader::begin(context).await?;
+        let reader = SnapshotReader::begin(context).await?;
         Ok(Self {
             context,
-            look,
+            reader,
             depth,
             mode,
             top,
@@ -191,7 +191,7 @@ impl<'a> Walker<'a> {
         match root {
             Some(root) => self.open_draft(index, &path, &root, level).await,
             None => {
-                let names = self.look.list(&node_prefix(&path)?, self.purpose_at(at)).await?.prefixes;
+                let names = self.reader.list(&node_prefix(&path)?, self.purpose_at(at)).await?.prefixes;
                 self.children(index, &paths(&path.key_prefix(), &names, reserved), dialect, level).await
             }
         }
@@ -206,7 +206,7 @@ impl<'a> Walker<'a> {
         level: u32,
     ) -> Result<(), NodeError> {
         for batch in paths.chunks(BATCH) {
-            let found = self.look.documents(batch, Check::Model).await?;
+            let found = self.reader.documents(batch, Check::Model).await?;
             for (path, documents) in batch.iter().zip(found) {
                 self.child(parent, path, wanted, level, documents).await?;
             }
@@ -272,7 +272,7 @@ impl<'a> Walker<'a> {
         let below = path.below(&root.path).unwrap_or_default();
         let children = format!("{}{}", root.prefix.as_str(), draft::children_prefix(below));
         let Ok(children) = Prefix::parse(&children) else { return Ok(()) };
-        let listed = self.look.list(&children, self.purpose_at(level.saturating_sub(1))).await?;
+        let listed = self.reader.list(&children, self.purpose_at(level.saturating_sub(1))).await?;
         let suffix = &root.entry_point.metadata_key_suffix;
         let mut found: BTreeMap<String, Option<(NodeKind, Key)>> =
             listed.prefixes.into_iter().map(|name| (name, None)).collect();
@@ -292,7 +292,7 @@ impl<'a> Walker<'a> {
         let keys: Vec<Key> = found.values().flatten().map(|(_, key)| key.clone()).collect();
         let mut read = BTreeMap::new();
         for batch in keys.chunks(4 * BATCH) {
-            let values = self.look.read(batch).await?;
+            let values = self.reader.read(batch).await?;
             read.extend(batch.iter().cloned().zip(values));
         }
         let mut stored = Vec::new();
@@ -306,7 +306,7 @@ impl<'a> Walker<'a> {
                 }
             }
         }
-        for branch in self.look.draft_branches(root, stored).await? {
+        for branch in self.reader.draft_branches(root, stored).await? {
             self.push(branch, index, level, &[])?;
         }
         Ok(())
@@ -336,7 +336,7 @@ impl<'a> Walker<'a> {
     }
 
     pub(crate) async fn finish(self, path: &NodePath) -> Result<Walk, NodeError> {
-        let Self { context, look: SnapshotReader { memory, .. }, items, mut other, .. } = self;
+        let Self { context, reader: SnapshotReader { memory, .. }, items, mut other, .. } = self;
         let nodes = items.len() as u64;
         let top = match nodes {
             ..=FEW => assemble(items),
