@@ -67,6 +67,17 @@ enum IfRange {
     Nothing,
 }
 
+impl IfRange {
+    /// True if it names this version, or the date on which the value was last modified.
+    fn is_for(&self, current: Option<Version>, is_date: impl FnOnce(SystemTime) -> bool) -> bool {
+        match self {
+            Self::Version(version) => Some(*version) == current,
+            Self::Modified(date) => is_date(*date),
+            Self::Nothing => false,
+        }
+    }
+}
+
 impl ReadConditions {
     /// True if the request has neither conditions nor a range.
     pub(crate) fn is_plain(&self) -> bool {
@@ -85,12 +96,8 @@ impl ReadConditions {
 
     /// True if the range is meant for this value; another one is sent whole.
     pub(crate) fn range_is_for(&self, info: &Info) -> bool {
-        match &self.if_range {
-            None => true,
-            Some(IfRange::Version(version)) => *version == info.version,
-            Some(IfRange::Modified(date)) => time::is_last_modified(info.modified, *date, self.now),
-            Some(IfRange::Nothing) => false,
-        }
+        let is_date = |date| time::is_last_modified(info.modified, date, self.now);
+        self.if_range.as_ref().is_none_or(|if_range| if_range.is_for(Some(info.version), is_date))
     }
 
     /// Judges the conditions in the order of RFC 9110, section 13.2.2.
@@ -123,11 +130,7 @@ impl TagConditions {
 
     /// True if the range is meant for what has this tag, or none; anything else is sent whole.
     pub(crate) fn range_is_for(&self, current: Option<Version>) -> bool {
-        match &self.if_range {
-            None => true,
-            Some(IfRange::Version(version)) => Some(*version) == current,
-            Some(IfRange::Modified(_) | IfRange::Nothing) => false,
-        }
+        self.if_range.as_ref().is_none_or(|if_range| if_range.is_for(current, |_| false))
     }
 
     /// Judges the conditions; `None` where there is no tag, which only `*` matches.
