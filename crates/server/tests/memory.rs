@@ -16,32 +16,17 @@ use bytes::Bytes;
 use common::{
     Answer, Site,
     arrays::{put, v3, v3_with},
-    read,
+    read, scarce,
 };
 use futures::{StreamExt, stream};
 use http::{Method, Request, StatusCode, header::HOST};
 use serde_json::{Value, json};
-use server::{App, ArrayOptions, Caller, Settings, app};
-use store::MemoryStore;
+use server::Caller;
 use tokio::time::{Instant, sleep, timeout};
 use wire::problem::ProblemType;
 
 const MIB: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// A site with the least memory that there may be, and the app that it is of.
-fn scarce(patience: Duration) -> (Site, App) {
-    let arrays = ArrayOptions {
-        max_memory: 16 * MIB,
-        slab_memory: 2 * MIB,
-        cache_capacity: 0,
-        memory_timeout: patience,
-        ..ArrayOptions::default()
-    };
-    let store = Arc::new(MemoryStore::new());
-    let served = App::new(store.clone(), Settings { arrays, ..Settings::default() });
-    (Site { router: app(served.clone()), store }, served)
-}
 
 fn request(method: Method, path: &str, body: impl Into<Body>) -> Request<Body> {
     let request = Request::builder().method(method).uri(path).header(HOST, "localhost:8000");

@@ -9,11 +9,7 @@
 
 mod common;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, LazyLock},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 
 use axum::body::Body;
 use common::{
@@ -21,13 +17,13 @@ use common::{
     arrays::{put, v3, v3_with},
     contract::{Asked, CONTRACT},
     failing::failing,
-    read,
+    read, scarce,
 };
 use futures::stream;
 use http::{HeaderName, HeaderValue, Method, Request, header::HOST};
 use serde_json::json;
-use server::{App, ArrayOptions, Caller, Limits, Settings, app};
-use store::{MemoryStore, Prefix, StoreError};
+use server::{App, Caller, Limits, Settings};
+use store::{Prefix, StoreError};
 
 const MIB: u64 = 1 << 20;
 
@@ -265,18 +261,8 @@ impl Sites {
     fn new() -> Self {
         let limits = Limits { upload_timeout: Duration::from_millis(1), ..Limits::default() };
         let impatient = Site::with(Settings { limits, ..Settings::default() });
-        let patience = Duration::ZERO;
-        let arrays = ArrayOptions {
-            max_memory: 16 * MIB,
-            slab_memory: 2 * MIB,
-            cache_capacity: 0,
-            memory_timeout: patience,
-            ..ArrayOptions::default()
-        };
-        let store = Arc::new(MemoryStore::new());
-        let served = App::new(store.clone(), Settings { arrays, ..Settings::default() });
-        let scarce = Site { router: app(served.clone()), store };
-        Self { ordinary: Site::new(), little: Site::with(little()), impatient, scarce, app: served }
+        let (scarce, app) = scarce(Duration::ZERO);
+        Self { ordinary: Site::new(), little: Site::with(little()), impatient, scarce, app }
     }
 
     /// Makes a request as it is, changed, with a body that stops coming, and where the server or its store can do no more.

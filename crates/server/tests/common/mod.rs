@@ -20,7 +20,7 @@ use bytes::Bytes;
 use contract::{Asked, CONTRACT};
 use http::{HeaderName, Method, Request, StatusCode, header::HOST};
 use http_body_util::BodyExt;
-use server::{App, Settings, app, serve};
+use server::{App, ArrayOptions, Settings, app, serve};
 use store::{Key, MemoryStore, Page, TransactionalStore};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -35,6 +35,20 @@ use wire::problem::{Problem, ProblemType};
 pub struct Site {
     pub router: Router,
     pub store: Arc<dyn TransactionalStore>,
+}
+
+/// A site with the least memory that there may be, and the app that it is of.
+pub fn scarce(patience: Duration) -> (Site, App) {
+    let arrays = ArrayOptions {
+        max_memory: 16 << 20,
+        slab_memory: 2 << 20,
+        cache_capacity: 0,
+        memory_timeout: patience,
+        ..ArrayOptions::default()
+    };
+    let store = Arc::new(MemoryStore::new());
+    let served = App::new(store.clone(), Settings { arrays, ..Settings::default() });
+    (Site { router: app(served.clone()), store }, served)
 }
 
 /// An answer, read to its end.
