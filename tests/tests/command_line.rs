@@ -30,7 +30,7 @@ async fn fill(server: &Server) {
     let nodes = NodeClient::new(BaseUrl::parse(&server.url("")).unwrap()).unwrap();
     let declare = async |at: &str, dialect: Dialect, zom: Value| {
         let zom = Zom::parse(zom.to_string()).unwrap();
-        nodes.of_dialect(dialect).declare(&path(at), &zom, &Declaration::default()).await.unwrap();
+        nodes.with_dialect(dialect).declare(&path(at), &zom, &Declaration::default()).await.unwrap();
     };
     let mut mice = array(&[20, 20], &[10, 10]);
     mice["attributes"] = json!({"unit": "mV", "odd\u{1b}": 1});

@@ -91,15 +91,19 @@
 //! With the feature `zarrs`, [`zarrs::ZarrsStore`] lends any such store to the `zarrs` crate; with the feature `ndarray`, elements become
 //! arrays of that crate.
 
-mod answer;
 mod array;
 mod base_url;
-mod failure;
+mod connection;
+mod deadline;
+mod error;
 mod list;
 mod node;
 mod options;
+mod precondition;
 mod problem;
 mod read;
+mod response;
+mod retry;
 mod store;
 mod token;
 mod transport;
@@ -112,7 +116,8 @@ pub mod zarrs;
 pub use array::NpyElement;
 pub use array::{ArrayClient, ArrayError, Description, Element, ElementStream, Elements, NewElements, WriteReport};
 pub use base_url::{BaseUrl, BaseUrlError};
-pub use failure::TransportError;
+pub use connection::{BuildError, ClientBuilder, Connection};
+pub use error::TransportError;
 pub use meta::{
     Dialect, NodePath, PathError,
     json::Json,
@@ -121,10 +126,10 @@ pub use meta::{
     zom::{self, Zom},
 };
 pub use node::{
-    BrokenNode, Changed, Child, Comparison, Conversion, ConversionReport, Declaration, Declared, Effect, Flat,
-    FoundNode, Kind, Members, NodeClient, NodeError, Patch,
+    BrokenNode, Comparison, Conversion, ConversionReport, Declaration, Declared, Effect, FoundNode, Members,
+    NodeClient, NodeDocuments, NodeEntry, NodeError, NodeKind, Patch, UpdatedNode,
 };
-pub use options::{BuildError, ClientBuilder, Connection, Retries, Timeouts};
+pub use options::{Retries, Timeouts};
 pub use store::HttpStore;
 pub use token::{Token, TokenError};
 pub use wire::{

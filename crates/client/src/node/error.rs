@@ -9,7 +9,7 @@ use meta::{
 };
 use store::Version;
 
-use crate::failure::{Fault, TransportError};
+use crate::error::{RequestError, TransportError};
 
 /// Why a node is not told, created or changed.
 #[derive(Debug, thiserror::Error)]
@@ -203,11 +203,11 @@ pub enum NodeError {
     Transport(#[source] TransportError),
 }
 
-impl From<Fault> for NodeError {
-    fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::Transport(error) => Self::Transport(error),
-            Fault::Protocol { detail } => Self::Protocol { detail },
+impl From<RequestError> for NodeError {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Transport(error) => Self::Transport(error),
+            RequestError::Protocol { detail } => Self::Protocol { detail },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked of nodes, and what is told of them.
+//! Arguments and results of the node client.
 
 use meta::{
     Dialect, NodePath,
@@ -15,7 +15,7 @@ use wire::{
     query::{Existing, Losses},
 };
 
-use crate::{failure::Repeat, write};
+use crate::{precondition, retry::Idempotency};
 
 /// A node that was found, as of one commit.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +56,7 @@ pub struct BrokenNode {
 
 /// The documents of nodes, by path.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Flat {
+pub struct NodeDocuments {
     /// In which dialect they are stored.
     pub dialect: Dialect,
     /// The version of the topmost node; `None` for an implicit group.
@@ -67,18 +67,18 @@ pub struct Flat {
 
 /// A node below another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Child {
+pub struct NodeEntry {
     /// Its path.
     pub path: NodePath,
     /// In which dialect it is stored.
     pub dialect: Dialect,
     /// What it is; `None` for a node of another dialect than the one it was found from, which is to be asked for by itself.
-    pub kind: Option<Kind>,
+    pub kind: Option<NodeKind>,
 }
 
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum NodeKind {
     /// An array.
     Array,
     /// A group.
@@ -102,7 +102,7 @@ pub struct Declared {
     /// What it did.
     pub effect: Effect,
     /// The node as it is now, with all that is below it.
-    pub node: Changed,
+    pub node: UpdatedNode,
 }
 
 /// What a declaration did.
@@ -116,7 +116,7 @@ pub enum Effect {
 
 /// A node as it is after a change.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Changed {
+pub struct UpdatedNode {
     /// In which dialect it is stored.
     pub dialect: Dialect,
     /// Its version now; `None` for an implicit group.
@@ -167,7 +167,7 @@ pub struct ConversionReport {
     pub losses: Vec<(NodePath, Loss)>,
 }
 
-impl Kind {
+impl NodeKind {
     /// What a node is.
     pub fn of(node: &Node) -> Self {
         match node {
@@ -187,31 +187,31 @@ pub struct Members {
 }
 
 impl FoundNode {
-    /// All nodes below it that are told, sorted by path.
-    pub(super) fn below(self) -> Vec<Child> {
-        let mut found: Vec<Child> = Vec::new();
-        let mut open = vec![(self.path, &self.zom.root)];
-        while let Some((path, node)) = open.pop() {
+    /// The nodes below it that are included, sorted by path.
+    pub(super) fn into_entries(self) -> Vec<NodeEntry> {
+        let mut entries: Vec<NodeEntry> = Vec::new();
+        let mut pending = vec![(self.path, &self.zom.root)];
+        while let Some((path, node)) = pending.pop() {
             let Node::Group(group) = node else { continue };
             for (name, node) in group.members.iter().flatten() {
-                // What is no name could not have been a part of a key either.
+                // An invalid name cannot be part of a key either.
                 let Ok(path) = NodePath::parse(&format!("{path}/{name}").replace("//", "/")) else { continue };
-                found.push(Child { path: path.clone(), dialect: self.dialect, kind: Some(Kind::of(node)) });
-                open.push((path, node));
+                entries.push(NodeEntry { path: path.clone(), dialect: self.dialect, kind: Some(NodeKind::of(node)) });
+                pending.push((path, node));
             }
         }
-        found.extend(self.other.into_iter().map(|(path, dialect)| Child { path, dialect, kind: None }));
-        found.sort_unstable();
-        found
+        entries.extend(self.other.into_iter().map(|(path, dialect)| NodeEntry { path, dialect, kind: None }));
+        entries.sort_unstable();
+        entries
     }
 }
 
 impl Declaration {
-    pub(super) fn repeat(&self) -> Repeat {
+    pub(super) fn idempotency(&self) -> Idempotency {
         match self.existing {
-            Existing::Keep | Existing::Adopt => write::repeat(&self.condition),
-            // Somebody may have replaced it again meanwhile.
-            Existing::Replace => Repeat::IfNotDone,
+            Existing::Keep | Existing::Adopt => precondition::idempotency(&self.condition),
+            // Another client may have replaced the node in the meantime.
+            Existing::Replace => Idempotency::NotIdempotent,
         }
     }
 }
@@ -225,8 +225,8 @@ impl Patch {
         Value::Object(members.map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
-    /// Chunks that a smaller shape erases may have been written again meanwhile.
-    pub(super) fn repeat(&self, condition: &Precondition) -> Repeat {
-        if self.shape.is_some() { Repeat::IfNotDone } else { write::repeat(condition) }
+    /// A resize is not idempotent: chunks that it erased may have been written again by another client.
+    pub(super) fn idempotency(&self, condition: &Precondition) -> Idempotency {
+        if self.shape.is_some() { Idempotency::NotIdempotent } else { precondition::idempotency(condition) }
     }
 }

@@ -113,7 +113,7 @@ impl Hierarchy {
                 found.map(told).map_err(|error| of_local(error, path))
             }
             Nodes::Server(nodes) => {
-                let nodes = dialect.map_or_else(|| nodes.clone(), |dialect| nodes.of_dialect(dialect));
+                let nodes = dialect.map_or_else(|| nodes.clone(), |dialect| nodes.with_dialect(dialect));
                 nodes.node(path, Depth::Levels(depth)).await.map_err(|error| of_server(error, path))
             }
         }
@@ -133,7 +133,7 @@ impl Hierarchy {
                 found.map(|page| (told(page.node), page.next)).map_err(|error| of_local(error, path))
             }
             Nodes::Server(nodes) => {
-                let nodes = dialect.map_or_else(|| nodes.clone(), |dialect| nodes.of_dialect(dialect));
+                let nodes = dialect.map_or_else(|| nodes.clone(), |dialect| nodes.with_dialect(dialect));
                 let found = nodes.members(path, MAX_MEMBERS, cursor).await;
                 found.map(|page| (page.node, page.next)).map_err(|error| of_server(error, path))
             }
