@@ -226,19 +226,7 @@ const LEFT: [(&str, &[&[&str]]); 9] = [
         ],
     ),
     ("wire", &[]),
-    (
-        "zarrd",
-        &[&[
-            "cli",
-            "config::typed",
-            "exit",
-            "hierarchy",
-            "opening",
-            "signals",
-            "transfer::error",
-            "transfer::store_ends",
-        ]],
-    ),
+    ("zarrd", &[]),
 ];
 
 #[test]

@@ -54,29 +54,30 @@ pub struct BrokenNode {
     pub reason: String,
 }
 
-/// The documents of nodes, by path.
+/// Metadata documents of a hierarchy, by relative path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeDocuments {
-    /// In which dialect they are stored.
+    /// Dialect of the documents.
     pub dialect: Dialect,
-    /// The version of the topmost node; `None` for an implicit group.
+    /// Version of the top node; `None` for an implicit group.
     pub version: Option<Version>,
-    /// The documents: the empty text names the topmost node, `/a/b` others.
+    /// The documents, by path relative to the top node: the empty string for the node itself, `/a/b` for a descendant.
     pub documents: BTreeMap<String, Json>,
 }
 
-/// A node below another.
+/// A node in a listing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NodeEntry {
-    /// Its path.
+    /// Path of the node.
     pub path: NodePath,
-    /// In which dialect it is stored.
+    /// Dialect of the node.
     pub dialect: Dialect,
-    /// What it is; `None` for a node of another dialect than the one it was found from, which is to be asked for by itself.
+    /// Kind of the node; `None` for a node of another dialect than the listed hierarchy, which must be requested by
+    /// itself.
     pub kind: Option<NodeKind>,
 }
 
-/// What a node is.
+/// Kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeKind {
     /// An array.
@@ -114,36 +115,37 @@ pub enum Effect {
     Present,
 }
 
-/// A node as it is after a change.
+/// A node after a change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpdatedNode {
-    /// In which dialect it is stored.
+    /// Dialect of the node.
     pub dialect: Dialect,
-    /// Its version now; `None` for an implicit group.
+    /// New version of the node; `None` for an implicit group.
     pub version: Option<Version>,
-    /// What it is.
+    /// The node and its descendants.
     pub zom: Zom,
 }
 
-/// What comparing a hierarchy with a tree found.
+/// Comparison of a stored hierarchy with a given one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// True if they are equal in structure.
+    /// True if the hierarchies are equal in structure.
     pub equal: bool,
-    /// Where they differ.
+    /// The differences.
     pub differences: Vec<Difference>,
-    /// True if there may be more differences than these.
+    /// True if there may be more differences.
     pub truncated: bool,
 }
 
-/// What is to change of a node; `None` leaves something as it is.
+/// An update of the metadata of a node. Members that are `None` are not changed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patch {
-    /// A merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)) of the attributes: `null` takes one away.
+    /// A merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)) of the attributes, in which `null` removes an
+    /// attribute.
     pub attributes: Option<Map<String, Value>>,
-    /// The shape of an array.
+    /// New shape of an array.
     pub shape: Option<Vec<u64>>,
-    /// The names of its dimensions; `Some(None)` takes them away.
+    /// New dimension names of an array; `Some(None)` removes them.
     pub dimension_names: Option<Option<Vec<Option<String>>>>,
 }
 
@@ -168,7 +170,7 @@ pub struct ConversionReport {
 }
 
 impl NodeKind {
-    /// What a node is.
+    /// The kind of a node.
     pub fn of(node: &Node) -> Self {
         match node {
             Node::Array(_) => Self::Array,
@@ -177,12 +179,12 @@ impl NodeKind {
     }
 }
 
-/// A node with a page of its members.
+/// A node with one page of its members.
 #[derive(Clone, Debug)]
 pub struct Members {
     /// The node, with the members of the page.
     pub node: FoundNode,
-    /// The cursor for the next page, or `None` where this is the last.
+    /// The cursor of the next page; `None` if this is the last.
     pub next: Option<Cursor>,
 }
 

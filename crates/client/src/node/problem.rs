@@ -208,7 +208,7 @@ mod tests {
         failure(Problem::new(kind).with_detail("why").with_members(members))
     }
 
-    /// The types that only nodes have, or that say of nodes what they say of nothing else.
+    /// The problem types that have an error of their own.
     const NODE_PROBLEMS: &[ProblemType] = &[
         ProblemType::NoSuchNode,
         ProblemType::NotAnArray,
