@@ -73,7 +73,7 @@ impl Filled {
         assert!(checked.stderr.contains("lab/large"), "{checked:?}");
         assert!(!checked.stderr.contains("lab/small"), "{checked:?}");
         let summary: serde_json::Value = serde_json::from_str(checked.stdout.trim()).unwrap();
-        assert_eq!((&summary["keys"], &summary["damaged"]), (&51.into(), &1.into()));
+        assert_eq!((&summary["keys"], &summary["corrupt"]), (&51.into(), &1.into()));
     }
 
     /// Expects that no start is made of the store, that the message names a file, and that nothing is touched.
@@ -138,7 +138,7 @@ async fn range(server: &Server, from: usize, to: usize) -> Response {
 }
 
 async fn is_damaged(answer: Response) {
-    let problem = problem(answer, ProblemType::DamagedValue).await;
+    let problem = problem(answer, ProblemType::CorruptValue).await;
     assert_eq!(problem.members.key.as_deref(), Some("lab/large"));
 }
 

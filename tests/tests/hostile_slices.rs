@@ -324,7 +324,7 @@ async fn selections_that_lie() {
         ("-9223372036854775808", ProblemType::IndexOutOfBounds),
         ("99999999999999999999999999", ProblemType::IndexOutOfBounds),
         ("::0", ProblemType::InvalidSelection),
-        ("0,0,0", ProblemType::UnfitSelection),
+        ("0,0,0", ProblemType::SelectionRankMismatch),
         ("...,...", ProblemType::InvalidSelection),
         ("0:", ProblemType::SelectionTooLarge),
         ("::2", ProblemType::SelectionTooLarge),

@@ -21,7 +21,7 @@ use zarrd_tests::{
 const CHUNKS: usize = 4_000;
 /// One of so many is a value file.
 const FILES: usize = 20;
-const CONVERT: &str = "/node/from?convert=v2&to=/to";
+const CONVERT: &str = "/node/from?convert=v2&target=/to";
 /// A group and an array.
 const DOCUMENTS: usize = 2;
 

@@ -150,7 +150,7 @@ async fn models_of_other_dialects() {
     // Members of any dialect are told by one model.
     lab.declare("/three/x", &v3_array(&[3])).await.unwrap();
     let told = lab.nodes.node(&path("/"), None, Depth::All, Some(Dialect::V3)).await.unwrap();
-    assert_eq!((told.zom.len(), told.other_dialects), (5, vec![]));
+    assert_eq!((told.zom.len(), told.info.other_dialects), (5, vec![]));
     let mut lost = v3_array(&[3]);
     lost["dimension_names"] = json!(["x"]);
     lost["extensions"] = json!([{"name": "example.unheard-of", "must_understand": false}]);
