@@ -25,10 +25,11 @@
 //!
 //! # Modules
 //!
-//! Arrows point one way: `error`, `options` ← `memory`, `locks`, `cache`, `node` ← `context` ← `resolve` ← `metadata` ←
+//! Arrows point one way: `error`, `options`, `background` ← `memory`, `locks`, `cache`, `node` ← `context` ← `resolve` ← `metadata` ←
 //! `read`, `write`, `hierarchy` ← `arrays`.
 
 mod arrays;
+mod background;
 mod cache;
 mod context;
 mod error;
@@ -46,6 +47,7 @@ mod work;
 mod write;
 
 pub use arrays::Arrays;
+pub use background::run_request;
 pub use error::ArrayError;
 pub use hierarchy::{
     hierarchies::Hierarchies,
