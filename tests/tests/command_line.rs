@@ -147,7 +147,7 @@ async fn groups_are_listed_and_shown_as_trees() {
 }
 
 #[tokio::test]
-async fn all_is_told_of_a_node() {
+async fn info_shows_all_metadata_of_a_node() {
     let both = Both::begin(&[
         &["info", "lab/mice"],
         &["info", "--json", "lab/mice"],
@@ -247,7 +247,7 @@ async fn only_chunks_are_counted() {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_and_twins_are_told() {
+async fn consolidated_and_counterpart_documents_are_listed() {
     let server = Launch::of("memory:").start();
     fill(&server).await;
     let store = server.store();
@@ -282,7 +282,7 @@ async fn consolidated_metadata_and_twins_are_told() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_told_is_said() {
+async fn unreadable_nodes_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let store = format!("sled:{}", dir.path().display());
     let server = Launch::of(&store).start();
@@ -308,7 +308,7 @@ async fn what_cannot_be_told_is_said() {
 }
 
 #[tokio::test]
-async fn empty_chunks_are_stored_where_that_is_asked_for() {
+async fn empty_chunks_are_stored_on_request() {
     for (launch, stored) in [
         (Launch::of("memory:"), 0),
         (Launch::of("memory:").arg("--write-empty-chunks"), 1),

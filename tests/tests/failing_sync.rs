@@ -33,7 +33,7 @@ async fn all_are_there(server: &Server, count: u64) {
 }
 
 #[tokio::test]
-async fn a_failed_sync_makes_the_store_read_only_until_the_next_start() {
+async fn failed_fsync_makes_the_store_read_only_until_restart() {
     for kind in ["sled", "redb"] {
         for (what, after) in [("small", 100), ("large", 100_000)] {
             fails_and_recovers(kind, what, after).await;

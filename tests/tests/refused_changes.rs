@@ -149,7 +149,7 @@ fn npy(descr: &str, shape: &str, elements: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn models_that_break_their_schema() {
+async fn models_violating_the_schema_are_rejected() {
     let mut refusing = Refusing::start().await;
     let changed = |pointer: &str, value: Value| {
         let mut zom = group(&json!({"a": group(&json!({"b": v3(&[4, 6], &[2, 4], &json!("uint8"), &json!(0))}))}));
@@ -212,7 +212,7 @@ async fn models_that_break_their_schema() {
 }
 
 #[tokio::test]
-async fn nodes_that_cannot_be_there() {
+async fn nodes_at_impossible_paths_are_rejected() {
     let mut refusing = Refusing::start().await;
     // Names, in the path and in the model.
     let array = v3(&[4], &[2], &json!("uint8"), &json!(0));
@@ -306,7 +306,7 @@ async fn nodes_that_cannot_be_there() {
 }
 
 #[tokio::test]
-async fn patches_that_do_not_fit() {
+async fn invalid_patches_are_rejected() {
     let mut refusing = Refusing::start().await;
     for path in ["lab/bytes", "old/bytes", "sketch/bytes"] {
         for (patch, place) in [
@@ -350,7 +350,7 @@ async fn patches_that_do_not_fit() {
 }
 
 #[tokio::test]
-async fn bodies_that_do_not_fit() {
+async fn invalid_bodies_are_rejected() {
     let mut refusing = Refusing::start().await;
     let sizes = |problem: &Problem| (problem.members.expected, problem.members.actual);
     for array in ["lab/bytes", "old/bytes", "sketch/bytes"] {
@@ -448,7 +448,7 @@ async fn bodies_that_do_not_fit() {
 }
 
 #[tokio::test]
-async fn values_that_the_data_type_cannot_hold() {
+async fn values_out_of_the_data_type_range_are_rejected() {
     let mut refusing = Refusing::start().await;
     for array in ["lab/bytes", "old/bytes", "sketch/bytes"] {
         for value in [

@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_genome_is_a_request_of_its_operation() {
+    fn every_genome_yields_a_request_of_its_operation() {
         let mut random = StdRng::seed_from_u64(5);
         for operation in Operation::ALL {
             for number in 0..20 {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_what_goes_over_the_connection() {
+    fn request_len_matches_its_serialized_bytes() {
         let request = Request::new(Method::PUT, "/store/a").body("text/plain", "abc");
         assert_eq!(
             request.to_bytes(),

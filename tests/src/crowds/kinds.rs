@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crowd_is_read_from_what_it_is_shown_as() {
+    fn crowd_kind_round_trips_through_its_text() {
         for crowd in Crowd::all() {
             assert_eq!(crowd.to_string().parse(), Ok(crowd));
         }
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn every_request_is_as_long_as_it_says() {
+    fn content_length_matches_the_body() {
         for kind in Kind::ALL {
             let request = kind.request(3);
             let text = String::from_utf8_lossy(&request);
