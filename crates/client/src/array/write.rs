@@ -6,7 +6,7 @@ use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, ETAG},
 };
-use store::{Content, Precondition, Version};
+use store::{Payload, Precondition, Version};
 use wire::{
     array::Format,
     etag,
@@ -82,7 +82,7 @@ impl Change {
         &self,
         transport: &Transport,
         format: Format,
-        content: Content,
+        content: Payload,
     ) -> Result<WriteReport, ArrayError> {
         // Chunks are encoded and made durable before the answer.
         let clock = transport.clock().patient();
