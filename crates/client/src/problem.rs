@@ -42,7 +42,7 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         },
         ProblemType::InvalidCursor => StoreError::InvalidCursor,
         ProblemType::LengthMismatch | ProblemType::IncompleteBody | ProblemType::BodyTimeout => of_content(&problem),
-        ProblemType::DigestMismatch => UploadError::Digest.into(),
+        ProblemType::DigestMismatch => UploadError::DigestMismatch.into(),
         ProblemType::ValueTooLarge => match problem.members.limit {
             Some(limit) => UploadError::TooLarge { limit }.into(),
             None => remote(refusal),
@@ -116,7 +116,9 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
 pub(crate) fn of_content(problem: &Problem) -> StoreError {
     let error = match (problem.kind, problem.members.announced, problem.members.received) {
         (ProblemType::BodyTimeout, ..) => UploadError::TimedOut,
-        (ProblemType::LengthMismatch, Some(announced), Some(received)) => UploadError::Length { announced, received },
+        (ProblemType::LengthMismatch, Some(announced), Some(received)) => {
+            UploadError::LengthMismatch { announced, received }
+        }
         _ => UploadError::Aborted(Box::new(Said(problem.said().to_owned()))),
     };
     error.into()
@@ -194,9 +196,9 @@ mod tests {
                     if prefix.is_root() && key.as_str() == "named"),
                 ProblemType::InvalidCursor => matches!(error, StoreError::InvalidCursor),
                 ProblemType::LengthMismatch => {
-                    matches!(error, StoreError::Upload(UploadError::Length { announced: 3, received: 2 }))
+                    matches!(error, StoreError::Upload(UploadError::LengthMismatch { announced: 3, received: 2 }))
                 }
-                ProblemType::DigestMismatch => matches!(error, StoreError::Upload(UploadError::Digest)),
+                ProblemType::DigestMismatch => matches!(error, StoreError::Upload(UploadError::DigestMismatch)),
                 ProblemType::IncompleteBody => matches!(error, StoreError::Upload(UploadError::Aborted(_))),
                 ProblemType::BodyTimeout => matches!(error, StoreError::Upload(UploadError::TimedOut)),
                 ProblemType::ValueTooLarge => matches!(error, StoreError::Upload(UploadError::TooLarge { limit: 7 })),

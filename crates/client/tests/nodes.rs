@@ -14,7 +14,7 @@ mod changed {
     use futures::{StreamExt, stream};
     use serde_json::{Map, Value, json};
     use server::{Access, Settings};
-    use store::{Content, ErasedKeys, MemoryStore, Precondition, StoreError, UploadError, Version};
+    use store::{KeyCount, MemoryStore, Payload, Precondition, StoreError, UploadError, Version};
 
     use crate::served::Served;
 
@@ -98,10 +98,10 @@ mod changed {
         assert_eq!(all[1..], below);
         assert_eq!(all[0], child("/lab", Kind::Group));
 
-        assert_eq!(nodes.erase(&path("lab/mice"), Precondition::none()).await.unwrap(), ErasedKeys::exactly(1));
+        assert_eq!(nodes.erase(&path("lab/mice"), Precondition::none()).await.unwrap(), KeyCount::exact(1));
         let error = nodes.erase(&path("lab/mice"), Precondition::none()).await.unwrap_err();
         assert!(matches!(&error, NodeError::NoSuchNode { path: gone } if *gone == path("lab/mice")), "{error:?}");
-        assert_eq!(nodes.erase(&NodePath::root(), Precondition::none()).await.unwrap(), ErasedKeys::exactly(2));
+        assert_eq!(nodes.erase(&NodePath::root(), Precondition::none()).await.unwrap(), KeyCount::exact(2));
         assert!(!nodes.exists(&at).await.unwrap());
     }
 
@@ -261,15 +261,18 @@ mod changed {
         let many = zom(&array("uint32", &[1 << 20], &[1 << 16]));
         arrays.nodes().create(&at, &many, &CreateOptions::default()).await.unwrap();
         let pieces = || stream::iter(0..1024_u32).map(|n| Ok(Bytes::from(n.to_le_bytes().repeat(1024))));
-        let report = arrays.write(&at, select![], Content::from_stream(pieces()), Precondition::none()).await.unwrap();
+        let report = arrays.write(&at, select![], Payload::from_stream(pieces()), Precondition::none()).await.unwrap();
         assert_eq!(report.chunks_written, 16);
         let found = arrays.read_as::<u32>(&at, select![..; 1024]).await.unwrap();
         assert!(found.content.iter().copied().eq(0..1024));
 
-        let short = Content { size: Some(1 << 22), ..Content::from_stream(pieces().take(1000)) };
+        let short = Payload { size: Some(1 << 22), ..Payload::from_stream(pieces().take(1000)) };
         let error = arrays.write(&at, select![], short, Precondition::none()).await.unwrap_err();
         assert!(
-            matches!(error, ArrayError::Content(StoreError::Upload(UploadError::Length { received: 4_096_000, .. }))),
+            matches!(
+                error,
+                ArrayError::Content(StoreError::Upload(UploadError::LengthMismatch { received: 4_096_000, .. }))
+            ),
             "{error:?}"
         );
     }

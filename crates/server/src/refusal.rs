@@ -213,7 +213,7 @@ impl From<StoreError> for Refusal {
                 let problem = Problem::new(ProblemType::PrefixNotEmpty);
                 Self::new(problem.with_detail(error.to_string()).with_members(members))
             }
-            StoreError::RangeNotSatisfiable { info } => {
+            StoreError::RangeNotSatisfiable { meta: info } => {
                 let problem = Problem::new(ProblemType::RangeNotSatisfiable)
                     .with_detail(format!("the value has {} bytes", info.size))
                     .with_members(Members { size: Some(info.size), ..Members::default() });
@@ -241,8 +241,8 @@ impl From<StoreError> for Refusal {
             StoreError::SnapshotExpired | StoreError::Intent(IntentError::TooMany { .. }) => Self::busy(None),
             StoreError::TooManyChanges { .. }
             | StoreError::Intent(_)
-            | StoreError::RepeatedKey { .. }
-            | StoreError::ForeignStaged
+            | StoreError::DuplicateKey { .. }
+            | StoreError::InvalidStaged
             | StoreError::NotInSnapshot { .. }
             | StoreError::Io { .. }
             | StoreError::Index(_)
@@ -262,11 +262,11 @@ impl From<UploadError> for Refusal {
             UploadError::TooLarge { limit } => {
                 (ProblemType::ValueTooLarge, Members { limit: Some(limit), ..Members::default() })
             }
-            UploadError::Length { announced, received } => {
+            UploadError::LengthMismatch { announced, received } => {
                 let members = Members { announced: Some(announced), received: Some(received), ..Members::default() };
                 (ProblemType::LengthMismatch, members)
             }
-            UploadError::Digest => (ProblemType::DigestMismatch, Members::default()),
+            UploadError::DigestMismatch => (ProblemType::DigestMismatch, Members::default()),
             UploadError::TimedOut => (ProblemType::BodyTimeout, Members::default()),
             UploadError::Aborted(cause) => return Self::because(ProblemType::IncompleteBody, cause),
         };

@@ -19,9 +19,9 @@ use http_body_util::BodyExt;
 use serde_json::json;
 use server::Settings;
 use store::{
-    ByteRange, ByteStream, Change, Content, Corruption, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
-    Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value,
-    Version, Watermark, WriteableStore, Written,
+    ByteRange, ByteStream, Change, ChangeOutcome, Corruption, DirPage, GetResult, Intent, Key, KeyCount, KeyPage,
+    ListableStore, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot, Staged, StoreError,
+    TransactionalStore, ValueMeta, Version, Watermark, WriteableStore,
 };
 use wire::problem::ProblemType;
 
@@ -113,22 +113,22 @@ struct Damaged {
 
 #[async_trait]
 impl ReadableStore for Damaged {
-    async fn get(&self, key: &Key, _: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+    async fn get(&self, key: &Key, _: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         let corrupt = StoreError::Corrupt { key: key.clone(), cause: Corruption::Record };
         let first = self.first_is.map(|()| Bytes::from_static(b"12")).map_err(|()| corrupt);
         let second = Err(StoreError::Corrupt { key: key.clone(), cause: Corruption::Record });
-        let info = Info { size: 4, version: Version::from_u128(1), modified: SystemTime::UNIX_EPOCH };
-        Ok(Some(Value { info, range: 0..4, stream: stream::iter([first, second]).boxed() }))
+        let meta = ValueMeta { size: 4, version: Version::from_u128(1), modified: SystemTime::UNIX_EPOCH };
+        Ok(Some(GetResult { meta, range: 0..4, stream: stream::iter([first, second]).boxed() }))
     }
 
-    async fn head(&self, _: &Key) -> Result<Option<Info>, StoreError> {
+    async fn head(&self, _: &Key) -> Result<Option<ValueMeta>, StoreError> {
         Ok(None)
     }
 }
 
 #[async_trait]
 impl WriteableStore for Damaged {
-    async fn set(&self, _: &Key, _: Content, _: Precondition) -> Result<Written, StoreError> {
+    async fn set(&self, _: &Key, _: Payload, _: Precondition) -> Result<PutResult, StoreError> {
         Err(StoreError::ReadOnly)
     }
 
@@ -136,29 +136,29 @@ impl WriteableStore for Damaged {
         Err(StoreError::ReadOnly)
     }
 
-    async fn erase_prefix(&self, _: &Prefix) -> Result<ErasedKeys, StoreError> {
+    async fn erase_prefix(&self, _: &Prefix) -> Result<KeyCount, StoreError> {
         Err(StoreError::ReadOnly)
     }
 
-    async fn writable(&self) -> Result<(), StoreError> {
+    async fn check_writable(&self) -> Result<(), StoreError> {
         Err(StoreError::ReadOnly)
     }
 }
 
 #[async_trait]
 impl ListableStore for Damaged {
-    async fn list_prefix(&self, _: &Prefix, _: Page) -> Result<KeyPage, StoreError> {
+    async fn list_prefix(&self, _: &Prefix, _: PageRequest) -> Result<KeyPage, StoreError> {
         Ok(KeyPage { keys: Vec::new(), cursor: None })
     }
 
-    async fn list_dir(&self, _: &Prefix, _: Page) -> Result<DirPage, StoreError> {
+    async fn list_dir(&self, _: &Prefix, _: PageRequest) -> Result<DirPage, StoreError> {
         Ok(DirPage { keys: Vec::new(), prefixes: Vec::new(), cursor: None })
     }
 }
 
 #[async_trait]
 impl TransactionalStore for Damaged {
-    async fn stage(&self, _: &Key, _: Content) -> Result<Staged, StoreError> {
+    async fn stage(&self, _: &Key, _: Payload) -> Result<Staged, StoreError> {
         Err(StoreError::ReadOnly)
     }
 
@@ -166,7 +166,7 @@ impl TransactionalStore for Damaged {
         Err(StoreError::ReadOnly)
     }
 
-    async fn commit(&self, _: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
+    async fn commit(&self, _: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
         Err(StoreError::ReadOnly)
     }
 

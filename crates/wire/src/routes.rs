@@ -211,13 +211,13 @@ mod tests {
                 assert_eq!(parse_store(bad, slashes), Err(PathError::PercentEncoding { at }), "{bad}");
             }
             for (bad, why) in [
-                ("a/../b", KeyError::DotSegment { at: 2 }),
-                ("%2e%2E", KeyError::DotSegment { at: 0 }),
-                ("a%2F.", KeyError::DotSegment { at: 2 }),
-                ("a%2F%2Fb", KeyError::EmptySegment { at: 2 }),
-                ("%2Fa", KeyError::EmptySegment { at: 0 }),
-                ("a%00", KeyError::ControlCharacter { at: 1 }),
-                ("a%ff", KeyError::NotUtf8 { at: 1 }),
+                ("a/../b", KeyError::DotSegment { offset: 2 }),
+                ("%2e%2E", KeyError::DotSegment { offset: 0 }),
+                ("a%2F.", KeyError::DotSegment { offset: 2 }),
+                ("a%2F%2Fb", KeyError::EmptySegment { offset: 2 }),
+                ("%2Fa", KeyError::EmptySegment { offset: 0 }),
+                ("a%00", KeyError::ControlCharacter { offset: 1 }),
+                ("a%ff", KeyError::NotUtf8 { offset: 1 }),
             ] {
                 assert_eq!(parse_store(bad, slashes), Err(PathError::Key(why)), "{bad}");
             }

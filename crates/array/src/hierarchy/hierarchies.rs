@@ -8,7 +8,7 @@ use meta::{
     zom::{Difference, Zom},
 };
 use operations::{ConversionReport, ConvertOptions, Depth};
-use store::{ErasedKeys, Precondition, StoreError};
+use store::{KeyCount, Precondition, StoreError};
 
 use super::{
     convert, copy,
@@ -119,7 +119,7 @@ impl Hierarchies {
         path: &NodePath,
         dialect: Option<Dialect>,
         condition: &Precondition,
-    ) -> Result<ErasedKeys, NodeError> {
+    ) -> Result<KeyCount, NodeError> {
         let _lock = self.0.lock_path(path, Scope::Subtree).await?;
         for _ in 0..MAX_ATTEMPTS {
             if let Some(erased) = erase::attempt(&self.0, path, dialect, condition).await? {

@@ -46,7 +46,7 @@ impl Lab {
 
     /// The keys, one after the other.
     pub(crate) async fn keys(&self) -> Vec<String> {
-        let all = store::walk(&*self.store, &Prefix::root());
+        let all = store::list_all(&*self.store, &Prefix::root());
         all.map_ok(|entry| entry.key.to_string()).try_collect().await.unwrap()
     }
 

@@ -15,7 +15,7 @@ use meta::{
 };
 use operations::{ConversionReport, ConvertOptions, Depth, NodeInfo};
 use serde_json::{Map, Value};
-use store::{Cursor, ErasedKeys, Precondition};
+use store::{Cursor, KeyCount, Precondition};
 use wire::query::{Include, MembersPage, NodePostQuery};
 
 use self::request::Asked;
@@ -184,7 +184,7 @@ impl NodeClient {
     }
 
     /// Erases a node and all that is below it, and gives the number of its keys.
-    pub async fn erase(&self, path: &NodePath, condition: Precondition) -> Result<ErasedKeys, NodeError> {
+    pub async fn erase(&self, path: &NodePath, condition: Precondition) -> Result<KeyCount, NodeError> {
         let (asked, condition) = (self.asked(path), &condition);
         let asked = &asked;
         self.patiently(Repeat::IfNotDone, |clock| asked.erase(&self.transport, condition, clock.patient())).await

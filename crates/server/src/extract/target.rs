@@ -81,6 +81,6 @@ fn slashes(parts: &Parts) -> Slashes {
 fn no_key(prefix: &Prefix) -> PathError {
     PathError::Key(match prefix.is_root() {
         true => KeyError::Empty,
-        false => KeyError::EmptySegment { at: prefix.as_bytes().len() },
+        false => KeyError::EmptySegment { offset: prefix.as_bytes().len() },
     })
 }

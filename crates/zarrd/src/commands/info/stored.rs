@@ -9,7 +9,7 @@ use meta::{
     json::Json,
 };
 use serde::Serialize;
-use store::{Info, Key, MAX_PAGE, Page, Prefix};
+use store::{Key, MAX_PAGE_ENTRIES, PageRequest, Prefix, ValueMeta};
 
 use crate::{exit::Failure, hierarchy::Hierarchy};
 
@@ -73,20 +73,20 @@ impl Stored {
         };
         let Some(keys) = keys else { return Ok(None) };
         let mut stored = Self { chunks: 0, bytes: 0, complete: true };
-        let (mut page, mut seen) = (Page::first(MAX_PAGE), 0_u64);
+        let (mut page, mut seen) = (PageRequest::first(MAX_PAGE_ENTRIES), 0_u64);
         loop {
             let found = hierarchy.listable().list_prefix(&keys.prefix, page).await?;
             seen = seen.saturating_add(found.keys.len() as u64);
             for entry in found.keys.iter().filter(|entry| keys.has(&entry.key)) {
                 stored.chunks += 1;
-                stored.bytes = stored.bytes.saturating_add(entry.info.size);
+                stored.bytes = stored.bytes.saturating_add(entry.meta.size);
             }
             let Some(cursor) = found.cursor else { return Ok(Some(stored)) };
             if seen >= COUNTED {
                 stored.complete = false;
                 return Ok(Some(stored));
             }
-            page = Page::after(MAX_PAGE, cursor);
+            page = PageRequest::after(MAX_PAGE_ENTRIES, cursor);
         }
     }
 }
@@ -172,12 +172,12 @@ async fn document(hierarchy: &Hierarchy, key: &str) -> Result<Option<Bytes>, Fai
     // What cannot be a key is not there.
     let Ok(key) = Key::parse(key) else { return Ok(None) };
     match hierarchy.readable().get(&key, None).await? {
-        Some(value) if value.info.size <= LOOKED_INTO => Ok(Some(value.bytes().await?)),
+        Some(value) if value.meta.size <= LOOKED_INTO => Ok(Some(value.bytes().await?)),
         _ => Ok(None),
     }
 }
 
-async fn head(hierarchy: &Hierarchy, path: &NodePath, name: &str) -> Result<Option<Info>, Failure> {
+async fn head(hierarchy: &Hierarchy, path: &NodePath, name: &str) -> Result<Option<ValueMeta>, Failure> {
     // What cannot be a key is not there.
     let Ok(key) = Key::parse(&format!("{}{name}", path.key_prefix())) else { return Ok(None) };
     Ok(hierarchy.readable().head(&key).await?)
