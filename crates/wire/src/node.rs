@@ -46,7 +46,7 @@ impl Source {
     pub fn of_answer(answer: &Json) -> Option<(Self, Json)> {
         let members: Vec<_> = answer.members().filter(|member| !member.is_named("node")).collect();
         let members = members.iter().map(|member| (member.quoted_name(), &member.value));
-        let source = serde_json::from_slice(Json::of_members(members).as_bytes()).ok()?;
+        let source = serde_json::from_slice(Json::from_members(members).as_bytes()).ok()?;
         Some((source, answer.get("node")?))
     }
 }
@@ -175,14 +175,14 @@ pub struct WriteAnswer {
 
 impl From<&meta::zom::Difference> for Difference {
     fn from(difference: &meta::zom::Difference) -> Self {
-        let meta::zom::Difference { pointer, declared, found } = difference.clone();
+        let meta::zom::Difference { pointer, expected: declared, actual: found } = difference.clone();
         Self { pointer, declared, found }
     }
 }
 
 impl From<Difference> for meta::zom::Difference {
     fn from(Difference { pointer, declared, found }: Difference) -> Self {
-        Self { pointer, declared, found }
+        Self { pointer, expected: declared, actual: found }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use meta::{
     Dialect, NodePath,
-    documents::Changes,
+    documents::NodePatch,
     zom::{Difference, Zom},
 };
 use store::{ErasedKeys, Precondition, StoreError};
@@ -97,7 +97,7 @@ impl Hierarchies {
         &self,
         path: &NodePath,
         dialect: Option<Dialect>,
-        changes: &Changes,
+        changes: &NodePatch,
         condition: &Precondition,
     ) -> Result<NodeInfo, NodeError> {
         let _lock = self.0.lock_path(path, Scope::Node).await?;

@@ -75,7 +75,12 @@ impl NodeClient {
     }
 
     /// The same by the model of `version`, whatever dialect it is stored in. What that does not say is [told](FoundNode::losses).
-    pub async fn node_as(&self, path: &NodePath, depth: Depth, version: zom::Version) -> Result<FoundNode, NodeError> {
+    pub async fn node_as(
+        &self,
+        path: &NodePath,
+        depth: Depth,
+        version: zom::ZomFormat,
+    ) -> Result<FoundNode, NodeError> {
         self.look(path, depth, Some(version)).await
     }
 
@@ -198,7 +203,12 @@ impl NodeClient {
         self.patiently(Repeat::IfNotDone, |clock| asked.convert(&self.transport, query, clock.patient())).await
     }
 
-    async fn look(&self, path: &NodePath, depth: Depth, mapped: Option<zom::Version>) -> Result<FoundNode, NodeError> {
+    async fn look(
+        &self,
+        path: &NodePath,
+        depth: Depth,
+        mapped: Option<zom::ZomFormat>,
+    ) -> Result<FoundNode, NodeError> {
         let asked = self.asked(path);
         let query = wire::query::NodeQuery { depth, mapped, include: Include::Source, ..asked.query() };
         let (asked, query) = (&asked, &query);

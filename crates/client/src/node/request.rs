@@ -216,7 +216,9 @@ fn path(text: &str) -> Result<NodePath, Fault> {
 }
 
 fn losses(told: Vec<node::Loss>) -> Result<Vec<(NodePath, Loss)>, Fault> {
-    told.into_iter().map(|node::Loss { path: at, pointer, what }| Ok((path(&at)?, Loss { pointer, what }))).collect()
+    told.into_iter()
+        .map(|node::Loss { path: at, pointer, what }| Ok((path(&at)?, Loss { pointer, property: what })))
+        .collect()
 }
 
 fn broken(told: node::BrokenNode) -> Result<BrokenNode, Fault> {

@@ -171,7 +171,7 @@ impl Telling {
 /// What is lost, as answers have it.
 pub(super) fn lost(losses: &[(NodePath, meta::convert::Loss)]) -> Vec<Loss> {
     let loss = |(path, loss): &(NodePath, meta::convert::Loss)| {
-        let meta::convert::Loss { pointer, what } = loss.clone();
+        let meta::convert::Loss { pointer, property: what } = loss.clone();
         Loss { path: path.to_string(), pointer, what }
     };
     losses.iter().map(loss).collect()
