@@ -78,7 +78,7 @@ proptest! {
             let site = Site::new(&case.document, options).await;
             let mut shape = case.view.clone();
             let all = site.elements(1, shape.iter().product::<u64>() as usize);
-            let whole = meta::selection::Region::whole(&shape).dimensions;
+            let whole = meta::selection::Region::full(&shape).dimensions;
             site.region(&whole).await.execute(site.incoming(&all, 64)).await.unwrap();
             let mut expected = all;
             for &(count, seed, piece) in &case.appends {

@@ -116,7 +116,7 @@ mod changed {
         let NodeError::Differs { path: of, differences } = error else { panic!("{error:?}") };
         let [difference] = &differences[..] else { panic!("{differences:?}") };
         assert_eq!((of, difference.pointer.as_str()), (at.clone(), "/members/mice/shape/0"));
-        assert_eq!((&difference.declared, &difference.found), (&Some(text(json!(5))), &Some(text(json!(4)))));
+        assert_eq!((&difference.expected, &difference.actual), (&Some(text(json!(5))), &Some(text(json!(4)))));
         let compared = nodes.validate(&at, &other).await.unwrap();
         assert_eq!((compared.unchanged, compared.differences, compared.truncated), (false, differences, false));
 
@@ -167,8 +167,8 @@ mod changed {
         let error = nodes.of_dialect(Dialect::Draft).node(&path("lab/old"), Depth::All).await.unwrap_err();
         assert!(matches!(error, NodeError::NoSuchNode { .. }), "{error:?}");
 
-        let mapped = nodes.node_as(&path("lab/old"), Depth::All, zom::Version::V3).await.unwrap();
-        assert_eq!((mapped.dialect, mapped.zom.version), (Dialect::V2, zom::Version::V3));
+        let mapped = nodes.node_as(&path("lab/old"), Depth::All, zom::ZomFormat::V3).await.unwrap();
+        assert_eq!((mapped.dialect, mapped.zom.format), (Dialect::V2, zom::ZomFormat::V3));
         let into = ConvertOptions { dialect: Dialect::Draft, target: None };
         let error = nodes.convert(&path("lab/old"), &into).await.unwrap_err();
         assert!(matches!(error, NodeError::NotInPlace { .. }), "{error:?}");

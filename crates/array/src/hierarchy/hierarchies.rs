@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use meta::{
     Dialect, NodePath,
-    documents::Changes,
+    documents::NodePatch,
     zom::{Difference, Zom},
 };
 use operations::{ConversionReport, ConvertOptions, Depth};
@@ -98,7 +98,7 @@ impl Hierarchies {
         &self,
         path: &NodePath,
         dialect: Option<Dialect>,
-        changes: &Changes,
+        changes: &NodePatch,
         condition: &Precondition,
     ) -> Result<DescribedNode, NodeError> {
         let _lock = self.0.lock_path(path, Scope::Node).await?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use meta::{
     ArrayModel, Dialect, NodePath,
-    documents::{Changes, ElementsChange},
+    documents::{ElementImpact, NodePatch},
     extensions::survives_write,
     selection::{Region, Selection},
 };
@@ -200,7 +200,7 @@ async fn documents<'a>(
     let node = match kind {
         WriteKind::Append { documents, .. } => Node::Lent(documents),
         WriteKind::Region(..) if counted(resolved.array.model()) => {
-            let changes = Changes { elements: ElementsChange::Some, ..Changes::default() };
+            let changes = NodePatch { element_impact: ElementImpact::Changed, ..NodePatch::default() };
             Node::Own(ArrayMetadataUpdate::of_array(context, &place.path, resolved, &changes).await?)
         }
         WriteKind::Region(..) => return Ok(Documents { changes: resolved.read_set.preconditions(), node: None }),
@@ -264,7 +264,7 @@ async fn replan(
     let fits = || {
         // An append starts at the end of the array when it was planned, as do the documents it writes.
         let WriteKind::Region(selection, region) = kind else { return None };
-        let now = selection.resolve(&new.view_shape()).ok()?.shifted(&new.origin);
+        let now = selection.resolve(&new.view_shape()).ok()?.shifted(&new.view_offset);
         Some(stores_alike(old, new) && now == **region && ChunkedRegion::new(region, new)?.covers_as(&target.layout))
     };
     match fits() {

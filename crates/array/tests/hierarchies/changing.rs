@@ -1,5 +1,5 @@
 use array::NodeError;
-use meta::documents::Changes;
+use meta::documents::NodePatch;
 use serde_json::json;
 use store::Precondition;
 
@@ -39,7 +39,7 @@ async fn shrink_erases_the_chunks_outside_in_the_draft() {
     for chunk in ["data/root/a/c0", "data/root/a/c2", "data/root/a2/c2"] {
         lab.set(chunk, [0; 2]).await;
     }
-    let changes = Changes::parse(&br#"{"shape": [2]}"#[..]).unwrap();
+    let changes = NodePatch::parse(&br#"{"shape": [2]}"#[..]).unwrap();
     lab.nodes.patch(&path("/a"), None, &changes, &Precondition::none()).await.unwrap();
     assert_eq!(lab.document("meta/root/a.array.json").await["shape"], json!([2]));
     assert_eq!(lab.keys().await, ["data/root/a/c0", "data/root/a2/c2", "meta/root/a.array.json", "zarr.json"]);
@@ -86,7 +86,7 @@ async fn patch_respects_preconditions() {
     let lab = Lab::new();
     let version = lab.declare("/a", &v3_array(&[3])).await.unwrap().node.version.unwrap();
     let patch = async |text: &str, condition| {
-        lab.nodes.patch(&path("/a"), None, &Changes::parse(text.to_owned()).unwrap(), &condition).await
+        lab.nodes.patch(&path("/a"), None, &NodePatch::parse(text.to_owned()).unwrap(), &condition).await
     };
     let changed = patch(r#"{"shape": [4]}"#, Precondition::at(version)).await.unwrap();
     let refused = patch(r#"{"shape": [5]}"#, Precondition::at(version)).await;

@@ -7,7 +7,7 @@ use array::{
     NodeInfo, Options,
 };
 use futures::TryStreamExt;
-use meta::{Dialect, NodePath, documents::Changes, zom::Zom};
+use meta::{Dialect, NodePath, documents::NodePatch, zom::Zom};
 use serde_json::{Value, json};
 use store::{Key, MemoryStore, Precondition, Prefix, TransactionalStore};
 
@@ -84,7 +84,7 @@ impl Lab {
     }
 
     pub(crate) async fn patch(&self, at: &str, patch: &Value) -> Result<NodeInfo, NodeError> {
-        let changes = Changes::parse(patch.to_string()).unwrap();
+        let changes = NodePatch::parse(patch.to_string()).unwrap();
         self.nodes.patch(&path(at), None, &changes, &Precondition::none()).await.map(|node| node.info)
     }
 

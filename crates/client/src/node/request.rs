@@ -210,7 +210,7 @@ fn path(text: &str) -> Result<NodePath, Fault> {
 
 fn losses(told: Vec<node::Loss>) -> Result<Vec<(NodePath, Loss)>, Fault> {
     told.into_iter()
-        .map(|node::Loss { path: at, pointer, property }| Ok((path(&at)?, Loss { pointer, what: property })))
+        .map(|node::Loss { path: at, pointer, property }| Ok((path(&at)?, Loss { pointer, property })))
         .collect()
 }
 

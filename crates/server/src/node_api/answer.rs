@@ -172,8 +172,8 @@ impl Telling {
 /// What is lost, as answers have it.
 pub(super) fn lost(losses: &[(NodePath, meta::convert::Loss)]) -> Vec<Loss> {
     let loss = |(path, loss): &(NodePath, meta::convert::Loss)| {
-        let meta::convert::Loss { pointer, what } = loss.clone();
-        Loss { path: path.to_string(), pointer, property: what }
+        let meta::convert::Loss { pointer, property } = loss.clone();
+        Loss { path: path.to_string(), pointer, property }
     };
     losses.iter().map(loss).collect()
 }

@@ -13,8 +13,8 @@ use axum::{
 };
 use http::{StatusCode, header::CONTENT_TYPE};
 use meta::{
-    documents::Changes,
-    zom::{MAX_VIOLATIONS, Version, Zom},
+    documents::NodePatch,
+    zom::{MAX_VIOLATIONS, Zom, ZomFormat},
 };
 use operations::ConvertOptions;
 use wire::{
@@ -46,7 +46,8 @@ pub(crate) async fn get(
     if let Some(page) = &query.page {
         return page::get(&engine, &path, &query, page, &forms, &conditions).await;
     }
-    let node = engine.hierarchies().node(&path, query.dialect, query.depth, query.mapped.map(Version::dialect)).await?;
+    let node =
+        engine.hierarchies().node(&path, query.dialect, query.depth, query.mapped.map(ZomFormat::dialect)).await?;
     Telling::new(&query, &forms).answer(&engine, node, &conditions).await
 }
 
@@ -85,8 +86,8 @@ pub(crate) async fn patch(
     PatchDocument(Document { bytes, memory }): PatchDocument,
 ) -> Result<Response, Refusal> {
     let changes = match bytes.len() {
-        ..=QUICK => Changes::parse(bytes)?,
-        len => engine.arrays.run_on_documents(len as u64, move || Changes::parse(bytes)).await??,
+        ..=QUICK => NodePatch::parse(bytes)?,
+        len => engine.arrays.run_on_documents(len as u64, move || NodePatch::parse(bytes)).await??,
     };
     let node = engine.hierarchies().patch(&path, query.dialect, &changes, &conditions.precondition).await?;
     Telling::whole(&forms).tell(&engine, node, memory).await

@@ -124,7 +124,7 @@ impl From<SelectionError> for Refusal {
             SelectionError::SecondEllipsis
             | SelectionError::Point { .. }
             | SelectionError::EmptyStack
-            | SelectionError::LargeStack { .. }
+            | SelectionError::StackTooLarge { .. }
             | SelectionError::Stacked { .. }
             | SelectionError::ShapesDiffer { .. } => (ProblemType::InvalidSelection, Members::default()),
         };
@@ -136,7 +136,7 @@ impl From<ParseError> for Refusal {
     fn from(error: ParseError) -> Self {
         let members = Members {
             parameter: Some(wire::query::SELECT.to_owned()),
-            position: Some(error.at as u64),
+            position: Some(error.offset as u64),
             ..Members::default()
         };
         Self::new(Problem::new(ProblemType::InvalidSelection).with_detail(error.to_string()).with_members(members))
@@ -147,7 +147,7 @@ impl From<RequestError> for Refusal {
     fn from(error: RequestError) -> Self {
         let detail = error.to_string();
         let position = match &error.kind {
-            RequestErrorKind::Text(error) => Some(error.at as u64),
+            RequestErrorKind::Text(error) => Some(error.offset as u64),
             _ => None,
         };
         let members = Members { pointer: Some(error.pointer), position, ..Members::default() };
@@ -186,13 +186,15 @@ fn chain(path: String, error: ChainError) -> Refusal {
             let unsupported = Some(format!("the codec {codec}"));
             (ProblemType::UnsupportedNode, Members { unsupported, codec: Some(codec), ..members })
         }
-        ChainError::TooManyCodecs { .. } | ChainError::TooDeep => {
+        ChainError::TooManyCodecs { .. } | ChainError::ShardsTooDeep => {
             (ProblemType::UnsupportedNode, Members { unsupported: Some(detail.clone()), ..members })
         }
-        ChainError::Configuration { codec, .. }
-        | ChainError::Malformed { codec, .. }
-        | ChainError::Inner { codec, .. }
-        | ChainError::Place { codec, .. } => (ProblemType::InvalidMetadata, Members { codec: Some(codec), ..members }),
+        ChainError::InvalidConfiguration { codec, .. }
+        | ChainError::MalformedConfiguration { codec, .. }
+        | ChainError::MalformedInnerCodec { codec, .. }
+        | ChainError::InvalidPosition { codec, .. } => {
+            (ProblemType::InvalidMetadata, Members { codec: Some(codec), ..members })
+        }
         ChainError::NoArrayToBytes => (ProblemType::InvalidMetadata, members),
         ChainError::ChunkTooLarge => (ProblemType::ChunkTooLarge, Members { limit: Some(MAX_CHUNK_SIZE), ..members }),
     };
@@ -201,7 +203,7 @@ fn chain(path: String, error: ChainError) -> Refusal {
 
 fn chunk(key: String, error: CodecError) -> Refusal {
     let members = Members { key: Some(key), codec: Some(error.codec().to_owned()), ..Members::default() };
-    if let CodecError::OverBudget { budget, .. } = error {
+    if let CodecError::BudgetExceeded { budget, .. } = error {
         let problem = Problem::new(ProblemType::ChunkTooLarge).with_detail(error.to_string());
         return Refusal::new(problem.with_members(Members { limit: Some(budget), ..members }));
     }

@@ -84,7 +84,7 @@ impl Walker<'_> {
         let below = match &root {
             None => node_prefix(&path)?,
             Some(root) => {
-                let below = draft::children_prefix(path.below(&root.path).unwrap_or_default());
+                let below = draft::children_prefix(path.relative_to(&root.path).unwrap_or_default());
                 let children = format!("{}{below}", root.prefix.as_str());
                 Prefix::parse(&children).map_err(|_| ArrayError::NoSuchNode { path: path.clone() })?
             }
