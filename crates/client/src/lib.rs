@@ -100,6 +100,7 @@ mod node;
 mod options;
 mod problem;
 mod read;
+mod remote;
 mod store;
 mod token;
 mod transport;
@@ -125,6 +126,7 @@ pub use node::{
     FoundNode, Kind, Members, NodeClient, NodeError, Patch,
 };
 pub use options::{BuildError, ClientBuilder, Connection, Retries, Timeouts};
+pub use remote::{RemoteCorruption, RemoteError};
 pub use store::HttpStore;
 pub use token::{Token, TokenError};
 pub use wire::{

@@ -19,7 +19,7 @@ use http_body_util::BodyExt;
 use serde_json::json;
 use server::Settings;
 use store::{
-    ByteRange, ByteStream, Change, ChangeOutcome, Corruption, DirPage, GetResult, Intent, Key, KeyCount, KeyPage,
+    BackendErrorKind, ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Intent, Key, KeyCount, KeyPage,
     ListableStore, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot, Staged, StoreError,
     TransactionalStore, ValueMeta, Version, Watermark, WriteableStore,
 };
@@ -48,7 +48,7 @@ async fn reads(site: &Site) -> Vec<Answer> {
 #[tokio::test]
 async fn each_failure_has_its_problem() {
     fn damaged(key: &Key) -> StoreError {
-        StoreError::Corrupt { key: key.clone(), cause: Corruption::MissingFile { file: "secret/1".into() } }
+        StoreError::corrupt(key.clone(), "the file secret/1 is missing")
     }
     fn failed(_: &Key) -> StoreError {
         StoreError::io("read a secret file", io::Error::other("secret"))
@@ -56,7 +56,7 @@ async fn each_failure_has_its_problem() {
     for (how, kind) in [
         (damaged as fn(&Key) -> StoreError, ProblemType::DamagedValue),
         (failed, ProblemType::Internal),
-        (|_| StoreError::Index("secret".into()), ProblemType::Internal),
+        (|_| StoreError::backend(BackendErrorKind::Internal, "secret"), ProblemType::Internal),
         (|_| StoreError::OutOfSpace, ProblemType::OutOfSpace),
         (|_| StoreError::ReadOnly, ProblemType::StoreReadOnly),
         (|_| StoreError::Closed, ProblemType::Stopping),
@@ -114,9 +114,9 @@ struct Damaged {
 #[async_trait]
 impl ReadableStore for Damaged {
     async fn get(&self, key: &Key, _: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
-        let corrupt = StoreError::Corrupt { key: key.clone(), cause: Corruption::Record };
+        let corrupt = StoreError::corrupt(key.clone(), "a checksum does not match");
         let first = self.first_is.map(|()| Bytes::from_static(b"12")).map_err(|()| corrupt);
-        let second = Err(StoreError::Corrupt { key: key.clone(), cause: Corruption::Record });
+        let second = Err(StoreError::corrupt(key.clone(), "a checksum does not match"));
         let meta = ValueMeta { size: 4, version: Version::from_u128(1), modified: SystemTime::UNIX_EPOCH };
         Ok(Some(GetResult { meta, range: 0..4, stream: stream::iter([first, second]).boxed() }))
     }

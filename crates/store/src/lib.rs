@@ -22,7 +22,7 @@ mod value;
 mod version;
 mod watermark;
 
-pub use error::{BoxError, Corruption, StoreError, UploadError};
+pub use error::{BackendErrorKind, BoxError, Corruption, StoreError, UploadError};
 pub use intent::{Intent, IntentError, IntentId, MAX_INTENT_LEN, MAX_INTENTS};
 pub use key::{Key, KeyError, MAX_KEY_LEN, Prefix};
 pub use list::{
