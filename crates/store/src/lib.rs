@@ -21,6 +21,7 @@ mod traits;
 mod value;
 mod version;
 mod watermark;
+mod wrapper;
 
 pub use error::{BackendErrorKind, BoxError, Corruption, StoreError, UploadError};
 pub use intent::{Intent, IntentError, IntentId, MAX_INTENT_LEN, MAX_INTENTS};
@@ -37,3 +38,4 @@ pub use traits::{
 pub use value::{ByteStream, GetResult, Payload, Staged, ValueMeta};
 pub use version::{Precondition, Version, VersionError, VersionMatch};
 pub use watermark::Watermark;
+pub use wrapper::{Operation, StoreWrapper};
