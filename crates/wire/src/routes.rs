@@ -104,7 +104,7 @@ pub fn node_path(path: &NodePath) -> String {
 }
 
 /// The path of the JSON Schema of a ZOM.
-pub fn schema_path(version: zom::Version) -> String {
+pub fn schema_path(version: zom::ZomFormat) -> String {
     format!("{SCHEMA_ZOM_ROOT}{}", version.dialect())
 }
 
@@ -139,9 +139,9 @@ pub fn parse_node(path: &str, slashes: Slashes) -> Result<NodePath, PathError> {
 }
 
 /// The model whose JSON Schema a path names.
-pub fn parse_schema(path: &str) -> Option<zom::Version> {
+pub fn parse_schema(path: &str) -> Option<zom::ZomFormat> {
     let name = path.strip_prefix(SCHEMA_ZOM_ROOT)?;
-    [zom::Version::V2, zom::Version::V3].into_iter().find(|version| version.dialect().name() == name)
+    [zom::ZomFormat::V2, zom::ZomFormat::V3].into_iter().find(|version| version.dialect().name() == name)
 }
 
 fn parse_node_path(rest: &str, slashes: Slashes) -> Result<NodePath, PathError> {
@@ -267,10 +267,10 @@ mod tests {
 
     #[test]
     fn schemas() {
-        for version in [zom::Version::V2, zom::Version::V3] {
+        for version in [zom::ZomFormat::V2, zom::ZomFormat::V3] {
             assert_eq!(parse_schema(&schema_path(version)), Some(version));
         }
-        assert_eq!(schema_path(zom::Version::V3), "/schema/zom/v3");
+        assert_eq!(schema_path(zom::ZomFormat::V3), "/schema/zom/v3");
         for bad in ["/schema/zom/", "/schema/zom/draft", "/schema/zom/v3/", "/schema/v3"] {
             assert_eq!(parse_schema(bad), None, "{bad}");
         }

@@ -7,10 +7,11 @@ use meta::{
     convert::Loss,
     zom::{Difference, MAX_VIOLATIONS, Zom},
 };
+use operations::{IfExists, LossPolicy};
 use store::{ChangeOutcome, Key, StoreError};
 
 use super::{
-    options::{CreateAction, CreateOptions, IfExists, LossPolicy},
+    options::{CreateAction, CreateOptions},
     parent::ParentContext,
     plan::Plan,
     replace::TreeDiff,
@@ -45,7 +46,7 @@ pub(crate) async fn attempt(
     zom: &Arc<Zom>,
     declaration: &CreateOptions,
 ) -> Result<Option<Attempt>, NodeError> {
-    let place = ParentContext::find(context, path, declaration.dialect, zom.version).await?;
+    let place = ParentContext::find(context, path, declaration.dialect, zom.format).await?;
     let current = place.current(context, path).await?;
     let version = current.as_ref().filter(|top| !top.is_implicit()).map(|top| top.own.version());
     if !declaration.precondition.is_met_by(version) {

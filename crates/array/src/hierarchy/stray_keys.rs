@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 
 use meta::NodePath;
+use operations::IfExists;
 use store::{Key, PageRequest, Prefix};
 
-use super::options::IfExists;
 use crate::{
     context::Context,
     metadata::{
@@ -27,7 +27,7 @@ pub(crate) async fn empty_prefixes(
     nodes: &[(NodeVersions, NodeTree)],
 ) -> Result<Option<Vec<Prefix>>, NodeError> {
     let Some((_, top)) = nodes.first() else { return Ok(None) };
-    if !nodes.iter().all(|(own, node)| own.0.is_empty() && node.path.below(&top.path).is_some()) {
+    if !nodes.iter().all(|(own, node)| own.0.is_empty() && node.path.relative_to(&top.path).is_some()) {
         return Ok(None);
     }
     let places = node_prefixes(top)?;

@@ -21,7 +21,7 @@ pub(crate) struct AtArray(pub(crate) NodePath);
 pub(crate) struct AtNode(pub(crate) NodePath);
 
 /// The model whose schema the path names.
-pub(crate) struct AtSchema(pub(crate) zom::Version);
+pub(crate) struct AtSchema(pub(crate) zom::ZomFormat);
 
 impl FromRequestParts<App> for AtKey {
     type Rejection = Refusal;

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use meta::{Dialect, NodePath, documents::draft, zom::Members};
+use operations::Depth;
 use store::{Cursor, Key, PageRequest, Prefix, StoreError};
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
 use crate::{
     context::Context,
     error::ArrayError,
-    hierarchy::options::Depth,
     metadata::{
         error::NodeError,
         tree::{NodeKind, implicit},
@@ -84,7 +84,7 @@ impl Walker<'_> {
         let below = match &root {
             None => node_prefix(&path)?,
             Some(root) => {
-                let below = draft::children_prefix(path.below(&root.path).unwrap_or_default());
+                let below = draft::children_prefix(path.relative_to(&root.path).unwrap_or_default());
                 let children = format!("{}{below}", root.prefix.as_str());
                 Prefix::parse(&children).map_err(|_| ArrayError::NoSuchNode { path: path.clone() })?
             }

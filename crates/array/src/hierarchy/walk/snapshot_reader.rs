@@ -6,7 +6,7 @@ use bytes::Bytes;
 use meta::{
     NodePath,
     documents::DocumentError,
-    limits::{MAX_DESCRIPTION, MAX_DOCUMENT},
+    limits::{MAX_DOCUMENT_MEMORY, MAX_DOCUMENT_SIZE},
     zom::MAX_NODES,
 };
 use store::{Key, PageRequest, Prefix, Snapshot, ValueMeta, Version, Watermark};
@@ -192,7 +192,7 @@ impl<'a> SnapshotReader<'a> {
             largest = largest.max(size);
         }
         if largest > LIGHT {
-            let model = largest.saturating_mul(MODEL).min(MAX_DESCRIPTION as u64);
+            let model = largest.saturating_mul(MODEL).min(MAX_DOCUMENT_MEMORY as u64);
             let more = model.saturating_sub(self.for_model);
             self.for_model = self.for_model.saturating_add(more);
             pending = pending.saturating_add(more);
@@ -294,8 +294,8 @@ impl<'a> SnapshotReader<'a> {
     }
 }
 
-fn is_too_large(info: &ValueMeta) -> bool {
-    info.size > MAX_DOCUMENT as u64
+fn is_too_large(meta: &ValueMeta) -> bool {
+    meta.size > MAX_DOCUMENT_SIZE as u64
 }
 
 /// The size of documents in bytes.

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use client::{Dialect, NodePath};
 use meta::{
     ArrayModel,
-    chunk_keys::ChunkNames,
-    documents::{draft, object},
+    chunk_keys::ChunkKeyDecoder,
+    documents::{draft, parse_object},
     json::Json,
 };
 use serde::Serialize;
@@ -41,20 +41,20 @@ pub(super) struct Stored {
 struct ChunkKeys {
     /// What they begin with.
     prefix: Prefix,
-    chunks: ChunkNames,
+    chunks: ChunkKeyDecoder,
 }
 
 impl ChunkKeys {
     /// Those of an array at a path of v2 or v3, or of the hierarchy of the draft at a path.
     fn of(model: &ArrayModel, path: &NodePath) -> Option<Self> {
         let prefix = Prefix::parse(&format!("{}{}", path.key_prefix(), model.chunk_prefix)).ok()?;
-        Some(Self { prefix, chunks: ChunkNames::of(model) })
+        Some(Self { prefix, chunks: ChunkKeyDecoder::new(model) })
     }
 
     /// Whether this is the key of a chunk, and not of something else below the array, or of a chunk that a larger array had there.
     fn has(&self, key: &Key) -> bool {
-        let position = self.prefix.strip(key).and_then(|name| self.chunks.position(name));
-        position.is_some_and(|position| self.chunks.contains(&position))
+        let position = self.prefix.strip(key).and_then(|name| self.chunks.decode(name));
+        position.is_some_and(|position| self.chunks.is_within_array(&position))
     }
 }
 
@@ -111,7 +111,7 @@ pub(super) async fn copies(hierarchy: &Hierarchy, path: &NodePath, dialect: Dial
     };
     let Some(there) = head(hierarchy, path, name).await? else { return Ok(Copies::default()) };
     let document = match there.size <= LOOKED_INTO {
-        true => read(hierarchy, path, name).await?.and_then(|document| object(document).ok()),
+        true => read(hierarchy, path, name).await?.and_then(|document| parse_object(document).ok()),
         false => None,
     };
     let metadata = match dialect {
@@ -150,7 +150,7 @@ pub(super) async fn copies(hierarchy: &Hierarchy, path: &NodePath, dialect: Dial
 async fn keys_of_draft(hierarchy: &Hierarchy, path: &NodePath) -> Result<Option<ChunkKeys>, Failure> {
     for root in std::iter::once(path.clone()).chain(path.ancestors()) {
         let entry = zarr_json(hierarchy, &root).await?.and_then(|document| draft::entry_point(document).ok());
-        let Some((entry, below)) = entry.zip(path.below(&root)) else { continue };
+        let Some((entry, below)) = entry.zip(path.relative_to(&root)) else { continue };
         let document = document(hierarchy, &format!("{}{}", root.key_prefix(), entry.array_key(below))).await?;
         let model = document.and_then(|document| draft::array(document, below).ok());
         return Ok(model.and_then(|model| ChunkKeys::of(&model, &root)));
