@@ -9,7 +9,7 @@ mod bulk;
 mod committer;
 mod judge;
 mod recent;
-pub(crate) mod round;
+mod round;
 mod staged;
 
 use std::sync::Arc;
@@ -19,8 +19,9 @@ use store::{ChangeOutcome, IntentId, Key, Precondition, Prefix, StoreError};
 use tokio::sync::oneshot;
 
 pub(crate) use self::{
-    bulk::{Bulk, is_bulk, prepare},
+    bulk::{Bulk, Visible, is_bulk},
     committer::{Committer, Publisher},
+    judge::{Current, judge},
     recent::RecentChanges,
     staged::{InlineValue, StagedContent, StagedValue},
 };
