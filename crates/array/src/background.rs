@@ -32,8 +32,11 @@ const NICE: i32 = 10;
 
 /// The runtime, from its first use to the end of the process.
 static BACKGROUND: LazyLock<Option<Runtime>> = LazyLock::new(|| {
-    let runtime =
-        Builder::new_multi_thread().thread_name("zarrd-background").on_thread_start(lower_priority).enable_time().build();
+    let runtime = Builder::new_multi_thread()
+        .thread_name("zarrd-background")
+        .on_thread_start(lower_priority)
+        .enable_time()
+        .build();
     runtime.inspect_err(|error| tracing::warn!(%error, "large requests have no threads of their own")).ok()
 });
 
