@@ -53,10 +53,7 @@ pub use hierarchy::{
     hierarchies::Hierarchies,
     intents::SettledIntents,
     members::{MAX_MEMBERS, MemberPage, Members},
-    options::{
-        ConversionReport, ConvertOptions, CreateAction, CreateOptions, CreateOutcome, Depth, IfExists, LinkTarget,
-        LossPolicy, NodeInfo,
-    },
+    options::{CreateAction, CreateOptions, CreateOutcome, DescribedNode},
 };
 pub use memory::{
     caller::{Caller, Usage},
@@ -64,10 +61,13 @@ pub use memory::{
     error::MemoryError,
 };
 pub use metadata::error::NodeError;
-pub use node::broken::{Broken, BrokenNode};
+pub use node::broken::Broken;
+pub use operations::{
+    BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, WriteReport,
+};
 pub use options::{EmptyChunks, Options};
 pub use read::{
     array_read::ArrayRead,
     metrics::{ReadMetrics, ReadStats},
 };
-pub use write::{append::Append, error::WriteError, region::RegionWrite, report::WriteReport, source::ElementSource};
+pub use write::{append::Append, error::WriteError, region::RegionWrite, source::ElementSource};

@@ -9,7 +9,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use store::{Outcome, StoreError};
+use store::{ChangeOutcome, StoreError};
 
 use super::{
     PlainChange, RecentChanges, Reply, Request, answer,
@@ -107,7 +107,7 @@ impl Committer {
         }
     }
 
-    fn take_commit(&mut self, mut round: Round, changes: Vec<PlainChange>, reply: Reply<Vec<Outcome>>) -> Round {
+    fn take_commit(&mut self, mut round: Round, changes: Vec<PlainChange>, reply: Reply<Vec<ChangeOutcome>>) -> Round {
         // What it changes is judged against as visible, too.
         let alone = needs_own_round(&changes);
         if alone && round.has_changes() {
@@ -125,7 +125,7 @@ impl Committer {
         round
     }
 
-    fn take_bulk(&mut self, round: Round, mut bulk: Bulk, reply: Reply<Vec<Outcome>>) -> Round {
+    fn take_bulk(&mut self, round: Round, mut bulk: Bulk, reply: Reply<Vec<ChangeOutcome>>) -> Round {
         self.finish(round);
         let mut round = self.round();
         let rounds = self.recent.since(&bulk.watcher);
