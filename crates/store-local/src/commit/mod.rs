@@ -5,6 +5,7 @@
 //! large commit is prepared by its caller: judged, and written to a file of its own; the committer judges again only the keys
 //! that have changed since.
 
+mod backlog;
 mod bulk;
 mod committer;
 mod judge;
@@ -78,6 +79,16 @@ pub(crate) enum Request {
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 impl Request {
+    /// True if it needs a round of its own: what concerns ranges of keys or intents is judged against what is visible
+    /// alone, and a large commit has been written already.
+    fn is_alone(&self) -> bool {
+        match self {
+            Self::Commit { changes, .. } => needs_own_round(changes),
+            Self::Bulk { .. } | Self::Freeze => true,
+            Self::Stop => false,
+        }
+    }
+
     /// Answers a request that is not taken.
     pub(crate) fn refuse(self, error: StoreError) {
         match self {
@@ -85,6 +96,11 @@ impl Request {
             Self::Freeze | Self::Stop => {}
         }
     }
+}
+
+/// True if changes are judged against what is visible alone.
+fn needs_own_round(changes: &[PlainChange]) -> bool {
+    changes.iter().any(|change| !matches!(change, PlainChange::Key { .. }))
 }
 
 fn answer<T>(reply: Reply<T>, result: Result<T, StoreError>) {
