@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures::{TryStreamExt, stream};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
-use store::{Content, StoreError, Value};
+use store::{GetResult, Payload, StoreError};
 
 const PIECE: u64 = 64 << 10;
 
@@ -44,10 +44,10 @@ impl Generated {
     }
 
     /// The value as it is uploaded.
-    pub fn content(&self) -> Content {
+    pub fn content(&self) -> Payload {
         let value = self.clone();
         let pieces = (0..self.size.div_ceil(PIECE)).map(move |number| Ok::<_, StoreError>(value.piece(number)));
-        Content { size: Some(self.size), stream: Box::pin(stream::iter(pieces)) }
+        Payload { size: Some(self.size), stream: Box::pin(stream::iter(pieces)) }
     }
 
     /// Reads a value to its end and compares each byte.
@@ -59,8 +59,8 @@ impl Generated {
     /// # Panics
     ///
     /// Where it is another value.
-    pub async fn compare(&self, value: Value) -> Result<(), StoreError> {
-        assert_eq!(value.info.size, self.size);
+    pub async fn compare(&self, value: GetResult) -> Result<(), StoreError> {
+        assert_eq!(value.meta.size, self.size);
         let mut stream = value.stream;
         let (mut at, mut number) = (0, 0);
         let mut piece = Bytes::new();
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_determined_and_differ() {
+    fn values_are_deterministic_and_differ_by_seed() {
         for size in [0, 1, PIECE - 1, PIECE, PIECE + 1, 5 * PIECE + 7] {
             let value = Generated::new(1, size).bytes();
             assert_eq!(value.len() as u64, size);

@@ -383,16 +383,16 @@ async fn read(server: &Server, key: &str) -> Result<Option<bytes::Bytes>, Status
 }
 
 async fn listed(server: &Server) -> BTreeSet<String> {
-    use store::{ListableStore, Page, Prefix, StoreError};
+    use store::{ListableStore, PageRequest, Prefix, StoreError};
     let (store, below) = (server.store(), Prefix::parse("values/").expect("a prefix"));
-    let (mut keys, mut page) = (BTreeSet::new(), Page::first(1000));
+    let (mut keys, mut page) = (BTreeSet::new(), PageRequest::first(1000));
     let begun = Instant::now();
     loop {
         match store.list_prefix(&below, page.clone()).await {
             Ok(found) => {
                 keys.extend(found.keys.into_iter().map(|entry| entry.key.as_str().to_owned()));
                 match found.cursor {
-                    Some(cursor) => page = Page { limit: 1000, cursor: Some(cursor) },
+                    Some(cursor) => page = PageRequest { limit: 1000, cursor: Some(cursor) },
                     None => return keys,
                 }
             }

@@ -12,7 +12,9 @@ use std::{
 
 use client::HttpStore;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use store::{Key, ListableStore, Page, Precondition, Prefix, ReadableStore, StoreError, WriteableStore};
+use store::{
+    BackendErrorKind, Key, ListableStore, PageRequest, Precondition, Prefix, ReadableStore, StoreError, WriteableStore,
+};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -164,12 +166,12 @@ async fn found(store: &HttpStore, key: &Key, known: State, others: &[State]) -> 
 
 async fn listed(store: &HttpStore) -> BTreeSet<Key> {
     let below = Prefix::parse("writer/").expect("a prefix");
-    let (mut keys, mut page) = (BTreeSet::new(), Page::first(1000));
+    let (mut keys, mut page) = (BTreeSet::new(), PageRequest::first(1000));
     loop {
         let found = store.list_prefix(&below, page).await.expect("keys can be listed");
         keys.extend(found.keys.into_iter().map(|entry| entry.key));
         match found.cursor {
-            Some(cursor) => page = Page { limit: 1000, cursor: Some(cursor) },
+            Some(cursor) => page = PageRequest { limit: 1000, cursor: Some(cursor) },
             None => return keys,
         }
     }
@@ -198,7 +200,7 @@ impl Writer {
                     self.keys.insert(key, state);
                     self.acknowledged += 1;
                 }
-                Err(StoreError::Transport(_)) => {
+                Err(StoreError::Backend { kind: BackendErrorKind::Connection, .. }) => {
                     self.pending.push((key, state));
                     return self;
                 }

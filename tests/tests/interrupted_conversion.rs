@@ -21,17 +21,17 @@ use zarrd_tests::{
 const CHUNKS: usize = 4_000;
 /// One of so many is a value file.
 const FILES: usize = 20;
-const CONVERT: &str = "/node/from?convert=v2&to=/to";
+const CONVERT: &str = "/node/from?convert=v2&target=/to";
 /// A group and an array.
 const DOCUMENTS: usize = 2;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_conversion_is_undone_with_sled() {
+async fn interrupted_conversion_is_undone_with_sled() {
     is_interrupted(IndexKind::Sled).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_conversion_is_undone_with_redb() {
+async fn interrupted_conversion_is_undone_with_redb() {
     is_interrupted(IndexKind::Redb).await;
 }
 
@@ -104,7 +104,7 @@ async fn is_interrupted(kind: IndexKind) {
 
 /// Killed before its first chunk, killed again before it was undone, and undone by another command than `serve`.
 #[tokio::test]
-async fn an_intent_without_chunks_is_settled_by_any_command_that_writes() {
+async fn intent_without_chunks_is_settled_by_any_writing_command() {
     for kind in [IndexKind::Sled, IndexKind::Redb] {
         let dir = tempfile::tempdir().unwrap();
         let (store, source) = (dir.path().join("store"), dir.path().join("source"));
@@ -112,7 +112,7 @@ async fn an_intent_without_chunks_is_settled_by_any_command_that_writes() {
         fs::write(source.join("a"), "1").unwrap();
         let record = r#"{"version":1,"operation":{"kind":"copy","target":"/to","dialect":"v2","extent":["to/"]}}"#;
         let local = LocalStore::open(&store, Options::new(kind)).await.unwrap();
-        let intend = |record: &'static str| Change::Intend { id: IntentId::random(), record: record.into() };
+        let intend = |record: &'static str| Change::AddIntent { id: IntentId::random(), record: record.into() };
         local.commit(vec![intend(record), intend("not to be understood")]).await.unwrap();
         // Dropped rather than closed, which leaves it as a kill does.
         drop(local);
@@ -146,7 +146,7 @@ async fn intents(dir: &Path, kind: IndexKind) -> usize {
 async fn forget(dir: &Path, kind: IndexKind) {
     let store = LocalStore::open(dir, Options::new(kind)).await.unwrap();
     let intents = store.intents().await.unwrap();
-    store.commit(intents.into_iter().map(|intent| Change::Settle { id: intent.id }).collect()).await.unwrap();
+    store.commit(intents.into_iter().map(|intent| Change::RemoveIntent { id: intent.id }).collect()).await.unwrap();
     store.close().await.unwrap();
 }
 
@@ -196,5 +196,5 @@ fn value_files(dir: &Path) -> usize {
 
 async fn count(server: &Server, below: &str) -> usize {
     let (store, below) = (server.store(), Prefix::parse(below).unwrap());
-    store::walk(&store, &below).try_fold(0, |count, _| async move { Ok(count + 1) }).await.unwrap()
+    store::list_all(&store, &below).try_fold(0, |count, _| async move { Ok(count + 1) }).await.unwrap()
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use http::{Method, StatusCode};
-use store::{Change, Key, ListableStore, Page, Precondition, Prefix, TransactionalStore};
+use store::{Change, Key, ListableStore, PageRequest, Precondition, Prefix, TransactionalStore};
 use store_local::{IndexKind, LocalStore, Options};
 use zarrd_tests::{
     server::{Launch, Server, zarrd_with},
@@ -25,12 +25,12 @@ const FILES: usize = 300;
 const LISTING: Duration = Duration::from_millis(50);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_erase_has_happened_or_not_with_sled() {
+async fn interrupted_erase_is_atomic_with_sled() {
     is_interrupted(IndexKind::Sled).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_erase_has_happened_or_not_with_redb() {
+async fn interrupted_erase_is_atomic_with_redb() {
     is_interrupted(IndexKind::Redb).await;
 }
 
@@ -151,18 +151,18 @@ fn copy_store(from: &Path, to: &Path) {
 }
 
 async fn children(server: &Server) -> Vec<String> {
-    let page = server.store().list_dir(&Prefix::root(), Page::first(1000)).await.unwrap();
+    let page = server.store().list_dir(&Prefix::root(), PageRequest::first(1000)).await.unwrap();
     page.prefixes.iter().map(ToString::to_string).collect()
 }
 
 async fn count(server: &Server, below: &str) -> usize {
     let (store, below) = (server.store(), Prefix::parse(below).unwrap());
-    let (mut count, mut page) = (0, Page::first(1000));
+    let (mut count, mut page) = (0, PageRequest::first(1000));
     loop {
         let found = store.list_prefix(&below, page).await.unwrap();
         count += found.keys.len();
         match found.cursor {
-            Some(cursor) => page = Page { limit: 1000, cursor: Some(cursor) },
+            Some(cursor) => page = PageRequest { limit: 1000, cursor: Some(cursor) },
             None => return count,
         }
     }

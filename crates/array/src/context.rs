@@ -10,6 +10,7 @@ use tokio::{
 };
 
 use crate::{
+    background,
     cache::ChunkCache,
     error::ArrayError,
     locks::{
@@ -27,8 +28,12 @@ use crate::{
     options::Options,
 };
 
-/// The number of steps up to which a job is small: some threads are reserved for small jobs.
-const SMALL_JOB_STEPS: u64 = 4 << 20;
+/// The number of steps up to which a job is small: some threads are reserved for small jobs, and all others have a low
+/// priority.
+const SMALL_JOB_STEPS: u64 = 1 << 20;
+
+/// The number of steps up to which a job on documents is not worth a thread.
+const INLINE_JOB_STEPS: u64 = 64 << 10;
 
 /// The work of parsing, searching and writing one byte of a document, in steps.
 const STEPS_PER_DOCUMENT_BYTE: u64 = 16;
@@ -139,7 +144,8 @@ impl Context {
         self.claim.as_ref().map(Claim::no_waiting)
     }
 
-    /// Runs a job of `steps` on the blocking pool. The number of concurrent jobs is bounded, and callers share it.
+    /// Runs a job of `steps` on the blocking pool, a large one in the background. The number of concurrent jobs is bounded,
+    /// and callers share it.
     pub(crate) async fn run_blocking<T: Send + 'static, E: From<ArrayError> + Send + 'static>(
         &self,
         steps: u64,
@@ -151,16 +157,28 @@ impl Context {
             let _permit = permit;
             work()
         };
-        tokio::task::spawn_blocking(work).await.map_err(|_| ArrayError::ShuttingDown)?
+        let job = match class {
+            RequestSize::Small => tokio::task::spawn_blocking(work),
+            RequestSize::Large => background::spawn_blocking(work),
+        };
+        job.await.map_err(|_| ArrayError::ShuttingDown)?
     }
 
-    /// Runs a job on `bytes` bytes of documents on the blocking pool, as [`run_blocking`](Self::run_blocking) does.
+    /// Runs a job on `bytes` bytes of documents: at once if there are few, else on the blocking pool as
+    /// [`run_blocking`](Self::run_blocking) does. A large job takes its request to the background.
     pub(crate) async fn run_on_documents<T: Send + 'static>(
         &self,
         bytes: u64,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ArrayError> {
-        self.run_blocking(bytes.saturating_mul(STEPS_PER_DOCUMENT_BYTE), || Ok::<_, ArrayError>(work())).await
+        let steps = bytes.saturating_mul(STEPS_PER_DOCUMENT_BYTE);
+        if steps <= INLINE_JOB_STEPS {
+            return Ok(work());
+        }
+        if steps > SMALL_JOB_STEPS {
+            background::leave().await;
+        }
+        self.run_blocking(steps, || Ok::<_, ArrayError>(work())).await
     }
 
     /// Looks up `keys` keys: a few at once, many in turn, with as many requests at a time as there are blocking
@@ -170,6 +188,7 @@ impl Context {
         if keys <= INLINE_LOOKUPS {
             return Ok(lookups.await);
         }
+        background::leave().await;
         let _turn = self.threads.take(self.caller(), 1, RequestSize::Large, THREAD_TIMEOUT).await?;
         Ok(block_in_place(lookups).await)
     }
@@ -204,6 +223,7 @@ impl Context {
 /// Polls a future that keeps its worker busy for long: other tasks of the same worker move to another thread. A runtime
 /// with a single thread has none to move them to.
 pub(crate) async fn block_in_place<T>(busy: impl Future<Output = T>) -> T {
+    background::leave().await;
     let runtime = Handle::current();
     match runtime.runtime_flavor() {
         RuntimeFlavor::MultiThread => tokio::task::block_in_place(|| runtime.block_on(busy)),

@@ -16,13 +16,11 @@ use meta::{
 };
 use serde_json::json;
 use store::{
-    ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
-    MemoryStore, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore,
-    Value, Watermark, WriteableStore, Written,
+    Change, ChangeOutcome, Key, MemoryStore, Precondition, StoreError, StoreWrapper, TransactionalStore, WriteableStore,
 };
 
 /// A store in which a key is set before each of the next commits.
-struct Meddled {
+struct InterferingStore {
     store: MemoryStore,
     key: Key,
     value: Bytes,
@@ -30,74 +28,19 @@ struct Meddled {
 }
 
 #[async_trait]
-impl ReadableStore for Meddled {
-    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
-        self.store.get(key, range).await
+impl StoreWrapper for InterferingStore {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.store
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
-        self.store.head(key).await
-    }
-}
-
-#[async_trait]
-impl WriteableStore for Meddled {
-    async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError> {
-        self.store.set(key, content, precondition).await
-    }
-
-    async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
-        self.store.erase(key, precondition).await
-    }
-
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
-        self.store.erase_prefix(prefix).await
-    }
-
-    async fn writable(&self) -> Result<(), StoreError> {
-        self.store.writable().await
-    }
-}
-
-#[async_trait]
-impl ListableStore for Meddled {
-    async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError> {
-        self.store.list_prefix(prefix, page).await
-    }
-
-    async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError> {
-        self.store.list_dir(prefix, page).await
-    }
-}
-
-#[async_trait]
-impl TransactionalStore for Meddled {
-    async fn stage(&self, key: &Key, content: Content) -> Result<Staged, StoreError> {
-        self.store.stage(key, content).await
-    }
-
-    async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {
-        self.store.read_staged(staged, range).await
-    }
-
-    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
+    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
         let left = self.times.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |times| times.checked_sub(1));
         if left.is_ok() {
             self.store.set(&self.key, self.value.clone().into(), Precondition::none()).await?;
         }
         self.store.commit(changes).await
-    }
-
-    async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
-        self.store.intents().await
-    }
-
-    async fn watermark(&self) -> Result<Watermark, StoreError> {
-        self.store.watermark().await
-    }
-
-    async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
-        self.store.snapshot(keys).await
     }
 }
 
@@ -109,14 +52,15 @@ fn document(attributes: &str) -> Bytes {
 }
 
 /// An array of ones, in which a key is set to a value before each of so many commits.
-async fn meddled(key: &str, value: Bytes, times: u64) -> (Arc<Meddled>, Arrays) {
+async fn meddled(key: &str, value: Bytes, times: u64) -> (Arc<InterferingStore>, Arrays) {
     let store = MemoryStore::new();
     for (key, value) in
         [("a/zarr.json", document("")), ("a/c/0", [1; 4][..].to_vec().into()), ("a/c/1", vec![1; 4].into())]
     {
         store.set(&Key::parse(key).unwrap(), value.into(), Precondition::none()).await.unwrap();
     }
-    let store = Arc::new(Meddled { store, key: Key::parse(key).unwrap(), value, times: AtomicU64::new(times) });
+    let store =
+        Arc::new(InterferingStore { store, key: Key::parse(key).unwrap(), value, times: AtomicU64::new(times) });
     let arrays = Arrays::new(store.clone(), Options::default());
     (store, arrays)
 }
@@ -140,7 +84,7 @@ async fn read(arrays: &Arrays) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn chunks_that_change_are_done_again() {
+async fn conflicting_chunks_are_retried() {
     // Few conflicts are met optimistically, more behind locks, which whoever writes to the store alone does not know of.
     for times in [0, 1, 2, 3, 4, 10] {
         let (_, arrays) = meddled("a/c/1", Bytes::from_static(&[5; 4]), times).await;
@@ -152,7 +96,7 @@ async fn chunks_that_change_are_done_again() {
 }
 
 #[tokio::test]
-async fn a_chunk_that_always_changes_is_not_written() {
+async fn gives_up_when_chunk_keeps_changing() {
     let (store, arrays) = meddled("a/c/1", Bytes::from_static(&[5; 4]), u64::MAX).await;
     let error = write(&arrays, "2:6").await.unwrap_err();
     assert!(matches!(error, WriteError::Array(ArrayError::TooManyConflicts { .. })), "{error:?}");
@@ -164,7 +108,7 @@ async fn a_chunk_that_always_changes_is_not_written() {
 }
 
 #[tokio::test]
-async fn a_document_that_says_more_meanwhile_is_no_hindrance() {
+async fn attribute_change_does_not_fail_the_write() {
     let (store, arrays) = meddled("a/zarr.json", document("something"), 5).await;
     let path = NodePath::parse("/a").unwrap();
     let report = write(&arrays, "2:6").await.unwrap();
@@ -179,7 +123,7 @@ async fn a_document_that_says_more_meanwhile_is_no_hindrance() {
 }
 
 #[tokio::test]
-async fn a_chunk_of_the_array_that_came_instead_is_no_damage() {
+async fn chunk_of_a_replaced_array_is_not_reported_as_corrupt() {
     let (store, arrays) = meddled("a/c/1", Bytes::new(), 0).await;
     let path = NodePath::parse("/a").unwrap();
     let selection = Selection::parse("2:6").unwrap();

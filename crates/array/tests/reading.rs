@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use array::{ArrayError, Arrays, Options};
-use codec::{Chain, Elements, Representation};
+use codec::{ChunkRepresentation, CodecChain, Elements};
 use futures::StreamExt;
 use meta::{
     NodePath,
@@ -163,9 +163,12 @@ impl Case {
         set(&store, "a/zarr.json", document.to_string().into_bytes()).await;
         let specs: Vec<CodecSpec> =
             self.codecs.as_array().unwrap().iter().map(|codec| CodecSpec::parse_v3(codec).unwrap()).collect();
-        let array =
-            Representation::new(parse_v3(&json!("uint16")).unwrap(), self.chunk.clone(), FILL.to_le_bytes().to_vec());
-        let chain = Chain::resolve(&specs, array.unwrap()).unwrap();
+        let array = ChunkRepresentation::new(
+            parse_v3(&json!("uint16")).unwrap(),
+            self.chunk.clone(),
+            FILL.to_le_bytes().to_vec(),
+        );
+        let chain = CodecChain::new(&specs, array.unwrap()).unwrap();
         for chunk in positions(&self.grid()).filter(|chunk| self.is_there(chunk)) {
             let elements: Vec<u8> = positions(&self.chunk)
                 .flat_map(|within| {
@@ -233,7 +236,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn what_is_selected_is_read(case in case()) {
+    fn slices_match_naive_indexing(case in case()) {
         runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(async {
             let arrays = Arrays::new(case.store().await, options(case.assembly, case.cache));
             let region = Region { dimensions: case.request.clone() };
@@ -254,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn points_are_read(case in case(), seed in vec(vec(any::<u64>(), 3), 1..30)) {
+    fn points_match_naive_indexing(case in case(), seed in vec(vec(any::<u64>(), 3), 1..30)) {
         runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             let arrays = Arrays::new(case.store().await, options(case.assembly, case.cache));
             let point = |seed: &Vec<u64>| seed.iter().zip(case.view()).map(|(seed, extent)| (seed % extent) as i64 - (seed / 2 % 2 * extent) as i64).collect::<Vec<_>>();
@@ -274,13 +277,13 @@ proptest! {
 
 /// Runs that are as long as the pieces in which an answer is assembled, and longer.
 #[tokio::test(flavor = "multi_thread")]
-async fn long_runs_are_read() {
+async fn runs_longer_than_the_slab_buffer_are_read() {
     let gzip = json!([bytes("little"), {"name": "gzip", "configuration": {"level": 1}}]);
     for (shape, chunk) in
         [(vec![700_000], vec![170_000]), (vec![900, 512], vec![130, 512]), (vec![3, 300_000], vec![2, 300_000])]
     {
         for codecs in [json!([bytes("little")]), json!([bytes("big")]), gzip.clone()] {
-            let whole: Vec<DimensionSelection> = Region::whole(&shape).dimensions;
+            let whole: Vec<DimensionSelection> = Region::full(&shape).dimensions;
             let mut cases = vec![whole.clone(), whole];
             // A part that begins and ends within chunks.
             cases[1][0] = DimensionSelection::Range { start: 1, step: 1, len: shape[0] - 2 };
@@ -308,7 +311,7 @@ async fn long_runs_are_read() {
 
 /// A view shows what begins at its offset, in its own indices; another offset is another answer.
 #[tokio::test(flavor = "multi_thread")]
-async fn views_have_their_own_indices() {
+async fn view_is_indexed_from_its_origin() {
     let case = |origin: u64| Case {
         shape: vec![10],
         origin: vec![origin],

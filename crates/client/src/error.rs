@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use store::StoreError;
-
-/// A failed connection: the source of [`StoreError::Transport`], [`ArrayError::Transport`](crate::ArrayError::Transport) and
-/// [`NodeError::Transport`](crate::NodeError::Transport).
+/// A failed connection: the source of [`RemoteError::Transport`](crate::RemoteError::Transport),
+/// [`ArrayError::Transport`](crate::ArrayError::Transport) and [`NodeError::Transport`](crate::NodeError::Transport).
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
     /// No connection could be established, or it broke.
@@ -53,14 +51,5 @@ impl RequestError {
 impl From<reqwest::Error> for RequestError {
     fn from(error: reqwest::Error) -> Self {
         Self::Transport(error.into())
-    }
-}
-
-impl From<RequestError> for StoreError {
-    fn from(error: RequestError) -> Self {
-        match error {
-            RequestError::Transport(error) => Self::Transport(Box::new(error)),
-            RequestError::Protocol { detail } => Self::Protocol { detail },
-        }
     }
 }

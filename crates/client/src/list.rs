@@ -6,7 +6,7 @@ use reqwest::{
     header::{ACCEPT, HeaderValue},
 };
 use serde::de::DeserializeOwned;
-use store::{Cursor, DirPage, Entry, Key, KeyPage, ListableStore, MAX_KEY_LEN, Page, Prefix, StoreError};
+use store::{Cursor, DirPage, Entry, Key, KeyPage, ListableStore, MAX_KEY_LEN, PageRequest, Prefix, StoreError};
 use wire::{
     headers,
     listing::{DirListing, KeyListing, ListingError},
@@ -30,11 +30,11 @@ const MAX_ENVELOPE_BYTES: usize = 4 * MAX_ENTRY_BYTES;
 
 #[async_trait]
 impl ListableStore for HttpStore {
-    async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError> {
+    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         self.list_page(ListKind::Keys, prefix, &page, |listing: KeyListing| listing.into_page()).await
     }
 
-    async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError> {
+    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
         self.list_page(ListKind::Dir, prefix, &page, |listing: DirListing| listing.into_page()).await
     }
 }
@@ -51,7 +51,7 @@ impl HttpStore {
         &self,
         kind: ListKind,
         prefix: &Prefix,
-        page: &Page,
+        page: &PageRequest,
         parse: fn(J) -> Result<P, ListingError>,
     ) -> Result<P, StoreError>
     where
@@ -74,7 +74,7 @@ async fn try_list<J: DeserializeOwned>(
     transport: &Transport,
     kind: ListKind,
     prefix: &Prefix,
-    page: &Page,
+    page: &PageRequest,
     deadline: Deadline,
 ) -> Result<J, FailedAttempt<StoreError>> {
     let query = ListQuery { kind, limit: Some(page.limit()), cursor: page.cursor.clone() };
@@ -89,7 +89,7 @@ async fn try_list<J: DeserializeOwned>(
 }
 
 /// Checks that a page fulfils the contract of listings, on which callers rely to reach the end of a listing.
-fn check_page(listing: &impl ListingPage, prefix: &Prefix, page: &Page) -> Result<(), RequestError> {
+fn check_page(listing: &impl ListingPage, prefix: &Prefix, page: &PageRequest) -> Result<(), RequestError> {
     let names = listing.names();
     if names.iter().map(Vec::len).sum::<usize>() > page.limit() {
         return Err(RequestError::protocol(format!("a page with more than the {} requested entries", page.limit())));

@@ -11,10 +11,10 @@ use crate::retry::Idempotency;
 
 /// Adds `If-Match` and `If-None-Match` to a request.
 pub(crate) fn conditional(mut request: RequestBuilder, precondition: &Precondition) -> RequestBuilder {
-    if let Some(wanted) = &precondition.matches {
+    if let Some(wanted) = &precondition.if_match {
         request = request.header(IF_MATCH, etag::render_list(wanted));
     }
-    if let Some(unwanted) = &precondition.none_matches {
+    if let Some(unwanted) = &precondition.if_none_match {
         request = request.header(IF_NONE_MATCH, etag::render_list(unwanted));
     }
     request

@@ -1,13 +1,14 @@
 //! Conversion of unsuccessful responses into store errors.
 
 use reqwest::StatusCode;
-use store::{Corruption, Key, Prefix, StoreError, UploadError};
+use store::{Key, Prefix, StoreError, UploadError};
 use wire::{
     etag,
     problem::{Problem, ProblemType},
 };
 
 use crate::{
+    remote::{RemoteCorruption, RemoteError},
     response::{ErrorResponse, Response},
     retry::FailedAttempt,
 };
@@ -46,8 +47,8 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
             Some(key) => StoreError::PreconditionFailed { key, current: current(&problem) },
             None => remote(response),
         },
-        ProblemType::DamagedValue => match key {
-            Some(key) => StoreError::Corrupt { key, cause: Corruption::Remote { request: response.request.clone() } },
+        ProblemType::CorruptValue => match key {
+            Some(key) => StoreError::corrupt(key, RemoteCorruption { request: response.request.clone() }),
             None => remote(response),
         },
         ProblemType::PrefixNotEmpty => match (prefix, key) {
@@ -55,47 +56,48 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
             _ => remote(response),
         },
         ProblemType::InvalidCursor => StoreError::InvalidCursor,
-        ProblemType::LengthMismatch | ProblemType::BodyAborted | ProblemType::BodyTimeout => upload_error(&problem),
-        ProblemType::DigestMismatch => UploadError::Digest.into(),
+        ProblemType::LengthMismatch | ProblemType::IncompleteBody | ProblemType::BodyTimeout => upload_error(&problem),
+        ProblemType::DigestMismatch => UploadError::DigestMismatch.into(),
         ProblemType::ValueTooLarge => match problem.members.limit {
             Some(limit) => UploadError::TooLarge { limit }.into(),
             None => remote(response),
         },
         ProblemType::OutOfSpace => StoreError::OutOfSpace,
-        ProblemType::StoreReadOnly => StoreError::ReadOnly,
-        ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests | ProblemType::Stopping => {
-            StoreError::Busy { retry_after: response.retry_after }
-        }
+        ProblemType::ReadOnlyStore => StoreError::ReadOnly,
+        ProblemType::Busy
+        | ProblemType::TooManyConflicts
+        | ProblemType::TooManyRequests
+        | ProblemType::ShuttingDown => StoreError::Busy { retry_after: response.retry_after },
         ProblemType::ForbiddenHost
         | ProblemType::ForbiddenOrigin
         | ProblemType::ReadOnlyAccess
-        | ProblemType::ReadOnlyServer => StoreError::Forbidden { detail: problem.said().to_owned() },
+        | ProblemType::ReadOnlyServer => RemoteError::Forbidden { detail: problem.said().to_owned() }.into(),
         // Reads of values handle these themselves; other requests do not cause them.
         ProblemType::NoSuchKey | ProblemType::RangeNotSatisfiable => remote(response),
         // This client does not send such requests, so they were caused by an intermediary.
         ProblemType::InvalidKey
         | ProblemType::InvalidHeader
         | ProblemType::UnknownParameter
-        | ProblemType::RepeatedParameter
+        | ProblemType::DuplicateParameter
         | ProblemType::InvalidParameter
         | ProblemType::UnknownListing
-        | ProblemType::ConfirmationNeeded
+        | ProblemType::ConfirmationRequired
         | ProblemType::MissingHost
         | ProblemType::NotFound
         | ProblemType::MethodNotAllowed
-        | ProblemType::EncodedBody
-        | ProblemType::TransferCodedBody
+        | ProblemType::UnsupportedContentEncoding
+        | ProblemType::UnsupportedTransferEncoding
         | ProblemType::TooMuchMemory
         | ProblemType::Internal => remote(response),
         // These concern nodes and elements, not keys.
         ProblemType::InvalidPath
         | ProblemType::MissingParameter
         | ProblemType::InvalidSelection
-        | ProblemType::UnfitSelection
+        | ProblemType::SelectionRankMismatch
         | ProblemType::IndexOutOfBounds
         | ProblemType::NoSuchNode
         | ProblemType::NotAcceptable
-        | ProblemType::FormatCannotHold
+        | ProblemType::UnsuitableFormat
         | ProblemType::NotAnArray
         | ProblemType::BodyTooLarge
         | ProblemType::SelectionTooLarge
@@ -110,17 +112,17 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
         | ProblemType::InvalidNodeName
         | ProblemType::InvalidPatch
         | ProblemType::InvalidBody
-        | ProblemType::UnfitBody
+        | ProblemType::BodyShapeMismatch
         | ProblemType::InvalidElement
-        | ProblemType::NodeDiffers
+        | ProblemType::NodeConflict
         | ProblemType::StrayKeys
-        | ProblemType::BelowArray
-        | ProblemType::OtherDialect
+        | ProblemType::ParentIsArray
+        | ProblemType::DialectConflict
         | ProblemType::ShapeChanged
         | ProblemType::TooManyNodes
         | ProblemType::TooManyChanges
-        | ProblemType::Lossy
-        | ProblemType::Inconvertible
+        | ProblemType::LossyConversion
+        | ProblemType::Unconvertible
         | ProblemType::UnencodableChunk => remote(response),
     }
 }
@@ -129,7 +131,9 @@ fn from_problem(response: &ErrorResponse, problem: Problem, key: Option<&Key>) -
 pub(crate) fn upload_error(problem: &Problem) -> StoreError {
     let error = match (problem.kind, problem.members.announced, problem.members.received) {
         (ProblemType::BodyTimeout, ..) => UploadError::TimedOut,
-        (ProblemType::LengthMismatch, Some(announced), Some(received)) => UploadError::Length { announced, received },
+        (ProblemType::LengthMismatch, Some(announced), Some(received)) => {
+            UploadError::LengthMismatch { announced, received }
+        }
         _ => UploadError::Aborted(Box::new(ServerMessage(problem.said().to_owned()))),
     };
     error.into()
@@ -138,9 +142,11 @@ pub(crate) fn upload_error(problem: &Problem) -> StoreError {
 /// The error of a response without a known problem type, perhaps of an intermediary.
 fn from_status(response: &ErrorResponse, key: Option<&Key>) -> StoreError {
     match (response.status, key) {
-        (status, _) if status.is_success() => StoreError::Protocol { detail: format!("unexpected status {status}") },
-        (StatusCode::UNAUTHORIZED, _) => StoreError::Unauthorized,
-        (StatusCode::FORBIDDEN, _) => StoreError::Forbidden { detail: "no reason given".into() },
+        (status, _) if status.is_success() => {
+            RemoteError::InvalidResponse { detail: format!("unexpected status {status}") }.into()
+        }
+        (StatusCode::UNAUTHORIZED, _) => RemoteError::Unauthorized.into(),
+        (StatusCode::FORBIDDEN, _) => RemoteError::Forbidden { detail: "no reason given".into() }.into(),
         (StatusCode::PRECONDITION_FAILED, Some(key)) => {
             StoreError::PreconditionFailed { key: key.clone(), current: None }
         }
@@ -152,7 +158,7 @@ fn from_status(response: &ErrorResponse, key: Option<&Key>) -> StoreError {
 }
 
 fn remote(response: &ErrorResponse) -> StoreError {
-    StoreError::Remote { status: response.status.as_u16(), request: response.request.clone() }
+    RemoteError::Status { status: response.status.as_u16(), request: response.request.clone() }.into()
 }
 
 fn current(problem: &Problem) -> Option<store::Version> {
@@ -197,37 +203,38 @@ mod tests {
             let is_expected = match kind {
                 ProblemType::PreconditionFailed => matches!(&error, StoreError::PreconditionFailed { key, current }
                     if key.as_str() == "named" && *current == Some(Version::from_u128(42))),
-                ProblemType::DamagedValue => {
-                    matches!(&error, StoreError::Corrupt { key, cause: Corruption::Remote { request } }
-                    if key.as_str() == "named" && request == "r")
+                ProblemType::CorruptValue => {
+                    matches!(&error, StoreError::Corrupt { key, cause } if key.as_str() == "named"
+                        && cause.downcast_ref::<RemoteCorruption>().is_some_and(|cause| cause.request == "r"))
                 }
                 ProblemType::PrefixNotEmpty => matches!(&error, StoreError::NotEmpty { prefix, key }
                     if prefix.is_root() && key.as_str() == "named"),
                 ProblemType::InvalidCursor => matches!(error, StoreError::InvalidCursor),
                 ProblemType::LengthMismatch => {
-                    matches!(error, StoreError::Upload(UploadError::Length { announced: 3, received: 2 }))
+                    matches!(error, StoreError::Upload(UploadError::LengthMismatch { announced: 3, received: 2 }))
                 }
-                ProblemType::DigestMismatch => matches!(error, StoreError::Upload(UploadError::Digest)),
-                ProblemType::BodyAborted => matches!(error, StoreError::Upload(UploadError::Aborted(_))),
+                ProblemType::DigestMismatch => matches!(error, StoreError::Upload(UploadError::DigestMismatch)),
+                ProblemType::IncompleteBody => matches!(error, StoreError::Upload(UploadError::Aborted(_))),
                 ProblemType::BodyTimeout => matches!(error, StoreError::Upload(UploadError::TimedOut)),
                 ProblemType::ValueTooLarge => matches!(error, StoreError::Upload(UploadError::TooLarge { limit: 7 })),
                 ProblemType::OutOfSpace => matches!(error, StoreError::OutOfSpace),
-                ProblemType::StoreReadOnly => matches!(error, StoreError::ReadOnly),
+                ProblemType::ReadOnlyStore => matches!(error, StoreError::ReadOnly),
                 ProblemType::Busy
                 | ProblemType::TooManyConflicts
                 | ProblemType::TooManyRequests
-                | ProblemType::Stopping => {
+                | ProblemType::ShuttingDown => {
                     matches!(error, StoreError::Busy { retry_after: Some(wait) } if wait.as_secs() == 9)
                 }
                 ProblemType::ForbiddenHost
                 | ProblemType::ForbiddenOrigin
                 | ProblemType::ReadOnlyAccess
                 | ProblemType::ReadOnlyServer => {
-                    matches!(&error, StoreError::Forbidden { detail } if detail == "why")
+                    matches!(error.backend_source(), Some(RemoteError::Forbidden { detail }) if detail == "why")
                 }
                 other => {
                     let status = other.status().as_u16();
-                    matches!(&error, StoreError::Remote { status: remote, request } if *remote == status && request == "r")
+                    matches!(error.backend_source(), Some(RemoteError::Status { status: remote, request })
+                        if *remote == status && request == "r")
                 }
             };
             assert!(is_expected, "{kind:?}: {error:?}");
@@ -239,11 +246,11 @@ mod tests {
         for kind in [
             ProblemType::PreconditionFailed,
             ProblemType::PrefixNotEmpty,
-            ProblemType::DamagedValue,
+            ProblemType::CorruptValue,
             ProblemType::ValueTooLarge,
         ] {
             let error = into_error(response(Problem::new(kind)), None);
-            assert!(matches!(error, StoreError::Remote { .. }), "{kind:?}: {error:?}");
+            assert!(matches!(error.backend_source(), Some(RemoteError::Status { .. })), "{kind:?}: {error:?}");
         }
         let error = into_error(response(Problem::new(ProblemType::LengthMismatch)), None);
         assert!(matches!(error, StoreError::Upload(UploadError::Aborted(_))), "{error:?}");

@@ -9,7 +9,7 @@ use reqwest::{
     Method, StatusCode,
     header::{IF_MATCH, RANGE},
 };
-use store::{ByteRange, ByteStream, Info, Key, ReadableStore, StoreError, Value};
+use store::{ByteRange, ByteStream, GetResult, Key, ReadableStore, StoreError, ValueMeta};
 use wire::{etag, headers, problem::ProblemType, range, routes};
 
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
 
 #[async_trait]
 impl ReadableStore for HttpStore {
-    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         let transport = &self.transport;
         let deadline = transport.start_deadline();
         let mut backoff = transport.backoff(deadline);
@@ -39,10 +39,10 @@ impl ReadableStore for HttpStore {
             deadline,
             backoff,
         };
-        Ok(Some(Value { info, range, stream: download.into_stream() }))
+        Ok(Some(GetResult { meta: info, range, stream: download.into_stream() }))
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         let transport = &self.transport;
         let deadline = transport.start_deadline();
         let mut backoff = transport.backoff(deadline);
@@ -52,7 +52,7 @@ impl ReadableStore for HttpStore {
 
 /// A successful response to a `GET`.
 struct GetResponse {
-    info: Info,
+    info: ValueMeta,
     range: Range<u64>,
     response: Response,
 }
@@ -61,7 +61,7 @@ struct GetResponse {
 struct Download {
     transport: Arc<Transport>,
     key: Key,
-    info: Info,
+    info: ValueMeta,
     /// The range that has not been received.
     remaining: Range<u64>,
     /// The response whose body is read; `None` after it was interrupted.
@@ -75,7 +75,7 @@ async fn try_head(
     transport: &Transport,
     key: &Key,
     deadline: Deadline,
-) -> Result<Option<Info>, FailedAttempt<StoreError>> {
+) -> Result<Option<ValueMeta>, FailedAttempt<StoreError>> {
     let request = transport.request(Method::HEAD, &routes::key_path(key));
     let response = transport.send(request, deadline).await?;
     match response.status() {
@@ -108,7 +108,7 @@ async fn try_get(
         StatusCode::RANGE_NOT_SATISFIABLE => {
             let info = response.info(response.content_range()?.size)?;
             response.discard().await;
-            Err(FailedAttempt::terminal(StoreError::RangeNotSatisfiable { info }))
+            Err(FailedAttempt::terminal(StoreError::RangeNotSatisfiable { meta: info }))
         }
         _ => {
             let response = response.into_error_response().await;
@@ -186,7 +186,7 @@ impl Download {
 async fn resume(
     transport: &Transport,
     key: &Key,
-    info: &Info,
+    info: &ValueMeta,
     remaining: &Range<u64>,
     deadline: Deadline,
 ) -> Result<Response, FailedAttempt<StoreError>> {

@@ -11,7 +11,7 @@ use reqwest::{
     },
 };
 use serde::de::DeserializeOwned;
-use store::Info;
+use store::ValueMeta;
 use wire::{
     etag, headers,
     problem::{Problem, ProblemType},
@@ -93,11 +93,11 @@ impl Response {
     }
 
     /// The metadata of a value of `size` bytes.
-    pub(crate) fn info(&self, size: u64) -> Result<Info, RequestError> {
+    pub(crate) fn info(&self, size: u64) -> Result<ValueMeta, RequestError> {
         let version = self.header(ETAG).and_then(etag::parse);
         let version = version.ok_or_else(|| RequestError::protocol("a value without the ETag of a version"))?;
         let modified = self.modified().ok_or_else(|| RequestError::protocol("a value without a modification time"))?;
-        Ok(Info { size, version, modified })
+        Ok(ValueMeta { size, version, modified })
     }
 
     /// Reads the body, which must not be longer than `limit` bytes.
@@ -169,7 +169,7 @@ impl ErrorResponse {
                 Execution::NotExecuted
             }
             // The store may have been closed while the change was in progress.
-            (Some(ProblemType::Stopping), _) => Execution::Unknown,
+            (Some(ProblemType::ShuttingDown), _) => Execution::Unknown,
             (None, StatusCode::TOO_MANY_REQUESTS) => Execution::NotExecuted,
             (None, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT) => {
                 Execution::Unknown

@@ -6,9 +6,8 @@ use crate::{BaseUrl, BuildError, ClientBuilder, Connection, transport::Transport
 
 /// Client of the key-value store of a zarrd server.
 ///
-/// Clones share one pool of connections. Errors are [`StoreError`](store::StoreError)s: the source of `Transport` is a
-/// [`TransportError`](crate::TransportError), and `Protocol` means that the response did not come from a zarrd server, or was
-/// modified on its way.
+/// Clones share one pool of connections. Errors are [`StoreError`](store::StoreError)s; the source of their `Backend`
+/// variant is a [`RemoteError`](crate::RemoteError).
 ///
 /// - Values are streamed in both directions, and are never silently truncated: an interrupted read is resumed where it
 ///   stopped if the value has not changed; otherwise its stream fails.

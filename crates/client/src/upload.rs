@@ -9,7 +9,7 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use reqwest::{RequestBuilder, header::CONTENT_LENGTH};
-use store::{ByteStream, Content, StoreError, UploadError};
+use store::{ByteStream, Payload, StoreError, UploadError};
 use tokio::sync::{oneshot, watch};
 
 use crate::{
@@ -66,8 +66,8 @@ enum Progress {
 
 impl Upload {
     /// Buffers the beginning of the content: all of it if it is small or consists of one buffer.
-    pub(crate) async fn new(content: Content, deadline: Deadline) -> Result<Self, SendError> {
-        let Content { size: announced, mut stream } = content;
+    pub(crate) async fn new(content: Payload, deadline: Deadline) -> Result<Self, SendError> {
+        let Payload { size: announced, mut stream } = content;
         let (mut buffers, mut received): (Vec<Bytes>, usize) = (Vec::new(), 0);
         while buffers.len() < 2 || received <= REPLAY_BYTES_LIMIT {
             let next = deadline.wait_for_caller(stream.try_next()).await.map_err(RequestError::from)?;
@@ -206,7 +206,7 @@ impl From<SendError> for StoreError {
 
 fn check_length(announced: Option<u64>, received: u64) -> Result<(), UploadError> {
     match announced {
-        Some(announced) if announced != received => Err(UploadError::Length { announced, received }),
+        Some(announced) if announced != received => Err(UploadError::LengthMismatch { announced, received }),
         _ => Ok(()),
     }
 }

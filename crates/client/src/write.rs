@@ -6,7 +6,7 @@ use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, ETAG},
 };
-use store::{Content, ErasedKeys, Key, Precondition, Prefix, StoreError, WriteableStore, Written};
+use store::{Key, KeyCount, Payload, Precondition, Prefix, PutResult, StoreError, WriteableStore};
 use wire::{etag, headers, health::Readiness, listing::Erased, problem::Problem, query::Confirm, routes};
 
 use crate::{
@@ -26,7 +26,7 @@ const MAX_REPORT_BYTES: usize = 64 * 1024;
 
 #[async_trait]
 impl WriteableStore for HttpStore {
-    async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError> {
+    async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
         let (transport, precondition) = (&self.transport, &precondition);
         let deadline = transport.start_deadline();
         let bytes = match Upload::new(content, deadline).await? {
@@ -47,14 +47,14 @@ impl WriteableStore for HttpStore {
         transport.backoff(deadline).retry(idempotency(precondition), attempt).await
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
         let transport = &self.transport;
         let deadline = transport.start_deadline().for_long_work();
         let attempt = || try_erase_prefix(transport, prefix, deadline);
         transport.backoff(deadline).retry(Idempotency::Idempotent, attempt).await
     }
 
-    async fn writable(&self) -> Result<(), StoreError> {
+    async fn check_writable(&self) -> Result<(), StoreError> {
         match self.ready().await? {
             Readiness { writable: true, .. } => Ok(()),
             Readiness { writable: false, problem } => {
@@ -82,7 +82,7 @@ async fn try_set(
     bytes: Bytes,
     precondition: &Precondition,
     deadline: Deadline,
-) -> Result<Written, FailedAttempt<StoreError>> {
+) -> Result<PutResult, FailedAttempt<StoreError>> {
     let response = transport.send(put(transport, key, precondition).body(bytes), deadline).await?;
     written(response, key).await
 }
@@ -92,7 +92,7 @@ fn put(transport: &Transport, key: &Key, precondition: &Precondition) -> Request
     conditional(request, precondition)
 }
 
-async fn written(response: Response, key: &Key) -> Result<Written, FailedAttempt<StoreError>> {
+async fn written(response: Response, key: &Key) -> Result<PutResult, FailedAttempt<StoreError>> {
     let replaced = match response.status() {
         StatusCode::CREATED => false,
         StatusCode::NO_CONTENT => true,
@@ -101,7 +101,7 @@ async fn written(response: Response, key: &Key) -> Result<Written, FailedAttempt
     let version = response.header(ETAG).and_then(etag::parse);
     let version = version.ok_or_else(|| RequestError::protocol("a written value without the ETag of its version"))?;
     response.discard().await;
-    Ok(Written { version, replaced })
+    Ok(PutResult { version, replaced })
 }
 
 async fn try_erase(
@@ -126,7 +126,7 @@ async fn try_erase_prefix(
     transport: &Transport,
     prefix: &Prefix,
     deadline: Deadline,
-) -> Result<ErasedKeys, FailedAttempt<StoreError>> {
+) -> Result<KeyCount, FailedAttempt<StoreError>> {
     let path = routes::prefix_path(prefix);
     let target = if prefix.is_root() { format!("{path}?{}", Confirm::All.render()) } else { path };
     let response = transport.send(transport.request(Method::DELETE, &target), deadline).await?;

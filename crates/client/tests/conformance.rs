@@ -15,7 +15,7 @@ mod over_http {
 
     impl Factory for Http {
         type Store = HttpStore;
-        type Keep = TestServer;
+        type Fixture = TestServer;
 
         async fn create(&self) -> (HttpStore, TestServer) {
             let server = TestServer::start().await;

@@ -9,10 +9,11 @@ mod errors {
     use std::{sync::Arc, time::Duration};
 
     use bytes::Bytes;
+    use client::RemoteError;
     use futures::{StreamExt, stream};
     use server::{Access, Limits, Settings};
     use store::{
-        Content, ErasedKeys, Key, MemoryLimits, MemoryStore, Precondition, Prefix, ReadableStore, StoreError,
+        Key, KeyCount, MemoryLimits, MemoryStore, Payload, Precondition, Prefix, ReadableStore, StoreError,
         UploadError, Version, WriteableStore,
     };
 
@@ -23,16 +24,16 @@ mod errors {
     }
 
     /// Streamed content of `mib` MiB.
-    fn streamed(mib: usize) -> Content {
-        Content::from_stream(stream::iter(0..mib).map(|_| Ok(Bytes::from(vec![7; 1 << 20]))))
+    fn streamed(mib: usize) -> Payload {
+        Payload::from_stream(stream::iter(0..mib).map(|_| Ok(Bytes::from(vec![7; 1 << 20]))))
     }
 
     #[tokio::test]
     async fn too_large_value_is_an_error() {
         let limits = Limits { value: 2 << 20, ..Limits::default() };
         let server = TestServer::with(MemoryStore::new(), Settings { limits, ..Settings::default() }).await;
-        let sized = Content { size: Some(64 << 20), ..streamed(64) };
-        for content in [streamed(64), sized, Content::from_bytes(vec![7; 3 << 20])] {
+        let sized = Payload { size: Some(64 << 20), ..streamed(64) };
+        for content in [streamed(64), sized, Payload::from_bytes(vec![7; 3 << 20])] {
             let error = server.store.set(&key(), content, Precondition::none()).await.unwrap_err();
             assert!(matches!(error, StoreError::Upload(UploadError::TooLarge { limit: 0x20_0000 })), "{error:?}");
         }
@@ -69,9 +70,9 @@ mod errors {
 
     #[tokio::test]
     async fn full_store_is_out_of_space() {
-        let limits = MemoryLimits { total: 1 << 20, ..MemoryLimits::default() };
+        let limits = MemoryLimits { total_bytes: 1 << 20, ..MemoryLimits::default() };
         let server = TestServer::with(MemoryStore::with_limits(limits), Settings::default()).await;
-        for content in [streamed(64), Content::from_bytes(vec![7; 2 << 20])] {
+        for content in [streamed(64), Payload::from_bytes(vec![7; 2 << 20])] {
             let error = server.store.set(&key(), content, Precondition::none()).await.unwrap_err();
             assert!(matches!(error, StoreError::OutOfSpace), "{error:?}");
         }
@@ -84,10 +85,10 @@ mod errors {
         assert_eq!(server.store.head(&key()).await.unwrap(), None);
         for content in [streamed(64), "x".into()] {
             let error = server.store.set(&key(), content, Precondition::none()).await.unwrap_err();
-            assert!(matches!(error, StoreError::Forbidden { .. }), "{error:?}");
+            assert!(matches!(error.backend_source(), Some(RemoteError::Forbidden { .. })), "{error:?}");
         }
         let error = server.store.erase_prefix(&Prefix::root()).await.unwrap_err();
-        assert!(matches!(error, StoreError::Forbidden { .. }), "{error:?}");
+        assert!(matches!(error.backend_source(), Some(RemoteError::Forbidden { .. })), "{error:?}");
     }
 
     #[tokio::test]
@@ -95,7 +96,7 @@ mod errors {
         let limits = Limits { upload_timeout: Duration::from_millis(200), ..Limits::default() };
         let server = TestServer::with(MemoryStore::new(), Settings { limits, ..Settings::default() }).await;
         let stops = streamed(3).stream.chain(stream::pending()).boxed();
-        let error = server.store.set(&key(), Content { size: None, stream: stops }, Precondition::none()).await;
+        let error = server.store.set(&key(), Payload { size: None, stream: stops }, Precondition::none()).await;
         let error = error.unwrap_err();
         assert!(matches!(error, StoreError::Upload(UploadError::TimedOut)), "{error:?}");
     }
@@ -114,6 +115,6 @@ mod errors {
         });
         let values: Vec<Bytes> = sets.buffer_unordered(16).collect().await;
         assert!(values.iter().all(|found| **found == **value));
-        assert_eq!(server.store.erase_prefix(&Prefix::root()).await.unwrap(), ErasedKeys::exactly(64));
+        assert_eq!(server.store.erase_prefix(&Prefix::root()).await.unwrap(), KeyCount::exact(64));
     }
 }

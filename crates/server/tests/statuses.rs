@@ -23,7 +23,7 @@ use futures::stream;
 use http::{HeaderName, HeaderValue, Method, Request, header::HOST};
 use serde_json::json;
 use server::{App, Caller, Limits, Settings};
-use store::{Prefix, StoreError};
+use store::{BackendErrorKind, Prefix, StoreError};
 
 const MIB: u64 = 1 << 20;
 
@@ -124,7 +124,7 @@ fn uses(template: &str, method: &str) -> &'static [(&'static str, &'static str)]
             ("?validate", ARRAY),
             ("?convert=v2", ""),
             ("?convert=v3", ""),
-            ("?convert=draft&to=/a", ""),
+            ("?convert=draft&target=/a", ""),
             ("?validate&dialect=draft", ARRAY),
         ],
         ("/node/{path}", _) => {
@@ -288,7 +288,7 @@ impl Sites {
         }
         fill(&self.scarce).await;
         self.ask_while_memory_is_taken(ask, answers).await;
-        answers.ask(&failing(|_| StoreError::Index("broken".into())), ask).await;
+        answers.ask(&failing(|_| StoreError::backend(BackendErrorKind::Internal, "broken")), ask).await;
         answers.ask(&failing(|_| StoreError::Closed), ask).await;
     }
 

@@ -68,11 +68,11 @@ pub(crate) enum Error {
         #[source]
         source: Box<Error>,
     },
-    /// Damaged values were found.
-    #[error("{damaged} of {values} values are damaged or missing")]
-    Damage {
-        /// Number of damaged or missing values.
-        damaged: u64,
+    /// Corrupt values were found.
+    #[error("{corrupt} of {values} values are damaged or missing")]
+    CorruptValues {
+        /// Number of corrupt or missing values.
+        corrupt: u64,
         /// Number of all values.
         values: u64,
     },
@@ -111,7 +111,7 @@ impl Error {
             Self::Config(_) | Self::CopyTargetNotEmpty { .. } => Code::Usage,
             Self::Open(OpenStoreError::Open { .. } | OpenStoreError::NotFound { .. }) => Code::StoreUnusable,
             Self::Open(OpenStoreError::InUse { .. }) => Code::StoreInUse,
-            Self::Damage { .. } => Code::DamageFound,
+            Self::CorruptValues { .. } => Code::CorruptionFound,
             Self::Listen { .. } => Code::CannotListen,
             Self::Transfer(error) => transfer_exit_code(error),
             Self::CopyIncomplete { source, .. } => source.exit_code(),
@@ -137,7 +137,7 @@ fn transfer_exit_code(error: &TransferError) -> Code {
         | TransferError::NotEmpty { .. }
         | TransferError::InsideStore { .. }
         | TransferError::ContainsStore { .. } => Code::Usage,
-        TransferError::Incomplete { damaged: 1.., .. } => Code::DamageFound,
+        TransferError::Incomplete { corrupt: 1.., .. } => Code::CorruptionFound,
         TransferError::UnsupportedNames { .. }
         | TransferError::NoKeys { .. }
         | TransferError::List(_)
@@ -152,11 +152,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damage_has_its_own_exit_code() {
-        let code = |failed, damaged| Error::from(TransferError::Incomplete { failed, damaged }).exit_code();
-        assert_eq!((code(2, 1), code(2, 0)), (Code::DamageFound, Code::Failed));
-        let source = Box::new(TransferError::Incomplete { failed: 1, damaged: 1 }.into());
+    fn corruption_has_its_own_exit_code() {
+        let code = |failed, corrupt| Error::from(TransferError::Incomplete { failed, corrupt }).exit_code();
+        assert_eq!((code(2, 1), code(2, 0)), (Code::CorruptionFound, Code::Failed));
+        let source = Box::new(TransferError::Incomplete { failed: 1, corrupt: 1 }.into());
         let copy = Error::CopyIncomplete { location: Location::Memory, source };
-        assert_eq!(copy.exit_code(), Code::DamageFound);
+        assert_eq!(copy.exit_code(), Code::CorruptionFound);
     }
 }

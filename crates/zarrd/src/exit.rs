@@ -27,8 +27,8 @@ pub(crate) enum Code {
     StoreUnusable = 3,
     /// Another process has opened the store.
     StoreInUse = 4,
-    /// Damaged values were found.
-    DamageFound = 5,
+    /// Corrupt values were found.
+    CorruptionFound = 5,
     /// The address is not available.
     CannotListen = 6,
     /// Stopped by SIGHUP.

@@ -38,8 +38,8 @@ pub(crate) struct ProgressCounters {
     pub(crate) vanished: AtomicU64,
     /// Values that failed.
     pub(crate) failed: AtomicU64,
-    /// Values that are damaged.
-    pub(crate) damaged: AtomicU64,
+    /// Values that are corrupt.
+    pub(crate) corrupt: AtomicU64,
 }
 
 /// Displays the progress of a command until it is dropped.
@@ -85,7 +85,7 @@ struct Summary {
     skipped: u64,
     vanished: u64,
     failed: u64,
-    damaged: u64,
+    corrupt: u64,
     seconds: f64,
 }
 
@@ -202,7 +202,7 @@ impl Progress {
             skipped: counters.skipped.load(Relaxed),
             vanished: counters.vanished.load(Relaxed),
             failed: counters.failed.load(Relaxed),
-            damaged: counters.damaged.load(Relaxed),
+            corrupt: counters.corrupt.load(Relaxed),
             seconds: (seconds * 1000.0).round() / 1000.0,
         };
         let line = progress_line(counters, self.processing.get(), LineKind::Final);

@@ -83,7 +83,7 @@ fn body(text: &[u8], data_type: &DataType, extents: &Extents) {
 }
 
 fn is_element(element: &[u8], data_type: &DataType) {
-    assert_eq!(data_type.flaw(element), None);
+    assert_eq!(data_type.invalid_reason(element), None);
     assert!(data_type.fixed_size().is_none_or(|size| size == element.len()));
     let mut text = Vec::new();
     data_type.write_json(element, &mut text);

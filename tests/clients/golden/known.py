@@ -1,4 +1,4 @@
-"""The bytes of crates/codec/src/codecs/known.rs: what numcodecs makes of two contents."""
+"""The bytes of crates/codec/src/codecs/golden.rs: what numcodecs makes of two contents."""
 
 import json
 import re

@@ -85,8 +85,8 @@ impl PathLocks {
 impl Entry {
     fn overlaps(&self, path: &NodePath, scope: Scope) -> bool {
         self.path == *path
-            || self.scope == Scope::Subtree && path.below(&self.path).is_some()
-            || scope == Scope::Subtree && self.path.below(path).is_some()
+            || self.scope == Scope::Subtree && path.relative_to(&self.path).is_some()
+            || scope == Scope::Subtree && self.path.relative_to(path).is_some()
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn separate_nodes_do_not_wait_for_each_other() {
+    fn disjoint_nodes_do_not_block_each_other() {
         let locks = PathLocks::default();
         let _a = locks.lock(&path("/a/b"), Scope::Subtree).now_or_never().unwrap();
         assert!(locks.lock(&path("/a/c"), Scope::Subtree).now_or_never().is_some());
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_to_ask_is_the_first_to_hold() {
+    fn lock_is_granted_in_request_order() {
         let locks = PathLocks::default();
         let [root, b] = ["/", "/b"].map(path);
         let held = locks.lock(&path("/a"), Scope::Node).now_or_never().unwrap();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn all_who_wait_come_to_hold_it() {
+    async fn every_waiter_gets_the_lock() {
         let locks = Arc::new(PathLocks::default());
         let paths = ["/", "/a", "/a/b", "/a/b/c", "/d"];
         let tasks: Vec<_> = (0..500_usize)
@@ -188,7 +188,7 @@ mod tests {
     proptest! {
         /// As with a model that looks through all who came before.
         #[test]
-        fn one_holds_it_if_nobody_before_overlaps(
+        fn lock_is_granted_unless_an_earlier_request_overlaps(
             steps in prop::collection::vec((0..4_usize, any::<bool>(), any::<prop::sample::Index>()), 1..60),
         ) {
             let locks = PathLocks::default();
@@ -205,8 +205,8 @@ mod tests {
                 for (number, (path, scope, _, turn)) in live.iter().enumerate() {
                     let blocked = live[..number].iter().any(|(other, of, ..)| {
                         other == path
-                            || *of == Scope::Subtree && path.below(other).is_some()
-                            || *scope == Scope::Subtree && other.below(path).is_some()
+                            || *of == Scope::Subtree && path.relative_to(other).is_some()
+                            || *scope == Scope::Subtree && other.relative_to(path).is_some()
                     });
                     prop_assert_eq!(turn.has_come.load(Acquire), !blocked);
                 }

@@ -7,7 +7,7 @@ use array::{
     NodeInfo, Options,
 };
 use futures::TryStreamExt;
-use meta::{Dialect, NodePath, documents::Changes, zom::Zom};
+use meta::{Dialect, NodePath, documents::NodePatch, zom::Zom};
 use serde_json::{Value, json};
 use store::{Key, MemoryStore, Precondition, Prefix, TransactionalStore};
 
@@ -46,7 +46,7 @@ impl Lab {
 
     /// The keys, one after the other.
     pub(crate) async fn keys(&self) -> Vec<String> {
-        let all = store::walk(&*self.store, &Prefix::root());
+        let all = store::list_all(&*self.store, &Prefix::root());
         all.map_ok(|entry| entry.key.to_string()).try_collect().await.unwrap()
     }
 
@@ -56,7 +56,7 @@ impl Lab {
     }
 
     pub(crate) async fn node(&self, at: &str, depth: Depth) -> Result<NodeInfo, NodeError> {
-        self.nodes.node(&path(at), None, depth, None).await
+        self.nodes.node(&path(at), None, depth, None).await.map(|node| node.info)
     }
 
     /// The whole hierarchy at a path as JSON.
@@ -84,8 +84,8 @@ impl Lab {
     }
 
     pub(crate) async fn patch(&self, at: &str, patch: &Value) -> Result<NodeInfo, NodeError> {
-        let changes = Changes::parse(patch.to_string()).unwrap();
-        self.nodes.patch(&path(at), None, &changes, &Precondition::none()).await
+        let changes = NodePatch::parse(patch.to_string()).unwrap();
+        self.nodes.patch(&path(at), None, &changes, &Precondition::none()).await.map(|node| node.info)
     }
 
     pub(crate) async fn erase(&self, at: &str) -> Result<u64, NodeError> {

@@ -12,9 +12,8 @@ use array::{ArrayError, CreateAction, Depth, NodeError};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use store::{
-    ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
-    MemoryStore, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore,
-    Value as Stored, Watermark, WriteableStore, Written,
+    Change, ChangeOutcome, Key, KeyPage, ListableStore, MemoryStore, Operation, PageRequest, Precondition, Prefix,
+    StoreError, StoreWrapper, TransactionalStore, Watermark, WriteableStore,
 };
 
 use crate::lab::{Lab, path, v2_array, v3_array, v3_group};
@@ -85,61 +84,31 @@ impl Intruded {
 }
 
 #[async_trait]
-impl ReadableStore for Intruded {
-    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Stored>, StoreError> {
-        self.store.get(key, range).await
+impl StoreWrapper for Intruded {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.store
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
-        self.store.head(key).await
-    }
-}
-
-#[async_trait]
-impl WriteableStore for Intruded {
-    async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError> {
-        self.store.set(key, content, precondition).await
-    }
-
-    async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
-        self.store.erase(key, precondition).await
+    async fn before(&self, operation: Operation<'_>) -> Result<(), StoreError> {
+        match operation {
+            Operation::ListPrefix(_) | Operation::ListDir(_) => self.read_page().await?,
+            Operation::Snapshot(keys) => {
+                self.looked_up.fetch_add(keys.len(), Ordering::Relaxed);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
-        self.store.erase_prefix(prefix).await
-    }
-
-    async fn writable(&self) -> Result<(), StoreError> {
-        self.store.writable().await
-    }
-}
-
-#[async_trait]
-impl ListableStore for Intruded {
-    async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError> {
-        self.read_page().await?;
+    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         let found = self.store.list_prefix(prefix, page).await?;
         self.keys.fetch_add(found.keys.len(), Ordering::Relaxed);
         Ok(found)
     }
 
-    async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError> {
-        self.read_page().await?;
-        self.store.list_dir(prefix, page).await
-    }
-}
-
-#[async_trait]
-impl TransactionalStore for Intruded {
-    async fn stage(&self, key: &Key, content: Content) -> Result<Staged, StoreError> {
-        self.store.stage(key, content).await
-    }
-
-    async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {
-        self.store.read_staged(staged, range).await
-    }
-
-    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
+    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
         let write = self.writes.lock().unwrap().pop_front();
         if let Some((key, document)) = write {
             let content = document.to_string().into_bytes().into();
@@ -148,25 +117,16 @@ impl TransactionalStore for Intruded {
         self.store.commit(changes).await
     }
 
-    async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
-        self.store.intents().await
-    }
-
     async fn watermark(&self) -> Result<Watermark, StoreError> {
         match self.busy.load(Ordering::Relaxed) {
             false => self.store.watermark().await,
             true => Ok(Watermark::from_u64(self.watermarks.fetch_add(1, Ordering::Relaxed) as u64)),
         }
     }
-
-    async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
-        self.looked_up.fetch_add(keys.len(), Ordering::Relaxed);
-        self.store.snapshot(keys).await
-    }
 }
 
 #[tokio::test]
-async fn a_parent_becomes_an_array() {
+async fn create_fails_if_parent_becomes_an_array() {
     for (key, document) in [("g/zarr.json", v3_array(&[1])), ("g/.zarray", v2_array(&[1]))] {
         let (lab, store) = Intruded::lab();
         lab.json("g/other/zarr.json", &v3_array(&[3])).await;
@@ -178,7 +138,7 @@ async fn a_parent_becomes_an_array() {
 }
 
 #[tokio::test]
-async fn the_node_itself_appears() {
+async fn create_compares_with_a_concurrently_created_node() {
     let (lab, store) = Intruded::lab();
     store.intrude("a/zarr.json", v3_array(&[3]));
     assert_eq!(lab.declare("/a", &v3_array(&[3])).await.unwrap().action, CreateAction::Unchanged);
@@ -192,7 +152,7 @@ async fn the_node_itself_appears() {
 }
 
 #[tokio::test]
-async fn a_patch_meets_another() {
+async fn concurrent_patches_are_merged() {
     let (lab, store) = Intruded::lab();
     lab.declare("/a", &v3_array(&[3])).await.unwrap();
     let mut other = v3_array(&[5]);
@@ -203,7 +163,7 @@ async fn a_patch_meets_another() {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_is_written_meanwhile() {
+async fn concurrent_change_of_consolidated_metadata_is_preserved() {
     let (lab, store) = Intruded::lab();
     lab.declare("/g", &crate::lab::v2_group(&json!({"a": v2_array(&[3])}))).await.unwrap();
     lab.json("g/.zmetadata", &json!({"zarr_consolidated_format": 1, "metadata": {}})).await;
@@ -216,7 +176,7 @@ async fn consolidated_metadata_is_written_meanwhile() {
 }
 
 #[tokio::test]
-async fn what_is_erased_changes_meanwhile() {
+async fn erase_retries_unless_its_precondition_fails() {
     let (lab, store) = Intruded::lab();
     let version = lab.declare("/a", &v3_array(&[3])).await.unwrap().node.version.unwrap();
     store.intrude("a/zarr.json", v3_array(&[4]));
@@ -227,7 +187,7 @@ async fn what_is_erased_changes_meanwhile() {
 }
 
 #[tokio::test]
-async fn somebody_who_never_rests() {
+async fn gives_up_when_document_keeps_changing() {
     let (lab, store) = Intruded::lab();
     lab.declare("/a", &v3_array(&[3])).await.unwrap();
     for extent in 0..50 {
@@ -240,7 +200,7 @@ async fn somebody_who_never_rests() {
 /// An answer is as of one commit: what two nodes say is always of the same, and the nodes that come and go do so with it. It is so where the store tells that nothing was
 /// committed, and where everything is looked at again since it cannot; and where groups are listed by scans, and one by one because of the chunks among their keys.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_see_one_commit() {
+async fn answers_reflect_one_commit() {
     for (busy, chunks) in [(false, 0), (true, 0), (false, 200), (true, 200)] {
         let (lab, store) = Intruded::lab();
         store.busy.store(busy, Ordering::Relaxed);
@@ -329,7 +289,7 @@ async fn write_rounds(lab: Arc<Lab>, done: Arc<AtomicBool>) -> u64 {
 
 /// What is set between two pages is in the answer, whichever page it is and wherever it is set.
 #[tokio::test]
-async fn what_is_set_between_two_pages_is_told() {
+async fn key_set_between_two_pages_is_listed() {
     for busy in [false, true] {
         for place in ["a", "m", "z"] {
             let (lab, store) = Intruded::lab();

@@ -16,7 +16,7 @@ use meta::{
 };
 use proptest::{prelude::*, sample::subsequence};
 use serde_json::{Value, json};
-use store::{Key, ListableStore, MemoryStore, Page, Precondition, Prefix, Version, WriteableStore};
+use store::{Key, ListableStore, MemoryStore, PageRequest, Precondition, Prefix, Version, WriteableStore};
 
 /// Elements one by one, in C order.
 #[derive(Clone, Debug, PartialEq)]
@@ -181,8 +181,8 @@ impl Site {
 
     /// All keys and their versions.
     pub(crate) async fn versions(&self) -> BTreeMap<String, Version> {
-        let page = self.store.list_prefix(&Prefix::root(), Page::first(1000)).await.unwrap();
-        page.keys.into_iter().map(|entry| (entry.key.to_string(), entry.info.version)).collect()
+        let page = self.store.list_prefix(&Prefix::root(), PageRequest::first(1000)).await.unwrap();
+        page.keys.into_iter().map(|entry| (entry.key.to_string(), entry.meta.version)).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::Value;
-use store::Content;
+use store::Payload;
 use wire::array::Format;
 #[cfg(feature = "ndarray")]
 use wire::elements::npy::write_head;
@@ -26,7 +26,7 @@ use super::{ArrayError, Element};
 #[derive(Debug)]
 pub struct NewElements {
     pub(super) format: Format,
-    pub(super) content: Content,
+    pub(super) content: Payload,
     /// The expected data type of the array, if the encoding does not imply it.
     pub(super) data_type: Option<&'static str>,
 }
@@ -35,7 +35,7 @@ impl NewElements {
     /// Creates elements from their little-endian bytes, which may be a stream of any length. Elements of variable length are
     /// encoded as their number (`u32`), followed by the length in bytes (`u32`) and the bytes of each, all little-endian. The
     /// data type cannot be checked.
-    pub fn raw(content: impl Into<Content>) -> Self {
+    pub fn raw(content: impl Into<Payload>) -> Self {
         Self { format: Format::Raw, content: content.into(), data_type: None }
     }
 
@@ -69,7 +69,7 @@ impl NewElements {
         bytes.reserve(array.len().saturating_mul(size_of::<T>()));
         // The iterator is in C order, whatever the memory layout.
         array.iter().for_each(|element| element.encode(&mut bytes));
-        Self { format: Format::Npy, content: Content::from_bytes(bytes), data_type: None }
+        Self { format: Format::Npy, content: Payload::from_bytes(bytes), data_type: None }
     }
 }
 
@@ -97,12 +97,12 @@ impl<T: Element> From<&Vec<T>> for NewElements {
 /// Nested lists with the shape of the region, or one scalar for all of its elements.
 impl From<Value> for NewElements {
     fn from(json: Value) -> Self {
-        Self { format: Format::Json, content: Content::from_bytes(json.to_string()), data_type: None }
+        Self { format: Format::Json, content: Payload::from_bytes(json.to_string()), data_type: None }
     }
 }
 
-impl From<Content> for NewElements {
-    fn from(content: Content) -> Self {
+impl From<Payload> for NewElements {
+    fn from(content: Payload) -> Self {
         Self::raw(content)
     }
 }

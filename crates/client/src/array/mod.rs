@@ -16,6 +16,7 @@ use meta::{
     Dialect, NodePath, select,
     selection::{ReadRequest, Selection},
 };
+use operations::WriteReport;
 use serde_json::{Map, Value};
 use store::{Precondition, Version};
 
@@ -32,7 +33,6 @@ pub use self::{
     error::ArrayError,
     input::NewElements,
     stream::ElementStream,
-    write::WriteReport,
 };
 use crate::{
     BaseUrl, BuildError, ClientBuilder, Connection, NodeClient, NodeError, UpdatedNode,
@@ -140,7 +140,7 @@ impl ArrayClient {
     /// Writes elements to the selected region of an array. All of them become visible at once, or none. A selection with
     /// repeated indices is an error.
     ///
-    /// The precondition refers to the [version](crate::FoundNode::version) of the node, which changes whenever its metadata
+    /// The precondition refers to the [version](crate::NodeInfo::version) of the node, which changes whenever its metadata
     /// does.
     pub async fn write(
         &self,

@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use meta::{Dialect, NodePath, selection::Selection};
+use operations::WriteReport;
 use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, ETAG},
 };
-use store::{Content, Precondition, Version};
+use store::{Payload, Precondition};
 use wire::{
     array::Format,
     etag,
@@ -27,21 +28,6 @@ use crate::{
 
 /// Maximum size of a report, in bytes.
 const MAX_REPORT_BYTES: usize = 64 * 1024;
-
-/// What a write did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WriteReport {
-    /// The version that the array has now, which is what conditions compare.
-    pub version: Option<Version>,
-    /// Its shape now.
-    pub shape: Vec<u64>,
-    /// How many chunks (of a sharded array: shards) were stored.
-    pub stored: u64,
-    /// How many were erased, or left out, since all their elements are the fill value.
-    pub erased: u64,
-    /// How many the server did again, because somebody else wrote them meanwhile.
-    pub repeated: u64,
-}
 
 /// A request that writes elements.
 pub(super) struct WriteRequest {
@@ -88,7 +74,7 @@ impl WriteRequest {
         &self,
         transport: &Transport,
         format: Format,
-        content: Content,
+        content: Payload,
     ) -> Result<WriteReport, ArrayError> {
         // The server responds after it has encoded all chunks and committed them.
         let deadline = transport.start_deadline().for_long_work();
@@ -123,7 +109,8 @@ impl WriteRequest {
             return Err(problem::into_failure(response.into_error_response().await, &self.path));
         }
         let version = response.header(ETAG).and_then(etag::parse);
-        let WriteAnswer { shape, stored, erased, repeated } = response.json(MAX_REPORT_BYTES).await?;
-        Ok(WriteReport { version, shape, stored, erased, repeated })
+        let WriteAnswer { shape, chunks_written, chunks_erased, conflicts_retried } =
+            response.json(MAX_REPORT_BYTES).await?;
+        Ok(WriteReport { version, shape, chunks_written, chunks_erased, conflicts_retried })
     }
 }

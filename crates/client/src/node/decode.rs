@@ -5,7 +5,7 @@
 
 use meta::{
     json::{Json, Member},
-    zom::{Group, Node, Version, Zom},
+    zom::{Group, Node, Zom, ZomFormat},
 };
 
 use crate::error::RequestError;
@@ -17,12 +17,12 @@ const MAX_DEPTH: usize = 256;
 
 /// Decodes a ZOM from the JSON of a response.
 pub(super) fn zom(json: &Json) -> Result<Zom, RequestError> {
-    let version = match json.get("zarr_format").as_ref().map(Json::as_str) {
-        Some("2") => Version::V2,
-        Some("3") => Version::V3,
+    let format = match json.get("zarr_format").as_ref().map(Json::as_str) {
+        Some("2") => ZomFormat::V2,
+        Some("3") => ZomFormat::V3,
         _ => return Err(RequestError::protocol("a hierarchy whose zarr_format is neither 2 nor 3")),
     };
-    Ok(Zom { version, root: node(json, MAX_DEPTH)? })
+    Ok(Zom { format, root: node(json, MAX_DEPTH)? })
 }
 
 /// Decodes a node with at most `depth` levels of nested groups.
@@ -59,7 +59,7 @@ fn document(json: &Json) -> Json {
         .filter(|member| !member.is_named(MEMBERS))
         .map(|member| (unescaped_name(&member).unwrap_or_else(|| member.quoted_name().clone()), member.value))
         .collect();
-    Json::of_members(members.iter().map(|(name, value)| (name, value)))
+    Json::from_members(members.iter().map(|(name, value)| (name, value)))
 }
 
 fn unescaped_name(member: &Member) -> Option<Json> {
@@ -85,7 +85,7 @@ mod tests {
         let json = json!({"zarr_format": 3, "node_type": "group", "_members": 1, "__members": 2, "_other": 3, "members": {
             "a": array, "g": {"zarr_format": 3, "node_type": "group"}, "none": {"zarr_format": 3, "node_type": "group", "members": {}},
         }});
-        let Zom { version: Version::V3, root: Node::Group(group) } = zom(json).unwrap() else { panic!() };
+        let Zom { format: ZomFormat::V3, root: Node::Group(group) } = zom(json).unwrap() else { panic!() };
         let document = json!({"zarr_format": 3, "node_type": "group", "members": 1, "_members": 2, "_other": 3});
         assert_eq!(group.document, document);
         let members = group.members.unwrap();
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn v2_arrays_have_a_shape() {
         let json = json!({"zarr_format": 2, "members": {"a": {"zarr_format": 2, "shape": [], "attributes": {"x": 1}}}});
-        let Zom { version: Version::V2, root: Node::Group(group) } = zom(json).unwrap() else { panic!() };
+        let Zom { format: ZomFormat::V2, root: Node::Group(group) } = zom(json).unwrap() else { panic!() };
         assert!(matches!(group.members.unwrap().get("a").unwrap(), Node::Array(_)));
     }
 

@@ -82,7 +82,7 @@ pub enum NodeError {
     },
     /// An array never has nodes below it.
     #[error("{path} would be below an array")]
-    BelowArray {
+    ParentIsArray {
         /// The node that is to be created.
         path: NodePath,
         /// The array.
@@ -90,7 +90,7 @@ pub enum NodeError {
     },
     /// A hierarchy of another dialect is in the way.
     #[error("{path} is where a hierarchy of another dialect has its documents")]
-    OtherDialect {
+    DialectConflict {
         /// Where.
         path: NodePath,
         /// The dialect that is there.

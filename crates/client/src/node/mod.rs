@@ -2,7 +2,7 @@
 
 mod decode;
 mod error;
-mod found;
+mod options;
 mod problem;
 mod request;
 
@@ -13,16 +13,17 @@ use meta::{
     Dialect, NodePath,
     zom::{self, Zom},
 };
+use operations::{ConversionReport, ConvertOptions, Depth, NodeInfo};
 use serde_json::{Map, Value};
-use store::{Cursor, ErasedKeys, Precondition};
-use wire::query::{Depth, Include, MembersPage, NodePostQuery, NodeQuery};
+use store::{Cursor, KeyCount, Precondition};
+use wire::query::{Include, MembersPage, NodePostQuery, NodeQuery};
 
 use self::request::NodeRequest;
 pub use self::{
     error::NodeError,
-    found::{
-        BrokenNode, Comparison, Conversion, ConversionReport, Declaration, Declared, Effect, FoundNode, Members,
-        NodeDocuments, NodeEntry, NodeKind, Patch, UpdatedNode,
+    options::{
+        Comparison, CreateOptions, CreateOutcome, CreateStatus, Members, NodeDocuments, NodeEntry, NodeKind, Patch,
+        UpdatedNode,
     },
 };
 use crate::{
@@ -37,7 +38,7 @@ use crate::{
 /// A hierarchy is a [`Zom`]: the metadata document of a node with those of its members, in the model of v2 or of v3.
 ///
 /// Clones share one pool of connections. [`Retries`](crate::Retries) apply to reads, and to two kinds of changes that are
-/// idempotent as long as they have no precondition: declarations that do not replace an existing node, and patches without a
+/// idempotent as long as they have no precondition: creations that do not replace an existing node, and patches without a
 /// shape. All other changes are retried only if they are known not to have been executed.
 #[derive(Clone)]
 pub struct NodeClient {
@@ -57,7 +58,7 @@ impl NodeClient {
     }
 
     /// Returns a client of the nodes of one dialect, for paths with nodes of several. By default v3 takes precedence over v2,
-    /// and v2 over the draft. Declared nodes are stored in this dialect.
+    /// and v2 over the draft. New nodes are stored in this dialect.
     #[must_use]
     pub fn with_dialect(&self, dialect: Dialect) -> Self {
         Self { transport: Arc::clone(&self.transport), dialect: Some(dialect) }
@@ -69,16 +70,16 @@ impl NodeClient {
     }
 
     /// Returns the node at a path, with its members down to a depth, in the model of its dialect. Nodes of another dialect are
-    /// listed [separately](FoundNode::other). Hierarchies that are too deep for nested JSON, about 60 levels, must be read in
+    /// listed [separately](NodeInfo::other_dialects). Hierarchies that are too deep for nested JSON, about 60 levels, must be read in
     /// steps.
-    pub async fn node(&self, path: &NodePath, depth: Depth) -> Result<FoundNode, NodeError> {
+    pub async fn node(&self, path: &NodePath, depth: Depth) -> Result<NodeInfo, NodeError> {
         self.read(path, depth, None).await
     }
 
-    /// Returns the node at a path in the model of `version`, whatever its dialect, and the
-    /// [information that this model cannot represent](FoundNode::losses).
-    pub async fn node_as(&self, path: &NodePath, depth: Depth, version: zom::Version) -> Result<FoundNode, NodeError> {
-        self.read(path, depth, Some(version)).await
+    /// Returns the node at a path in the model of `format`, whatever its dialect, and the
+    /// [information that this model cannot represent](NodeInfo::losses).
+    pub async fn node_as(&self, path: &NodePath, depth: Depth, format: zom::ZomFormat) -> Result<NodeInfo, NodeError> {
+        self.read(path, depth, Some(format)).await
     }
 
     /// Returns the metadata documents of a node and of its descendants down to a depth, by relative path: the empty string for
@@ -96,7 +97,7 @@ impl NodeClient {
 
     /// Lists the nodes of all dialects directly below a node, sorted by name.
     pub async fn children(&self, path: &NodePath) -> Result<Vec<NodeEntry>, NodeError> {
-        Ok(self.node(path, Depth::Levels(1)).await?.into_entries())
+        Ok(options::into_entries(self.node(path, Depth::Levels(1)).await?))
     }
 
     /// Returns the node at a path with one page of its members, for groups with more members than fit into one response.
@@ -116,7 +117,7 @@ impl NodeClient {
         &self,
         path: &NodePath,
         limit: usize,
-    ) -> impl Stream<Item = Result<FoundNode, NodeError>> + Send + use<> {
+    ) -> impl Stream<Item = Result<NodeInfo, NodeError>> + Send + use<> {
         let (client, path) = (self.clone(), path.clone());
         stream::try_unfold(Some(None), move |next| {
             let (client, path) = (client.clone(), path.clone());
@@ -131,17 +132,21 @@ impl NodeClient {
     /// Lists all descendants of a node, sorted by path. Nodes of another dialect than this one are included, but not their
     /// descendants.
     pub async fn descendants(&self, path: &NodePath) -> Result<Vec<NodeEntry>, NodeError> {
-        Ok(self.node(path, Depth::All).await?.into_entries())
+        Ok(options::into_entries(self.node(path, Depth::All).await?))
     }
 
-    /// Declares a hierarchy at a path, in one commit: creates it if no node exists, and changes nothing if an equal one exists.
+    /// Creates a hierarchy in one commit. If an equal one exists, nothing is changed.
     ///
-    /// Fails with [`NodeError::Differs`] if a different one exists, unless it is to be
-    /// [replaced](Declaration::existing).
-    pub async fn declare(&self, path: &NodePath, zom: &Zom, declaration: &Declaration) -> Result<Declared, NodeError> {
+    /// Fails with [`NodeError::Differs`] if a different one exists, unless [`CreateOptions::if_exists`] replaces it.
+    pub async fn create(
+        &self,
+        path: &NodePath,
+        zom: &Zom,
+        options: &CreateOptions,
+    ) -> Result<CreateOutcome, NodeError> {
         let (transport, request, body) = (&self.transport, &self.request(path), &zom.to_text().to_bytes());
-        self.retry(declaration.idempotency(), |deadline| {
-            request.declare(transport, body.clone(), declaration, deadline.for_long_work())
+        self.retry(options.idempotency(), |deadline| {
+            request.create(transport, body.clone(), options, deadline.for_long_work())
         })
         .await
     }
@@ -189,7 +194,7 @@ impl NodeClient {
     }
 
     /// Erases a node with all its descendants, and returns the number of erased keys.
-    pub async fn erase(&self, path: &NodePath, precondition: Precondition) -> Result<ErasedKeys, NodeError> {
+    pub async fn erase(&self, path: &NodePath, precondition: Precondition) -> Result<KeyCount, NodeError> {
         let (transport, request, precondition) = (&self.transport, &self.request(path), &precondition);
         self.retry(Idempotency::NotIdempotent, |deadline| {
             request.erase(transport, precondition, deadline.for_long_work())
@@ -198,14 +203,15 @@ impl NodeClient {
     }
 
     /// Converts a hierarchy to another dialect.
-    pub async fn convert(&self, path: &NodePath, conversion: &Conversion) -> Result<ConversionReport, NodeError> {
-        let query = NodePostQuery::Convert { dialect: self.dialect, into: conversion.into, to: conversion.to.clone() };
+    pub async fn convert(&self, path: &NodePath, options: &ConvertOptions) -> Result<ConversionReport, NodeError> {
+        let ConvertOptions { dialect: into, target } = options.clone();
+        let query = NodePostQuery::Convert { dialect: self.dialect, into, target };
         let (transport, request, query) = (&self.transport, &self.request(path), &query.render());
         self.retry(Idempotency::NotIdempotent, |deadline| request.convert(transport, query, deadline.for_long_work()))
             .await
     }
 
-    async fn read(&self, path: &NodePath, depth: Depth, mapped: Option<zom::Version>) -> Result<FoundNode, NodeError> {
+    async fn read(&self, path: &NodePath, depth: Depth, mapped: Option<zom::ZomFormat>) -> Result<NodeInfo, NodeError> {
         let (transport, request) = (&self.transport, &self.request(path));
         let query = &NodeQuery { depth, mapped, include: Include::Source, ..request.query() };
         self.retry(Idempotency::Idempotent, |deadline| request.node(transport, query, deadline)).await

@@ -7,23 +7,24 @@ use meta::{
     extensions::Link,
     json::{Json, Member},
 };
+use operations::{BrokenNode, ConversionReport, Depth, LinkTarget, NodeInfo};
 use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, ETAG},
 };
 use serde_json::Value;
-use store::{Cursor, ErasedKeys, Key, Precondition, Version};
+use store::{Cursor, Key, KeyCount, Precondition, Version};
 use wire::{
     etag, headers,
     listing::Erased,
     node::{self, ConvertReport, Source, ValidateReport},
-    query::{Confirm, Depth, Form, NodeDeleteQuery, NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery},
+    query::{Confirm, Form, NodeDeleteQuery, NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery},
     routes,
 };
 
 use super::{
-    BrokenNode, Comparison, ConversionReport, Declaration, Declared, Effect, FoundNode, Members, NodeDocuments,
-    NodeError, UpdatedNode, decode, problem,
+    Comparison, CreateOptions, CreateOutcome, CreateStatus, Members, NodeDocuments, NodeError, UpdatedNode, decode,
+    problem,
 };
 use crate::{
     deadline::Deadline, error::RequestError, precondition::conditional, response::Response, retry::FailedAttempt,
@@ -47,12 +48,7 @@ impl NodeRequest {
         NodeQuery { dialect: self.dialect, ..NodeQuery::default() }
     }
 
-    pub(super) async fn node(
-        &self,
-        transport: &Transport,
-        query: &NodeQuery,
-        deadline: Deadline,
-    ) -> Attempt<FoundNode> {
+    pub(super) async fn node(&self, transport: &Transport, query: &NodeQuery, deadline: Deadline) -> Attempt<NodeInfo> {
         Ok(self.members(transport, query, deadline).await?.node)
     }
 
@@ -67,14 +63,14 @@ impl NodeRequest {
         let next = response.header(headers::CURSOR).map(Cursor::from_text);
         let (source, node) = Source::of_answer(&read_json(response).await?)
             .ok_or_else(|| RequestError::protocol("a node without its source"))?;
-        let node = FoundNode {
+        let node = NodeInfo {
             path: path(&source.path)?,
             dialect: source.dialect,
             implicit: source.implicit,
             version,
             zom: decode::zom(&node)?,
-            other: source
-                .other
+            other_dialects: source
+                .other_dialects
                 .iter()
                 .map(|other| Ok((path(&other.path)?, other.dialect)))
                 .collect::<Result<_, RequestError>>()?,
@@ -112,23 +108,23 @@ impl NodeRequest {
         }
     }
 
-    pub(super) async fn declare(
+    pub(super) async fn create(
         &self,
         transport: &Transport,
         body: Bytes,
-        declaration: &Declaration,
+        options: &CreateOptions,
         deadline: Deadline,
-    ) -> Attempt<Declared> {
-        let Declaration { existing, losses, condition } = declaration;
-        let query = NodePutQuery { dialect: self.dialect, existing: *existing, losses: *losses };
+    ) -> Attempt<CreateOutcome> {
+        let CreateOptions { if_exists, losses, precondition } = options;
+        let query = NodePutQuery { dialect: self.dialect, if_exists: *if_exists, losses: *losses };
         let request = transport.request(Method::PUT, &self.target(&query.render())).header(CONTENT_TYPE, headers::JSON);
-        let response = transport.send(conditional(request, condition).body(body), deadline).await?;
-        let effect = match response.status() {
-            StatusCode::CREATED => Effect::Created,
-            StatusCode::OK => Effect::Present,
+        let response = transport.send(conditional(request, precondition).body(body), deadline).await?;
+        let status = match response.status() {
+            StatusCode::CREATED => CreateStatus::Created,
+            StatusCode::OK => CreateStatus::Existed,
             _ => return Err(self.failure(response).await),
         };
-        Ok(Declared { effect, node: updated_node(response).await? })
+        Ok(CreateOutcome { status, node: updated_node(response).await? })
     }
 
     pub(super) async fn validate(&self, transport: &Transport, body: Bytes, deadline: Deadline) -> Attempt<Comparison> {
@@ -136,8 +132,8 @@ impl NodeRequest {
         let request =
             transport.request(Method::POST, &self.target(&query.render())).header(CONTENT_TYPE, headers::JSON);
         let response = self.send(transport, request.body(body), deadline).await?;
-        let ValidateReport { equal, differences, truncated } = response.json(MAX_RESPONSE_BYTES).await?;
-        Ok(Comparison { equal, differences: differences.into_iter().map(Into::into).collect(), truncated })
+        let ValidateReport { unchanged, differences, truncated } = response.json(MAX_RESPONSE_BYTES).await?;
+        Ok(Comparison { unchanged, differences: differences.into_iter().map(Into::into).collect(), truncated })
     }
 
     pub(super) async fn patch(
@@ -160,7 +156,7 @@ impl NodeRequest {
         transport: &Transport,
         precondition: &Precondition,
         deadline: Deadline,
-    ) -> Attempt<ErasedKeys> {
+    ) -> Attempt<KeyCount> {
         // The caller of a typed function passes the root on purpose.
         let confirm = if self.path.is_root() { Confirm::All } else { Confirm::Unsaid };
         let query = NodeDeleteQuery { dialect: self.dialect, confirm };
@@ -235,7 +231,7 @@ fn path(text: &str) -> Result<NodePath, RequestError> {
 }
 
 fn losses(losses: Vec<node::Loss>) -> Result<Vec<(NodePath, Loss)>, RequestError> {
-    let loss = |node::Loss { path: of, pointer, what }| Ok((path(&of)?, Loss { pointer, what }));
+    let loss = |node::Loss { path: of, pointer, property }| Ok((path(&of)?, Loss { pointer, property }));
     losses.into_iter().map(loss).collect()
 }
 
@@ -246,7 +242,7 @@ fn broken(node: node::BrokenNode) -> Result<BrokenNode, RequestError> {
     Ok(BrokenNode { path: path(&of)?, dialect, key, reason })
 }
 
-fn link(link: node::Link) -> (Link, node::LinkTarget) {
-    let node::Link { extension, pointer, path, found } = link;
-    (Link { extension, pointer, path }, found)
+fn link(link: node::Link) -> (Link, LinkTarget) {
+    let node::Link { extension, pointer, path, resolved } = link;
+    (Link { extension, pointer, path }, resolved)
 }

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use client::{Retries, Timeouts, TransportError};
+use client::{RemoteCorruption, RemoteError, Retries, Timeouts, TransportError};
 use store::{
-    ByteRange, Corruption, Cursor, ListableStore, Page, Prefix, ReadableStore, StoreError, Version, WriteableStore,
+    ByteRange, Cursor, ListableStore, PageRequest, Prefix, ReadableStore, StoreError, Version, WriteableStore,
 };
 
 use crate::scripted_server::{
@@ -21,9 +21,9 @@ async fn interrupted_values_are_resumed() {
     ])
     .await;
     let value = server.store().get(&key("a b/c"), None).await.unwrap().unwrap();
-    assert_eq!((value.info.size, value.range.clone()), (10, 0..10));
-    assert_eq!(value.info.version, Version::from_u128(42));
-    let since = value.info.modified.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    assert_eq!((value.meta.size, value.range.clone()), (10, 0..10));
+    assert_eq!(value.meta.version, Version::from_u128(42));
+    let since = value.meta.modified.duration_since(SystemTime::UNIX_EPOCH).unwrap();
     assert_eq!(since.subsec_millis(), 123);
     assert_eq!(value.bytes().await.unwrap(), "0123456789");
     let requests = server.requests();
@@ -72,7 +72,7 @@ async fn other_values_are_never_taken_for_the_rest() {
             ScriptedServer::start([Step::RespondAndClose(incomplete_value(10, "0123")), Step::Respond(rest.clone())])
                 .await;
         let error = server.store().get(&key("k"), None).await.unwrap().unwrap().bytes().await.unwrap_err();
-        assert!(!matches!(error, StoreError::Transport(_)), "{rest}: {error:?}");
+        assert!(!matches!(error.backend_source(), Some(RemoteError::Transport(_))), "{rest}: {error:?}");
     }
 }
 
@@ -101,7 +101,7 @@ async fn invalid_responses_are_protocol_errors() {
         (whole.replace("ETag", "X-Tag"), None),
         (whole.replace(ETAG, "W/\"0000000000000000000000000000002a\""), None),
         (whole.replace(ETAG, "\"abc\""), None),
-        (whole.replace("Zarrd-Modified", "X-Modified"), None),
+        (whole.replace("Zarr-Modified", "X-Modified"), None),
         (whole.replace("ETag", "Content-Encoding: gzip\r\nETag"), None),
         (whole.clone(), Some(ByteRange::From(1))),
         (partial_value("bytes 0-9/10", "0123456789"), None),
@@ -113,7 +113,7 @@ async fn invalid_responses_are_protocol_errors() {
     ] {
         let server = ScriptedServer::start([Step::RespondAndClose(response.clone())]).await;
         let error = server.store().get(&key("k"), range).await.unwrap_err();
-        assert!(matches!(error, StoreError::Protocol { .. }), "{response}: {error:?}");
+        assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{response}: {error:?}");
         assert_eq!(server.requests().len(), 1, "protocol errors are not retried: {response}");
     }
 }
@@ -123,7 +123,7 @@ async fn range_beyond_the_end_is_an_error() {
     let text = format!("{}Content-Length: 0\r\n\r\n", value_head(416, &["Content-Range: bytes */10"]));
     let server = ScriptedServer::start([Step::Respond(text)]).await;
     match server.store().get(&key("k"), Some(ByteRange::From(10))).await.unwrap_err() {
-        StoreError::RangeNotSatisfiable { info } => {
+        StoreError::RangeNotSatisfiable { meta: info } => {
             assert_eq!((info.size, info.version), (10, Version::from_u128(42)));
         }
         other => panic!("{other:?}"),
@@ -146,11 +146,17 @@ async fn missing_keys_are_distinguished_from_wrong_servers() {
     assert!(store.get(&key("k"), None).await.unwrap().is_none());
     for _ in 0..2 {
         let error = store.get(&key("k"), None).await.unwrap_err();
-        assert!(matches!(&error, StoreError::Remote { status: 404, request } if request == "req-7"), "{error:?}");
+        assert!(
+            matches!(error.backend_source(), Some(RemoteError::Status { status: 404, request }) if request == "req-7"),
+            "{error:?}"
+        );
     }
     assert_eq!(store.head(&key("k")).await.unwrap(), None);
     let error = store.head(&key("k")).await.unwrap_err();
-    assert!(matches!(&error, StoreError::Remote { status: 404, request } if request.is_empty()), "{error:?}");
+    assert!(
+        matches!(error.backend_source(), Some(RemoteError::Status { status: 404, request }) if request.is_empty()),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -187,7 +193,7 @@ async fn lost_responses_are_retried_up_to_the_limit() {
     ])
     .await;
     let store = server.store();
-    assert!(store.list(Page::first(1)).await.unwrap().keys.is_empty());
+    assert!(store.list(PageRequest::first(1)).await.unwrap().keys.is_empty());
     assert_eq!(server.requests().len(), 3);
     let error = store.head(&key("k")).await.unwrap_err();
     assert!(matches!(error, StoreError::Busy { retry_after: None }), "{error:?}");
@@ -201,21 +207,25 @@ async fn lost_responses_are_retried_up_to_the_limit() {
 async fn internal_errors_are_not_retried() {
     let server = ScriptedServer::start([
         Step::Respond(problem(500, "internal", &[], "")),
-        Step::Respond(problem(500, "damaged-value", &[], r#","key":"a/b""#)),
+        Step::Respond(problem(500, "corrupt-value", &[], r#","key":"a/b""#)),
         Step::Respond(problem(500, "made-up", &[], "")),
     ])
     .await;
     let store = server.store();
     let internal = store.get(&key("k"), None).await.unwrap_err();
-    assert!(matches!(&internal, StoreError::Remote { status: 500, request } if request == "req-7"), "{internal:?}");
+    assert!(
+        matches!(internal.backend_source(), Some(RemoteError::Status { status: 500, request }) if request == "req-7"),
+        "{internal:?}"
+    );
     match store.get(&key("k"), None).await.unwrap_err() {
-        StoreError::Corrupt { key, cause: Corruption::Remote { request } } => {
-            assert_eq!((key.as_str(), request.as_str()), ("a/b", "req-7"));
+        StoreError::Corrupt { key, cause } => {
+            let cause: &RemoteCorruption = cause.downcast_ref().unwrap();
+            assert_eq!((key.as_str(), cause.request.as_str()), ("a/b", "req-7"));
         }
         other => panic!("{other:?}"),
     }
     let unknown = store.get(&key("k"), None).await.unwrap_err();
-    assert!(matches!(unknown, StoreError::Remote { status: 500, .. }), "{unknown:?}");
+    assert!(matches!(unknown.backend_source(), Some(RemoteError::Status { status: 500, .. })), "{unknown:?}");
     assert_eq!(server.requests().len(), 3);
 }
 
@@ -225,7 +235,7 @@ async fn silent_server_is_an_idle_timeout() {
     let server = ScriptedServer::start([Step::Hang, Step::Hang]).await;
     let store = server.builder().timeouts(timeouts).retries(Retries::none()).build().unwrap();
     assert!(matches!(transport_error(store.head(&key("k")).await.unwrap_err()), TransportError::Idle(_)));
-    let content = store::Content::from_bytes("x");
+    let content = store::Payload::from_bytes("x");
     let error = store.set(&key("k"), content, store::Precondition::none()).await.unwrap_err();
     assert!(matches!(transport_error(error), TransportError::Idle(_)));
 
@@ -257,11 +267,14 @@ async fn endless_responses_are_cut_off() {
     let endless = head(500, &["Content-Type: application/problem+json", "Transfer-Encoding: chunked"]) + "\r\n";
     let server = ScriptedServer::start([Step::RespondEndlessly(endless)]).await;
     let error = server.store().head(&key("k")).await.unwrap_err();
-    assert!(matches!(error, StoreError::Remote { status: 500, .. }), "{error:?}");
+    assert!(matches!(error.backend_source(), Some(RemoteError::Status { status: 500, .. })), "{error:?}");
     let endless = head(200, &["Content-Type: application/json", "Transfer-Encoding: chunked"]) + "\r\n";
     let server = ScriptedServer::start([Step::RespondEndlessly(endless)]).await;
-    let error = server.store().list_dir(&Prefix::root(), Page::first(10)).await.unwrap_err();
-    assert!(matches!(&error, StoreError::Protocol { detail } if detail.contains("longer")), "{error:?}");
+    let error = server.store().list_dir(&Prefix::root(), PageRequest::first(10)).await.unwrap_err();
+    assert!(
+        matches!(error.backend_source(), Some(RemoteError::InvalidResponse { detail }) if detail.contains("longer")),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -271,7 +284,7 @@ async fn invalid_listings_are_protocol_errors() {
         let values = vec![entry.as_str(); values].join(",");
         format!(r#"{{"prefix":"a/","keys":[{keys}],"values":[{values}],"prefixes":[],"cursor":{cursor}}}"#)
     };
-    let (prefix, page) = (Prefix::parse("a/").unwrap(), Page::after(2, Cursor::from_text("now")));
+    let (prefix, page) = (Prefix::parse("a/").unwrap(), PageRequest::after(2, Cursor::from_text("now")));
     for body in [
         "".to_owned(),
         "<html>".to_owned(),
@@ -293,9 +306,9 @@ async fn invalid_listings_are_protocol_errors() {
                 .await;
         let store = server.store();
         let error = store.list_prefix(&prefix, page.clone()).await.unwrap_err();
-        assert!(matches!(error, StoreError::Protocol { .. }), "{body}: {error:?}");
+        assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{body}: {error:?}");
         let error = store.list_dir(&prefix, page.clone()).await.unwrap_err();
-        assert!(matches!(error, StoreError::Protocol { .. }), "{body}: {error:?}");
+        assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{body}: {error:?}");
     }
     let good = listing(r#""a/b","a/c""#, 2, r#""next""#);
     let server = ScriptedServer::start([Step::Respond(response(200, &[], &good))]).await;

@@ -1,7 +1,7 @@
 //! Redirects, tokens and certificates.
 
-use client::{BuildError, HttpStore, Token};
-use store::{ListableStore, Page, ReadableStore, StoreError};
+use client::{BuildError, HttpStore, RemoteError, Token};
+use store::{ListableStore, PageRequest, ReadableStore};
 
 use crate::scripted_server::{ScriptedServer, Step, key, problem, response, value};
 
@@ -25,10 +25,13 @@ async fn redirects_are_never_followed() {
     );
     for status in [301, 302, 307, 301] {
         let error = store.get(&key("k"), None).await.unwrap_err();
-        assert!(matches!(error, StoreError::Remote { status: remote, .. } if remote == status), "{error:?}");
+        assert!(
+            matches!(error.backend_source(), Some(RemoteError::Status { status: remote, .. }) if *remote == status),
+            "{error:?}"
+        );
     }
-    let error = store.list(Page::first(1)).await.unwrap_err();
-    assert!(matches!(error, StoreError::Remote { status: 308, .. }), "{error:?}");
+    let error = store.list(PageRequest::first(1)).await.unwrap_err();
+    assert!(matches!(error.backend_source(), Some(RemoteError::Status { status: 308, .. })), "{error:?}");
     assert!(other.requests().is_empty());
 }
 
@@ -61,10 +64,16 @@ async fn missing_permission_is_an_error() {
     ])
     .await;
     let store = server.store();
-    assert!(matches!(store.head(&key("k")).await.unwrap_err(), StoreError::Unauthorized));
-    assert!(matches!(store.get(&key("k"), None).await.unwrap_err(), StoreError::Forbidden { .. }));
+    assert!(matches!(store.head(&key("k")).await.unwrap_err().backend_source(), Some(RemoteError::Unauthorized)));
+    assert!(matches!(
+        store.get(&key("k"), None).await.unwrap_err().backend_source(),
+        Some(RemoteError::Forbidden { .. })
+    ));
     let error = store.get(&key("k"), None).await.unwrap_err();
-    assert!(matches!(&error, StoreError::Forbidden { detail } if detail == "only reading"), "{error:?}");
+    assert!(
+        matches!(error.backend_source(), Some(RemoteError::Forbidden { detail }) if detail == "only reading"),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -74,7 +83,10 @@ async fn private_certificate_authority_is_trusted() {
     assert_eq!(store.get(&key("k"), None).await.unwrap().unwrap().bytes().await.unwrap(), "over TLS");
     // Without the authority the server is not trusted; on a machine without any authorities no client can be built.
     match HttpStore::builder(base.clone()).retries(client::Retries::none()).build() {
-        Ok(store) => assert!(matches!(store.head(&key("k")).await.unwrap_err(), StoreError::Transport(_))),
+        Ok(store) => assert!(matches!(
+            store.head(&key("k")).await.unwrap_err().backend_source(),
+            Some(RemoteError::Transport(_))
+        )),
         Err(error) => assert!(matches!(error, BuildError::Client(_)), "{error:?}"),
     }
     for bad in ["", "not PEM", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use client::{ArrayClient, BaseUrl, ClientBuilder, HttpStore, Retries, Timeouts, TransportError};
+use client::{ArrayClient, BaseUrl, ClientBuilder, HttpStore, RemoteError, Retries, Timeouts, TransportError};
 use store::{Key, StoreError};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -117,7 +117,7 @@ pub(crate) fn head(status: u16, headers: &[&str]) -> String {
 
 /// The response head of a value, without its length.
 pub(crate) fn value_head(status: u16, headers: &[&str]) -> String {
-    let (etag, modified) = (format!("ETag: {ETAG}"), "Zarrd-Modified: 2026-11-21T06:28:08.123Z");
+    let (etag, modified) = (format!("ETag: {ETAG}"), "Zarr-Modified: 2026-11-21T06:28:08.123Z");
     head(status, &[&[etag.as_str(), modified], headers].concat())
 }
 
@@ -217,7 +217,10 @@ async fn read_body(stream: &mut BufReader<TcpStream>, request: &Request) -> Vec<
 /// Returns the source of a transport error.
 pub(crate) fn transport_error(error: StoreError) -> TransportError {
     match error {
-        StoreError::Transport(source) => *source.downcast().unwrap(),
+        StoreError::Backend { source, .. } => match *source.downcast().unwrap() {
+            RemoteError::Transport(error) => error,
+            other => panic!("{other:?}"),
+        },
         other => panic!("{other:?}"),
     }
 }

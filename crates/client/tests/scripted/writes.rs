@@ -3,11 +3,9 @@
 use std::{io, time::Duration};
 
 use bytes::Bytes;
-use client::{Retries, Timeouts, TransportError};
+use client::{RemoteError, Retries, Timeouts, TransportError};
 use futures::{StreamExt, stream};
-use store::{
-    Content, ErasedKeys, Precondition, Prefix, StoreError, UploadError, Version, VersionMatch, WriteableStore,
-};
+use store::{KeyCount, Payload, Precondition, Prefix, StoreError, UploadError, Version, VersionMatch, WriteableStore};
 
 use crate::scripted_server::{ETAG, ScriptedServer, Step, head, key, problem, response, transport_error};
 
@@ -16,12 +14,12 @@ fn written(status: u16) -> Step {
 }
 
 fn erased(existed: bool) -> Step {
-    Step::Respond(head(204, &[&format!("Zarrd-Existed: {existed}")]) + "\r\n")
+    Step::Respond(head(204, &[&format!("Zarr-Existed: {existed}")]) + "\r\n")
 }
 
 /// Content of `count` buffers of 1 MiB, with a pause before each.
-fn buffers(count: usize, pause: Duration) -> Content {
-    Content::from_stream(stream::iter(0..count).then(move |_| async move {
+fn buffers(count: usize, pause: Duration) -> Payload {
+    Payload::from_stream(stream::iter(0..count).then(move |_| async move {
         tokio::time::sleep(pause).await;
         Ok(Bytes::from(vec![7; 1 << 20]))
     }))
@@ -30,8 +28,8 @@ fn buffers(count: usize, pause: Duration) -> Content {
 #[tokio::test]
 async fn content_in_memory_is_retried() {
     let large = Bytes::from(vec![7; 3 << 20]);
-    let two = Content::from_stream(stream::iter(["ab", "", "cd"]).map(|piece| Ok(Bytes::from(piece))));
-    for (content, body) in [(Content::from("x"), Bytes::from("x")), (large.clone().into(), large), (two, "abcd".into())]
+    let two = Payload::from_stream(stream::iter(["ab", "", "cd"]).map(|piece| Ok(Bytes::from(piece))));
+    for (content, body) in [(Payload::from("x"), Bytes::from("x")), (large.clone().into(), large), (two, "abcd".into())]
     {
         let server = ScriptedServer::start([Step::Close, written(201)]).await;
         let written = server.store().set(&key("k"), content, Precondition::none()).await.unwrap();
@@ -58,7 +56,7 @@ async fn streamed_content_is_not_retried() {
     assert_eq!(server.requests()[0].body, vec![7; 3 << 20]);
 
     let server = ScriptedServer::start([written(204)]).await;
-    let content = Content { size: Some(3 << 20), ..buffers(3, Duration::ZERO) };
+    let content = Payload { size: Some(3 << 20), ..buffers(3, Duration::ZERO) };
     server.store().set(&key("k"), content, Precondition::none()).await.unwrap();
     assert_eq!(server.requests()[0].header("content-length"), Some("3145728"));
 }
@@ -84,7 +82,7 @@ async fn conditional_changes_with_a_lost_response_are_not_retried() {
 async fn conditional_changes_that_were_not_executed_are_retried() {
     let server = ScriptedServer::start([Step::Respond(problem(503, "busy", &[], "")), written(201)]).await;
     let unwanted = VersionMatch::OneOf(vec![Version::from_u128(42)]);
-    let precondition = Precondition { matches: Some(VersionMatch::Any), none_matches: Some(unwanted) };
+    let precondition = Precondition { if_match: Some(VersionMatch::Any), if_none_match: Some(unwanted) };
     server.store().set(&key("k"), "x".into(), precondition).await.unwrap();
     let requests = server.requests();
     assert_eq!(requests.len(), 2);
@@ -122,14 +120,14 @@ async fn erasures_are_retried() {
     .await;
     let store = server.store();
     assert!(!store.erase(&key("k"), Precondition::none()).await.unwrap());
-    assert_eq!(store.erase_prefix(&Prefix::parse("a/").unwrap()).await.unwrap(), ErasedKeys::exactly(7));
-    assert_eq!(store.erase_prefix(&Prefix::root()).await.unwrap(), ErasedKeys { count: 100_000, exact: false });
+    assert_eq!(store.erase_prefix(&Prefix::parse("a/").unwrap()).await.unwrap(), KeyCount::exact(7));
+    assert_eq!(store.erase_prefix(&Prefix::root()).await.unwrap(), KeyCount { count: 100_000, exact: false });
     let lines: Vec<String> = server.requests().into_iter().map(|request| request.line).collect();
     assert_eq!(lines[3..], ["DELETE /mount/store/a/", "DELETE /mount/store/?confirm=all"]);
     let error = store.erase(&key("k"), Precondition::none()).await.unwrap_err();
-    assert!(matches!(error, StoreError::Protocol { .. }), "{error:?}");
+    assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{error:?}");
     let error = store.erase_prefix(&Prefix::root()).await.unwrap_err();
-    assert!(matches!(error, StoreError::Protocol { .. }), "{error:?}");
+    assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{error:?}");
 }
 
 #[tokio::test]
@@ -137,9 +135,9 @@ async fn content_of_another_length_than_announced_is_never_complete() {
     let mib = 1 << 20;
     for (announced, count) in [(3 * mib - 1, 3), (3 * mib + 1, 3), (2 * mib, 3), (5, 0)] {
         let server = ScriptedServer::start([written(201)]).await;
-        let content = Content { size: Some(announced), ..buffers(count, Duration::ZERO) };
+        let content = Payload { size: Some(announced), ..buffers(count, Duration::ZERO) };
         match server.store().set(&key("k"), content, Precondition::none()).await.unwrap_err() {
-            StoreError::Upload(UploadError::Length { announced: length, received }) => {
+            StoreError::Upload(UploadError::LengthMismatch { announced: length, received }) => {
                 assert_eq!(length, announced);
                 assert_ne!(received, announced);
             }
@@ -157,12 +155,12 @@ async fn failing_content_fails_the_write() {
     for size in [None, Some(4 << 20)] {
         let server = ScriptedServer::start([written(201)]).await;
         let beginning = buffers(3, Duration::ZERO).stream;
-        let content = Content { size, stream: beginning.chain(stream::once(async move { Err(failure()) })).boxed() };
+        let content = Payload { size, stream: beginning.chain(stream::once(async move { Err(failure()) })).boxed() };
         let error = server.store().set(&key("k"), content, Precondition::none()).await.unwrap_err();
         assert!(matches!(error, StoreError::Upload(UploadError::Aborted(_))), "{error:?}");
     }
     let server = ScriptedServer::start([]).await;
-    let content = Content::from_stream(stream::once(async move { Err(failure()) }));
+    let content = Payload::from_stream(stream::once(async move { Err(failure()) }));
     let error = server.store().set(&key("k"), content, Precondition::none()).await.unwrap_err();
     assert!(matches!(error, StoreError::Upload(UploadError::Aborted(_))), "{error:?}");
     assert!(server.requests().is_empty(), "no request is sent for content that has already failed");
@@ -192,15 +190,18 @@ async fn readiness_tells_if_the_store_is_writable() {
     let server = ScriptedServer::start([
         Step::Respond(response(200, &[], r#"{"writable":true}"#)),
         Step::Respond(response(200, &[], r#"{"writable":false,"problem":"https://zarrd.dev/problems/out-of-space"}"#)),
-        Step::Respond(problem(503, "store-read-only", &[], "")),
+        Step::Respond(problem(503, "read-only-store", &[], "")),
         Step::Respond(response(200, &[], "ready")),
     ])
     .await;
     let store = server.store();
-    store.writable().await.unwrap();
-    assert!(matches!(store.writable().await.unwrap_err(), StoreError::OutOfSpace));
-    assert!(matches!(store.writable().await.unwrap_err(), StoreError::ReadOnly));
-    assert!(matches!(store.writable().await.unwrap_err(), StoreError::Protocol { .. }));
+    store.check_writable().await.unwrap();
+    assert!(matches!(store.check_writable().await.unwrap_err(), StoreError::OutOfSpace));
+    assert!(matches!(store.check_writable().await.unwrap_err(), StoreError::ReadOnly));
+    assert!(matches!(
+        store.check_writable().await.unwrap_err().backend_source(),
+        Some(RemoteError::InvalidResponse { .. })
+    ));
     assert_eq!(server.requests()[0].line, "GET /mount/readyz");
     assert_eq!(server.requests().len(), 4);
 }

@@ -5,8 +5,7 @@ use std::{
     io,
 };
 
-use super::{Paths, sync_dir};
-use crate::{OpenError, Purpose};
+use crate::{OpenError, Purpose, durable::sync_dir, paths::Paths};
 
 /// Refuses a store that was not filled to its end, and marks one that is to be filled, durably. Called with the lock held and
 /// before a store is made.
@@ -17,7 +16,7 @@ pub(super) fn judge(paths: &Paths, purpose: Purpose) -> Result<(), OpenError> {
     }
     match purpose {
         Purpose::Use => Ok(()),
-        Purpose::Fill if paths.identity().exists() => Err(OpenError::NotNew { dir: paths.dir.clone() }),
+        Purpose::Fill if paths.identity().exists() => Err(OpenError::AlreadyExists { dir: paths.dir.clone() }),
         Purpose::Fill => {
             File::create_new(&mark).and_then(|file| file.sync_all()).map_err(OpenError::io("make", &mark))?;
             sync_dir(&paths.dir)

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use store::{Content, Key, StoreError, UploadError};
+use store::{Key, Payload, StoreError, UploadError};
 
-use super::Core;
+use super::core::Core;
 use crate::{
-    blocking,
+    blocking::run_blocking,
     commit::{InlineValue, StagedContent, StagedValue},
     record::MAX_INLINE,
     values::{Buffer, Buffers, FinishError, PIECE, Writer},
@@ -45,12 +45,12 @@ const FEW: usize = 32 << 10;
 
 /// Writes a value without making it visible: into memory if it is small, else into a file that is durable but for its
 /// directory's entry.
-pub(super) async fn stage(core: &Arc<Core>, key: &Key, mut content: Content) -> Result<StagedValue, StoreError> {
+pub(super) async fn stage(core: &Arc<Core>, key: &Key, mut content: Payload) -> Result<StagedValue, StoreError> {
     core.failure.check()?;
     let announced = content.size.unwrap_or_default();
     if core.has_space(announced).is_err() {
         let core = Arc::clone(core);
-        blocking(move || core.check_space(announced)).await?;
+        run_blocking(move || core.check_space(announced)).await?;
     }
     let mut upload = Upload {
         core: Arc::clone(core),
@@ -111,7 +111,7 @@ impl Upload {
             return self.core.small(bytes).await.map(StagedValue::new);
         }
         let (core, key, mut gathered) = (self.core, key.clone(), self.gathered);
-        blocking(move || {
+        run_blocking(move || {
             let mut writer = core.writer(writer)?;
             writer.write(gathered.bytes())?;
             match writer.finish(&key, core.epoch_start) {
@@ -125,7 +125,7 @@ impl Upload {
 
     fn wrong_length(&self) -> StoreError {
         let announced = self.announced.unwrap_or_default();
-        UploadError::Length { announced, received: self.received }.into()
+        UploadError::LengthMismatch { announced, received: self.received }.into()
     }
 }
 
@@ -164,7 +164,7 @@ impl Core {
         let permits = u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_add(64);
         match Arc::clone(&self.inline).try_acquire_many_owned(permits) {
             Ok(permit) => Ok(StagedContent::Inline(InlineValue { bytes, _permit: permit })),
-            Err(_) => blocking(move || self.spill.push(&bytes).map(StagedContent::Spilled)).await,
+            Err(_) => run_blocking(move || self.spill.push(&bytes).map(StagedContent::Spilled)).await,
         }
     }
 

@@ -38,14 +38,14 @@ async fn check_all(store: &LocalStore, progress: &Progress) -> Result<(), Error>
     let on_progress = move |report: &CheckReport| {
         counters.keys.store(report.keys, Relaxed);
         counters.bytes.store(report.bytes, Relaxed);
-        counters.damaged.store(report.damaged, Relaxed);
+        counters.corrupt.store(report.corrupt, Relaxed);
     };
-    let (report, damaged) = store.check(on_progress).await?;
-    for value in &damaged {
+    let (report, corrupt) = store.check(on_progress).await?;
+    for value in &corrupt {
         progress.message(&format!("damaged: {:?}: {}", value.key, error_chain(&value.cause)));
     }
-    match report.damaged {
+    match report.corrupt {
         0 => Ok(()),
-        damaged => Err(Error::Damage { damaged, values: report.keys }),
+        corrupt => Err(Error::CorruptValues { corrupt, values: report.keys }),
     }
 }

@@ -31,8 +31,8 @@ async fn compact(store: &LocalStore, signals: &mut Signals) -> Result<(), Error>
     progress.start_processing();
     let counters = Arc::clone(progress.counters());
     let on_progress = move |progress: &CompactProgress| {
-        counters.expected_keys.store(progress.total, Relaxed);
-        counters.keys.store(progress.copied, Relaxed);
+        counters.expected_keys.store(progress.total_entries, Relaxed);
+        counters.keys.store(progress.copied_entries, Relaxed);
     };
     let compacted = signals.finish(store.compact(on_progress)).await.map_err(Error::from);
     if let Ok(CompactReport { before_bytes, after_bytes }) = &compacted {

@@ -1,6 +1,6 @@
 //! `zarrd ls`: lists the nodes directly below a group.
 
-use client::{FoundNode, zom};
+use client::{NodeInfo, zom};
 use futures::{StreamExt, TryFutureExt, TryStreamExt, stream};
 
 use super::child_path;
@@ -49,19 +49,19 @@ async fn list(hierarchy: &Hierarchy, config: &NodeConfig, detail: Detail) -> Res
 }
 
 /// The members of a group, or an array itself.
-async fn summaries(hierarchy: &Hierarchy, page: FoundNode) -> Result<Vec<NodeSummary>, Error> {
-    let FoundNode { path, dialect, zom, other, broken, .. } = page;
+async fn summaries(hierarchy: &Hierarchy, page: NodeInfo) -> Result<Vec<NodeSummary>, Error> {
+    let NodeInfo { path, dialect, zom, other_dialects, broken, .. } = page;
     let zom::Node::Group(group) = &zom.root else {
-        return Ok(vec![NodeSummary::new(&path, dialect, zom.version, &zom.root)]);
+        return Ok(vec![NodeSummary::new(&path, dialect, zom.format, &zom.root)]);
     };
     let members = group.members.iter().flatten();
     let mut summaries: Vec<NodeSummary> = members
-        .map(|(name, node)| Ok(NodeSummary::new(&child_path(&path, name)?, dialect, zom.version, node)))
+        .map(|(name, node)| Ok(NodeSummary::new(&child_path(&path, name)?, dialect, zom.format, node)))
         .collect::<Result<_, Error>>()?;
-    let others = stream::iter(other.into_iter().filter(|(child, _)| child.parent().as_ref() == Some(&path)));
+    let others = stream::iter(other_dialects.into_iter().filter(|(child, _)| child.parent().as_ref() == Some(&path)));
     let others = others.map(|(child, dialect)| async move {
         match hierarchy.node(&child, Some(dialect), 0).await {
-            Ok(node) => Ok(NodeSummary::new(&child, dialect, node.zom.version, &node.zom.root)),
+            Ok(node) => Ok(NodeSummary::new(&child, dialect, node.zom.format, &node.zom.root)),
             Err(error) => Ok::<_, Error>(NodeSummary::broken(error.into_broken(&child, dialect)?)),
         }
     });

@@ -17,7 +17,7 @@ use std::{
 };
 
 use client::NodePath;
-use store::{ListableStore, Page, Prefix};
+use store::{ListableStore, PageRequest, Prefix};
 
 use crate::{
     cli::{Cli, Command},
@@ -62,7 +62,7 @@ async fn dispatch(command: Command, file: &ConfigFile) -> Result<(), Error> {
         Command::Tree(args) => {
             ignore_broken_pipe(tree::run(NodeConfig::new(args.node, file, "tree")?, args.depth).await)
         }
-        Command::Info(args) => ignore_broken_pipe(info::run(NodeConfig::new(args.node, file, "info")?).await),
+        Command::ValueMeta(args) => ignore_broken_pipe(info::run(NodeConfig::new(args.node, file, "info")?).await),
         Command::Check(args) => check::run(CheckConfig::new(args.store, file)?).await,
         Command::Compact(args) => compact::run(CompactConfig::new(args, file)?).await,
         Command::Copy(args) => copy::run(CopyConfig::new(args, file)?).await,
@@ -86,7 +86,7 @@ fn child_path(path: &NodePath, name: &str) -> Result<NodePath, Error> {
 
 /// Fails if a prefix other than the root has no keys, since it was probably misspelled.
 async fn check_has_keys(store: &dyn ListableStore, prefix: &Prefix) -> Result<(), Error> {
-    if prefix.is_root() || !store.list_prefix(prefix, Page::first(1)).await?.keys.is_empty() {
+    if prefix.is_root() || !store.list_prefix(prefix, PageRequest::first(1)).await?.keys.is_empty() {
         return Ok(());
     }
     Err(TransferError::NoKeys { prefix: prefix.clone() }.into())

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32};
 
-use client::{BrokenNode, Dialect, FoundNode, NodePath, zom};
+use client::{BrokenNode, Dialect, NodeInfo, NodePath, zom};
 use futures::TryFutureExt;
 
 use super::child_path;
@@ -46,7 +46,7 @@ struct TreeNode {
 
 /// A node that was loaded.
 enum LoadedNode {
-    Node(Dialect, zom::Version, zom::Node),
+    Node(Dialect, zom::ZomFormat, zom::Node),
     Broken(BrokenNode),
 }
 
@@ -117,14 +117,14 @@ impl<'a> TreePrinter<'a> {
                 self.load(&path, dialect, depth, parent_dialect).await?
             }
         };
-        let (dialect, version, node) = match loaded {
-            LoadedNode::Node(dialect, version, node) => (dialect, version, node),
+        let (dialect, format, node) = match loaded {
+            LoadedNode::Node(dialect, format, node) => (dialect, format, node),
             LoadedNode::Broken(node) => {
                 self.print_line(&NodeSummary::broken(node), &prefix, parent_dialect)?;
                 return Ok(Vec::new());
             }
         };
-        self.print_line(&NodeSummary::new(&path, dialect, version, &node), &prefix, parent_dialect)?;
+        self.print_line(&NodeSummary::new(&path, dialect, format, &node), &prefix, parent_dialect)?;
         let zom::Node::Group(group) = node else { return Ok(Vec::new()) };
         let mut children: BTreeMap<NodePath, TreeNode> = BTreeMap::new();
         if !shows_members {
@@ -142,7 +142,7 @@ impl<'a> TreePrinter<'a> {
         };
         for (name, node) in group.members.into_iter().flatten() {
             let path = child_path(&path, &name)?;
-            children.insert(path.clone(), child(path, dialect, Some(LoadedNode::Node(dialect, version, node))));
+            children.insert(path.clone(), child(path, dialect, Some(LoadedNode::Node(dialect, format, node))));
         }
         for (path, own) in self.other_dialects.remove(&path).unwrap_or_default() {
             children.entry(path.clone()).or_insert_with(|| child(path, own, None));
@@ -175,8 +175,8 @@ impl<'a> TreePrinter<'a> {
             (Err(error), Some(dialect)) => return Ok(LoadedNode::Broken(error.into_broken(path, dialect)?)),
             (result, _) => result?,
         };
-        let FoundNode { dialect, zom, other, broken, .. } = node;
-        for (child, dialect) in other {
+        let NodeInfo { dialect, zom, other_dialects, broken, .. } = node;
+        for (child, dialect) in other_dialects {
             if let Some(parent) = child.parent() {
                 self.other_dialects.entry(parent).or_default().push((child, dialect));
             }
@@ -186,7 +186,7 @@ impl<'a> TreePrinter<'a> {
                 self.broken.entry(parent).or_default().push(node);
             }
         }
-        Ok(LoadedNode::Node(dialect, zom.version, zom.root))
+        Ok(LoadedNode::Node(dialect, zom.format, zom.root))
     }
 
     fn print_line(&mut self, node: &NodeSummary, prefix: &str, parent_dialect: Option<Dialect>) -> Result<(), Error> {

@@ -102,25 +102,25 @@ pub(crate) struct ServeOptions {
     pub(crate) max_work: Option<ByteSize>,
     /// Memory for all requests together: documents being parsed, chunks being decoded, elements being assembled, listings and
     /// buffered responses; the chunk cache is not included [default: 1GiB]
-    #[arg(long, env = "ZARRD_MAX_MEMORY", value_name = "SIZE", alias = "array-memory")]
-    #[serde(deserialize_with = "from_text", alias = "array-memory")]
+    #[arg(long, env = "ZARRD_MAX_MEMORY", value_name = "SIZE")]
+    #[serde(deserialize_with = "from_text")]
     pub(crate) max_memory: Option<ByteSize>,
     /// Size of the decoded-chunk cache; 0 disables it [default: 256MiB]
     #[arg(long, env = "ZARRD_CHUNK_CACHE", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) chunk_cache: Option<ByteSize>,
     /// Store written chunks even if all their elements are the fill value, instead of omitting them [default: false]
-    #[arg(long, env = "ZARRD_STORE_EMPTY_CHUNKS", value_name = "BOOL")]
+    #[arg(long, env = "ZARRD_WRITE_EMPTY_CHUNKS", value_name = "BOOL")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub(crate) store_empty_chunks: Option<bool>,
+    pub(crate) write_empty_chunks: Option<bool>,
     /// Maximum number of connections; a new one beyond it replaces the one that was idle for longest, or gets status 503 if none
     /// is idle [default: 1024]
     #[arg(long, env = "ZARRD_MAX_CONNECTIONS", value_name = "NUMBER")]
     pub(crate) max_connections: Option<NonZeroUsize>,
     /// Time limit for receiving a request head, and for an idle connection, such as 30s [default: 1m]
-    #[arg(long, env = "ZARRD_HEAD_TIMEOUT", value_name = "TIME")]
+    #[arg(long, env = "ZARRD_HEADER_TIMEOUT", value_name = "TIME")]
     #[serde(deserialize_with = "from_text")]
-    pub(crate) head_timeout: Option<humantime::Duration>,
+    pub(crate) header_timeout: Option<humantime::Duration>,
     /// Time to wait for a client to send more of an upload, such as 30s [default: 1m]
     #[arg(long, env = "ZARRD_UPLOAD_TIMEOUT", value_name = "TIME")]
     #[serde(deserialize_with = "from_text")]

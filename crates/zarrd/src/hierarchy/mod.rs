@@ -6,7 +6,7 @@ mod summary;
 use std::sync::Arc;
 
 use array::{ArrayError, Arrays, Hierarchies, MAX_MEMBERS, MemberPage};
-use client::{BrokenNode, Depth, Dialect, FoundNode, LinkTarget, NodeClient, NodePath};
+use client::{BrokenNode, Depth, Dialect, NodeClient, NodeInfo, NodePath};
 use store::{Cursor, Key, ListableStore, ReadableStore, StoreError};
 
 pub(crate) use self::{
@@ -110,11 +110,11 @@ impl Hierarchy {
         path: &NodePath,
         dialect: Option<Dialect>,
         depth: u32,
-    ) -> Result<FoundNode, NodeReadError> {
+    ) -> Result<NodeInfo, NodeReadError> {
         match &self.nodes {
             NodeSource::Local(nodes) => {
                 let node = nodes.node(path, dialect, array::Depth::Levels(depth), None).await;
-                node.map(from_local).map_err(|error| local_error(error, path))
+                node.map(|node| node.info).map_err(|error| local_error(error, path))
             }
             NodeSource::Server(nodes) => {
                 let node = with_dialect(nodes, dialect).node(path, Depth::Levels(depth)).await;
@@ -129,12 +129,12 @@ impl Hierarchy {
         path: &NodePath,
         dialect: Option<Dialect>,
         cursor: Option<Cursor>,
-    ) -> Result<(FoundNode, Option<Cursor>), NodeReadError> {
+    ) -> Result<(NodeInfo, Option<Cursor>), NodeReadError> {
         match &self.nodes {
             NodeSource::Local(nodes) => {
                 let page = MemberPage { limit: MAX_MEMBERS, cursor };
                 let page = nodes.members(path, dialect, &page, None).await;
-                page.map(|page| (from_local(page.node), page.next)).map_err(|error| local_error(error, path))
+                page.map(|page| (page.node.info, page.next)).map_err(|error| local_error(error, path))
             }
             NodeSource::Server(nodes) => {
                 let page = with_dialect(nodes, dialect).members(path, MAX_MEMBERS, cursor).await;
@@ -162,21 +162,6 @@ impl Hierarchy {
 
 fn with_dialect(nodes: &NodeClient, dialect: Option<Dialect>) -> NodeClient {
     dialect.map_or_else(|| nodes.clone(), |dialect| nodes.with_dialect(dialect))
-}
-
-/// Converts a node of a local store into the form in which the client returns it.
-fn from_local(node: array::NodeInfo) -> FoundNode {
-    let array::NodeInfo { path, dialect, implicit, version, zom, other_dialects: other, broken, losses, links, .. } =
-        node;
-    let links = links.into_iter().map(|(link, target)| match target {
-        array::LinkTarget::Array => (link, LinkTarget::Array),
-        array::LinkTarget::Missing => (link, LinkTarget::Missing),
-    });
-    let broken = broken.into_iter().map(|array::BrokenNode { path, dialect, problem }| {
-        let array::Broken { key, reason } = problem;
-        BrokenNode { path, dialect, key, reason }
-    });
-    FoundNode { path, dialect, implicit, version, zom, other, broken: broken.collect(), losses, links: links.collect() }
 }
 
 fn local_error(error: array::NodeError, path: &NodePath) -> NodeReadError {

@@ -72,9 +72,9 @@ pub(crate) enum NodeKind {
 
 impl NodeSummary {
     /// Summarizes a node.
-    pub(crate) fn new(path: &NodePath, dialect: Dialect, version: zom::Version, node: &zom::Node) -> Self {
+    pub(crate) fn new(path: &NodePath, dialect: Dialect, format: zom::ZomFormat, node: &zom::Node) -> Self {
         let (kind, array) = match node {
-            zom::Node::Array(document) => (NodeKind::Array, Some(ArraySummary::new(version, document))),
+            zom::Node::Array(document) => (NodeKind::Array, Some(ArraySummary::new(format, document))),
             zom::Node::Group(_) => (NodeKind::Group, None),
         };
         Self { path: path.to_string(), kind, dialect: dialect.name(), array, problem: None }
@@ -102,8 +102,8 @@ impl NodeSummary {
 }
 
 impl ArraySummary {
-    fn new(version: zom::Version, document: &Json) -> Self {
-        let Some(model) = array_model(version, document) else { return Self::from_unsupported(document) };
+    fn new(format: zom::ZomFormat, document: &Json) -> Self {
+        let Some(model) = array_model(format, document) else { return Self::from_unsupported(document) };
         let grid: Vec<Value> = model.grid.dimensions().iter().map(lengths).collect();
         let inner = model.codecs.iter().find(|codec| codec.name == SHARDING);
         let inner = inner.and_then(|sharding| sharding.configuration.get("chunk_shape")?.as_array().cloned());
@@ -140,11 +140,11 @@ impl ArraySummary {
 }
 
 /// Parses the document of an array; `None` if that fails.
-pub(crate) fn array_model(version: zom::Version, document: &Json) -> Option<ArrayModel> {
-    let StoredNode { document, attributes } = StoredNode::of_node_document(version.dialect(), document);
-    match version {
-        zom::Version::V2 => v2::read_array(document, attributes.unwrap_or_default()).ok(),
-        zom::Version::V3 => match v3::read(document).ok()? {
+pub(crate) fn array_model(format: zom::ZomFormat, document: &Json) -> Option<ArrayModel> {
+    let StoredNode { document, attributes } = StoredNode::from_node_document(format.dialect(), document);
+    match format {
+        zom::ZomFormat::V2 => v2::read_array(document, attributes.unwrap_or_default()).ok(),
+        zom::ZomFormat::V3 => match v3::read(document).ok()? {
             v3::Node::Array(model) => Some(*model),
             v3::Node::Group(_) => None,
         },
@@ -168,15 +168,15 @@ mod tests {
 
     use super::*;
 
-    fn array_summary(version: zom::Version, document: Value) -> NodeSummary {
+    fn array_summary(format: zom::ZomFormat, document: Value) -> NodeSummary {
         let node = zom::Node::Array(Json::compact(&document));
-        NodeSummary::new(&NodePath::parse("/lab/mice").unwrap(), version.dialect(), version, &node)
+        NodeSummary::new(&NodePath::parse("/lab/mice").unwrap(), format.dialect(), format, &node)
     }
 
     #[test]
     fn arrays_of_both_versions_are_summarized() {
         let v3 = array_summary(
-            zom::Version::V3,
+            zom::ZomFormat::V3,
             json!({
                 "zarr_format": 3, "node_type": "array", "shape": [10, 8], "data_type": "float32", "fill_value": 0,
                 "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 8]}},
@@ -194,7 +194,7 @@ mod tests {
         );
         assert_eq!(v3.array.unwrap().chunking(), "(2, 2) in shards of (4, 8)");
         let v2 = array_summary(
-            zom::Version::V2,
+            zom::ZomFormat::V2,
             json!({"zarr_format": 2, "shape": [5], "chunks": [2], "dtype": ">i2", "compressor": null, "fill_value": 0,
                 "filters": null, "order": "C", "attributes": {"a": 1}}),
         );
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn unsupported_arrays_are_summarized() {
         let unsupported = array_summary(
-            zom::Version::V3,
+            zom::ZomFormat::V3,
             json!({"zarr_format": 3, "node_type": "array", "shape": [5], "data_type": {"name": "odd"}, "codecs": ["odder", 1]}),
         );
         let array = unsupported.array.unwrap();
@@ -217,7 +217,7 @@ mod tests {
     fn names_of_groups_end_in_a_slash() {
         let group = zom::Node::Group(zom::Group::default());
         let name =
-            |path| NodeSummary::new(&NodePath::parse(path).unwrap(), Dialect::V2, zom::Version::V2, &group).name();
+            |path| NodeSummary::new(&NodePath::parse(path).unwrap(), Dialect::V2, zom::ZomFormat::V2, &group).name();
         assert_eq!((name("/"), name("/a/b")), ("/".into(), "b/".into()));
     }
 }

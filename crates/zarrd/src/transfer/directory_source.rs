@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream, stream::BoxStream};
 use rustix::fs::OFlags;
-use store::{Content, Key, StoreError};
+use store::{Key, Payload, StoreError};
 use tokio::{sync::mpsc, task};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::io::ReaderStream;
@@ -53,7 +53,7 @@ impl Source for DirectorySource {
         ReceiverStream::new(receiver).boxed()
     }
 
-    async fn open(&self, name: &Key) -> Result<Option<Content>, SourceError> {
+    async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {
         let path = self.root.join(name.as_str());
         let opened = blocking(move || open(&path)).await;
         match opened {
@@ -95,7 +95,7 @@ fn name_and_size(path: &Path, entry: &DirEntry) -> Result<SourceItem, SkipReason
 
 /// Opens a file that was regular when it was listed, and must still be: if it was replaced by a link or a pipe, it is neither
 /// followed nor waited for.
-fn open(path: &Path) -> io::Result<Content> {
+fn open(path: &Path) -> io::Result<Payload> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     let mut file = File::options().read(true).custom_flags(flags.cast_signed()).open(path)?;
     let metadata = file.metadata()?;
@@ -109,11 +109,11 @@ fn open(path: &Path) -> io::Result<Content> {
             Vec::with_capacity(READ_BUFFER_BYTES.min(usize::try_from(size).unwrap_or(READ_BUFFER_BYTES)) + 1);
         file.by_ref().take(size + 1).read_to_end(&mut bytes)?;
         let bytes = Bytes::from(bytes);
-        return Ok(Content { size: Some(size), stream: stream::once(async move { Ok(bytes) }).boxed() });
+        return Ok(Payload { size: Some(size), stream: stream::once(async move { Ok(bytes) }).boxed() });
     }
     let stream = ReaderStream::with_capacity(tokio::fs::File::from_std(file), READ_BUFFER_BYTES);
     let stream = stream.map_err(|source| StoreError::Io { action: "read the file", source });
-    Ok(Content { size: Some(size), stream: stream.boxed() })
+    Ok(Payload { size: Some(size), stream: stream.boxed() })
 }
 
 /// Runs blocking I/O on the blocking thread pool.

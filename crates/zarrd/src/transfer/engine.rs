@@ -12,7 +12,7 @@ use std::{
 
 use backon::{ExponentialBuilder, Retryable};
 use futures::{StreamExt, TryStreamExt, stream};
-use store::{Content, Key};
+use store::{Key, Payload};
 
 use super::{
     Sink, SkipReason, Source, SourceItem, TransferError,
@@ -54,7 +54,7 @@ impl Transfer<'_> {
         let counters = self.progress.counters();
         match counters.failed.load(Ordering::Relaxed) {
             0 => Ok(()),
-            failed => Err(TransferError::Incomplete { failed, damaged: counters.damaged.load(Ordering::Relaxed) }),
+            failed => Err(TransferError::Incomplete { failed, corrupt: counters.corrupt.load(Ordering::Relaxed) }),
         }
     }
 
@@ -125,7 +125,7 @@ impl Transfer<'_> {
             Ok(CopyOutcome::Vanished) => counters.vanished.fetch_add(1, Ordering::Relaxed),
             Err(error) if error.concerns_one_key() => {
                 self.progress.message(&format!("not transferred: {name:?}: {}", error_chain(&error)));
-                counters.damaged.fetch_add(u64::from(error.is_damage()), Ordering::Relaxed);
+                counters.corrupt.fetch_add(u64::from(error.is_corruption()), Ordering::Relaxed);
                 counters.failed.fetch_add(1, Ordering::Relaxed)
             }
             Err(error) => return Err(TransferError::Aborted { key: name, source: Box::new(error) }),
@@ -173,13 +173,13 @@ impl Attempt {
         Self { meter: Arc::new(meter), complete: false }
     }
 
-    fn metered(&self, content: Content) -> Content {
+    fn metered(&self, content: Payload) -> Payload {
         let meter = Arc::clone(&self.meter);
         let stream = content.stream.inspect(move |bytes| match bytes {
             Ok(bytes) => meter.count(bytes.len() as u64),
             Err(_) => meter.failed.store(true, Ordering::Relaxed),
         });
-        Content { size: content.size, stream: stream.boxed() }
+        Payload { size: content.size, stream: stream.boxed() }
     }
 
     fn content_failed(&self) -> bool {

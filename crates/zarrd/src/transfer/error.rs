@@ -2,7 +2,7 @@
 
 use std::{io, num::NonZeroU64, path::PathBuf, time::Duration};
 
-use store::{Key, KeyError, Prefix, StoreError};
+use store::{BackendErrorKind, Key, KeyError, Prefix, StoreError};
 
 /// Reason why a name of the source cannot be transferred, known before anything is written.
 #[derive(Debug, thiserror::Error)]
@@ -118,12 +118,12 @@ pub(crate) enum TransferError {
     #[error("cannot list the source")]
     List(#[source] SourceError),
     /// Some values were not transferred.
-    #[error("{failed} values were not transferred, {damaged} of them because they are damaged")]
+    #[error("{failed} values were not transferred, {corrupt} of them because they are damaged")]
     Incomplete {
         /// Number of values that were not transferred.
         failed: u64,
-        /// Number of them that are damaged.
-        damaged: u64,
+        /// Number of them that are corrupt.
+        corrupt: u64,
     },
     /// An error that concerns all values.
     #[error("stopped at {key:?}")]
@@ -206,14 +206,17 @@ impl CopyError {
         }
     }
 
-    /// True if the value of the source is damaged.
-    pub(super) fn is_damage(&self) -> bool {
+    /// True if the value of the source is corrupt.
+    pub(super) fn is_corruption(&self) -> bool {
         matches!(self.store_error(), Some(StoreError::Corrupt { .. }))
     }
 
     /// True if a retry may succeed: the server is busy or restarting.
     pub(super) fn is_transient(&self) -> bool {
-        matches!(self.store_error(), Some(StoreError::Busy { .. } | StoreError::Transport(_)))
+        matches!(
+            self.store_error(),
+            Some(StoreError::Busy { .. } | StoreError::Backend { kind: BackendErrorKind::Connection, .. })
+        )
     }
 
     /// The delay that the server asks for.

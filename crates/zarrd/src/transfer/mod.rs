@@ -21,7 +21,7 @@ mod upload_order;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use store::{Content, Key};
+use store::{Key, Payload};
 
 pub(crate) use directory_sink::DirectorySink;
 pub(crate) use directory_source::DirectorySource;
@@ -36,7 +36,7 @@ pub(crate) trait Source: Send + Sync {
     fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>>;
 
     /// Opens a listed value; `Ok(None)` if it no longer exists.
-    async fn open(&self, name: &Key) -> Result<Option<Content>, SourceError>;
+    async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError>;
 }
 
 /// A target of values.
@@ -46,7 +46,7 @@ pub(crate) trait Sink: Send + Sync {
     fn name_check(&self) -> NameCheck<'_>;
 
     /// Writes a value.
-    async fn put(&self, name: &Key, content: Content) -> Result<(), SinkError>;
+    async fn put(&self, name: &Key, content: Payload) -> Result<(), SinkError>;
 }
 
 /// Checks whether a sink supports a name.

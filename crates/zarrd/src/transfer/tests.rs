@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream, stream::BoxStream};
-use store::{Content, Corruption, Key, MemoryStore, Prefix, StoreError, WriteableStore};
+use store::{Key, MemoryStore, Payload, Prefix, StoreError, WriteableStore};
 
 use super::{
     NameCheck, Sink, SinkError, SkipReason, Source, SourceError, SourceItem, StoreSink, StoreSource, Transfer,
@@ -33,7 +33,7 @@ impl Sink for RecordingSink {
         Box::new(|name| if name.as_str() == "unsupported" { Err(SkipReason::NotAFile) } else { Ok(()) })
     }
 
-    async fn put(&self, name: &Key, mut content: Content) -> Result<(), SinkError> {
+    async fn put(&self, name: &Key, mut content: Payload) -> Result<(), SinkError> {
         while let Some(bytes) = content.stream.next().await {
             bytes?;
         }
@@ -57,14 +57,14 @@ impl Source for PartlyUnreadableSource {
         stream::iter(names).map(|name| Ok(SourceItem::Value { name: key(name), size: 1 })).boxed()
     }
 
-    async fn open(&self, name: &Key) -> Result<Option<Content>, SourceError> {
+    async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {
         let failing = |error| {
             let buffers = [Ok("half".into()), Err(error)];
-            Ok(Some(Content { size: Some(8), stream: stream::iter(buffers).boxed() }))
+            Ok(Some(Payload { size: Some(8), stream: stream::iter(buffers).boxed() }))
         };
         match name.as_str() {
             "gone" => Ok(None),
-            "damaged" => failing(StoreError::Corrupt { key: name.clone(), cause: Corruption::Record }),
+            "damaged" => failing(StoreError::corrupt(name.clone(), "the record is damaged")),
             "broken" => failing(StoreError::Io { action: "read", source: std::io::ErrorKind::Other.into() }),
             _ => Ok(Some("good".into())),
         }
@@ -78,7 +78,7 @@ fn key(text: &str) -> Key {
 async fn filled(names: &[&str]) -> StoreSource<MemoryStore> {
     let store = MemoryStore::new();
     for name in names {
-        store.set(&key(name), Content::from_bytes(name.to_string()), Default::default()).await.unwrap();
+        store.set(&key(name), Payload::from_bytes(name.to_string()), Default::default()).await.unwrap();
     }
     StoreSource { store, prefix: Prefix::root(), max_keys: None }
 }
@@ -134,7 +134,7 @@ async fn failing_values_do_not_prevent_others() {
     let sink = StoreSink { store: MemoryStore::new(), prefix: Prefix::parse("to/").unwrap() };
     let (result, progress) = run(&PartlyUnreadableSource, &sink, OnUnsupported::Fail).await;
     let error = result.unwrap_err();
-    assert!(matches!(error, TransferError::Incomplete { failed: 2, damaged: 1 }), "{error:?}");
+    assert!(matches!(error, TransferError::Incomplete { failed: 2, corrupt: 1 }), "{error:?}");
     let counters = progress.counters();
     assert_eq!(counters.vanished.load(Ordering::Relaxed), 1);
     assert_eq!(counters.keys.load(Ordering::Relaxed), 1);

@@ -9,7 +9,8 @@ use std::{
 
 use bytes::Bytes;
 use store::{
-    Content, KeyPage, ListableStore, Page, Precondition, Prefix, ReadableStore, TransactionalStore, WriteableStore,
+    KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, ReadableStore, TransactionalStore,
+    WriteableStore,
 };
 use store_local::{IndexKind, LocalStore};
 
@@ -112,7 +113,7 @@ impl Outcome {
     /// Checks all values, sets one more, closes, and finds the same when it opens again.
     async fn go_on(&mut self, store: LocalStore, dir: &Path, index: IndexKind, keys: &[String]) -> Result<(), String> {
         check(&store, "").await?;
-        let content = Content::from_bytes(value(PROBE_ID, PROBE, PROBE_LEN));
+        let content = Payload::from_bytes(value(PROBE_ID, PROBE, PROBE_LEN));
         let set = store.set(&key(PROBE), content, Precondition::none()).await;
         set.map_err(|error| format!("a set after the opening: {error:?}"))?;
         store.close().await.map_err(|error| format!("closing: {error:?}"))?;
@@ -192,13 +193,13 @@ async fn bytes(store: &LocalStore, name: &str) -> Result<Option<Bytes>, String> 
 }
 
 async fn list(store: &LocalStore) -> Result<Vec<String>, String> {
-    let (mut names, mut page) = (Vec::new(), Page::first(1000));
+    let (mut names, mut page) = (Vec::new(), PageRequest::first(1000));
     loop {
         let found = store.list_prefix(&Prefix::root(), page).await;
         let KeyPage { keys, cursor } = found.map_err(|error| format!("{error:?}"))?;
         names.extend(keys.into_iter().map(|entry| entry.key.as_str().to_owned()));
         match cursor {
-            Some(cursor) => page = Page::after(1000, cursor),
+            Some(cursor) => page = PageRequest::after(1000, cursor),
             None => return Ok(names),
         }
     }

@@ -3,7 +3,7 @@
 mod stored;
 mod text;
 
-use client::{BrokenNode, Dialect, FoundNode, LinkTarget, NodePath, zom};
+use client::{BrokenNode, Dialect, LinkTarget, NodeInfo, NodePath, zom};
 use futures::TryFutureExt;
 use meta::{ArrayModel, extensions::Extension, json::Json};
 use serde::Serialize;
@@ -63,7 +63,7 @@ struct ArrayReport {
     /// Size of all elements in bytes, if each has the same size.
     bytes: Option<u64>,
     /// Number of chunks within the shape; of shards in a sharded array.
-    places: Option<u64>,
+    num_chunks: Option<u64>,
     /// `None` if the keys of the chunks are unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     stored: Option<StoredChunks>,
@@ -74,7 +74,7 @@ struct GroupReport {
     arrays: u64,
     groups: u64,
     /// Number of members of another dialect.
-    others: u64,
+    other_dialects: u64,
     /// Members with an invalid document.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     broken: Vec<BrokenReport>,
@@ -100,14 +100,14 @@ struct LinkReport {
     extension: String,
     pointer: String,
     path: String,
-    found: LinkTarget,
+    resolved: &'static str,
 }
 
 #[derive(Serialize)]
 struct LossReport {
     path: String,
     pointer: String,
-    what: String,
+    property: String,
 }
 
 /// Shows.
@@ -132,18 +132,18 @@ impl Report {
     async fn read(hierarchy: &Hierarchy, config: &NodeConfig) -> Result<Self, Error> {
         let node = hierarchy.node(&config.path, config.dialect, 1).await?;
         let also_as = also_as(hierarchy, &node.path, node.dialect).await?;
-        let FoundNode { path, dialect, implicit, version, zom, other, broken, losses, links } = node;
-        let summary = NodeSummary::new(&path, dialect, zom.version, &zom.root);
+        let NodeInfo { path, dialect, implicit, version, zom, other_dialects, broken, losses, links } = node;
+        let summary = NodeSummary::new(&path, dialect, zom.format, &zom.root);
         let (document, details, extensions) = match zom.root {
             zom::Node::Array(document) => {
-                let model = array_model(zom.version, &document);
+                let model = array_model(zom.format, &document);
                 let stored = StoredChunks::count(hierarchy, &path, dialect, model.as_ref()).await?;
                 let extensions = extensions(model.as_ref(), &document);
                 (document.clone(), NodeDetails::Array(Box::new(ArrayReport::new(model, &document, stored))), extensions)
             }
             zom::Node::Group(group) => {
                 let consolidated = stored::consolidated_metadata(hierarchy, &path, dialect).await?;
-                let details = GroupReport::new(&group, other.len(), broken, consolidated);
+                let details = GroupReport::new(&group, other_dialects.len(), broken, consolidated);
                 let extensions = extensions(None, &group.document);
                 (group.document, NodeDetails::Group(details), extensions)
             }
@@ -157,16 +157,23 @@ impl Report {
             extensions,
             links: links
                 .into_iter()
-                .map(|(link, found)| LinkReport {
+                .map(|(link, target)| LinkReport {
                     extension: link.extension,
                     pointer: link.pointer,
                     path: link.path,
-                    found,
+                    resolved: match target {
+                        LinkTarget::Array => "array",
+                        LinkTarget::Missing => "missing",
+                    },
                 })
                 .collect(),
             losses: losses
                 .into_iter()
-                .map(|(path, loss)| LossReport { path: path.to_string(), pointer: loss.pointer, what: loss.what })
+                .map(|(path, loss)| LossReport {
+                    path: path.to_string(),
+                    pointer: loss.pointer,
+                    property: loss.property,
+                })
                 .collect(),
             details,
             document,
@@ -184,7 +191,7 @@ impl ArrayReport {
                 origin: None,
                 pipeline: values(document, "codecs"),
                 bytes: None,
-                places: None,
+                num_chunks: None,
                 stored,
             };
         };
@@ -197,13 +204,13 @@ impl ArrayReport {
         Self {
             fill_value,
             bytes: elements.zip(size).and_then(|(elements, size)| elements.checked_mul(size)),
-            places: dimensions.map(|(grid, &extent)| grid.pieces(extent)).try_fold(1_u64, u64::checked_mul),
+            num_chunks: dimensions.map(|(grid, &extent)| grid.num_chunks(extent)).try_fold(1_u64, u64::checked_mul),
             pipeline: model
                 .codecs
                 .iter()
                 .map(|codec| json!({"name": codec.name, "configuration": codec.configuration}))
                 .collect(),
-            origin: model.origin.iter().any(|&origin| origin != 0).then_some(model.origin),
+            origin: model.view_offset.iter().any(|&offset| offset != 0).then_some(model.view_offset),
             dimension_names: model.dimension_names,
             stored,
         }
@@ -211,7 +218,12 @@ impl ArrayReport {
 }
 
 impl GroupReport {
-    fn new(group: &zom::Group, others: usize, broken: Vec<BrokenNode>, consolidated: ConsolidatedMetadata) -> Self {
+    fn new(
+        group: &zom::Group,
+        other_dialects: usize,
+        broken: Vec<BrokenNode>,
+        consolidated: ConsolidatedMetadata,
+    ) -> Self {
         let is_array = |node: &&zom::Node| matches!(node, zom::Node::Array(_));
         let members = || group.members.iter().flatten().map(|(_, node)| node);
         let (total, arrays) = (members().count() as u64, members().filter(is_array).count() as u64);
@@ -222,7 +234,7 @@ impl GroupReport {
         Self {
             arrays,
             groups: total - arrays,
-            others: others as u64,
+            other_dialects: other_dialects as u64,
             broken: broken.collect(),
             consolidated: consolidated.exists,
             only_consolidated: consolidated.missing_nodes,

@@ -4,12 +4,12 @@ use bytes::Bytes;
 use client::{Dialect, NodePath};
 use meta::{
     ArrayModel,
-    chunk_keys::ChunkNames,
-    documents::{draft, object},
+    chunk_keys::ChunkKeyDecoder,
+    documents::{draft, parse_object},
     json::Json,
 };
 use serde::Serialize;
-use store::{Info, Key, MAX_PAGE, Page, Prefix};
+use store::{Key, MAX_PAGE_ENTRIES, PageRequest, Prefix, ValueMeta};
 
 use crate::{error::Error, hierarchy::Hierarchy};
 
@@ -41,20 +41,20 @@ pub(super) struct StoredChunks {
 struct ChunkKeys {
     /// Common prefix of the keys.
     prefix: Prefix,
-    chunks: ChunkNames,
+    chunks: ChunkKeyDecoder,
 }
 
 impl ChunkKeys {
     /// The keys of a v2 or v3 array at a path, or of an array in the draft hierarchy at a path.
     fn new(model: &ArrayModel, path: &NodePath) -> Option<Self> {
         let prefix = Prefix::parse(&format!("{}{}", path.key_prefix(), model.chunk_prefix)).ok()?;
-        Some(Self { prefix, chunks: ChunkNames::of(model) })
+        Some(Self { prefix, chunks: model.chunk_key_decoder() })
     }
 
     /// True if the key is that of a chunk within the shape of the array.
     fn contains(&self, key: &Key) -> bool {
-        let position = self.prefix.strip(key).and_then(|name| self.chunks.position(name));
-        position.is_some_and(|position| self.chunks.contains(&position))
+        let position = self.prefix.strip(key).and_then(|name| self.chunks.decode(name));
+        position.is_some_and(|position| self.chunks.is_within_array(&position))
     }
 }
 
@@ -73,20 +73,20 @@ impl StoredChunks {
         };
         let Some(keys) = keys else { return Ok(None) };
         let mut stored = Self { chunks: 0, bytes: 0, complete: true };
-        let (mut page, mut listed) = (Page::first(MAX_PAGE), 0_u64);
+        let (mut page, mut listed) = (PageRequest::first(MAX_PAGE_ENTRIES), 0_u64);
         loop {
             let listing = hierarchy.listable().list_prefix(&keys.prefix, page).await?;
             listed = listed.saturating_add(listing.keys.len() as u64);
             for entry in listing.keys.iter().filter(|entry| keys.contains(&entry.key)) {
                 stored.chunks += 1;
-                stored.bytes = stored.bytes.saturating_add(entry.info.size);
+                stored.bytes = stored.bytes.saturating_add(entry.meta.size);
             }
             let Some(cursor) = listing.cursor else { return Ok(Some(stored)) };
             if listed >= MAX_COUNTED_KEYS {
                 stored.complete = false;
                 return Ok(Some(stored));
             }
-            page = Page::after(MAX_PAGE, cursor);
+            page = PageRequest::after(MAX_PAGE_ENTRIES, cursor);
         }
     }
 }
@@ -115,7 +115,7 @@ pub(super) async fn consolidated_metadata(
     };
     let Some(info) = head(hierarchy, path, name).await? else { return Ok(ConsolidatedMetadata::default()) };
     let document = match info.size <= MAX_DOCUMENT_BYTES {
-        true => read(hierarchy, path, name).await?.and_then(|document| object(document).ok()),
+        true => read(hierarchy, path, name).await?.and_then(|document| parse_object(document).ok()),
         false => None,
     };
     let metadata = match dialect {
@@ -158,7 +158,7 @@ async fn draft_chunk_keys(hierarchy: &Hierarchy, path: &NodePath) -> Result<Opti
     for root in std::iter::once(path.clone()).chain(path.ancestors()) {
         let document = read(hierarchy, &root, "zarr.json").await?;
         let entry = document.and_then(|document| draft::entry_point(document).ok());
-        let Some((entry, relative)) = entry.zip(path.below(&root)) else { continue };
+        let Some((entry, relative)) = entry.zip(path.relative_to(&root)) else { continue };
         let document = read_key(hierarchy, &format!("{}{}", root.key_prefix(), entry.array_key(relative))).await?;
         let model = document.and_then(|document| draft::array(document, relative).ok());
         return Ok(model.and_then(|model| ChunkKeys::new(&model, &root)));
@@ -176,12 +176,12 @@ async fn read_key(hierarchy: &Hierarchy, key: &str) -> Result<Option<Bytes>, Err
     // An invalid key has no value.
     let Ok(key) = Key::parse(key) else { return Ok(None) };
     match hierarchy.readable().get(&key, None).await? {
-        Some(value) if value.info.size <= MAX_DOCUMENT_BYTES => Ok(Some(value.bytes().await?)),
+        Some(value) if value.meta.size <= MAX_DOCUMENT_BYTES => Ok(Some(value.bytes().await?)),
         _ => Ok(None),
     }
 }
 
-async fn head(hierarchy: &Hierarchy, path: &NodePath, name: &str) -> Result<Option<Info>, Error> {
+async fn head(hierarchy: &Hierarchy, path: &NodePath, name: &str) -> Result<Option<ValueMeta>, Error> {
     // An invalid key has no value.
     let Ok(key) = Key::parse(&format!("{}{name}", path.key_prefix())) else { return Ok(None) };
     Ok(hierarchy.readable().head(&key).await?)

@@ -1,0 +1,204 @@
+//! Threads of a lower priority, for what takes long.
+//!
+//! A small request passes through several threads before it is answered: a worker of the runtime, the blocking pool, the
+//! store's committer. Each time it needs a core at once, and on a machine whose cores all decode or parse it would get
+//! one only after some milliseconds. What takes long therefore runs in a runtime of its own, whose threads the scheduler
+//! of the system preempts for all others: single jobs ([`spawn_blocking`]), and requests that turn out to be large
+//! ([`run_request`], [`leave`]), with all the jobs that they start from there.
+//!
+//! A runtime with a single thread keeps its work, and so does a system that knows no priority of a thread.
+
+use std::{
+    future::{Future, pending, poll_fn},
+    panic::resume_unwind,
+    pin::pin,
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    task::Poll,
+};
+
+use tokio::{
+    runtime::{Builder, Handle, Runtime, RuntimeFlavor},
+    task::{JoinHandle, yield_now},
+    task_local,
+};
+use tokio_util::task::AbortOnDropHandle;
+
+/// The name of the threads.
+const NAME: &str = "zarrd-background";
+
+/// What is added to the nice value of the threads: where cores are short, the scheduler of the system gives them a ninth of
+/// what it gives to others.
+#[cfg(target_os = "linux")]
+const NICER: i32 = 10;
+
+/// The largest nice value.
+#[cfg(target_os = "linux")]
+const NICEST: i32 = 19;
+
+/// The runtime, from its first use to the end of the process.
+static BACKGROUND: LazyLock<Option<Runtime>> = LazyLock::new(|| {
+    let runtime = Builder::new_multi_thread().thread_name(NAME).on_thread_start(lower_priority).enable_time().build();
+    runtime.inspect_err(|error| tracing::warn!(%error, "large requests have no threads of their own")).ok()
+});
+
+task_local! {
+    /// True once the request being polled is to leave the threads of small ones.
+    static LEAVES: Arc<AtomicBool>;
+}
+
+/// Runs a request: from where it turns out to be large, on the threads of low priority.
+pub async fn run_request<T: Send + 'static>(request: impl Future<Output = T> + Send + 'static) -> T {
+    let leaves = Arc::new(AtomicBool::new(false));
+    let mut request = Box::pin(LEAVES.scope(leaves.clone(), request));
+    let done = poll_fn(|context| match request.as_mut().poll(context) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending if leaves.load(Relaxed) => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    });
+    if let Some(done) = done.await {
+        return done;
+    }
+    match background() {
+        Some(background) => finish(background.spawn(request)).await,
+        None => request.await,
+    }
+}
+
+/// Has the request that is being polled go on with low priority, if it was started by [`run_request`].
+pub(crate) async fn leave() {
+    if background().is_none() || LEAVES.try_with(|leaves| leaves.swap(true, Relaxed)) != Ok(false) {
+        return;
+    }
+    // What polls it next is the task that it moves to.
+    yield_now().await;
+}
+
+/// Runs a job on a thread that may block and has a low priority.
+pub(crate) fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    match background() {
+        Some(background) => background.spawn_blocking(job),
+        None => tokio::task::spawn_blocking(job),
+    }
+}
+
+/// The runtime for large requests, if the current one has several threads and is another.
+fn background() -> Option<&'static Handle> {
+    match Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => BACKGROUND.as_ref().map(Runtime::handle),
+        _ => None,
+    }
+}
+
+/// The output of a task, which ends when this is dropped.
+async fn finish<T>(task: JoinHandle<T>) -> T {
+    match pin!(AbortOnDropHandle::new(task)).await {
+        Ok(output) => output,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            // Nothing else aborts it, and the runtime has no end.
+            Err(_) => pending().await,
+        },
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn lower_priority() {
+    use rustix::process::{getpriority_process, setpriority_process};
+
+    // On Linux these are of the calling thread alone.
+    let lowered =
+        getpriority_process(None).and_then(|nice| setpriority_process(None, nice.saturating_add(NICER).min(NICEST)));
+    if let Err(error) = lowered {
+        tracing::warn!(%error, "a thread for large requests keeps its priority");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn lower_priority() {}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, thread, time::Duration};
+
+    use futures::FutureExt;
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    fn is_background() -> bool {
+        thread::current().name() == Some(NAME)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_request_goes_on_in_the_background_once_it_is_large() {
+        let places = run_request(async {
+            let before = is_background();
+            yield_now().await;
+            let small = is_background();
+            leave().await;
+            let large = is_background();
+            leave().await;
+            let job = tokio::task::spawn_blocking(is_background).await.unwrap();
+            let task = tokio::spawn(async { is_background() }).await.unwrap();
+            (before, small, large, job, task)
+        });
+        assert_eq!(places.await, (false, false, true, true, true));
+        assert!(!is_background(), "what awaits the request stays");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn nothing_else_leaves() {
+        leave().await;
+        assert!(!is_background());
+        let task = run_request(async { tokio::spawn(async { (leave().await, is_background()).1 }).await.unwrap() });
+        assert!(!task.await, "a task is not the request");
+    }
+
+    #[tokio::test]
+    async fn a_single_thread_keeps_its_requests() {
+        assert!(!run_request(async { (leave().await, is_background()).1 }).await);
+        assert!(!spawn_blocking(is_background).await.unwrap());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_panic_in_the_background_is_that_of_the_request() {
+        let request = run_request(async {
+            leave().await;
+            panic!("on purpose");
+        });
+        let panic = std::panic::AssertUnwindSafe(request).catch_unwind().await.unwrap_err();
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"on purpose"));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_request_that_is_dropped_ends_in_the_background() {
+        struct Sends(mpsc::Sender<bool>);
+        impl Drop for Sends {
+            fn drop(&mut self) {
+                let _ = self.0.send(is_background());
+            }
+        }
+        let (sender, ended) = mpsc::channel();
+        let (begins, begun) = tokio::sync::oneshot::channel();
+        let request = tokio::spawn(run_request(async move {
+            let _sends = Sends(sender);
+            leave().await;
+            let _ = begins.send(());
+            pending::<()>().await;
+        }));
+        begun.await.unwrap();
+        request.abort();
+        assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(true));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test(flavor = "multi_thread")]
+    async fn threads_in_the_background_have_a_lower_priority() {
+        let priority = || rustix::process::getpriority_process(None).unwrap();
+        let (own, background) = (priority(), spawn_blocking(priority).await.unwrap());
+        assert_eq!(background, (own + NICER).min(NICEST));
+    }
+}
