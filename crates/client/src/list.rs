@@ -23,7 +23,8 @@ use crate::{
     transport::Transport,
 };
 
-/// Maximum size of one entry of a listing, in bytes: a key whose every byte is escaped in JSON, and the metadata of its value.
+/// Maximum size of one entry of a listing, in bytes: a key whose every byte is escaped in JSON, and the metadata of its
+/// value.
 const MAX_ENTRY_BYTES: usize = 6 * MAX_KEY_LEN + 256;
 /// Maximum size of the rest of a listing, in bytes: the prefix, the cursor and the member names.
 const MAX_ENVELOPE_BYTES: usize = 4 * MAX_ENTRY_BYTES;

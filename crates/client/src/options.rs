@@ -9,29 +9,29 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 pub struct Timeouts {
     /// Limit for establishing a connection, including TLS. Ten seconds by default.
     pub connect: Duration,
-    /// Limit for the server to send or accept the next bytes: the response head once the request was sent, and each part of a
-    /// body. The time that the caller takes to produce the content of a value, or to ask for its next part, does not count.
-    /// Operations during which a server is silent for long, such as erasing a prefix, have ten times this limit. One minute by
-    /// default.
+    /// Limit for the server to send or accept the next bytes: the response head once the request was sent, and each
+    /// part of a body. The time that the caller takes to produce the content of a value, or to ask for its next part,
+    /// does not count. Operations during which a server is silent for long, such as erasing a prefix, have ten times
+    /// this limit. One minute by default.
     pub idle: Duration,
-    /// Limit for a whole operation, including its retries and the value that it returns. Unlimited by default, since values
-    /// can have any size.
+    /// Limit for a whole operation, including its retries and the value that it returns. Unlimited by default, since
+    /// values can have any size.
     pub total: Option<Duration>,
 }
 
 /// Retries of failed requests.
 ///
-/// The delay doubles with each retry, and a random part is added so that clients do not return all at once. A `Retry-After`
-/// of the server is honoured, unless it is longer than [`max_retry_after`](Self::max_retry_after): then the request fails
-/// immediately.
+/// The delay doubles with each retry, and a random part is added so that clients do not return all at once. A
+/// `Retry-After` of the server is honoured, unless it is longer than [`max_retry_after`](Self::max_retry_after): then
+/// the request fails immediately.
 ///
-/// Only idempotent operations are retried unconditionally: reads, listings, and `set` (of content in memory), `erase` and
-/// `erase_prefix` without a precondition. Their results are those of the last attempt: an `erase` whose first response was
-/// lost may report that the key had no value.
+/// Only idempotent operations are retried unconditionally: reads, listings, and `set` (of content in memory), `erase`
+/// and `erase_prefix` without a precondition. Their results are those of the last attempt: an `erase` whose first
+/// response was lost may report that the key had no value.
 ///
 /// An operation with a precondition is retried only if it is known not to have been executed: no connection could be
-/// established, or the server responded that it is busy. If merely the response was lost, the change may have been made and
-/// would make its own precondition false, and the caller would be told about a conflict that does not exist.
+/// established, or the server responded that it is busy. If merely the response was lost, the change may have been made
+/// and would make its own precondition false, which would look like a conflict with another client.
 ///
 /// [`NodeClient`](crate::NodeClient) and [`ArrayClient`](crate::ArrayClient) document which of their operations are
 /// idempotent.

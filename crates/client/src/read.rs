@@ -80,7 +80,8 @@ async fn try_head(
     let response = transport.send(request, deadline).await?;
     match response.status() {
         StatusCode::OK => Ok(Some(response.info(response.value_length()?)?)),
-        // A response to HEAD has no problem document, but zarrd adds a request ID. Without it, this may be another server.
+        // A response to HEAD has no problem document, but zarrd adds a request ID. Without it, this may be another
+        // server.
         StatusCode::NOT_FOUND if response.header(headers::REQUEST_ID).is_some() => Ok(None),
         _ => Err(problem::read_failure(response, Some(key)).await),
     }

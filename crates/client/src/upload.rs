@@ -48,8 +48,8 @@ struct Body {
     stream: ByteStream,
     announced: Option<u64>,
     received: u64,
-    /// The buffer that completes the announced length. It is held back until the content has ended, since the request would
-    /// be complete with it.
+    /// The buffer that completes the announced length. It is held back until the content has ended, since the request
+    /// would be complete with it.
     last: Option<Bytes>,
     progress: watch::Sender<Progress>,
     failure: Option<oneshot::Sender<StoreError>>,

@@ -67,8 +67,8 @@ impl WriteableStore for HttpStore {
 }
 
 impl HttpStore {
-    /// Returns the readiness of the server: whether it serves requests, and whether it accepts changes. Fails if the server is
-    /// unreachable, is stopping, or has become read-only after a failed write.
+    /// Returns the readiness of the server: whether it serves requests, and whether it accepts changes. Fails if the
+    /// server is unreachable, is stopping, or has become read-only after a failed write.
     pub async fn ready(&self) -> Result<Readiness, StoreError> {
         let transport = &self.transport;
         let deadline = transport.start_deadline();

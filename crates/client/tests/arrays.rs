@@ -50,7 +50,8 @@ mod reads {
         set(server, &format!("{name}/c{}", "/0".repeat(rank)), chunk).await;
     }
 
-    /// Stores `numbers`: a `uint16` array of shape `(6, 5)` and chunks of shape `(4, 3)`, in which each element is its own position.
+    /// Stores `numbers`: a `uint16` array of shape `(6, 5)` and chunks of shape `(4, 3)`, in which each element is its
+    /// own position.
     async fn numbers(server: &TestServer) {
         let mut document = document(json!("uint16"), &[6, 5], little());
         document["chunk_grid"]["configuration"]["chunk_shape"] = json!([4, 3]);
@@ -97,8 +98,8 @@ mod reads {
         let mut stream = arrays.stream(&at, select![..2, 4]).await.unwrap();
         assert_eq!(*stream.description(), found.description);
         let mut all = BytesMut::new();
-        while let Some(piece) = stream.try_next().await.unwrap() {
-            all.extend_from_slice(&piece);
+        while let Some(bytes) = stream.try_next().await.unwrap() {
+            all.extend_from_slice(&bytes);
         }
         assert_eq!(all, found.content);
     }

@@ -142,7 +142,7 @@ mod hierarchies {
         let declare = async |at: &str| nodes.create(&path(at), &array, &CreateOptions::default()).await.unwrap_err();
         let error = declare("lab/mice/c").await;
         assert!(
-            matches!(&error, NodeError::ParentIsArray { array: Some(above), .. } if *above == path("lab/mice")),
+            matches!(&error, NodeError::BelowArray { array: Some(above), .. } if *above == path("lab/mice")),
             "{error:?}"
         );
         let error = declare("lab/__odd").await;

@@ -166,8 +166,8 @@ pub(crate) fn parse() -> Cli {
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-/// True if both flags are on the command line. A store in the environment does not count: it is the default, which `--server`
-/// overrides.
+/// True if both flags are on the command line. A store in the environment does not count: it is the default, which
+/// `--server` overrides.
 fn has_both_endpoints(matches: &ArgMatches) -> bool {
     ["store", "server"].iter().all(|flag| matches.value_source(flag) == Some(ValueSource::CommandLine))
 }
@@ -244,8 +244,8 @@ pub(crate) struct EndpointArgs {
     /// A local store.
     #[command(flatten)]
     pub(crate) store: StoreOptions,
-    /// URL of a running server, whose store is used instead of opening one; takes precedence over a store in ZARRD_STORE or
-    /// zarrd.toml
+    /// URL of a running server, whose store is used instead of opening one; takes precedence over a store in
+    /// ZARRD_STORE or zarrd.toml
     #[arg(long, value_name = "URL", visible_alias = "url")]
     pub(crate) server: Option<BaseUrl>,
 }

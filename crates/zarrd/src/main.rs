@@ -1,7 +1,7 @@
 //! `zarrd`: a server for Zarr data, and tools to import, export, copy, check and inspect its stores.
 //!
-//! A command line is resolved with the environment and the configuration file into a typed configuration, with which a command
-//! runs; its error becomes an exit code.
+//! A command line is resolved with the environment and the configuration file into a typed configuration, with which a
+//! command runs; its error becomes an exit code.
 //!
 //! ```text
 //! cli (flags, ZARRD_*) ─┐
@@ -34,8 +34,8 @@ use std::process::ExitCode;
 
 use tikv_jemallocator::Jemalloc;
 
-/// The allocator, which returns memory to the operating system after a burst, unlike that of the C library. After 1,000 uploads
-/// of 1 MiB that were paused in the middle and dropped, which needed 690 MiB, the process had, in MiB:
+/// The allocator, which returns memory to the operating system after a burst, unlike that of the C library. After 1,000
+/// uploads of 1 MiB that were paused in the middle and dropped, which needed 690 MiB, the process had, in MiB:
 ///
 /// | allocator | idle | 1 s later | 15 s later | after 64 uploads of 64 MiB and 64 downloads of 256 MiB at once |
 /// |---|---|---|---|---|
@@ -43,10 +43,11 @@ use tikv_jemallocator::Jemalloc;
 /// | mimalloc 0.1 | 57 | 715 | 147 | 154 |
 /// | jemalloc, as configured here | 13 | 35 | 35 | 36 |
 ///
-/// Their throughput did not differ by more than the variation between runs: GET of 1 KiB 59,000 to 89,000/s on 16 connections and
-/// of 1 MiB 2,700 to 4,800/s on 4, PUT of 1 KiB 27,000 to 43,000/s and of 1 MiB 1,800 to 2,000/s, in memory on a busy machine.
-/// jemalloc needs a C compiler, `make`, and one to three minutes more for the first build, mimalloc three seconds. The delay after
-/// which memory is returned is set in `.cargo/config.toml`; the variable `_RJEM_MALLOC_CONF` overrides it.
+/// Their throughput did not differ by more than the variation between runs: GET of 1 KiB 59,000 to 89,000/s on 16
+/// connections and of 1 MiB 2,700 to 4,800/s on 4, PUT of 1 KiB 27,000 to 43,000/s and of 1 MiB 1,800 to 2,000/s, in
+/// memory on a busy machine. jemalloc needs a C compiler, `make`, and one to three minutes more for the first build,
+/// mimalloc three seconds. The delay after which memory is returned is set in `.cargo/config.toml`; the variable
+/// `_RJEM_MALLOC_CONF` overrides it.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 

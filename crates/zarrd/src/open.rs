@@ -82,8 +82,8 @@ pub(crate) enum OpenStoreError {
     },
 }
 
-/// Opens or creates a local store, and rolls back interrupted operations. `advice` is part of the error if another process has
-/// opened the store.
+/// Opens or creates a local store, and rolls back interrupted operations. `advice` is part of the error if another
+/// process has opened the store.
 pub(crate) async fn open_for_writing(
     location: &Location,
     limits: WriteLimits,
@@ -94,8 +94,8 @@ pub(crate) async fn open_for_writing(
     Ok(store)
 }
 
-/// Rolls back the operations that were interrupted when the store was last used. A failure does not prevent the store from being
-/// used.
+/// Rolls back the operations that were interrupted when the store was last used. A failure does not prevent the store
+/// from being used.
 async fn settle_interrupted_operations(store: &LocalStore) {
     let arrays = Arrays::new(Arc::new(store.clone()), array::Options::default());
     if let Err(error) = arrays.hierarchies().settle_intents().await {

@@ -1,7 +1,7 @@
 //! SIGINT, SIGTERM and SIGHUP.
 //!
-//! The handlers are installed before a store is opened, so that no signal ends the process while a store is opened or closed:
-//! the first signal waits for that, and the second ends the process immediately, which stores tolerate.
+//! The handlers are installed before a store is opened, so that no signal ends the process while a store is opened or
+//! closed: the first signal waits for that, and the second ends the process immediately, which stores tolerate.
 
 use std::{fmt, io, process};
 
@@ -88,7 +88,8 @@ impl Signals {
         }
     }
 
-    /// Runs some work to its end, such as opening a store. The first signal is only recorded; the second ends the process.
+    /// Runs some work to its end, such as opening a store. The first signal is only recorded; the second ends the
+    /// process.
     pub(crate) async fn finish<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = std::pin::pin!(work);
         loop {

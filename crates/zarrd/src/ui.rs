@@ -1,5 +1,5 @@
-//! Output of commands: messages on stderr, results on stdout, and the progress of long commands, as a bar on a terminal and as
-//! a line every few seconds elsewhere.
+//! Output of commands: messages on stderr, results on stdout, and the progress of long commands, as a bar on a terminal
+//! and as a line every few seconds elsewhere.
 
 use std::{
     error::Error,

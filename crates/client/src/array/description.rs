@@ -12,21 +12,21 @@ use crate::{error::RequestError, response::Response};
 /// Shape, data type and other properties of the elements of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// The shape of the elements. A dimension of which a single index was selected is dropped; a stack has an additional first
-    /// dimension.
+    /// The shape of the elements. A dimension of which a single index was selected is dropped; a stack has an
+    /// additional first dimension.
     pub shape: Vec<u64>,
-    /// The name of the data type in Zarr v3, with its parameters: `float32`, `numpy.datetime64[10us]`. `None` if it is too long
-    /// for a header, such as that of a struct with a thousand fields.
+    /// The name of the data type in Zarr v3, with its parameters: `float32`, `numpy.datetime64[10us]`. `None` if it is
+    /// too long for a header, such as that of a struct with a thousand fields.
     pub data_type: Option<String>,
     /// The names of the dimensions of `shape`; empty if none has a name.
     pub dimension_names: Vec<Option<String>>,
     /// The dialect of the array.
     pub dialect: Dialect,
-    /// The version of the response: equal for equal requests until the array changes. `None` if the selection has too many
-    /// chunks for the server to compute it.
+    /// The version of the response: equal for equal requests until the array changes. `None` if the selection has too
+    /// many chunks for the server to compute it.
     pub version: Option<Version>,
-    /// The size of the elements in bytes, if the server states it in advance. For elements of variable length it does so only
-    /// in short responses, and never in a description alone.
+    /// The size of the elements in bytes, if the server states it in advance. For elements of variable length it does
+    /// so only in short responses, and never in a description alone.
     pub bytes: Option<u64>,
 }
 
@@ -80,7 +80,8 @@ impl Elements {
     /// # }
     /// ```
     ///
-    /// Fails with [`ArrayError::Protocol`] if the bytes do not encode as many elements of variable length as the shape has.
+    /// Fails with [`ArrayError::Protocol`] if the bytes do not encode as many elements of variable length as the shape
+    /// has.
     pub fn byte_strings(&self) -> Result<Vec<Bytes>, ArrayError> {
         let mut rest = self.content.clone();
         let count = rest.try_get_u32_le().ok().filter(|&count| self.description.elements() == Some(count.into()));

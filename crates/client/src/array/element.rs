@@ -2,8 +2,8 @@
 
 use half::{bf16, f16};
 
-/// The Rust type of a numeric data type: `bool`, the integers of 8 to 64 bits, `f32`, `f64`, `f16` and `bf16` of the `half`
-/// crate, and complex numbers as `[f32; 2]` or `[f64; 2]`, real part first.
+/// The Rust type of a numeric data type: `bool`, the integers of 8 to 64 bits, `f32`, `f64`, `f16` and `bf16` of the
+/// `half` crate, and complex numbers as `[f32; 2]` or `[f64; 2]`, real part first.
 pub trait Element: sealed::Number {}
 
 impl<T: sealed::Number> Element for T {}

@@ -53,7 +53,8 @@ pub enum ArrayError {
         /// Position of the error in the JSON of the request, as a JSON Pointer (RFC 6901).
         pointer: Option<String>,
     },
-    /// The selection does not fit the array: it has more items than the array has dimensions, or stacks different shapes.
+    /// The selection does not fit the array: it has more items than the array has dimensions, or stacks different
+    /// shapes.
     #[error("the selection does not fit the array: {detail}")]
     SelectionMismatch {
         /// Reason.
@@ -137,7 +138,8 @@ pub enum ArrayError {
         /// Name of the data type of the array, unless it is too long for a header.
         found: Option<String>,
     },
-    /// The number of elements does not match the selection, or appended elements do not fill whole steps along the dimension.
+    /// The number of elements does not match the selection, or appended elements do not fill whole steps along the
+    /// dimension.
     #[error("the elements do not match the selection: {detail}")]
     ElementsMismatch {
         /// Reason.
@@ -235,8 +237,8 @@ pub enum ArrayError {
         /// The delay that the server asks for.
         retry_after: Option<Duration>,
     },
-    /// The response was cut off. This is also how a server reports a chunk that it could not decode after it had begun to
-    /// respond.
+    /// The response was cut off. This is also how a server reports a chunk that it could not decode after it had begun
+    /// to respond.
     #[error("the response was cut off after {received} bytes{}", expected.map(|size| format!(" of {size}")).unwrap_or_default())]
     Interrupted {
         /// Number of bytes that were received.
@@ -254,7 +256,7 @@ pub enum ArrayError {
         status: u16,
         /// The request ID, by which the request is found in the server's log.
         request: String,
-        /// The server's explanation; empty if it gave none.
+        /// The server's explanation; empty if there is none.
         detail: String,
     },
     /// The response violates the HTTP API of zarrd.

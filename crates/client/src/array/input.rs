@@ -32,9 +32,9 @@ pub struct NewElements {
 }
 
 impl NewElements {
-    /// Creates elements from their little-endian bytes, which may be a stream of any length. Elements of variable length are
-    /// encoded as their number (`u32`), followed by the length in bytes (`u32`) and the bytes of each, all little-endian. The
-    /// data type cannot be checked.
+    /// Creates elements from their little-endian bytes, which may be a stream of any length. Elements of variable
+    /// length are encoded as their number (`u32`), followed by the length in bytes (`u32`) and the bytes of each, all
+    /// little-endian. The data type cannot be checked.
     pub fn raw(content: impl Into<Payload>) -> Self {
         Self { format: Format::Raw, content: content.into(), data_type: None }
     }

@@ -47,12 +47,12 @@ use crate::{
 /// The elements to read or write are a [`Selection`], best written with [`select!`](crate::select); reads also accept a
 /// [`ReadRequest`] of single points or of stacked selections. Elements are in C order and little-endian.
 ///
-/// Clones share one pool of connections. Each response shows the array as of one commit, and each write is one commit; two
-/// responses may show two commits.
+/// Clones share one pool of connections. Each response shows the array as of one commit, and each write is one commit;
+/// two responses may show two commits.
 ///
-/// [`Retries`](crate::Retries) apply to reads, which are repeated from the beginning when the response is cut off, and to
-/// writes of a region without a precondition, unless their elements are streamed: these are idempotent. Appends, and writes
-/// with a precondition, are retried only if they are known not to have been executed.
+/// [`Retries`](crate::Retries) apply to reads, which are repeated from the beginning when the response is cut off, and
+/// to writes of a region without a precondition, unless their elements are streamed: these are idempotent. Appends, and
+/// writes with a precondition, are retried only if they are known not to have been executed.
 ///
 /// Redirects are not followed, and no content coding is accepted.
 #[derive(Clone)]
@@ -72,8 +72,8 @@ impl ArrayClient {
         ClientBuilder::new(base)
     }
 
-    /// Returns a client of the nodes of one dialect, for paths with nodes of several. By default v3 takes precedence over v2,
-    /// and v2 over the draft.
+    /// Returns a client of the nodes of one dialect, for paths with nodes of several. By default v3 takes precedence
+    /// over v2, and v2 over the draft.
     #[must_use]
     pub fn with_dialect(&self, dialect: Dialect) -> Self {
         Self { transport: Arc::clone(&self.transport), dialect: Some(dialect) }
@@ -84,7 +84,8 @@ impl ArrayClient {
         self.transport.base()
     }
 
-    /// Returns the description of the elements that [`read`](Self::read) would return. The server decodes nothing for it.
+    /// Returns the description of the elements that [`read`](Self::read) would return. The server decodes nothing for
+    /// it.
     pub async fn describe(&self, path: &NodePath, selection: Selection) -> Result<Description, ArrayError> {
         let (transport, request) = (&self.transport, &self.request(path, selection.into()));
         self.retry(|deadline| request.describe(transport, deadline)).await
@@ -92,14 +93,14 @@ impl ArrayClient {
 
     /// Reads elements as bytes, in C order and little-endian.
     ///
-    /// Elements of variable length (strings, byte strings) are preceded by their number as a `u32`, and each by its length in
-    /// bytes as a `u32`, all little-endian. [`Elements::strings`] decodes strings.
+    /// Elements of variable length (strings, byte strings) are preceded by their number as a `u32`, and each by its
+    /// length in bytes as a `u32`, all little-endian. [`Elements::strings`] decodes strings.
     pub async fn read(&self, path: &NodePath, request: impl Into<ReadRequest>) -> Result<Elements, ArrayError> {
         self.collect::<BytesCollector>(path, request.into()).await
     }
 
-    /// Reads elements like [`read`](Self::read); returns `None` if they still have `version`, the version in the description
-    /// of an earlier response to the same request. The server decodes nothing to find out.
+    /// Reads elements like [`read`](Self::read); returns `None` if they still have `version`, the version in the
+    /// description of an earlier response to the same request. The server decodes nothing to find out.
     pub async fn read_if_changed(
         &self,
         path: &NodePath,
@@ -129,19 +130,19 @@ impl ArrayClient {
 
     /// Reads elements as a stream of the bytes of [`read`](Self::read), in constant memory.
     ///
-    /// The boundaries of the items are arbitrary, and may lie within an element. An interrupted stream is not retried; it
-    /// fails with [`ArrayError::Interrupted`].
+    /// The boundaries of the items are arbitrary, and may lie within an element. An interrupted stream is not retried;
+    /// it fails with [`ArrayError::Interrupted`].
     pub async fn stream(&self, path: &NodePath, request: impl Into<ReadRequest>) -> Result<ElementStream, ArrayError> {
         let (transport, request) = (&self.transport, &self.request(path, request.into()));
         let response = self.retry(|deadline| request.elements(transport, deadline)).await?;
         Ok(response.into_stream())
     }
 
-    /// Writes elements to the selected region of an array. All of them become visible at once, or none. A selection with
-    /// repeated indices is an error.
+    /// Writes elements to the selected region of an array. All of them become visible at once, or none. A selection
+    /// with repeated indices is an error.
     ///
-    /// The precondition refers to the [version](crate::NodeInfo::version) of the node, which changes whenever its metadata
-    /// does.
+    /// The precondition refers to the [version](crate::NodeInfo::version) of the node, which changes whenever its
+    /// metadata does.
     pub async fn write(
         &self,
         path: &NodePath,
@@ -155,8 +156,8 @@ impl ArrayClient {
         request.send(&self.transport, elements.format, elements.content).await
     }
 
-    /// Appends elements along a dimension (negative: counted from the last one). The new shape and the elements become visible
-    /// at once.
+    /// Appends elements along a dimension (negative: counted from the last one). The new shape and the elements become
+    /// visible at once.
     pub async fn append(
         &self,
         path: &NodePath,

@@ -1,7 +1,7 @@
 //! Decoding of hierarchies in responses.
 //!
-//! Stored metadata may use codecs and data types that this client does not know, and keeps its spelling. Documents are therefore neither
-//! checked nor normalized, unlike by [`Zom::parse`], which parses hierarchies to be declared.
+//! Stored metadata may use codecs and data types that this client does not know, and keeps its spelling. Documents are
+//! therefore neither checked nor normalized, unlike by [`Zom::parse`], which parses hierarchies to be declared.
 
 use meta::{
     json::{Json, Member},
@@ -51,8 +51,8 @@ fn node(json: &Json, depth: usize) -> Result<Node, RequestError> {
     Ok(Node::Group(Group { document: document(json), members }))
 }
 
-/// The document of a group without its child nodes. Names in the document that would collide with `members` are escaped by an
-/// additional underscore, which is removed.
+/// The document of a group without its child nodes. Names in the document that would collide with `members` are escaped
+/// by an additional underscore, which is removed.
 fn document(json: &Json) -> Json {
     let members: Vec<(Json, Json)> = json
         .members()

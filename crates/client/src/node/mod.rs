@@ -37,9 +37,9 @@ use crate::{
 ///
 /// A hierarchy is a [`Zom`]: the metadata document of a node with those of its members, in the model of v2 or of v3.
 ///
-/// Clones share one pool of connections. [`Retries`](crate::Retries) apply to reads, and to two kinds of changes that are
-/// idempotent as long as they have no precondition: creations that do not replace an existing node, and patches without a
-/// shape. All other changes are retried only if they are known not to have been executed.
+/// Clones share one pool of connections. [`Retries`](crate::Retries) apply to reads, and to two kinds of changes that
+/// are idempotent as long as they have no precondition: creations that do not replace an existing node, and patches
+/// without a shape. All other changes are retried only if they are known not to have been executed.
 #[derive(Clone)]
 pub struct NodeClient {
     transport: Arc<Transport>,
@@ -57,8 +57,8 @@ impl NodeClient {
         ClientBuilder::new(base)
     }
 
-    /// Returns a client of the nodes of one dialect, for paths with nodes of several. By default v3 takes precedence over v2,
-    /// and v2 over the draft. New nodes are stored in this dialect.
+    /// Returns a client of the nodes of one dialect, for paths with nodes of several. By default v3 takes precedence
+    /// over v2, and v2 over the draft. New nodes are stored in this dialect.
     #[must_use]
     pub fn with_dialect(&self, dialect: Dialect) -> Self {
         Self { transport: Arc::clone(&self.transport), dialect: Some(dialect) }
@@ -69,9 +69,9 @@ impl NodeClient {
         self.transport.base()
     }
 
-    /// Returns the node at a path, with its members down to a depth, in the model of its dialect. Nodes of another dialect are
-    /// listed [separately](NodeInfo::other_dialects). Hierarchies that are too deep for nested JSON, about 60 levels, must be read in
-    /// steps.
+    /// Returns the node at a path, with its members down to a depth, in the model of its dialect. Nodes of another
+    /// dialect are listed [separately](NodeInfo::other_dialects). Hierarchies that are too deep for nested JSON, about
+    /// 60 levels, must be read in steps.
     pub async fn node(&self, path: &NodePath, depth: Depth) -> Result<NodeInfo, NodeError> {
         self.read(path, depth, None).await
     }
@@ -82,8 +82,8 @@ impl NodeClient {
         self.read(path, depth, Some(format)).await
     }
 
-    /// Returns the metadata documents of a node and of its descendants down to a depth, by relative path: the empty string for
-    /// the node itself, `/a/b` for a descendant. This is the content of consolidated metadata.
+    /// Returns the metadata documents of a node and of its descendants down to a depth, by relative path: the empty
+    /// string for the node itself, `/a/b` for a descendant. This is the content of consolidated metadata.
     pub async fn documents(&self, path: &NodePath, depth: Depth) -> Result<NodeDocuments, NodeError> {
         let (transport, request) = (&self.transport, &self.request(path));
         self.retry(Idempotency::Idempotent, |deadline| request.documents(transport, depth, deadline)).await
@@ -100,11 +100,12 @@ impl NodeClient {
         Ok(options::into_entries(self.node(path, Depth::Levels(1)).await?))
     }
 
-    /// Returns the node at a path with one page of its members, for groups with more members than fit into one response.
+    /// Returns the node at a path with one page of its members, for groups with more members than fit into one
+    /// response.
     ///
-    /// A page has at most `limit` members, from 1 to 10,000, and begins at the cursor of the previous page. It may have fewer,
-    /// or none; the last page has no [`next`](Members::next). Each page shows one commit, but different pages may show
-    /// different ones.
+    /// A page has at most `limit` members, from 1 to 10,000, and begins at the cursor of the previous page. It may have
+    /// fewer, or none; the last page has no [`next`](Members::next). Each page shows one commit, but different pages
+    /// may show different ones.
     pub async fn members(&self, path: &NodePath, limit: usize, cursor: Option<Cursor>) -> Result<Members, NodeError> {
         let (transport, request) = (&self.transport, &self.request(path));
         let page = Some(MembersPage { limit, cursor });
@@ -129,8 +130,8 @@ impl NodeClient {
         })
     }
 
-    /// Lists all descendants of a node, sorted by path. Nodes of another dialect than this one are included, but not their
-    /// descendants.
+    /// Lists all descendants of a node, sorted by path. Nodes of another dialect than this one are included, but not
+    /// their descendants.
     pub async fn descendants(&self, path: &NodePath) -> Result<Vec<NodeEntry>, NodeError> {
         Ok(options::into_entries(self.node(path, Depth::All).await?))
     }
@@ -172,7 +173,8 @@ impl NodeClient {
         .await
     }
 
-    /// Updates attributes by a merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)): `null` removes an attribute.
+    /// Updates attributes by a merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)): `null` removes an
+    /// attribute.
     pub async fn set_attributes(
         &self,
         path: &NodePath,

@@ -43,10 +43,10 @@ fn from_problem(response: &ErrorResponse, problem: Problem, requested: &NodePath
         }
         (ProblemType::ParentIsArray, _) => {
             let array = members.array.as_deref().and_then(|array| NodePath::parse(array).ok());
-            NodeError::ParentIsArray { path, array }
+            NodeError::BelowArray { path, array }
         }
         (ProblemType::DialectConflict, _) => {
-            NodeError::DialectConflict { path, dialect: members.dialect.and_then(|name| name.parse().ok()) }
+            NodeError::OtherDialect { path, dialect: members.dialect.and_then(|name| name.parse().ok()) }
         }
         (ProblemType::LossyConversion, _) => NodeError::Lossy { losses: losses(members, &path) },
         (ProblemType::Unconvertible, _) => NodeError::Inconvertible { path, pointer: members.pointer, detail },
@@ -283,11 +283,11 @@ mod tests {
         assert!(matches!(found, NodeError::PreconditionFailed { current: Some(v), .. } if v == at), "{found:?}");
         let found = error(ProblemType::ParentIsArray);
         assert!(
-            matches!(&found, NodeError::ParentIsArray { array: Some(array), .. } if array.to_string() == "/above"),
+            matches!(&found, NodeError::BelowArray { array: Some(array), .. } if array.to_string() == "/above"),
             "{found:?}"
         );
         let found = error(ProblemType::DialectConflict);
-        assert!(matches!(&found, NodeError::DialectConflict { dialect: Some(meta::Dialect::Draft), .. }), "{found:?}");
+        assert!(matches!(&found, NodeError::OtherDialect { dialect: Some(meta::Dialect::Draft), .. }), "{found:?}");
         let found = error(ProblemType::LossyConversion);
         assert!(
             matches!(&found, NodeError::Lossy { losses } if losses[0].0.to_string() == "/named/a" && losses[0].1.property == "it"),

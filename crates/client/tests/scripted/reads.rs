@@ -95,15 +95,15 @@ async fn empty_values_are_read() {
 
 #[tokio::test]
 async fn invalid_responses_are_protocol_errors() {
-    let whole = value("0123456789");
+    let full = value("0123456789");
     for (response, range) in [
-        (whole.replace("Content-Length: 10\r\n", "Connection: close\r\n"), None),
-        (whole.replace("ETag", "X-Tag"), None),
-        (whole.replace(ETAG, "W/\"0000000000000000000000000000002a\""), None),
-        (whole.replace(ETAG, "\"abc\""), None),
-        (whole.replace("Zarr-Modified", "X-Modified"), None),
-        (whole.replace("ETag", "Content-Encoding: gzip\r\nETag"), None),
-        (whole.clone(), Some(ByteRange::From(1))),
+        (full.replace("Content-Length: 10\r\n", "Connection: close\r\n"), None),
+        (full.replace("ETag", "X-Tag"), None),
+        (full.replace(ETAG, "W/\"0000000000000000000000000000002a\""), None),
+        (full.replace(ETAG, "\"abc\""), None),
+        (full.replace("Zarr-Modified", "X-Modified"), None),
+        (full.replace("ETag", "Content-Encoding: gzip\r\nETag"), None),
+        (full.clone(), Some(ByteRange::From(1))),
         (partial_value("bytes 0-9/10", "0123456789"), None),
         (partial_value("bytes 0-3/10", "0123"), Some(ByteRange::From(1))),
         (partial_value("bytes 1-9/10", "01234567"), Some(ByteRange::From(1))),

@@ -25,7 +25,8 @@ pub(super) async fn run(config: CheckConfig) -> Result<(), Error> {
     progress.start_processing();
     let result = signals.unless_stopped(check_all(&store, &progress)).await;
     let result = match result {
-        // The reading thread cannot be stopped, and closing would wait for it. A store that was only read needs no closing.
+        // The reading thread cannot be stopped, and closing would wait for it. A store that was only read needs no
+        // closing.
         Err(error @ Error::Stopped(_)) => Err(error),
         result => result.and(signals.finish(store.close()).await.map_err(Into::into)),
     };

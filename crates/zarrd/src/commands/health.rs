@@ -11,7 +11,8 @@ pub(super) async fn run(config: HealthConfig) -> Result<(), Error> {
     let server = HttpStore::builder(config.url).timeouts(timeouts).retries(Retries::none()).build();
     let server = server.map_err(|source| OpenStoreError::Client { url: url.clone(), source })?;
     match server.ready().await {
-        // A server that accepts no values is healthy: a full disk does not need a restart, and `--read-only` is intended.
+        // A server that accepts no values is healthy: a full disk does not need a restart, and `--read-only` is
+        // intended.
         Ok(_) => Ok(()),
         Err(error) => Err(Error::Unhealthy { url, reason: error_chain(&error) }),
     }

@@ -52,7 +52,8 @@ async fn source(config: &ImportConfig) -> Result<Box<dyn Source>, Error> {
     }
 }
 
-/// Fails if the store lies below the directory, and would be imported into itself: `zarrd import .` next to `./zarrd-data`.
+/// Fails if the store lies below the directory, and would be imported into itself: `zarrd import .` next to
+/// `./zarrd-data`.
 fn check_store_outside(directory: &Path, location: &Location) -> Result<(), Error> {
     let Some(store) = location.directory() else { return Ok(()) };
     let (inner, outer) = (canonical_path(store)?, canonical_path(directory)?);

@@ -16,8 +16,8 @@ use crate::{
 
 /// Serves until a signal is received.
 ///
-/// The server listens before it opens the store, so that it creates no store if the address is not available. Connections wait
-/// until the store is open.
+/// The server listens before it opens the store, so that it creates no store if the address is not available.
+/// Connections wait until the store is open.
 pub(super) async fn run(mut config: ServeConfig) -> Result<(), Error> {
     let mut signals = Signals::install(HangUp::Ignore)?;
     raise_file_limit();
@@ -68,11 +68,12 @@ async fn listen(address: Listen) -> Result<(TcpListener, SocketAddr), Error> {
     Ok((listener, address))
 }
 
-/// Number of file descriptors reserved for other purposes than connections and values: the index, the log, the program itself.
+/// Number of file descriptors reserved for other purposes than connections and values: the index, the log, the program
+/// itself.
 const RESERVED_FILES: u64 = 32;
 
-/// Limits the number of connections to three eighths of the file descriptors that are not reserved. An eighth is for connections
-/// that are rejected, and half is for values.
+/// Limits the number of connections to three eighths of the file descriptors that are not reserved. An eighth is for
+/// connections that are rejected, and half is for values.
 fn fit_connections(connections: &mut usize) {
     let Some(files) = getrlimit(Resource::Nofile).current else { return };
     let limit = usize::try_from(files.saturating_sub(RESERVED_FILES) * 3 / 8).unwrap_or(usize::MAX).max(1);

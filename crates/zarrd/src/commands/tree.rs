@@ -158,7 +158,8 @@ impl<'a> TreePrinter<'a> {
         Ok(children.collect())
     }
 
-    /// Loads a node with its descendants down to a depth. A node within a group becomes a broken node if it cannot be read.
+    /// Loads a node with its descendants down to a depth. A node within a group becomes a broken node if it cannot be
+    /// read.
     async fn load(
         &mut self,
         path: &NodePath,

@@ -1,5 +1,5 @@
-//! Configuration: flags take precedence over `ZARRD_*` variables, and these over `zarrd.toml` and the defaults. They are
-//! resolved into one struct per command.
+//! Configuration: flags take precedence over `ZARRD_*` variables, and these over `zarrd.toml` and the defaults. They
+//! are resolved into one struct per command.
 
 mod file;
 mod location;

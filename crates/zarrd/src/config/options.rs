@@ -19,7 +19,8 @@ pub(crate) struct LogOptions {
     /// Format of the log on stderr [default: human]
     #[arg(long, env = "ZARRD_LOG", value_enum, global = true, help_heading = "Log and configuration")]
     pub(crate) log: Option<LogFormat>,
-    /// Filter of the log, such as `info` or `server=debug,warn`; RUST_LOG works too [default: info for serve, else warn]
+    /// Filter of the log, such as `info` or `server=debug,warn`; RUST_LOG works too [default: info for serve, else
+    /// warn]
     #[arg(long, env = "ZARRD_LOG_LEVEL", value_name = "FILTER", global = true, help_heading = "Log and configuration")]
     pub(crate) log_level: Option<String>,
 }
@@ -28,8 +29,8 @@ pub(crate) struct LogOptions {
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct StoreOptions {
-    /// Location of the store: `sled:DIR`, `redb:DIR` (for more than ten million keys), or `memory:` (not persistent); a bare
-    /// DIR means `sled:DIR` [default: sled:./zarrd-data]
+    /// Location of the store: `sled:DIR`, `redb:DIR` (for more than ten million keys), or `memory:` (not persistent); a
+    /// bare DIR means `sled:DIR` [default: sled:./zarrd-data]
     #[arg(long, env = "ZARRD_STORE", value_name = "STORE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) store: Option<Location>,
@@ -39,13 +40,13 @@ pub(crate) struct StoreOptions {
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct WriteOptions {
-    /// Memory for commits that are in the store's log but not yet in its index; when it is full, writers wait [default: 32MiB,
-    /// less on a small file system]
+    /// Memory for commits that are in the store's log but not yet in its index; when it is full, writers wait [default:
+    /// 32MiB, less on a small file system]
     #[arg(long, env = "ZARRD_COMMIT_BUFFER", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) commit_buffer: Option<ByteSize>,
-    /// Maximum size of replaced and erased values that are retained for running readers; beyond it the oldest reader is cut off
-    /// [default: a tenth of the file system, at most 8GiB]
+    /// Maximum size of replaced and erased values that are retained for running readers; beyond it the oldest reader is
+    /// cut off [default: a tenth of the file system, at most 8GiB]
     #[arg(long, env = "ZARRD_MAX_RETAINED", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) max_retained: Option<ByteSize>,
@@ -63,16 +64,16 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_READ_ONLY", value_name = "BOOL")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) read_only: Option<bool>,
-    /// Permissions of unauthenticated clients; required for any address except loopback ones [default: write on loopback
-    /// addresses]
+    /// Permissions of unauthenticated clients; required for any address except loopback ones [default: write on
+    /// loopback addresses]
     #[arg(long, env = "ZARRD_ANONYMOUS", value_enum)]
     pub(crate) anonymous: Option<Anonymous>,
     /// Additional host name by which clients may address a server on a loopback address; may be repeated
     #[arg(long, env = "ZARRD_ALLOW_HOST", value_name = "HOST", value_delimiter = ',')]
     #[serde(deserialize_with = "from_texts")]
     pub(crate) allow_host: Vec<Host>,
-    /// Network of trusted proxies, such as 10.0.0.0/8, whose Forwarded or X-Forwarded-For header has the client's address; may
-    /// be repeated
+    /// Network of trusted proxies, such as 10.0.0.0/8, whose Forwarded or X-Forwarded-For header has the client's
+    /// address; may be repeated
     #[arg(long, env = "ZARRD_BEHIND_PROXY", value_name = "CIDR", value_delimiter = ',')]
     #[serde(deserialize_with = "from_texts")]
     pub(crate) behind_proxy: Vec<Network>,
@@ -88,20 +89,22 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_MAX_SELECTION", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) max_selection: Option<ByteSize>,
-    /// Maximum size of the elements in one response of `/array` as JSON, CSV or PNG, as their size in memory [default: 64MiB]
+    /// Maximum size of the elements in one response of `/array` as JSON, CSV or PNG, as their size in memory [default:
+    /// 64MiB]
     #[arg(long, env = "ZARRD_MAX_TEXT_SELECTION", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) max_text_selection: Option<ByteSize>,
     /// Maximum number of chunks that one response of `/array` may need [default: 262144]
     #[arg(long, env = "ZARRD_MAX_CHUNKS", value_name = "NUMBER")]
     pub(crate) max_chunks: Option<NonZeroU64>,
-    /// Maximum work of one request to `/array` beyond the elements that it transfers: decoded and encoded bytes, times the cost
-    /// of their codecs (1 for a copy, 2 to read zstd, 60 to read bz2, 800 to write zstd at its highest level) [default: 64GiB]
+    /// Maximum work of one request to `/array` beyond the elements that it transfers: decoded and encoded bytes, times
+    /// the cost of their codecs (1 for a copy, 2 to read zstd, 60 to read bz2, 800 to write zstd at its highest level)
+    /// [default: 64GiB]
     #[arg(long, env = "ZARRD_MAX_WORK", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) max_work: Option<ByteSize>,
-    /// Memory for all requests together: documents being parsed, chunks being decoded, elements being assembled, listings and
-    /// buffered responses; the chunk cache is not included [default: 1GiB]
+    /// Memory for all requests together: documents being parsed, chunks being decoded, elements being assembled,
+    /// listings and buffered responses; the chunk cache is not included [default: 1GiB]
     #[arg(long, env = "ZARRD_MAX_MEMORY", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) max_memory: Option<ByteSize>,
@@ -113,8 +116,8 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_WRITE_EMPTY_CHUNKS", value_name = "BOOL")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) write_empty_chunks: Option<bool>,
-    /// Maximum number of connections; a new one beyond it replaces the one that was idle for longest, or gets status 503 if none
-    /// is idle [default: 1024]
+    /// Maximum number of connections; a new one beyond it replaces the one that was idle for longest, or gets status
+    /// 503 if none is idle [default: 1024]
     #[arg(long, env = "ZARRD_MAX_CONNECTIONS", value_name = "NUMBER")]
     pub(crate) max_connections: Option<NonZeroUsize>,
     /// Time limit for receiving a request head, and for an idle connection, such as 30s [default: 1m]
@@ -129,8 +132,8 @@ pub(crate) struct ServeOptions {
     #[arg(long, env = "ZARRD_DOWNLOAD_TIMEOUT", value_name = "TIME")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) download_timeout: Option<humantime::Duration>,
-    /// Minimum average rate, in bytes per second, at which a client must send an upload and accept a response, apart from pauses
-    /// within the two limits above; 0 disables it [default: 1KiB]
+    /// Minimum average rate, in bytes per second, at which a client must send an upload and accept a response, apart
+    /// from pauses within the two limits above; 0 disables it [default: 1KiB]
     #[arg(long, env = "ZARRD_MIN_RATE", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) min_rate: Option<ByteSize>,

@@ -34,7 +34,8 @@ pub(crate) fn quantity(count: u64, unit: &str) -> String {
     format!("{} {unit}{plural}", HumanCount(count))
 }
 
-/// Escapes control characters in text from a store, which a terminal could interpret as commands or changes of direction.
+/// Escapes control characters in text from a store, which a terminal could interpret as commands or changes of
+/// direction.
 pub(crate) fn escape_control(text: &str) -> Cow<'_, str> {
     let is_control = |character: char| {
         character.is_control()

@@ -103,8 +103,8 @@ impl Hierarchy {
         Ok(Self { endpoint, nodes })
     }
 
-    /// Reads the node at a path, with its members down to a depth. Without a dialect, the one with the highest precedence is
-    /// read.
+    /// Reads the node at a path, with its members down to a depth. Without a dialect, the one with the highest
+    /// precedence is read.
     pub(crate) async fn node(
         &self,
         path: &NodePath,

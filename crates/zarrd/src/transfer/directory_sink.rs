@@ -23,8 +23,8 @@ const MAX_FILE_NAME_BYTES: usize = 255;
 
 /// A new directory in which every key becomes a file.
 ///
-/// A file is written under a temporary name and renamed when it is complete. Nothing is written outside of the directory: keys
-/// have no `..` and are never absolute, and the directory contains no links, since it was empty.
+/// A file is written under a temporary name and renamed when it is complete. Nothing is written outside of the
+/// directory: keys have no `..` and are never absolute, and the directory contains no links, since it was empty.
 pub(crate) struct DirectorySink {
     root: PathBuf,
     /// Incomplete files, on the same file system as their targets.
@@ -110,7 +110,8 @@ fn is_below(name: &Key, key: &Key) -> bool {
     name.as_str().strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Renames a file to its target, which must not exist. It does on file systems that do not distinguish the names of two keys.
+/// Renames a file to its target, which must not exist. It does on file systems that do not distinguish the names of two
+/// keys.
 fn move_into_place(partial: &Path, target: &Path) -> io::Result<()> {
     if let Some(parent) = target.parent() {
         fs::create_dir_all(parent)?;

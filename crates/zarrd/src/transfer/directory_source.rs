@@ -93,8 +93,8 @@ fn name_and_size(path: &Path, entry: &DirEntry) -> Result<SourceItem, SkipReason
     Ok(SourceItem::Value { name, size })
 }
 
-/// Opens a file that was regular when it was listed, and must still be: if it was replaced by a link or a pipe, it is neither
-/// followed nor waited for.
+/// Opens a file that was regular when it was listed, and must still be: if it was replaced by a link or a pipe, it is
+/// neither followed nor waited for.
 fn open(path: &Path) -> io::Result<Payload> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     let mut file = File::options().read(true).custom_flags(flags.cast_signed()).open(path)?;

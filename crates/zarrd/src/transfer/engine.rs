@@ -42,8 +42,8 @@ pub(crate) struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
-    /// Copies all values. Names and values that cannot be transferred are reported: the former stop the transfer before it
-    /// begins unless they are to be skipped, the latter do not prevent the copying of others.
+    /// Copies all values. Names and values that cannot be transferred are reported: the former stop the transfer before
+    /// it begins unless they are to be skipped, the latter do not prevent the copying of others.
     pub(crate) async fn run(self) -> Result<(), TransferError> {
         self.list_all().await?;
         self.progress.start_processing();

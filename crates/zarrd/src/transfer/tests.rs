@@ -53,7 +53,7 @@ struct PartlyUnreadableSource;
 #[async_trait]
 impl Source for PartlyUnreadableSource {
     fn list(&self) -> BoxStream<'_, Result<SourceItem, SourceError>> {
-        let names = ["broken", "damaged", "good", "gone"];
+        let names = ["broken", "damaged", "good", "missing"];
         stream::iter(names).map(|name| Ok(SourceItem::Value { name: key(name), size: 1 })).boxed()
     }
 
@@ -63,7 +63,7 @@ impl Source for PartlyUnreadableSource {
             Ok(Some(Payload { size: Some(8), stream: stream::iter(buffers).boxed() }))
         };
         match name.as_str() {
-            "gone" => Ok(None),
+            "missing" => Ok(None),
             "damaged" => failing(StoreError::corrupt(name.clone(), "the record is damaged")),
             "broken" => failing(StoreError::Io { action: "read", source: std::io::ErrorKind::Other.into() }),
             _ => Ok(Some("good".into())),

@@ -59,8 +59,8 @@ impl ChunkKeys {
 }
 
 impl StoredChunks {
-    /// Counts the chunks of an array that are within its shape, like zarr-python's `nchunks_initialized`. Returns `None` if their
-    /// keys are unknown.
+    /// Counts the chunks of an array that are within its shape, like zarr-python's `nchunks_initialized`. Returns
+    /// `None` if their keys are unknown.
     pub(super) async fn count(
         hierarchy: &Hierarchy,
         path: &NodePath,
@@ -152,8 +152,8 @@ pub(super) async fn consolidated_metadata(
     Ok(consolidated)
 }
 
-/// The keys of the chunks of a draft array. They lie below the root of its hierarchy, whose entry point determines the key of the
-/// array's document.
+/// The keys of the chunks of a draft array. They lie below the root of its hierarchy, whose entry point determines the
+/// key of the array's document.
 async fn draft_chunk_keys(hierarchy: &Hierarchy, path: &NodePath) -> Result<Option<ChunkKeys>, Error> {
     for root in std::iter::once(path.clone()).chain(path.ancestors()) {
         let document = read(hierarchy, &root, "zarr.json").await?;

@@ -1,4 +1,4 @@
-//! Directories to be moved, and their comparison.
+//! Directories to be transferred, and their comparison.
 
 use std::{
     collections::BTreeMap,
@@ -6,9 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::runner::Place;
+use crate::runner::TestDir;
 
-/// Every file below a directory, by its relative path.
+/// The files below a directory, by relative path.
 pub(crate) fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     let mut left = vec![root.to_owned()];
@@ -25,12 +25,12 @@ pub(crate) fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
-/// A tree with what is awkward in it: files that begin with a dot, that are empty, inline, of one block, of many, whose names need
-/// encoding in a URL, and one that is deep down. Returns how many files it has.
-pub(crate) fn make(place: &Place, root: &str) -> usize {
+/// Writes files with unusual names and sizes: names that begin with a dot or need encoding in a URL, empty files, files
+/// with inline values, of one block and of many, and a deeply nested file. Returns their number.
+pub(crate) fn make(dir: &TestDir, root: &str) -> usize {
     let deep = format!("{}/zarr.json", vec!["deep"; 40].join("/"));
     let long = "n".repeat(255);
-    let tree: &[(&str, usize)] = &[
+    let files: &[(&str, usize)] = &[
         (".zgroup", 24),
         (".zattrs", 0),
         (".zmetadata", 300),
@@ -46,18 +46,18 @@ pub(crate) fn make(place: &Place, root: &str) -> usize {
         (&deep, 33),
         (&long, 5),
     ];
-    for (index, (name, size)) in tree.iter().enumerate() {
+    for (index, (name, size)) in files.iter().enumerate() {
         let bytes: Vec<u8> = (0..*size).map(|at| (at * 31 + index * 7 + at / 251) as u8).collect();
-        place.write(&format!("{root}/{name}"), bytes);
+        dir.write(&format!("{root}/{name}"), bytes);
     }
-    fs::create_dir_all(place.path(root).join("empty directory")).unwrap();
-    tree.len()
+    fs::create_dir_all(dir.path(root).join("empty directory")).unwrap();
+    files.len()
 }
 
-/// Unpacks the sample store of arrays that zarr-python 2.18 wrote in the 2020 draft of Zarr v3.
-pub(crate) fn unpack_sample(place: &Place) -> PathBuf {
+/// Unpacks a store that zarr-python 2.18 wrote in the 2020 draft of Zarr v3.
+pub(crate) fn unpack_sample(dir: &TestDir) -> PathBuf {
     let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/draft_v3_zarr218.tar.gz");
     let packed = flate2::read::GzDecoder::new(fs::File::open(packed).unwrap());
-    tar::Archive::new(packed).unpack(place.path("")).unwrap();
-    place.path("draft_v3_zarr218.zr3")
+    tar::Archive::new(packed).unpack(dir.path("")).unwrap();
+    dir.path("draft_v3_zarr218.zr3")
 }
