@@ -1,4 +1,4 @@
-//! Clients that vanish, and a server that is told to stop while it is busy.
+//! Clients that disconnect, and a server that is stopped while it is busy.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -11,13 +11,13 @@ use std::{
 
 use http::StatusCode;
 use zarrd_tests::{
-    content::Generated,
+    generated::Generated,
     server::{Launch, Server},
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How many bytes of value files there are below the store's directory, half-written ones included.
+/// The sizes of the value files below the store's directory, including incomplete ones.
 fn value_files(dir: &Path) -> Vec<u64> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap() {
@@ -25,14 +25,14 @@ fn value_files(dir: &Path) -> Vec<u64> {
         match entry.metadata() {
             Ok(metadata) if metadata.is_dir() => found.extend(value_files(&entry.path())),
             Ok(metadata) => found.push(metadata.len()),
-            // It was removed meanwhile.
+            // It was removed concurrently.
             Err(_) => {}
         }
     }
     found
 }
 
-/// Sends the head of an upload and the first pieces of its body.
+/// Sends the head of an upload and the start of its body.
 fn begin_upload(server: &Server, key: &str, framing: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     write!(stream, "PUT /store/{key} HTTP/1.1\r\nHost: {}\r\n{framing}\r\n\r\n", server.address()).unwrap();

@@ -1,4 +1,4 @@
-//! Signals while a store is being opened: what was begun is finished, and a second signal ends it at once.
+//! Signals while a store opens: the opening is finished, and a second signal terminates the process at once.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ use zarrd_tests::{
     shim::shim,
 };
 
-/// Has every opening of a store wait in the middle.
+/// Blocks every opening of a store halfway.
 struct Held {
     library: PathBuf,
     marker: PathBuf,
@@ -62,7 +62,7 @@ impl Held {
     }
 }
 
-/// Whether this process was started with SIGHUP ignored, which the programs that it starts inherit.
+/// True if this process ignores SIGHUP, which child processes inherit.
 fn hangups_are_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
@@ -131,7 +131,7 @@ fn interrupted_commands_close_the_store_before_exit() {
     ];
     for command in commands {
         for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
-            // Below `nohup` the programs are to go on, and so they do.
+            // Under `nohup` the programs must keep running.
             let code = if signal == Signal::HUP && hangups_are_ignored() { 0 } else { code };
             held.hold();
             let mut process = held.start(command);

@@ -4,7 +4,7 @@
 //! kill-moments [--index sled|redb|both] [--rounds N] [--command serve|ls|import|copy|all] [--seed N]
 //! ```
 //!
-//! Ends with 1 where a start was refused, and panics where something was lost.
+//! Exits with 1 if a start failed, and panics if data was lost.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a command of its own")]
