@@ -28,7 +28,7 @@ pub fn zarrd() -> &'static Path {
 ///
 /// If another one was used before.
 pub fn use_program(path: PathBuf) {
-    let path = path.canonicalize().expect("the program is there");
+    let path = path.canonicalize().expect("the program exists");
     PROGRAM.set(path).expect("the program is not known yet");
 }
 

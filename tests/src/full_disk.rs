@@ -270,9 +270,7 @@ impl Run<'_> {
             // A reopening index responds soon.
             if status != StatusCode::SERVICE_UNAVAILABLE || took > RECOVERY_TIMEOUT {
                 let free = self.disk.free();
-                self.errors(format!(
-                    "erasing {what} is answered with {status} after {took:?}, {free} bytes free: {text}"
-                ));
+                self.errors(format!("erasing {what} returned {status} after {took:?}, {free} bytes free: {text}"));
                 return false;
             }
             self.report.busy += 1;
@@ -298,7 +296,7 @@ impl Run<'_> {
         let begun = Instant::now();
         while !self.accepts_value("healed").await {
             if begun.elapsed() > RECOVERY_TIMEOUT {
-                return self.errors(format!("nothing is taken with {} bytes free", self.disk.free()));
+                return self.errors(format!("values are rejected with {} bytes free", self.disk.free()));
             }
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
@@ -383,16 +381,16 @@ async fn read(server: &Server, key: &str) -> Result<Option<bytes::Bytes>, Status
 }
 
 async fn listed(server: &Server) -> BTreeSet<String> {
-    use store::{ListableStore, Page, Prefix, StoreError};
+    use store::{ListableStore, PageRequest, Prefix, StoreError};
     let (store, below) = (server.store(), Prefix::parse("values/").expect("a prefix"));
-    let (mut keys, mut page) = (BTreeSet::new(), Page::first(1000));
+    let (mut keys, mut page) = (BTreeSet::new(), PageRequest::first(1000));
     let begun = Instant::now();
     loop {
         match store.list_prefix(&below, page.clone()).await {
             Ok(found) => {
                 keys.extend(found.keys.into_iter().map(|entry| entry.key.as_str().to_owned()));
                 match found.cursor {
-                    Some(cursor) => page = Page { limit: 1000, cursor: Some(cursor) },
+                    Some(cursor) => page = PageRequest { limit: 1000, cursor: Some(cursor) },
                     None => return keys,
                 }
             }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use futures::{TryStreamExt, stream};
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
-use store::{Content, StoreError, Value};
+use store::{GetResult, Payload, StoreError};
 
 const BLOCK_SIZE: u64 = 64 << 10;
 
@@ -44,10 +44,10 @@ impl Generated {
     }
 
     /// The value as a request body or store content.
-    pub fn content(&self) -> Content {
+    pub fn content(&self) -> Payload {
         let value = self.clone();
         let pieces = (0..self.size.div_ceil(BLOCK_SIZE)).map(move |number| Ok::<_, StoreError>(value.block(number)));
-        Content { size: Some(self.size), stream: Box::pin(stream::iter(pieces)) }
+        Payload { size: Some(self.size), stream: Box::pin(stream::iter(pieces)) }
     }
 
     /// Reads a value to its end and compares every byte.
@@ -59,8 +59,8 @@ impl Generated {
     /// # Panics
     ///
     /// If the value differs.
-    pub async fn compare(&self, value: Value) -> Result<(), StoreError> {
-        assert_eq!(value.info.size, self.size);
+    pub async fn compare(&self, value: GetResult) -> Result<(), StoreError> {
+        assert_eq!(value.meta.size, self.size);
         let mut stream = value.stream;
         let (mut at, mut number) = (0, 0);
         let mut block = Bytes::new();
@@ -75,7 +75,7 @@ impl Generated {
                 assert!(step > 0 && block.split_to(step) == read.split_to(step), "it differs before byte {at}");
             }
         }
-        assert_eq!(at, self.size, "it is whole");
+        assert_eq!(at, self.size, "a complete value");
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use std::{
 
 use client::HttpStore;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use store::{Key, ListableStore, Page, Precondition, Prefix, ReadableStore, StoreError, WriteableStore};
+use store::{Key, ListableStore, PageRequest, Precondition, Prefix, ReadableStore, StoreError, WriteableStore};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -164,12 +164,12 @@ async fn found(store: &HttpStore, key: &Key, known: State, others: &[State]) -> 
 
 async fn listed(store: &HttpStore) -> BTreeSet<Key> {
     let below = Prefix::parse("writer/").expect("a prefix");
-    let (mut keys, mut page) = (BTreeSet::new(), Page::first(1000));
+    let (mut keys, mut page) = (BTreeSet::new(), PageRequest::first(1000));
     loop {
         let found = store.list_prefix(&below, page).await.expect("keys can be listed");
         keys.extend(found.keys.into_iter().map(|entry| entry.key));
         match found.cursor {
-            Some(cursor) => page = Page { limit: 1000, cursor: Some(cursor) },
+            Some(cursor) => page = PageRequest { limit: 1000, cursor: Some(cursor) },
             None => return keys,
         }
     }

@@ -222,8 +222,9 @@ impl Run {
 /// The signals to send: all except those that this process ignores, since child processes inherit that, as background
 /// jobs of a shell do.
 fn signals() -> Vec<Signal> {
-    let status = fs::read_to_string("/proc/self/status").expect("Linux says what is ignored");
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("Linux says what is ignored");
+    let status = fs::read_to_string("/proc/self/status").expect("Linux reports the ignored signals");
+    let ignored =
+        status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("Linux reports the ignored signals");
     let ignored = u64::from_str_radix(ignored.trim(), 16).expect("a hexadecimal number");
     let taken = |signal: &Signal| ignored & (1 << (signal.as_raw() - 1)) == 0;
     [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP].into_iter().filter(taken).collect()

@@ -48,7 +48,7 @@
     clippy::indexing_slicing,
     reason = "a test fails by panicking"
 )]
-#![allow(clippy::print_stderr, reason = "tests speak on stderr")]
+#![allow(clippy::print_stderr, reason = "tests report on stderr")]
 
 pub mod benchmark;
 pub mod binary;

@@ -71,9 +71,9 @@ async fn values(plan: Plan, dir: &Path) -> Report {
     store.set(&key, large.content(), Precondition::none()).await.expect("a large upload");
     let upload = server.peak_memory();
     large
-        .compare(store.get(&key, None).await.expect("a large download").expect("it is there"))
+        .compare(store.get(&key, None).await.expect("a large download").expect("the value exists"))
         .await
-        .expect("it is whole");
+        .expect("a complete value");
     let download = server.peak_memory();
 
     let download_size = Generated::new(2, plan.download_size);
@@ -83,8 +83,8 @@ async fn values(plan: Plan, dir: &Path) -> Report {
     for _ in 0..plan.downloads {
         let (store, key, download_size) = (store.clone(), shared.clone(), download_size.clone());
         running.spawn(async move {
-            let value = store.get(&key, None).await.expect("a download").expect("it is there");
-            download_size.compare(value).await.expect("it is whole");
+            let value = store.get(&key, None).await.expect("a download").expect("the value exists");
+            download_size.compare(value).await.expect("a complete value");
         });
     }
     while let Some(done) = running.join_next().await {

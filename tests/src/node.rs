@@ -57,7 +57,7 @@ impl Node {
     pub fn run(&self, script: &str, arguments: &[&str]) -> String {
         fs::copy(clients().join(SHARED), self.dir.join(SHARED)).expect("it can be copied");
         let path = clients().join(script);
-        let text = fs::read_to_string(&path).expect("the script is there");
+        let text = fs::read_to_string(&path).expect("the script exists");
         let name = path.file_name().and_then(|name| name.to_str()).expect("the script has a name");
         self.run_text(name, &text, arguments).unwrap_or_else(|error| panic!("{error}"))
     }

@@ -35,7 +35,7 @@ impl Originals {
             fs::write(dir.join("said"), output.trim_end())
         })
         .unwrap_or_else(|error| panic!("{script}: {error}"));
-        let output = fs::read_to_string(dir.join("said")).expect("the writer said something");
+        let output = fs::read_to_string(dir.join("said")).expect("the writer printed something");
         Self { dir, output }
     }
 

@@ -11,7 +11,7 @@ use wire::problem::{Problem, ProblemType};
 pub async fn assert_problem(answer: Response, kind: ProblemType) -> Problem {
     let (status, url) = (answer.status(), answer.url().clone());
     let media = answer.headers().get(http::header::CONTENT_TYPE).cloned();
-    let body = answer.bytes().await.expect("the answer is whole");
+    let body = answer.bytes().await.expect("a complete response");
     let text = String::from_utf8_lossy(&body);
     let Some(problem) = Problem::from_json(&body) else { panic!("{url}: {status} without a problem: {text}") };
     assert_eq!((problem.kind, status), (kind, kind.status()), "{url}: {text}");

@@ -75,7 +75,7 @@ impl Sample {
         let dir = target_dir().join("sample-of-clients");
         let script = clients().join(SCRIPT);
         let recipe = [&script, &clients().join("requirements-clients.txt")].map(fs::read_to_string);
-        let recipe = recipe.into_iter().collect::<io::Result<String>>().expect("the script is there");
+        let recipe = recipe.into_iter().collect::<io::Result<String>>().expect("the script exists");
         create_once(&dir, &recipe, || {
             fs::create_dir(&dir)?;
             succeeds(python.command().arg(&script).arg(&dir)).map(drop)
@@ -93,7 +93,7 @@ impl Sample {
 
     /// The content of an auxiliary file, such as `numbers.raw`.
     pub fn expected(&self, name: &str) -> Vec<u8> {
-        fs::read(self.dir.join("expected").join(name)).expect("the file is there")
+        fs::read(self.dir.join("expected").join(name)).expect("the file exists")
     }
 
     /// The keys below `lab/` with their values.

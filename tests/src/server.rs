@@ -227,7 +227,7 @@ impl Server {
 
     fn status(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("the process runs");
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("Linux says it");
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("Linux reports it");
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number of kB") * 1024
     }
 
@@ -387,7 +387,7 @@ fn first_line(child: &mut Child, log: &Log) -> (String, BufReader<ChildStdout>) 
         Ok(read) => read.expect("stdout is text"),
         Err(_) => {
             let _ = child.kill();
-            panic!("zarrd said nothing within {TIMEOUT:?}:\n{}", log.text());
+            panic!("no output of zarrd within {TIMEOUT:?}:\n{}", log.text());
         }
     }
 }
@@ -407,7 +407,7 @@ impl Log {
         thread::spawn(move || {
             let mut line = Vec::new();
             while stderr.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-                to.text.lock().expect("nobody panics with it").push_str(&String::from_utf8_lossy(&line));
+                to.text.lock().expect("the lock is not poisoned").push_str(&String::from_utf8_lossy(&line));
                 line.clear();
             }
             to.ended.store(true, Ordering::Release);
@@ -416,7 +416,7 @@ impl Log {
     }
 
     fn text(&self) -> String {
-        self.text.lock().expect("nobody panics with it").clone()
+        self.text.lock().expect("the lock is not poisoned").clone()
     }
 }
 

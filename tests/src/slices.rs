@@ -81,7 +81,7 @@ impl Compared {
     /// Parses the last line of the comparison: `compared 61 arrays, 366 answers …`.
     fn read(line: &str) -> Self {
         let mut numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
-        let mut next = || numbers.next().expect("the comparison says how much it compared");
+        let mut next = || numbers.next().expect("the comparison reports its size");
         Self { arrays: next(), answers: next() }
     }
 }

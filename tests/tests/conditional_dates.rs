@@ -17,7 +17,7 @@ async fn header(server: &Server, name: impl http::header::AsHeaderName) -> Strin
 }
 
 async fn modified(server: &Server) -> String {
-    header(server, "zarrd-modified").await.split('.').next().unwrap().to_owned()
+    header(server, "zarr-modified").await.split('.').next().unwrap().to_owned()
 }
 
 #[tokio::test]

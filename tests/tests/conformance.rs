@@ -38,7 +38,7 @@ mod all_the_way {
 
     impl Factory for Remote {
         type Store = HttpStore;
-        type Keep = Served;
+        type Fixture = Served;
 
         async fn create(&self) -> (HttpStore, Served) {
             self.serve(tempfile::tempdir().unwrap()).await

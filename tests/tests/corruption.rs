@@ -73,14 +73,14 @@ impl Filled {
         assert!(checked.stderr.contains("lab/large"), "{checked:?}");
         assert!(!checked.stderr.contains("lab/small"), "{checked:?}");
         let summary: serde_json::Value = serde_json::from_str(checked.stdout.trim()).unwrap();
-        assert_eq!((&summary["keys"], &summary["damaged"]), (&51.into(), &1.into()));
+        assert_eq!((&summary["keys"], &summary["corrupt"]), (&51.into(), &1.into()));
     }
 
     /// Asserts that the store does not start, that the message names a file, and that nothing changes.
     fn start_is_refused(&self, named: &Path) {
         let before = contents(self.dir.path());
         self.start_fails(named);
-        assert!(before == contents(self.dir.path()), "{}: a refused start changed the store", self.kind);
+        assert!(before == contents(self.dir.path()), "{}: a failed start changed the store", self.kind);
     }
 
     /// Asserts that the store starts with all data, or fails with a message that names a file, without changing
@@ -95,7 +95,7 @@ impl Filled {
             Err(ended) => {
                 assert_eq!((ended.code, ended.stdout.as_str()), (REFUSED, ""), "{ended:?}");
                 assert!(ended.stderr.contains(named.to_str().unwrap()), "{} is not in {ended:?}", named.display());
-                assert!(before == contents(self.dir.path()), "{}: a refused start changed the store", self.kind);
+                assert!(before == contents(self.dir.path()), "{}: a failed start changed the store", self.kind);
             }
         }
     }
@@ -139,7 +139,7 @@ async fn range(server: &Server, from: usize, to: usize) -> Response {
 }
 
 async fn is_damaged(answer: Response) {
-    let problem = assert_problem(answer, ProblemType::DamagedValue).await;
+    let problem = assert_problem(answer, ProblemType::CorruptValue).await;
     assert_eq!(problem.members.key.as_deref(), Some("lab/large"));
 }
 

@@ -73,7 +73,7 @@ fn operational_endpoints_respond_while_every_connection_uploads() {
     assert!(ask(HEALTH).starts_with("HTTP/1.1 200 "));
     for _ in 0..50 {
         let answer = ask(b"GET /store/ HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        assert!(answer.starts_with("HTTP/1.1 503 "), "told, and not reset: {answer:?}");
+        assert!(answer.starts_with("HTTP/1.1 503 "), "a response, not a reset: {answer:?}");
     }
     drop(uploads);
     server.stop();

@@ -26,7 +26,7 @@ async fn each_call_fails(index: &str) {
         let errors = if std::env::var_os("ALL_ERRORS").is_some() { &ERRORS[..] } else { &ERRORS[..1] };
         let report = run(index, before, errors, &library, tools.path()).await;
         note(format_args!(
-            "{index}, {before:?}: {} calls failed, {} starts refused",
+            "{index}, {before:?}: {} calls failed, {} failed starts",
             report.failed_calls, report.failed_starts
         ));
         assert!(report.failed_starts > 20, "{report:?}");

@@ -58,14 +58,14 @@ async fn fails_and_recovers(kind: &str, what: &str, size: u64) {
     let answer = put(&server, "lost", Generated::new(99, size).bytes()).await;
     assert!(answer.status().is_server_error(), "{kind}, {what}: {answer:?}");
     let ready = server.get("/readyz").await;
-    assert_problem(ready, ProblemType::StoreReadOnly).await;
+    assert_problem(ready, ProblemType::ReadOnlyStore).await;
     // The disk works again, but the data that it dropped is unknown.
     fs::remove_file(&marker).unwrap();
-    assert_problem(put(&server, "kept/1", "new".into()).await, ProblemType::StoreReadOnly).await;
+    assert_problem(put(&server, "kept/1", "new".into()).await, ProblemType::ReadOnlyStore).await;
     let erased = server.delete("/store/kept/1").await;
-    assert_problem(erased, ProblemType::StoreReadOnly).await;
+    assert_problem(erased, ProblemType::ReadOnlyStore).await;
     let erased = server.delete("/store/kept/").await;
-    assert_problem(erased, ProblemType::StoreReadOnly).await;
+    assert_problem(erased, ProblemType::ReadOnlyStore).await;
     assert_eq!(server.get("/healthz").await.status(), StatusCode::OK);
     let health = zarrd_with(["health", "--url", &server.url("")]);
     assert_eq!(health.code, Some(1), "{health:?}");

@@ -59,7 +59,7 @@ async fn server_works_with_few_file_descriptors() {
         // Closed connections may count for a moment.
         let begun = std::time::Instant::now();
         while !server.request(http::Method::GET, "/readyz").send().await.is_ok_and(|answer| answer.status() == 200) {
-            assert!(begun.elapsed().as_secs() < 20, "there are connections again");
+            assert!(begun.elapsed().as_secs() < 20, "connections are accepted again");
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
         assert!(is_writable(&server).await);

@@ -110,7 +110,7 @@ async fn fills_and_heals(kind: &str, dir: &Path) {
         assert_eq!(erased.status(), StatusCode::NO_CONTENT);
     }
     let again = put(&server, "again", value(1000)).await;
-    assert_eq!(again.status(), StatusCode::CREATED, "there is space again: {}", again.text().await.unwrap());
+    assert_eq!(again.status(), StatusCode::CREATED, "space is available again: {}", again.text().await.unwrap());
     holds(&server, "again", &value(1000)).await;
     let erased = server.delete("/store/values/").await;
     assert_eq!(erased.text().await.unwrap(), format!("{{\"erased\":{}}}", taken.len() - 6));
@@ -143,13 +143,13 @@ async fn acknowledged_writes_survive_a_disk_filled_by_others() {
             is_absent(&server, key).await;
         }
         fs::remove_file(filler).unwrap();
-        put(&server, "small", "there is space").await.error_for_status().unwrap();
+        put(&server, "small", "space is available").await.error_for_status().unwrap();
         server.kill();
         let server = Launch::of(&store).start();
         for number in 0..10 {
             holds(&server, &format!("values/{number}"), &value(number)).await;
         }
-        holds(&server, "small", &"there is space".into()).await;
+        holds(&server, "small", &"space is available".into()).await;
         server.stop();
     }
 }

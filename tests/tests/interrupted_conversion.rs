@@ -21,7 +21,7 @@ use zarrd_tests::{
 const CHUNKS: usize = 4_000;
 /// One of this many values is stored in a file.
 const FILES: usize = 20;
-const CONVERT: &str = "/node/from?convert=v2&to=/to";
+const CONVERT: &str = "/node/from?convert=v2&target=/to";
 /// A group and an array.
 const DOCUMENTS: usize = 2;
 
@@ -97,9 +97,9 @@ async fn is_interrupted(kind: IndexKind) {
         assert_eq!(checked.code, Some(0), "{checked:?}");
     }
     note(format_args!(
-        "{kind}: a conversion takes {took:?}; of 6 that were interrupted {undone} were undone at the start, and {left_without} would have left chunks"
+        "{kind}: a conversion takes {took:?}; of 6 interrupted ones {undone} were undone at the next start, and {left_without} left chunks without the intent"
     ));
-    assert!(undone > 0 && left_without > 0, "no kill came while it was copied");
+    assert!(undone > 0 && left_without > 0, "no kill interrupted a copy");
 }
 
 /// Killed before its first chunk, killed again before the rollback, and rolled back by another command than `serve`.
@@ -112,7 +112,7 @@ async fn intent_without_chunks_is_settled_by_any_writing_command() {
         fs::write(source.join("a"), "1").unwrap();
         let record = r#"{"version":1,"operation":{"kind":"copy","target":"/to","dialect":"v2","extent":["to/"]}}"#;
         let local = LocalStore::open(&store, Options::new(kind)).await.unwrap();
-        let intend = |record: &'static str| Change::Intend { id: IntentId::random(), record: record.into() };
+        let intend = |record: &'static str| Change::AddIntent { id: IntentId::random(), record: record.into() };
         local.commit(vec![intend(record), intend("not to be understood")]).await.unwrap();
         // Dropped without closing, which is equivalent to a kill.
         drop(local);
@@ -146,7 +146,7 @@ async fn intents(dir: &Path, kind: IndexKind) -> usize {
 async fn forget(dir: &Path, kind: IndexKind) {
     let store = LocalStore::open(dir, Options::new(kind)).await.unwrap();
     let intents = store.intents().await.unwrap();
-    store.commit(intents.into_iter().map(|intent| Change::Settle { id: intent.id }).collect()).await.unwrap();
+    store.commit(intents.into_iter().map(|intent| Change::RemoveIntent { id: intent.id }).collect()).await.unwrap();
     store.close().await.unwrap();
 }
 
@@ -196,5 +196,5 @@ fn value_files(dir: &Path) -> usize {
 
 async fn count(server: &Server, below: &str) -> usize {
     let (store, below) = (server.store(), Prefix::parse(below).unwrap());
-    store::walk(&store, &below).try_fold(0, |count, _| async move { Ok(count + 1) }).await.unwrap()
+    store::list_all(&store, &below).try_fold(0, |count, _| async move { Ok(count + 1) }).await.unwrap()
 }

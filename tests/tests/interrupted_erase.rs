@@ -11,7 +11,7 @@ use std::{
 };
 
 use http::{Method, StatusCode};
-use store::{Change, Key, ListableStore, Page, Precondition, Prefix, TransactionalStore};
+use store::{Change, Key, ListableStore, PageRequest, Precondition, Prefix, TransactionalStore};
 use store_local::{IndexKind, LocalStore, Options};
 use zarrd_tests::{
     server::{Launch, Server, zarrd_with},
@@ -58,7 +58,7 @@ async fn is_interrupted(kind: IndexKind) {
         happened += u32::from(left == 0);
         server.kill();
     }
-    note(format_args!("{kind}: an erase takes {took:?}; of 4 that were interrupted {happened} happened"));
+    note(format_args!("{kind}: an erase takes {took:?}; of 4 interrupted ones {happened} were applied"));
 }
 
 async fn killed_after_the_answer(launch: &Launch, dir: &Path, kind: IndexKind) {
@@ -99,7 +99,7 @@ async fn killed_after_the_answer(launch: &Launch, dir: &Path, kind: IndexKind) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     note(format_args!(
-        "{kind}: nine of ten of {} listings took at most {most:?}, the slowest {slowest:?}; swept after {:?} more",
+        "{kind}: 90% of {} listings took at most {most:?}, the slowest {slowest:?}; sweep finished after {:?} more",
         listings.len(),
         begun.elapsed()
     ));
@@ -151,18 +151,18 @@ fn copy_store(from: &Path, to: &Path) {
 }
 
 async fn children(server: &Server) -> Vec<String> {
-    let page = server.store().list_dir(&Prefix::root(), Page::first(1000)).await.unwrap();
+    let page = server.store().list_dir(&Prefix::root(), PageRequest::first(1000)).await.unwrap();
     page.prefixes.iter().map(ToString::to_string).collect()
 }
 
 async fn count(server: &Server, below: &str) -> usize {
     let (store, below) = (server.store(), Prefix::parse(below).unwrap());
-    let (mut count, mut page) = (0, Page::first(1000));
+    let (mut count, mut page) = (0, PageRequest::first(1000));
     loop {
         let found = store.list_prefix(&below, page).await.unwrap();
         count += found.keys.len();
         match found.cursor {
-            Some(cursor) => page = Page { limit: 1000, cursor: Some(cursor) },
+            Some(cursor) => page = PageRequest { limit: 1000, cursor: Some(cursor) },
             None => return count,
         }
     }

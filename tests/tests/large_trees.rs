@@ -42,7 +42,7 @@ async fn large_tree_is_paginated_and_erased() {
         nodes += 1 + members(&client, &format!("/top/{part}")).await.len();
     }
     assert_eq!(nodes, REQUESTS * (GROUPS + 1) + 1);
-    println!("told all in pages of {PAGE} in {:?}", begun.elapsed());
+    println!("listed all members in pages of {PAGE} in {:?}", begun.elapsed());
 
     let begun = Instant::now();
     let path = NodePath::parse("/top").unwrap();

@@ -323,7 +323,7 @@ async fn malformed_selections_are_rejected() {
         ("-9223372036854775808", ProblemType::IndexOutOfBounds),
         ("99999999999999999999999999", ProblemType::IndexOutOfBounds),
         ("::0", ProblemType::InvalidSelection),
-        ("0,0,0", ProblemType::UnfitSelection),
+        ("0,0,0", ProblemType::SelectionRankMismatch),
         ("...,...", ProblemType::InvalidSelection),
         ("0:", ProblemType::SelectionTooLarge),
         ("::2", ProblemType::SelectionTooLarge),

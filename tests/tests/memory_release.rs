@@ -60,6 +60,6 @@ fn memory_is_released_after_a_thousand_aborted_uploads() {
     }
     let mib = [idle, paused, server.memory()].map(|bytes| bytes >> 20);
     note(format_args!("idle, paused, after {:?}: {mib:?} MiB", begun.elapsed()));
-    assert!(paused > idle + MORE, "the uploads took memory");
+    assert!(paused > idle + MORE, "the uploads used memory");
     server.stop();
 }

@@ -37,7 +37,7 @@ async fn races_stay_consistent_when_the_server_is_killed() {
         interrupted += run_race(plan).await.interrupted;
     }
     // A fast server may be killed when it has nothing left to do, but not every time.
-    assert!(interrupted > 0, "every kill came too late");
+    assert!(interrupted > 0, "every kill was too late");
 }
 
 /// Runs races that must do something and find no violations.

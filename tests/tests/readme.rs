@@ -54,7 +54,7 @@ impl Reader {
         let expected = block.prints.as_deref().unwrap_or_default();
         assert!(
             matches(expected, &printed),
-            "README.md, line {}: it says that this prints\n{expected}\nbut it printed\n{printed}",
+            "README.md, line {}: expected output\n{expected}\nbut the actual output is\n{printed}",
             block.line
         );
     }

@@ -43,7 +43,7 @@ fn is_refused(launch: &Launch, dir: &Path, texts: &[&str]) {
     let refused = launch.start_expecting_failure();
     assert_eq!(refused.code, Some(3), "{refused:?}");
     for text in texts {
-        assert!(refused.stderr.contains(text), "{text} is not in {refused:?}");
+        assert!(refused.stderr.contains(text), "{text} is missing in {refused:?}");
     }
     assert!(!refused.stderr.contains("damaged"), "{refused:?}");
     assert!(contents(dir) == before, "something was changed");

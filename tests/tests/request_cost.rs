@@ -234,7 +234,7 @@ async fn consecutive_transposes_are_merged() {
     let chunk = format!("/store/turned/c/{}", ["0"; 25].join("/"));
     assert_eq!(server.put(&chunk, vec![1; 32 << 20]).await.status(), 201);
     let (statuses, _, took) = one_element(&server, "turned").await;
-    note(format!("sixty-one transposes over 32 MiB, read and written: {took:?} of a processor"));
+    note(format!("sixty-one transposes over 32 MiB, read and written: {took:?} of processor time"));
     assert_eq!(statuses, [200, 200]);
     assert!(took < Duration::from_secs(30), "{took:?}");
     server.stop();
@@ -264,7 +264,7 @@ async fn expensive_transposes_of_a_large_chunk_are_rejected() {
     }
     assert_eq!(server.put(&format!("/store/turned/c/{}", ["0"; 25].join("/")), chunk).await.status(), 201);
     let (statuses, problems, took) = one_element(&server, "turned").await;
-    note(format!("sixty transposes with something between them: {statuses:?}, {took:?} of a processor"));
+    note(format!("sixty transposes separated by other codecs: {statuses:?}, {took:?} of processor time"));
     assert_eq!(statuses, [413, 413], "{took:?}");
     assert!(took < Duration::from_secs(1), "{took:?}");
     for problem in problems {
@@ -364,6 +364,8 @@ async fn new_client_is_served_while_others_decode() {
     times.sort_unstable();
     let (median, p99) = (times[times.len() / 2], times[times.len() * 99 / 100]);
     let done = done.load(Ordering::Relaxed);
-    note(format!("a stranger's element beside 64 readers of 64 MiB chunks ({done} answers): {median:?}, p99 {p99:?}"));
+    note(format!(
+        "an element for a new client during 64 readers of 64 MiB chunks ({done} responses): {median:?}, p99 {p99:?}"
+    ));
     assert!(p99 < Duration::from_secs(2), "{p99:?}");
 }

@@ -174,7 +174,7 @@ async fn fixed_size_types_through_every_codec_chain_match_zarrs() {
             }
         }
     }
-    note(format_args!("compared {compared} arrays of zarrs; it refused {refused:?}"));
+    note(format_args!("compared {compared} arrays of zarrs; it rejected {refused:?}"));
     assert_eq!((compared, refused), (266, Vec::<String>::new()));
 }
 

@@ -1,6 +1,6 @@
 //! Appends, compared with naive concatenation.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "what a test prepares has to be there")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -78,7 +78,7 @@ proptest! {
             let test_array = TestArray::new(&case.document, options).await;
             let mut shape = case.view.clone();
             let all = test_array.elements(1, shape.iter().product::<u64>() as usize);
-            let whole = meta::selection::Region::whole(&shape).dimensions;
+            let whole = meta::selection::Region::full(&shape).dimensions;
             test_array.region(&whole).await.execute(test_array.incoming(&all, 64)).await.unwrap();
             let mut expected = all;
             for &(count, seed, piece) in &case.appends {
@@ -162,7 +162,7 @@ async fn concurrent_appends_are_serialized() {
     let reader = async {
         for _ in 0..200 {
             let all = test_array.read(&selection(&[]), 1 << 30).await;
-            assert!(all.0.iter().all(|element| *element != test_array.fill), "a step is not there");
+            assert!(all.0.iter().all(|element| *element != test_array.fill), "a step is missing");
             tokio::task::yield_now().await;
         }
     };

@@ -1,6 +1,6 @@
 //! Concurrent reads and writes.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "what a test prepares has to be there")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::{
     sync::{
@@ -11,7 +11,7 @@ use std::{
 };
 
 use array::{ArrayError, ArrayRead, Arrays, Caller, MemoryError, Options};
-use codec::{Chain, Elements, Representation};
+use codec::{ChunkRepresentation, CodecChain, Elements};
 use futures::{StreamExt, TryStreamExt};
 use meta::{
     NodePath,
@@ -39,8 +39,9 @@ fn gzip() -> Value {
 fn encoded(codecs: &Value, elements: Vec<u8>) -> Vec<u8> {
     let specs: Vec<CodecSpec> =
         codecs.as_array().unwrap().iter().map(|codec| CodecSpec::parse_v3(codec).unwrap()).collect();
-    let array = Representation::new(parse_v3(&json!("uint8")).unwrap(), vec![elements.len() as u64], vec![0]).unwrap();
-    Chain::resolve(&specs, array).unwrap().encode(Elements::Fixed(elements.into())).unwrap().to_vec()
+    let array =
+        ChunkRepresentation::new(parse_v3(&json!("uint8")).unwrap(), vec![elements.len() as u64], vec![0]).unwrap();
+    CodecChain::new(&specs, array).unwrap().encode(Elements::Fixed(elements.into())).unwrap().to_vec()
 }
 
 async fn commit(store: &MemoryStore, values: Vec<(&str, Vec<u8>)>) {
@@ -172,7 +173,7 @@ async fn exhausted_memory_rejects_reads_until_released() {
             Ok(_) => readers.push(pieces),
             Err(error) => break error,
         }
-        assert!(readers.len() < 10, "more readings than there is memory for");
+        assert!(readers.len() < 10, "more reads than the memory allows");
     };
     let own = matches!(error, ArrayError::Memory(MemoryError::TooManyRequests { .. }));
     assert!(own && !readers.is_empty(), "{error} after {}", readers.len());

@@ -1,11 +1,11 @@
 //! Arrays of every layout, read with small and large buffers, compared with naive indexing.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "what a test prepares has to be there")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 use std::{sync::Arc, time::Duration};
 
 use array::{ArrayError, Arrays, Options};
-use codec::{Chain, Elements, Representation};
+use codec::{ChunkRepresentation, CodecChain, Elements};
 use futures::StreamExt;
 use meta::{
     NodePath,
@@ -164,9 +164,12 @@ impl Case {
         set(&store, "a/zarr.json", document.to_string().into_bytes()).await;
         let specs: Vec<CodecSpec> =
             self.codecs.as_array().unwrap().iter().map(|codec| CodecSpec::parse_v3(codec).unwrap()).collect();
-        let array =
-            Representation::new(parse_v3(&json!("uint16")).unwrap(), self.chunk.clone(), FILL.to_le_bytes().to_vec());
-        let chain = Chain::resolve(&specs, array.unwrap()).unwrap();
+        let array = ChunkRepresentation::new(
+            parse_v3(&json!("uint16")).unwrap(),
+            self.chunk.clone(),
+            FILL.to_le_bytes().to_vec(),
+        );
+        let chain = CodecChain::new(&specs, array.unwrap()).unwrap();
         for chunk in positions(&self.grid()).filter(|chunk| self.is_stored(chunk)) {
             let elements: Vec<u8> = positions(&self.chunk)
                 .flat_map(|within| {
@@ -281,7 +284,7 @@ async fn runs_longer_than_the_slab_buffer_are_read() {
         [(vec![700_000], vec![170_000]), (vec![900, 512], vec![130, 512]), (vec![3, 300_000], vec![2, 300_000])]
     {
         for codecs in [json!([bytes("little")]), json!([bytes("big")]), gzip.clone()] {
-            let whole: Vec<DimensionSelection> = Region::whole(&shape).dimensions;
+            let whole: Vec<DimensionSelection> = Region::full(&shape).dimensions;
             let mut cases = vec![whole.clone(), whole];
             // A range that starts and ends within chunks.
             cases[1][0] = DimensionSelection::Range { start: 1, step: 1, len: shape[0] - 2 };

@@ -1,6 +1,6 @@
 //! Resolution of nodes of each dialect, and the errors of unreadable ones.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "what a test prepares has to be there")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 
@@ -103,14 +103,14 @@ async fn v3_precedes_v2_precedes_draft() {
     lab.json("meta/root/a/x.array.json", &draft(&[3], 1)).await;
     assert_eq!(lab.all("/a/x").await, [1, 1, 1]);
     lab.json("a/x/.zarray", &v2(&[3], 2)).await;
-    assert_eq!(lab.all("/a/x").await, [2, 2, 2], "v2 comes before the draft");
+    assert_eq!(lab.all("/a/x").await, [2, 2, 2], "v2 precedes the draft");
     lab.json("a/x/zarr.json", &v3(&[3], 3)).await;
-    assert_eq!(lab.all("/a/x").await, [3, 3, 3], "v3 comes before both");
+    assert_eq!(lab.all("/a/x").await, [3, 3, 3], "v3 precedes both");
     for (dialect, fill) in [(Dialect::Draft, 1), (Dialect::V2, 2), (Dialect::V3, 3)] {
         assert_eq!(lab.read("/a/x", Some(dialect), "0").await.unwrap(), (vec![fill], vec![]));
     }
     lab.erase("a/x/zarr.json").await;
-    assert_eq!(lab.all("/a/x").await, [2, 2, 2], "what was found before is looked at again");
+    assert_eq!(lab.all("/a/x").await, [2, 2, 2], "a cached node is validated");
     lab.json("a/x/.zarray", &v2(&[1], 9)).await;
     assert_eq!(lab.all("/a/x").await, [9], "as is a changed document");
 }
@@ -157,7 +157,7 @@ async fn draft_scalar_chunk_is_read_from_either_key() {
         assert_eq!(lab.all(name).await, [5]);
     }
     lab.set("data/root/b/c", [6]).await;
-    assert_eq!(lab.all("b").await, [6], "the specification's key comes first");
+    assert_eq!(lab.all("b").await, [6], "the specified key takes precedence");
 }
 
 /// Draft, "Implicit groups": a path with descendant nodes is a group.
@@ -184,7 +184,7 @@ async fn unknown_draft_extensions_prevent_opening() {
     let mut entry = entry_point(".json");
     entry["metadata_encoding"] = json!("https://example.org/cbor");
     lab.json("zarr.json", &entry).await;
-    let ArrayError::Document { key, source } = lab.refused("/x").await else { panic!("it was read") };
+    let ArrayError::Document { key, source } = lab.refused("/x").await else { panic!("the read succeeded") };
     assert_eq!(key.as_str(), "zarr.json");
     assert!(source.to_string().contains("https://example.org/cbor"), "{source}");
     for (must_understand, opens) in [(true, false), (false, true)] {
@@ -234,7 +234,7 @@ async fn too_large_selections_are_rejected() {
     let lab = Lab::with(Options { max_chunks: 100, ..Options::default() });
     lab.json("big/zarr.json", &v3(&[1 << 40, 1 << 40], 0)).await;
     let ArrayError::SelectionTooLarge { size, limit, smaller } = lab.refused("/big").await else {
-        panic!("it was read")
+        panic!("the read succeeded")
     };
     assert_eq!((size, limit), (1 << 80, 1 << 20));
     assert_eq!(smaller.unwrap().to_string(), "0:1,0:1048576");
@@ -252,14 +252,14 @@ async fn malformed_chunks_are_rejected() {
     lab.json("a/zarr.json", &v3(&[4], 0)).await;
     for wrong in [vec![], vec![1], vec![1, 2, 3]] {
         lab.set("a/c/0", wrong).await;
-        let ArrayError::Chunk { key, source } = lab.refused("/a").await else { panic!("it was read") };
+        let ArrayError::Chunk { key, source } = lab.refused("/a").await else { panic!("the read succeeded") };
         assert_eq!((key.as_str(), source.codec()), ("a/c/0", "bytes"));
     }
     let mut huge = v3(&[4], 0);
     huge["chunk_grid"]["configuration"]["chunk_shape"] = json!([1 << 30]);
     huge["codecs"] = json!([{"name": "bytes"}, {"name": "gzip", "configuration": {"level": 1}}]);
     lab.json("h/zarr.json", &huge).await;
-    assert_eq!(lab.all("/h").await, [0; 4], "a chunk that is not there is never decoded");
+    assert_eq!(lab.all("/h").await, [0; 4], "a missing chunk is never decoded");
     lab.set("h/c/0", [0; 100]).await;
     let refused = lab.refused("/h").await;
     assert!(matches!(refused, ArrayError::ChunkTooLarge { limit: 524_288, .. }), "{refused}");
@@ -269,7 +269,7 @@ async fn malformed_chunks_are_rejected() {
     );
     huge["codecs"] = json!([{"name": "bytes"}, {"name": "nonsense"}]);
     lab.json("h/zarr.json", &huge).await;
-    let ArrayError::Chain { source, .. } = lab.refused("/h").await else { panic!("it was read") };
+    let ArrayError::Chain { source, .. } = lab.refused("/h").await else { panic!("the read succeeded") };
     assert!(source.to_string().contains("nonsense"));
 }
 
@@ -288,7 +288,7 @@ async fn fingerprint_changes_with_every_visible_change() {
     assert_ne!(before, other);
     assert_ne!(before, fingerprint("0:1").await, "another shape");
     lab.set("a/c/0/1", [1, 2, 3, 4]).await;
-    assert_ne!(before, fingerprint("0").await, "a chunk that was not there");
+    assert_ne!(before, fingerprint("0").await, "a missing chunk was added");
     assert_eq!(other, fingerprint("3").await, "another chunk's change");
     lab.json("a/zarr.json", &v3(&[4, 4], 1)).await;
     assert_ne!(other, fingerprint("3").await, "another fill value");

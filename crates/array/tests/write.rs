@@ -1,6 +1,6 @@
 //! Regions of arrays of every layout, written with small and large buffers, compared with naive indexing.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "what a test prepares has to be there")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;
 

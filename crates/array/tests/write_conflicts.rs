@@ -1,6 +1,6 @@
 //! Writes during which another writer changes a chunk, or the array's document, right before each commit.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "what a test prepares has to be there")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::{
     Arc,
@@ -16,9 +16,9 @@ use meta::{
 };
 use serde_json::json;
 use store::{
-    ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
-    MemoryStore, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore,
-    Value, Watermark, WriteableStore, Written,
+    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Intent, Key, KeyCount, KeyPage, ListableStore,
+    MemoryStore, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot, Staged, StoreError,
+    TransactionalStore, ValueMeta, Watermark, WriteableStore,
 };
 
 /// A store that sets a key before each of the next commits.
@@ -31,18 +31,18 @@ struct InterferingStore {
 
 #[async_trait]
 impl ReadableStore for InterferingStore {
-    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         self.store.get(key, range).await
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         self.store.head(key).await
     }
 }
 
 #[async_trait]
 impl WriteableStore for InterferingStore {
-    async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError> {
+    async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
         self.store.set(key, content, precondition).await
     }
 
@@ -50,29 +50,29 @@ impl WriteableStore for InterferingStore {
         self.store.erase(key, precondition).await
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
         self.store.erase_prefix(prefix).await
     }
 
-    async fn writable(&self) -> Result<(), StoreError> {
-        self.store.writable().await
+    async fn check_writable(&self) -> Result<(), StoreError> {
+        self.store.check_writable().await
     }
 }
 
 #[async_trait]
 impl ListableStore for InterferingStore {
-    async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError> {
+    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         self.store.list_prefix(prefix, page).await
     }
 
-    async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError> {
+    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
         self.store.list_dir(prefix, page).await
     }
 }
 
 #[async_trait]
 impl TransactionalStore for InterferingStore {
-    async fn stage(&self, key: &Key, content: Content) -> Result<Staged, StoreError> {
+    async fn stage(&self, key: &Key, content: Payload) -> Result<Staged, StoreError> {
         self.store.stage(key, content).await
     }
 
@@ -80,7 +80,7 @@ impl TransactionalStore for InterferingStore {
         self.store.read_staged(staged, range).await
     }
 
-    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
+    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
         let left = self.times.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |times| times.checked_sub(1));
         if left.is_ok() {
             self.store.set(&self.key, self.value.clone().into(), Precondition::none()).await?;

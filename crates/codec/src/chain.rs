@@ -6,42 +6,46 @@ use bytes::Bytes;
 use meta::{codecs::CodecSpec, data_type::StoredOrder, limits::MAX_CODECS};
 
 use crate::{
-    ArrayToArray, ArrayToBytes, BytesToBytes, ChainError, CodecError, Cost, Elements, EncodedLen, Input,
-    Representation, Resolved, Serialized, Sharding,
-    codecs::{bytes::Swap, transpose::transposed},
+    ArrayToArray, ArrayToBytes, BytesRepresentation, BytesToBytes, ChainError, ChunkRepresentation, Codec, CodecError,
+    CodecInput, Cost, Elements, EncodedSizeBound, ShardingCodec,
+    codecs::{bytes::ByteSwap, transpose::transposed},
     registry,
 };
 
 /// The codecs of an array, made for its chunks.
 #[derive(Clone, Debug)]
-pub struct Chain {
-    array: Representation,
+pub struct CodecChain {
+    array: ChunkRepresentation,
     to_array: Vec<Arc<dyn ArrayToArray>>,
     to_bytes: Arc<dyn ArrayToBytes>,
     /// Each with how long the bytes can be that it is given to encode.
-    bytes: Vec<(Arc<dyn BytesToBytes>, Option<EncodedLen>)>,
-    len: Option<EncodedLen>,
+    bytes: Vec<(Arc<dyn BytesToBytes>, Option<EncodedSizeBound>)>,
+    len: Option<EncodedSizeBound>,
 }
 
 /// The parts of a chunk that can be read on their own.
 #[derive(Clone, Copy, Debug)]
-pub enum Access<'a> {
+pub enum PartialAccess<'a> {
     /// None: the chunk is decoded whole.
-    Whole,
+    Full,
     /// Every element: they are stored one after the other in C order, in this byte order.
     Elements(&'a StoredOrder),
     /// Every inner chunk: it is a shard.
-    Shard(&'a Sharding),
+    Shard(&'a ShardingCodec),
 }
 
-impl Chain {
+impl CodecChain {
     /// Makes the codecs of a model for chunks of one representation.
-    pub fn resolve(specs: &[CodecSpec], array: Representation) -> Result<Self, ChainError> {
-        Self::resolve_within(specs, array, 0)
+    pub fn new(specs: &[CodecSpec], array: ChunkRepresentation) -> Result<Self, ChainError> {
+        Self::new_nested(specs, array, 0)
     }
 
     /// As [`resolve`](Self::resolve), with `depth` shards around the chain.
-    pub(crate) fn resolve_within(specs: &[CodecSpec], array: Representation, depth: usize) -> Result<Self, ChainError> {
+    pub(crate) fn new_nested(
+        specs: &[CodecSpec],
+        array: ChunkRepresentation,
+        depth: usize,
+    ) -> Result<Self, ChainError> {
         if specs.len() > MAX_CODECS {
             return Err(ChainError::TooManyCodecs { found: specs.len() });
         }
@@ -50,70 +54,76 @@ impl Chain {
         let mut to_array = Vec::new();
         let to_bytes = loop {
             let spec = specs.next().ok_or(ChainError::NoArrayToBytes)?;
-            match registry::resolve(spec, Input::Array(&current), depth)? {
-                Resolved::ArrayToArray(codec, encoded) => current = push(&mut to_array, current, codec, encoded)?,
-                Resolved::ArrayToBytes(codec) => break codec,
-                Resolved::BytesToBytes(_) => return Err(ChainError::NoArrayToBytes),
+            match registry::create(spec, CodecInput::Array(&current), depth)? {
+                Codec::ArrayToArray(codec, encoded) => {
+                    current = push_array_codec(&mut to_array, current, codec, encoded)?
+                }
+                Codec::ArrayToBytes(codec) => break codec,
+                Codec::BytesToBytes(_) => return Err(ChainError::NoArrayToBytes),
             }
         };
         let to_array = to_array.into_iter().map(|(codec, _)| codec).collect();
-        let mut serialized = Serialized { items: to_bytes.items(), len: to_bytes.encoded_len() };
+        let mut serialized =
+            BytesRepresentation { stored_elements: to_bytes.stored_elements(), size: to_bytes.encoded_size() };
         let mut bytes = Vec::new();
         for spec in specs {
-            let Resolved::BytesToBytes(codec) = registry::resolve(spec, Input::Bytes(&serialized), depth)? else {
+            let Codec::BytesToBytes(codec) = registry::create(spec, CodecInput::Bytes(&serialized), depth)? else {
                 let reason = "it is given bytes instead of an array".to_owned();
-                return Err(ChainError::Place { codec: spec.full_name(), reason });
+                return Err(ChainError::InvalidPosition { codec: spec.full_name(), reason });
             };
-            let encoded = serialized.len.map(|len| longest(codec.as_ref(), len));
-            bytes.push((codec.clone(), serialized.len));
-            serialized = Serialized { items: codec.items(serialized.items.as_ref()), len: encoded };
+            let encoded = serialized.size.map(|len| output_size(codec.as_ref(), len));
+            bytes.push((codec.clone(), serialized.size));
+            serialized = BytesRepresentation {
+                stored_elements: codec.stored_elements(serialized.stored_elements.as_ref()),
+                size: encoded,
+            };
         }
-        Ok(Self { array, to_array, to_bytes, bytes, len: serialized.len })
+        Ok(Self { array, to_array, to_bytes, bytes, len: serialized.size })
     }
 
     /// The representation of its decoded chunks.
-    pub fn array(&self) -> &Representation {
+    pub fn representation(&self) -> &ChunkRepresentation {
         &self.array
     }
 
     /// The bounds of an encoded chunk's size; `None` if elements of variable length leave it open. A larger value is no
     /// chunk of this array.
-    pub fn encoded_len(&self) -> Option<EncodedLen> {
+    pub fn encoded_size(&self) -> Option<EncodedSizeBound> {
         self.len
     }
 
     /// The memory for decoding or encoding a chunk, at most and without the encoded bytes; `None` if elements of
     /// variable length leave it to the budget.
-    pub fn working_len(&self) -> Option<u64> {
-        let stages = self.bytes.iter().map(|(_, len)| len.map(EncodedLen::max));
-        let len = stages.into_iter().try_fold(self.array.fixed_len()?, |sum, len| sum.checked_add(len?))?;
-        let shard = self.to_bytes.as_sharding().map_or(0, Sharding::working_len);
+    pub fn working_memory(&self) -> Option<u64> {
+        let stages = self.bytes.iter().map(|(_, len)| len.map(EncodedSizeBound::max));
+        let len = stages.into_iter().try_fold(self.array.fixed_size()?, |sum, len| sum.checked_add(len?))?;
+        let shard = self.to_bytes.as_sharding().map_or(0, ShardingCodec::working_memory);
         Some(len.saturating_add(shard))
     }
 
     /// The work of decoding a chunk of `len` bytes, at most, in steps. For elements of a fixed size `len` is ignored.
     pub fn decode_work(&self, len: u64) -> u64 {
-        let len = self.array.fixed_len().unwrap_or(len);
+        let len = self.array.fixed_size().unwrap_or(len);
         self.work(len, |cost| cost.decode, |sharding| sharding.decode_work(len))
     }
 
     /// The same to encode one.
     pub fn encode_work(&self, len: u64) -> u64 {
-        let len = self.array.fixed_len().unwrap_or(len);
+        let len = self.array.fixed_size().unwrap_or(len);
         self.work(len, |cost| cost.encode, |sharding| sharding.encode_work(len))
     }
 
     /// [`decode_work`](Self::decode_work) of `chunks` chunks that have `len` bytes together.
-    pub(crate) fn decode_work_of_many(&self, chunks: u64, len: u64) -> u64 {
+    pub(crate) fn decode_work_of_chunks(&self, chunks: u64, len: u64) -> u64 {
         self.decode_work(len / chunks.max(1)).saturating_mul(chunks)
     }
 
     /// [`encode_work`](Self::encode_work) of `chunks` chunks that have `len` bytes together.
-    pub(crate) fn encode_work_of_many(&self, chunks: u64, len: u64) -> u64 {
+    pub(crate) fn encode_work_of_chunks(&self, chunks: u64, len: u64) -> u64 {
         self.encode_work(len / chunks.max(1)).saturating_mul(chunks)
     }
 
-    fn work(&self, len: u64, steps: impl Fn(Cost) -> u64, shard: impl Fn(&Sharding) -> u64) -> u64 {
+    fn work(&self, len: u64, steps: impl Fn(Cost) -> u64, shard: impl Fn(&ShardingCodec) -> u64) -> u64 {
         let costs =
             self.to_array.iter().map(|codec| codec.cost()).chain(self.bytes.iter().map(|(codec, _)| codec.cost()));
         let steps = costs.fold(steps(self.to_bytes.cost()), |sum, cost| sum.saturating_add(steps(cost)));
@@ -122,18 +132,18 @@ impl Chain {
     }
 
     /// The parts of a chunk that can be read on their own.
-    pub fn access(&self) -> Access<'_> {
+    pub fn partial_access(&self) -> PartialAccess<'_> {
         if !self.to_array.is_empty() || !self.bytes.is_empty() {
-            return Access::Whole;
+            return PartialAccess::Full;
         }
         match self.to_bytes.as_sharding() {
-            Some(sharding) => Access::Shard(sharding),
-            None => self.to_bytes.stored_order().map_or(Access::Whole, Access::Elements),
+            Some(sharding) => PartialAccess::Shard(sharding),
+            None => self.to_bytes.stored_order().map_or(PartialAccess::Full, PartialAccess::Elements),
         }
     }
 
     /// True if its chunks are shards, before or after other codecs.
-    pub(crate) fn makes_shards(&self) -> bool {
+    pub(crate) fn is_sharded(&self) -> bool {
         self.to_bytes.as_sharding().is_some()
     }
 
@@ -141,7 +151,7 @@ impl Chain {
     pub fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
         let mut bytes = encoded;
         for (codec, len) in self.bytes.iter().rev() {
-            bytes = codec.decode(bytes, len.map_or(budget, EncodedLen::max))?;
+            bytes = codec.decode(bytes, len.map_or(budget, EncodedSizeBound::max))?;
         }
         let elements = self.to_bytes.decode(bytes, budget)?;
         self.to_array.iter().rev().try_fold(elements, |elements, codec| codec.decode(elements))
@@ -156,7 +166,7 @@ impl Chain {
                 reason: "the elements are not stored one after the other",
             });
         };
-        Ok(Swap::new(self.array.data_type(), order).apply(stored))
+        Ok(ByteSwap::new(self.array.data_type(), order).apply(stored))
     }
 
     /// Encodes a chunk.
@@ -169,18 +179,18 @@ impl Chain {
 
 /// Adds a codec to those before it, each with its input. Consecutive transpositions are composed into one, and dropped
 /// if they cancel out, so that parts of a chunk can be read as without them. Returns the input of the next codec.
-fn push(
-    codecs: &mut Vec<(Arc<dyn ArrayToArray>, Representation)>,
-    given: Representation,
+fn push_array_codec(
+    codecs: &mut Vec<(Arc<dyn ArrayToArray>, ChunkRepresentation)>,
+    given: ChunkRepresentation,
     codec: Arc<dyn ArrayToArray>,
-    encoded: Representation,
-) -> Result<Representation, ChainError> {
+    encoded: ChunkRepresentation,
+) -> Result<ChunkRepresentation, ChainError> {
     let before = codecs.last().and_then(|(before, array)| Some((before.permutation()?, codec.permutation()?, array)));
     if let Some((first, second, array)) = before {
         let order = second.iter().filter_map(|&axis| first.get(axis).copied()).collect();
         let both = transposed(array, order)?;
         if let (Some((codec, encoded)), Some((_, array))) = (both, codecs.pop()) {
-            return push(codecs, array, codec, encoded);
+            return push_array_codec(codecs, array, codec, encoded);
         }
     }
     if codec.is_identity() {
@@ -191,9 +201,9 @@ fn push(
 }
 
 /// The bounds of a codec's output, given those of its input.
-fn longest(codec: &dyn BytesToBytes, decoded: EncodedLen) -> EncodedLen {
-    match (decoded, codec.encoded_len(decoded.max())) {
-        (EncodedLen::Exact(_), encoded) => encoded,
-        (EncodedLen::AtMost(_), encoded) => EncodedLen::AtMost(encoded.max()),
+fn output_size(codec: &dyn BytesToBytes, decoded: EncodedSizeBound) -> EncodedSizeBound {
+    match (decoded, codec.encoded_size(decoded.max())) {
+        (EncodedSizeBound::Exact(_), encoded) => encoded,
+        (EncodedSizeBound::AtMost(_), encoded) => EncodedSizeBound::AtMost(encoded.max()),
     }
 }

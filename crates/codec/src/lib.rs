@@ -15,12 +15,15 @@ mod registry;
 mod representation;
 mod traits;
 
-pub use chain::{Access, Chain};
+pub use chain::{CodecChain, PartialAccess};
 pub use codecs::{
-    bytes::Swap,
-    sharding::{ShardIndex, Sharding},
+    bytes::ByteSwap,
+    sharding::{ShardIndex, ShardingCodec},
 };
-pub use elements::{Elements, OverBudget, VariableBuilder, VariableElements};
+pub use elements::{BudgetExceeded, Elements, VariableBuilder, VariableElements};
 pub use error::{ChainError, CodecError};
-pub use representation::Representation;
-pub use traits::{ArrayToArray, ArrayToBytes, BytesToBytes, Cost, EncodedLen, Input, Plugin, Resolved, Serialized};
+pub use representation::ChunkRepresentation;
+pub use traits::{
+    ArrayToArray, ArrayToBytes, BytesRepresentation, BytesToBytes, Codec, CodecFactory, CodecInput, Cost,
+    EncodedSizeBound,
+};

@@ -4,10 +4,10 @@ use meta::codecs::CodecSpec;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{ChainError, Input, Plugin, Resolved, codecs};
+use crate::{ChainError, Codec, CodecFactory, CodecInput, codecs};
 
 /// Every codec, file by file.
-static PLUGINS: &[&[Plugin]] = &[
+static PLUGINS: &[&[CodecFactory]] = &[
     codecs::adler32::PLUGINS,
     codecs::astype::PLUGINS,
     codecs::bit_packing::PLUGINS,
@@ -41,20 +41,20 @@ static PLUGINS: &[&[Plugin]] = &[
 ];
 
 /// Makes a codec for its place in a chain.
-pub(crate) fn resolve(spec: &CodecSpec, input: Input<'_>, depth: usize) -> Result<Resolved, ChainError> {
-    let named = |plugin: &&Plugin| plugin.namespace == spec.namespace && plugin.name == spec.name;
+pub(crate) fn create(spec: &CodecSpec, input: CodecInput<'_>, depth: usize) -> Result<Codec, ChainError> {
+    let named = |plugin: &&CodecFactory| plugin.namespace == spec.namespace && plugin.name == spec.name;
     let plugin = PLUGINS.iter().copied().flatten().find(named);
     let plugin = plugin.ok_or_else(|| ChainError::UnknownCodec { codec: spec.full_name() })?;
-    (plugin.resolve)(spec, input, depth)
+    (plugin.create)(spec, input, depth)
 }
 
 /// Reads a configuration into the type that a codec has for it.
-pub(crate) fn configuration<T: DeserializeOwned>(spec: &CodecSpec) -> Result<T, ChainError> {
+pub(crate) fn parse_configuration<T: DeserializeOwned>(spec: &CodecSpec) -> Result<T, ChainError> {
     serde_json::from_value(Value::Object(spec.configuration.clone()))
-        .map_err(|source| ChainError::Malformed { codec: spec.full_name(), source })
+        .map_err(|source| ChainError::MalformedConfiguration { codec: spec.full_name(), source })
 }
 
 /// The codec is configured wrongly: `reason` continues "the codec x".
-pub(crate) fn refused(spec: &CodecSpec, reason: impl Into<String>) -> ChainError {
-    ChainError::Configuration { codec: spec.full_name(), reason: reason.into() }
+pub(crate) fn invalid_configuration(spec: &CodecSpec, reason: impl Into<String>) -> ChainError {
+    ChainError::InvalidConfiguration { codec: spec.full_name(), reason: reason.into() }
 }

@@ -8,7 +8,7 @@ use meta::{
     data_type::{DataType, StoredOrder},
 };
 
-use crate::{ChainError, CodecError, Elements, Representation, Sharding};
+use crate::{ChainError, ChunkRepresentation, CodecError, Elements, ShardingCodec};
 
 /// A codec from arrays to arrays, for chunks of one [`Representation`].
 ///
@@ -33,7 +33,7 @@ pub trait ArrayToArray: fmt::Debug + Send + Sync {
 
     /// The cost for each byte of the chunk.
     fn cost(&self) -> Cost {
-        Cost::LIGHT
+        Cost::COPY
     }
 }
 
@@ -47,10 +47,10 @@ pub trait ArrayToBytes: fmt::Debug + Send + Sync {
     fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError>;
 
     /// The bounds of the encoded size of a chunk; `None` if elements of variable length leave it open.
-    fn encoded_len(&self) -> Option<EncodedLen>;
+    fn encoded_size(&self) -> Option<EncodedSizeBound>;
 
     /// The items of its output for the codecs that follow, if these are still consecutive elements.
-    fn items(&self) -> Option<(DataType, StoredOrder)> {
+    fn stored_elements(&self) -> Option<(DataType, StoredOrder)> {
         None
     }
 
@@ -61,13 +61,13 @@ pub trait ArrayToBytes: fmt::Debug + Send + Sync {
     }
 
     /// The sharding, if its output is a shard, whose inner chunks can be read on their own.
-    fn as_sharding(&self) -> Option<&Sharding> {
+    fn as_sharding(&self) -> Option<&ShardingCodec> {
         None
     }
 
     /// The cost for each byte of the chunk.
     fn cost(&self) -> Cost {
-        Cost::LIGHT
+        Cost::COPY
     }
 }
 
@@ -84,13 +84,13 @@ pub trait BytesToBytes: fmt::Debug + Send + Sync {
     /// The bounds of any writer's output for at most `decoded` bytes. Exact if the length does not depend on the
     /// content: only such codecs can be in the chain of a shard's index. Generous otherwise, since other writers
     /// compress worse than ours.
-    fn encoded_len(&self, decoded: u64) -> EncodedLen;
+    fn encoded_size(&self, decoded: u64) -> EncodedSizeBound;
 
     /// The cost for each byte of the chunk.
     fn cost(&self) -> Cost;
 
     /// The items of its output for the codecs that follow, given those of its input.
-    fn items(&self, _before: Option<&(DataType, StoredOrder)>) -> Option<(DataType, StoredOrder)> {
+    fn stored_elements(&self, _before: Option<&(DataType, StoredOrder)>) -> Option<(DataType, StoredOrder)> {
         None
     }
 }
@@ -108,7 +108,7 @@ pub struct Cost {
 
 /// The size of encoded bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EncodedLen {
+pub enum EncodedSizeBound {
     /// So long, whatever they are made of.
     Exact(u64),
     /// At most so long.
@@ -117,28 +117,28 @@ pub enum EncodedLen {
 
 /// The input of a codec at its position in a chain.
 #[derive(Clone, Copy, Debug)]
-pub enum Input<'a> {
+pub enum CodecInput<'a> {
     /// An array.
-    Array(&'a Representation),
+    Array(&'a ChunkRepresentation),
     /// Bytes.
-    Bytes(&'a Serialized),
+    Bytes(&'a BytesRepresentation),
 }
 
 /// Properties of the bytes between codecs from bytes to bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Serialized {
+pub struct BytesRepresentation {
     /// Their items, if they are consecutive elements: a type and its stored byte order. Filters of numcodecs compute
     /// with them, and compressors shuffle by their size.
-    pub items: Option<(DataType, StoredOrder)>,
+    pub stored_elements: Option<(DataType, StoredOrder)>,
     /// The bounds of their length; `None` if elements of variable length leave it open.
-    pub len: Option<EncodedLen>,
+    pub size: Option<EncodedSizeBound>,
 }
 
 /// A codec made for its place in a chain.
 #[derive(Debug)]
-pub enum Resolved {
+pub enum Codec {
     /// From arrays to arrays, and what it makes of the array that it is given.
-    ArrayToArray(Arc<dyn ArrayToArray>, Representation),
+    ArrayToArray(Arc<dyn ArrayToArray>, ChunkRepresentation),
     /// From an array to bytes.
     ArrayToBytes(Arc<dyn ArrayToBytes>),
     /// From bytes to bytes.
@@ -147,21 +147,21 @@ pub enum Resolved {
 
 /// A codec's entry in the registry: its name, and how it is made of its configuration.
 #[derive(Clone, Copy)]
-pub struct Plugin {
+pub struct CodecFactory {
     /// Whose name it is.
     pub namespace: Namespace,
     /// The name.
     pub name: &'static str,
     /// Makes the codec for its place. `depth` counts the shards around it.
-    pub resolve: fn(spec: &CodecSpec, input: Input<'_>, depth: usize) -> Result<Resolved, ChainError>,
+    pub create: fn(spec: &CodecSpec, input: CodecInput<'_>, depth: usize) -> Result<Codec, ChainError>,
 }
 
 impl Cost {
     /// That of a copy, and of simple arithmetic.
-    pub const LIGHT: Self = Self { decode: 1, encode: 1 };
+    pub const COPY: Self = Self { decode: 1, encode: 1 };
 
     /// As many steps in both directions.
-    pub const fn both(steps: u64) -> Self {
+    pub const fn symmetric(steps: u64) -> Self {
         Self { decode: steps, encode: steps }
     }
 }
@@ -174,7 +174,7 @@ impl std::ops::Add for Cost {
     }
 }
 
-impl EncodedLen {
+impl EncodedSizeBound {
     /// The longest.
     pub fn max(self) -> u64 {
         match self {
@@ -191,12 +191,12 @@ impl EncodedLen {
     }
 }
 
-impl<'a> Input<'a> {
+impl<'a> CodecInput<'a> {
     /// The array, or an error that says that the codec takes no bytes.
-    pub fn array(self, spec: &CodecSpec) -> Result<&'a Representation, ChainError> {
+    pub fn array(self, spec: &CodecSpec) -> Result<&'a ChunkRepresentation, ChainError> {
         match self {
             Self::Array(array) => Ok(array),
-            Self::Bytes(_) => Err(ChainError::Place {
+            Self::Bytes(_) => Err(ChainError::InvalidPosition {
                 codec: spec.full_name(),
                 reason: "it is given bytes instead of an array".into(),
             }),
@@ -204,10 +204,10 @@ impl<'a> Input<'a> {
     }
 
     /// The bytes, or an error that says that the codec takes no array.
-    pub fn bytes(self, spec: &CodecSpec) -> Result<&'a Serialized, ChainError> {
+    pub fn bytes(self, spec: &CodecSpec) -> Result<&'a BytesRepresentation, ChainError> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
-            Self::Array(_) => Err(ChainError::Place {
+            Self::Array(_) => Err(ChainError::InvalidPosition {
                 codec: spec.full_name(),
                 reason: "it is given an array instead of bytes".into(),
             }),
@@ -215,7 +215,7 @@ impl<'a> Input<'a> {
     }
 }
 
-impl fmt::Debug for Plugin {
+impl fmt::Debug for CodecFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} {}", self.namespace, self.name)
     }

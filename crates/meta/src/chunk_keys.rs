@@ -33,27 +33,30 @@ pub enum Separator {
 
 /// The chunks of an array, by the names that their keys have below its prefix.
 #[derive(Clone, Debug)]
-pub struct ChunkNames {
+pub struct ChunkKeyDecoder {
     encoding: ChunkKeyEncoding,
     /// The number of chunks along each dimension.
-    counts: Vec<u64>,
+    num_chunks: Vec<u64>,
 }
 
-impl ChunkNames {
+impl ChunkKeyDecoder {
     /// Those of an array.
-    pub fn of(model: &ArrayModel) -> Self {
+    pub fn new(model: &ArrayModel) -> Self {
         let dimensions = model.grid.dimensions().iter().zip(&model.shape);
-        Self { encoding: model.chunk_keys, counts: dimensions.map(|(grid, extent)| grid.pieces(*extent)).collect() }
+        Self {
+            encoding: model.chunk_keys,
+            num_chunks: dimensions.map(|(grid, extent)| grid.num_chunks(*extent)).collect(),
+        }
     }
 
     /// The coordinates of the chunk that a name is of, within the array or not; `None` for a name that no chunk has.
-    pub fn position(&self, name: &str) -> Option<Vec<u64>> {
-        self.encoding.parse(name, self.counts.len())
+    pub fn decode(&self, name: &str) -> Option<Vec<u64>> {
+        self.encoding.parse(name, self.num_chunks.len())
     }
 
     /// True if the coordinates are those of a chunk with elements of the array.
-    pub fn contains(&self, position: &[u64]) -> bool {
-        position.iter().zip(&self.counts).all(|(index, count)| index < count)
+    pub fn is_within_array(&self, position: &[u64]) -> bool {
+        position.iter().zip(&self.num_chunks).all(|(index, count)| index < count)
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, Ref
     if app.settings().changes == Changes::Refused {
         return Ok(Json(Readiness { writable: false, problem: Some(ProblemType::ReadOnlyServer) }));
     }
-    match app.store().writable().await {
+    match app.store().check_writable().await {
         Ok(()) => Ok(Json(Readiness { writable: true, problem: None })),
         Err(StoreError::OutOfSpace) => Ok(Json(Readiness { writable: false, problem: Some(ProblemType::OutOfSpace) })),
         Err(error) => Err(error.into()),

@@ -19,9 +19,9 @@ use http_body_util::BodyExt;
 use serde_json::json;
 use server::Settings;
 use store::{
-    ByteRange, ByteStream, Change, Content, Corruption, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
-    Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value,
-    Version, Watermark, WriteableStore, Written,
+    ByteRange, ByteStream, Change, ChangeOutcome, Corruption, DirPage, GetResult, Intent, Key, KeyCount, KeyPage,
+    ListableStore, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot, Staged, StoreError,
+    TransactionalStore, ValueMeta, Version, Watermark, WriteableStore,
 };
 use wire::problem::ProblemType;
 
@@ -54,12 +54,12 @@ async fn each_failure_has_its_problem() {
         StoreError::io("read a secret file", io::Error::other("secret"))
     }
     for (how, kind) in [
-        (damaged as fn(&Key) -> StoreError, ProblemType::DamagedValue),
+        (damaged as fn(&Key) -> StoreError, ProblemType::CorruptValue),
         (failed, ProblemType::Internal),
         (|_| StoreError::Index("secret".into()), ProblemType::Internal),
         (|_| StoreError::OutOfSpace, ProblemType::OutOfSpace),
-        (|_| StoreError::ReadOnly, ProblemType::StoreReadOnly),
-        (|_| StoreError::Closed, ProblemType::Stopping),
+        (|_| StoreError::ReadOnly, ProblemType::ReadOnlyStore),
+        (|_| StoreError::Closed, ProblemType::ShuttingDown),
         (|_| StoreError::Busy { retry_after: None }, ProblemType::Busy),
         (|_| panic!("secret"), ProblemType::Internal),
     ] {
@@ -69,13 +69,13 @@ async fn each_failure_has_its_problem() {
         if kind != ProblemType::OutOfSpace {
             answers.extend(erasures(&site).await);
         }
-        if ![ProblemType::OutOfSpace, ProblemType::StoreReadOnly].contains(&kind) {
+        if ![ProblemType::OutOfSpace, ProblemType::ReadOnlyStore].contains(&kind) {
             answers.extend(reads(&site).await);
         }
         for answer in answers {
             let problem = answer.problem(kind);
             assert!(!answer.text().contains("secret"), "causes are for the log: {answer:?}");
-            assert_eq!(problem.members.key.is_some(), kind == ProblemType::DamagedValue);
+            assert_eq!(problem.members.key.is_some(), kind == ProblemType::CorruptValue);
             assert_eq!(answer.headers.contains_key("retry-after"), kind == ProblemType::Busy);
         }
     }
@@ -101,8 +101,8 @@ async fn readiness() {
     let out_of_space = ProblemType::OutOfSpace.uri();
     assert_eq!((full.status, full.json()), (StatusCode::OK, json!({"writable": false, "problem": out_of_space})));
     let read_only = failing(|_| StoreError::ReadOnly).get("/readyz", &[]).await;
-    read_only.problem(ProblemType::StoreReadOnly);
-    failing(|_| StoreError::Closed).get("/readyz", &[]).await.problem(ProblemType::Stopping);
+    read_only.problem(ProblemType::ReadOnlyStore);
+    failing(|_| StoreError::Closed).get("/readyz", &[]).await.problem(ProblemType::ShuttingDown);
     assert_eq!(failing(|_| StoreError::ReadOnly).get("/healthz", &[]).await.status, StatusCode::OK);
 }
 
@@ -113,22 +113,22 @@ struct Damaged {
 
 #[async_trait]
 impl ReadableStore for Damaged {
-    async fn get(&self, key: &Key, _: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+    async fn get(&self, key: &Key, _: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         let corrupt = StoreError::Corrupt { key: key.clone(), cause: Corruption::Record };
         let first = self.first_is.map(|()| Bytes::from_static(b"12")).map_err(|()| corrupt);
         let second = Err(StoreError::Corrupt { key: key.clone(), cause: Corruption::Record });
-        let info = Info { size: 4, version: Version::from_u128(1), modified: SystemTime::UNIX_EPOCH };
-        Ok(Some(Value { info, range: 0..4, stream: stream::iter([first, second]).boxed() }))
+        let meta = ValueMeta { size: 4, version: Version::from_u128(1), modified: SystemTime::UNIX_EPOCH };
+        Ok(Some(GetResult { meta, range: 0..4, stream: stream::iter([first, second]).boxed() }))
     }
 
-    async fn head(&self, _: &Key) -> Result<Option<Info>, StoreError> {
+    async fn head(&self, _: &Key) -> Result<Option<ValueMeta>, StoreError> {
         Ok(None)
     }
 }
 
 #[async_trait]
 impl WriteableStore for Damaged {
-    async fn set(&self, _: &Key, _: Content, _: Precondition) -> Result<Written, StoreError> {
+    async fn set(&self, _: &Key, _: Payload, _: Precondition) -> Result<PutResult, StoreError> {
         Err(StoreError::ReadOnly)
     }
 
@@ -136,29 +136,29 @@ impl WriteableStore for Damaged {
         Err(StoreError::ReadOnly)
     }
 
-    async fn erase_prefix(&self, _: &Prefix) -> Result<ErasedKeys, StoreError> {
+    async fn erase_prefix(&self, _: &Prefix) -> Result<KeyCount, StoreError> {
         Err(StoreError::ReadOnly)
     }
 
-    async fn writable(&self) -> Result<(), StoreError> {
+    async fn check_writable(&self) -> Result<(), StoreError> {
         Err(StoreError::ReadOnly)
     }
 }
 
 #[async_trait]
 impl ListableStore for Damaged {
-    async fn list_prefix(&self, _: &Prefix, _: Page) -> Result<KeyPage, StoreError> {
+    async fn list_prefix(&self, _: &Prefix, _: PageRequest) -> Result<KeyPage, StoreError> {
         Ok(KeyPage { keys: Vec::new(), cursor: None })
     }
 
-    async fn list_dir(&self, _: &Prefix, _: Page) -> Result<DirPage, StoreError> {
+    async fn list_dir(&self, _: &Prefix, _: PageRequest) -> Result<DirPage, StoreError> {
         Ok(DirPage { keys: Vec::new(), prefixes: Vec::new(), cursor: None })
     }
 }
 
 #[async_trait]
 impl TransactionalStore for Damaged {
-    async fn stage(&self, _: &Key, _: Content) -> Result<Staged, StoreError> {
+    async fn stage(&self, _: &Key, _: Payload) -> Result<Staged, StoreError> {
         Err(StoreError::ReadOnly)
     }
 
@@ -166,7 +166,7 @@ impl TransactionalStore for Damaged {
         Err(StoreError::ReadOnly)
     }
 
-    async fn commit(&self, _: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
+    async fn commit(&self, _: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
         Err(StoreError::ReadOnly)
     }
 
@@ -186,7 +186,7 @@ impl TransactionalStore for Damaged {
 #[tokio::test]
 async fn damage_at_the_beginning_is_an_answer_of_its_own() {
     let site = Site::over(Arc::new(Damaged { first_is: Err(()) }), Settings::default());
-    let problem = site.get("/store/a", &[]).await.problem(ProblemType::DamagedValue);
+    let problem = site.get("/store/a", &[]).await.problem(ProblemType::CorruptValue);
     assert_eq!(problem.members.key.as_deref(), Some("a"));
 }
 

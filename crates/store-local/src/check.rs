@@ -16,12 +16,12 @@ pub struct CheckReport {
     /// Bytes of their values.
     pub bytes: u64,
     /// Keys whose values are damaged.
-    pub damaged: u64,
+    pub corrupt: u64,
 }
 
 /// A value that is damaged.
 #[derive(Debug)]
-pub struct Damaged {
+pub struct CorruptValue {
     /// Its key.
     pub key: Key,
     /// What is wrong with it.
@@ -32,7 +32,7 @@ pub struct Damaged {
 pub(crate) fn check(
     core: &Core,
     mut progress: impl FnMut(&CheckReport),
-) -> Result<(CheckReport, Vec<Damaged>), StoreError> {
+) -> Result<(CheckReport, Vec<CorruptValue>), StoreError> {
     let (mut report, mut damaged) = (CheckReport::default(), Vec::new());
     let mut after: Option<String> = None;
     loop {
@@ -40,7 +40,7 @@ pub(crate) fn check(
         let page = page_after(core, after.as_deref())?;
         let Some(last) = page.last() else { return Ok((report, damaged)) };
         after = Some(match last {
-            Ok((key, _)) | Err(Damaged { key, .. }) => format!("{key}\0"),
+            Ok((key, _)) | Err(CorruptValue { key, .. }) => format!("{key}\0"),
         });
         for entry in page {
             report.keys = report.keys.saturating_add(1);
@@ -48,7 +48,7 @@ pub(crate) fn check(
                 report.bytes = report.bytes.saturating_add(record.size());
             }
             if let Some(found) = check_entry(core, entry)? {
-                report.damaged = report.damaged.saturating_add(1);
+                report.corrupt = report.corrupt.saturating_add(1);
                 damaged.push(found);
             }
             progress(&report);
@@ -57,7 +57,7 @@ pub(crate) fn check(
 }
 
 /// A key with its record, unless that is damaged.
-type Checked = Result<(Key, Record), Damaged>;
+type Checked = Result<(Key, Record), CorruptValue>;
 
 /// The keys that are looked up at a time.
 const PAGE: usize = 1000;
@@ -70,7 +70,7 @@ fn page_after(core: &Core, after: Option<&str>) -> Result<Vec<Checked>, StoreErr
         match entries.next() {
             Ok(Some(entry)) => page.push(Ok(entry)),
             Ok(None) => break,
-            Err(StoreError::Corrupt { key, cause }) => page.push(Err(Damaged { key, cause })),
+            Err(StoreError::Corrupt { key, cause }) => page.push(Err(CorruptValue { key, cause })),
             Err(error) => return Err(error),
         }
     }
@@ -78,7 +78,7 @@ fn page_after(core: &Core, after: Option<&str>) -> Result<Vec<Checked>, StoreErr
 }
 
 /// Reads a value. One that was replaced meanwhile is not damaged.
-fn check_entry(core: &Core, entry: Checked) -> Result<Option<Damaged>, StoreError> {
+fn check_entry(core: &Core, entry: Checked) -> Result<Option<CorruptValue>, StoreError> {
     let (key, record) = match entry {
         Ok(entry) => entry,
         Err(damaged) => return Ok(Some(damaged)),
@@ -87,7 +87,7 @@ fn check_entry(core: &Core, entry: Checked) -> Result<Option<Damaged>, StoreErro
     match values::verify(&core.directory, &key, *file, &core.buffers) {
         Ok(()) => Ok(None),
         Err(StoreError::Corrupt { .. }) if core.record(&key)?.as_ref() != Some(&record) => Ok(None),
-        Err(StoreError::Corrupt { key, cause }) => Ok(Some(Damaged { key, cause })),
+        Err(StoreError::Corrupt { key, cause }) => Ok(Some(CorruptValue { key, cause })),
         Err(error) => Err(error),
     }
 }

@@ -31,23 +31,23 @@ pub enum OpenError {
     },
     /// A store that is there was to be filled, which only a new one may be.
     #[error("{} is a store already, and only a new one can be filled", dir.display())]
-    NotNew {
+    AlreadyExists {
         /// The store's directory.
         dir: PathBuf,
     },
     /// The store has another index than was asked for.
-    #[error("the store {} has a {found} index, not a {asked} one", dir.display())]
-    OtherIndex {
+    #[error("the store {} has a {found} index, not a {requested} one", dir.display())]
+    IndexMismatch {
         /// The store's directory.
         dir: PathBuf,
         /// The index it has.
         found: IndexKind,
         /// The one that was asked for.
-        asked: IndexKind,
+        requested: IndexKind,
     },
     /// The store was made by a later version.
     #[error("the store {} has format {found}, which this version does not know", dir.display())]
-    OtherFormat {
+    UnsupportedFormat {
         /// The store's directory.
         dir: PathBuf,
         /// The number of its format.
@@ -58,12 +58,12 @@ pub enum OpenError {
         "{} is damaged; restore the whole store from a copy, or move it aside and import its data again",
         file.display()
     )]
-    Damaged {
+    Corrupt {
         /// The file, or the directory of the index.
         file: PathBuf,
         /// What is wrong with it.
         #[source]
-        cause: Damage,
+        cause: FileCorruption,
     },
     /// The index is older than the store.
     #[error(
@@ -71,7 +71,7 @@ pub enum OpenError {
          put back the index that belongs to the store, or restore the whole store from a copy",
         file.display()
     )]
-    Behind {
+    StaleIndex {
         /// The directory of the index.
         file: PathBuf,
         /// Its last commit.
@@ -94,7 +94,7 @@ pub enum OpenError {
 
 /// What is wrong with a file that keeps a store from opening.
 #[derive(Debug, thiserror::Error)]
-pub enum Damage {
+pub enum FileCorruption {
     /// It is missing.
     #[error("it is missing")]
     Missing,
@@ -103,28 +103,28 @@ pub enum Damage {
     Unexpected,
     /// What the log has at an offset is not what was written, and more follows: so it is no torn end.
     #[error("it is damaged at byte {offset}")]
-    Frame {
+    CorruptFrame {
         /// Where, in bytes from the file's beginning.
         offset: u64,
     },
     /// Its content is not what was written.
     #[error("its content is not what was written")]
-    Content,
+    ContentMismatch,
     /// Its text cannot be read.
     #[error("its text cannot be read")]
-    Text(#[source] serde_json::Error),
+    InvalidText(#[source] serde_json::Error),
     /// The index could not read its own files.
     #[error("the index could not read it")]
     Index(#[source] BoxError),
     /// The index has a record that is damaged.
     #[error("the record of {key} is damaged")]
-    Record {
+    CorruptRecord {
         /// The key, as far as it can be read.
         key: String,
     },
     /// The index does not have the keys that it had.
     #[error("it has {found} keys, of which some are missing, stale or not its own; it should have {expected}")]
-    Keys {
+    KeyCountMismatch {
         /// How many keys it has.
         found: u64,
         /// How many it says that it has.

@@ -24,12 +24,12 @@ struct State {
 #[cfg(feature = "test-faults")]
 impl SyncFault {
     /// Lets every sync wait from now on.
-    pub fn hold(&self) {
+    pub fn pause(&self) {
         self.0.0.lock().held = true;
     }
 
     /// Lets one of the syncs that wait, or the next, be made.
-    pub fn pass_one(&self) {
+    pub fn allow_one(&self) {
         let mut state = self.0.0.lock();
         state.passes = state.passes.saturating_add(1);
         drop(state);
@@ -37,7 +37,7 @@ impl SyncFault {
     }
 
     /// Lets no sync wait any more.
-    pub fn release(&self) {
+    pub fn resume(&self) {
         *self.0.0.lock() = State::default();
         self.0.1.notify_all();
     }

@@ -64,9 +64,9 @@ use ::store::StoreError;
 #[cfg(feature = "test-faults")]
 pub use self::faults::SyncFault;
 pub use self::{
-    check::{CheckReport, Damaged},
+    check::{CheckReport, CorruptValue},
     checkpoint::{CompactError, CompactProgress, CompactReport},
-    error::{Damage, OpenError},
+    error::{FileCorruption, OpenError},
     index::IndexKind,
     options::{Access, Options, Purpose},
     store::LocalStore,

@@ -15,7 +15,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use store::{Info, Version};
+use store::{ValueMeta, Version};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The largest value that is kept in the index itself, in bytes.
@@ -79,9 +79,9 @@ impl Record {
         Version::from_u128((u128::from(store_id) << 64) | u128::from(self.commit))
     }
 
-    pub(crate) fn info(&self, store_id: u64) -> Info {
+    pub(crate) fn meta(&self, store_id: u64) -> ValueMeta {
         let modified = UNIX_EPOCH.checked_add(Duration::from_millis(self.modified)).unwrap_or(UNIX_EPOCH);
-        Info { size: self.size(), version: self.version(store_id), modified }
+        ValueMeta { size: self.size(), version: self.version(store_id), modified }
     }
 
     pub(crate) fn encode(&self, key: &[u8], store_id: u64) -> Bytes {

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
-use store::{ByteRange, Corruption, Info, Key, Snapshot, StoreError, Value};
+use store::{ByteRange, Corruption, GetResult, Key, Snapshot, StoreError, ValueMeta};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
@@ -25,7 +25,7 @@ pub(crate) struct LocalSnapshot {
 enum Entry {
     Record(Record),
     /// A small value for which there was no memory: it is looked up again, and gone if the key was changed.
-    NotHeld(Info),
+    NotHeld(ValueMeta),
 }
 
 /// The bytes of small values that are accounted at a time.
@@ -58,7 +58,7 @@ impl LocalSnapshot {
                                 held = rest;
                                 Entry::Record(record)
                             }
-                            None => Entry::NotHeld(record.info(core.store_id())),
+                            None => Entry::NotHeld(record.meta(core.store_id())),
                         }
                     }
                 });
@@ -76,23 +76,23 @@ impl LocalSnapshot {
 
 #[async_trait]
 impl Snapshot for LocalSnapshot {
-    fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
+    fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         Ok(self.entry(key)?.map(|entry| match entry {
-            Entry::Record(record) => record.info(self.core.store_id()),
-            Entry::NotHeld(info) => *info,
+            Entry::Record(record) => record.meta(self.core.store_id()),
+            Entry::NotHeld(meta) => *meta,
         }))
     }
 
-    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         if !self.pin.touch() {
             return Err(StoreError::SnapshotExpired);
         }
         let record = match self.entry(key)? {
             None => return Ok(None),
             Some(Entry::Record(record)) => record.clone(),
-            Some(Entry::NotHeld(info)) => {
+            Some(Entry::NotHeld(meta)) => {
                 let current = self.core.record(key)?;
-                let same = current.filter(|record| record.info(self.core.store_id()).version == info.version);
+                let same = current.filter(|record| record.meta(self.core.store_id()).version == meta.version);
                 same.ok_or(StoreError::SnapshotExpired)?
             }
         };

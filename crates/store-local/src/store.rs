@@ -10,15 +10,16 @@ use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use store::{
-    ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
-    MAX_INTENT_LEN, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError,
-    TransactionalStore, Value, Watermark, WriteableStore, Written, count_keys,
+    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Intent, Key, KeyCount, KeyPage, ListableStore,
+    MAX_INTENT_LEN, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot, Staged, StoreError,
+    TransactionalStore, ValueMeta, Watermark, WriteableStore, count_keys,
 };
 use tokio::sync::oneshot;
 
 pub(crate) use self::{core::Core, read::value_of};
 use crate::{
-    Access, CheckReport, CompactError, CompactProgress, CompactReport, Damaged, OpenError, Options, blocking, check,
+    Access, CheckReport, CompactError, CompactProgress, CompactReport, CorruptValue, OpenError, Options, blocking,
+    check,
     checkpoint::{CompactRequest, Work},
     commit::{Action, PlainChange, Reply, Request, StagedValue, is_bulk, prepare},
     open,
@@ -75,7 +76,7 @@ impl LocalStore {
     pub async fn check(
         &self,
         progress: impl FnMut(&CheckReport) + Send + 'static,
-    ) -> Result<(CheckReport, Vec<Damaged>), StoreError> {
+    ) -> Result<(CheckReport, Vec<CorruptValue>), StoreError> {
         let core = Arc::clone(&self.0);
         blocking(move || check::check(&core, progress)).await
     }
@@ -100,12 +101,12 @@ impl LocalStore {
         answer.await.unwrap_or_else(|_| Err(self.0.committer_is_gone()))
     }
 
-    async fn change(&self, key: Key, action: Action, precondition: Precondition) -> Result<Outcome, StoreError> {
+    async fn change(&self, key: Key, action: Action, precondition: Precondition) -> Result<ChangeOutcome, StoreError> {
         let outcomes = self.commit_plain(vec![PlainChange::Key { key, precondition, action }]).await?;
-        Ok(outcomes.into_iter().next().unwrap_or(Outcome::Checked))
+        Ok(outcomes.into_iter().next().unwrap_or(ChangeOutcome::Checked))
     }
 
-    async fn commit_plain(&self, changes: Vec<PlainChange>) -> Result<Vec<Outcome>, StoreError> {
+    async fn commit_plain(&self, changes: Vec<PlainChange>) -> Result<Vec<ChangeOutcome>, StoreError> {
         self.0.failure.check()?;
         self.0.admit(&changes).await?;
         if changes.iter().any(|change| matches!(change, PlainChange::Intent { record: Some(_), .. })) {
@@ -124,27 +125,27 @@ impl LocalStore {
 
 #[async_trait]
 impl ReadableStore for LocalStore {
-    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         read::get(&self.0, key, range).await
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
-        Ok(self.0.record(key)?.map(|record| record.info(self.0.store_id())))
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        Ok(self.0.record(key)?.map(|record| record.meta(self.0.store_id())))
     }
 }
 
 #[async_trait]
 impl WriteableStore for LocalStore {
-    async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError> {
+    async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
         if precondition != Precondition::none() {
-            let current = self.head(key).await?.map(|info| info.version);
-            if !precondition.holds(current) {
+            let current = self.head(key).await?.map(|meta| meta.version);
+            if !precondition.is_met_by(current) {
                 return Err(StoreError::PreconditionFailed { key: key.clone(), current });
             }
         }
         let value = stage::stage(&self.0, key, content).await?;
         match self.change(key.clone(), Action::Set(Arc::new(value)), precondition).await? {
-            Outcome::Set(written) => Ok(written),
+            ChangeOutcome::Set(written) => Ok(written),
             // The committer answers a set with what it did.
             _ => Err(StoreError::Closed),
         }
@@ -152,10 +153,10 @@ impl WriteableStore for LocalStore {
 
     async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
         let outcome = self.change(key.clone(), Action::Erase, precondition).await?;
-        Ok(outcome == Outcome::Erased { existed: true })
+        Ok(outcome == ChangeOutcome::Erased { existed: true })
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
         let erased = count_keys(self, prefix).await?;
         // What is not there needs no record; a key that is set meanwhile comes after the erase.
         if erased.count > 0 {
@@ -164,7 +165,7 @@ impl WriteableStore for LocalStore {
         Ok(erased)
     }
 
-    async fn writable(&self) -> Result<(), StoreError> {
+    async fn check_writable(&self) -> Result<(), StoreError> {
         self.0.failure.check()?;
         self.0.check_open()?;
         let core = Arc::clone(&self.0);
@@ -174,12 +175,12 @@ impl WriteableStore for LocalStore {
 
 #[async_trait]
 impl ListableStore for LocalStore {
-    async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError> {
+    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         let (core, prefix) = (Arc::clone(&self.0), prefix.clone());
         blocking(move || list::list_prefix(&core, &prefix, &page)).await
     }
 
-    async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError> {
+    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
         let (core, prefix) = (Arc::clone(&self.0), prefix.clone());
         blocking(move || list::list_dir(&core, &prefix, &page)).await
     }
@@ -187,7 +188,7 @@ impl ListableStore for LocalStore {
 
 #[async_trait]
 impl TransactionalStore for LocalStore {
-    async fn stage(&self, key: &Key, content: Content) -> Result<Staged, StoreError> {
+    async fn stage(&self, key: &Key, content: Payload) -> Result<Staged, StoreError> {
         let value = stage::stage(&self.0, key, content).await?;
         let (size, store) = (value.size(), self.0.opening());
         Ok(Staged::new(key.clone(), size, LocalStaged { store, value: Arc::new(value) }))
@@ -199,8 +200,8 @@ impl TransactionalStore for LocalStore {
         read::staged(&self.0, staged.key(), &value, range).await
     }
 
-    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
-        Change::check_form(&changes)?;
+    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
+        Change::validate(&changes)?;
         let changes = changes.into_iter().map(|change| self.plain(change)).collect::<Result<_, _>>()?;
         self.commit_plain(changes).await
     }
@@ -234,8 +235,8 @@ struct LocalStaged {
 impl LocalStore {
     /// What this opening of the store staged.
     fn staged(&self, staged: &Staged) -> Result<Arc<StagedValue>, StoreError> {
-        let held = staged.held::<LocalStaged>()?;
-        if held.store == self.0.opening() { Ok(held.value.clone()) } else { Err(StoreError::ForeignStaged) }
+        let held = staged.data::<LocalStaged>()?;
+        if held.store == self.0.opening() { Ok(held.value.clone()) } else { Err(StoreError::InvalidStaged) }
     }
 
     fn plain(&self, change: Change) -> Result<PlainChange, StoreError> {
@@ -248,8 +249,8 @@ impl LocalStore {
             Change::Check { key, precondition } => PlainChange::Key { key, precondition, action: Action::Check },
             Change::ErasePrefix { prefix } => PlainChange::ErasePrefix(prefix),
             Change::CheckEmpty { prefix } => PlainChange::CheckEmpty(prefix),
-            Change::Intend { id, record } => PlainChange::Intent { id, record: Some(record) },
-            Change::Settle { id } => PlainChange::Intent { id, record: None },
+            Change::AddIntent { id, record } => PlainChange::Intent { id, record: Some(record) },
+            Change::RemoveIntent { id } => PlainChange::Intent { id, record: None },
         })
     }
 }
@@ -276,7 +277,7 @@ mod tests {
             let result = store.set(&key, "new".into(), Precondition::none()).await;
             assert!(matches!(result, Err(StoreError::ReadOnly)), "{result:?}");
         }
-        assert!(matches!(store.writable().await, Err(StoreError::ReadOnly)));
+        assert!(matches!(store.check_writable().await, Err(StoreError::ReadOnly)));
         assert_eq!(store.get(&key, None).await.unwrap().unwrap().bytes().await.unwrap(), "old");
     }
 }

@@ -52,6 +52,6 @@ async fn only_a_new_store_can_be_filled_and_only_one_process_fills_it() {
     store.close().await.unwrap();
     drop(store);
     let refused = open(dir.path(), IndexKind::Sled, Purpose::Fill).await;
-    assert!(matches!(refused, Err(OpenError::NotNew { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(OpenError::AlreadyExists { .. })), "{refused:?}");
     open(dir.path(), IndexKind::Sled, Purpose::Use).await.unwrap();
 }

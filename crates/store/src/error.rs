@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use crate::{Info, IntentError, Key, Prefix, Version};
+use crate::{IntentError, Key, Prefix, ValueMeta, Version};
 
 /// An error of another crate, as the source of one of ours.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -30,10 +30,10 @@ pub enum StoreError {
         key: Key,
     },
     /// The range contains no byte of the value.
-    #[error("the range names no byte of a value of {} bytes", info.size)]
+    #[error("the range names no byte of a value of {} bytes", meta.size)]
     RangeNotSatisfiable {
         /// The metadata of the value.
-        info: Info,
+        meta: ValueMeta,
     },
     /// The stored value is damaged. It is neither returned nor treated as missing.
     #[error("the stored value of {key} is damaged")]
@@ -60,7 +60,7 @@ pub enum StoreError {
     },
     /// A commit names a key twice.
     #[error("the commit names {key} twice")]
-    RepeatedKey {
+    DuplicateKey {
         /// The key.
         key: Key,
     },
@@ -75,7 +75,7 @@ pub enum StoreError {
     Upload(#[from] UploadError),
     /// A staged value of another store, or one that was committed before.
     #[error("the staged value belongs to another store, or was committed before")]
-    ForeignStaged,
+    InvalidStaged,
     /// A key that the snapshot does not contain was read.
     #[error("the snapshot was not made of {key}")]
     NotInSnapshot {
@@ -189,7 +189,7 @@ pub enum UploadError {
     },
     /// It has another length than announced.
     #[error("{received} bytes came where {announced} were announced")]
-    Length {
+    LengthMismatch {
         /// The length that was announced.
         announced: u64,
         /// The number of bytes received.
@@ -197,7 +197,7 @@ pub enum UploadError {
     },
     /// It does not have the announced digest.
     #[error("the content does not match its digest")]
-    Digest,
+    DigestMismatch,
     /// No data arrived until the timeout.
     #[error("the content stopped coming")]
     TimedOut,

@@ -32,19 +32,19 @@ pub struct Intent {
 pub enum IntentError {
     /// It was settled before, or never existed.
     #[error("there is no intent {id}")]
-    Missing {
+    NotFound {
         /// The intent.
         id: IntentId,
     },
     /// There is one with this id.
     #[error("there is an intent {id} already")]
-    Exists {
+    AlreadyExists {
         /// The intent.
         id: IntentId,
     },
     /// The commit names it twice.
     #[error("the commit names the intent {id} twice")]
-    Repeated {
+    Duplicate {
         /// The intent.
         id: IntentId,
     },

@@ -11,7 +11,6 @@
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod content;
 mod error;
 mod intent;
 mod key;
@@ -19,19 +18,22 @@ mod list;
 mod memory;
 mod range;
 mod traits;
+mod value;
 mod version;
 mod watermark;
 
-pub use content::{ByteStream, Content, Info, Staged, Value};
 pub use error::{BoxError, Corruption, StoreError, UploadError};
 pub use intent::{Intent, IntentError, IntentId, MAX_INTENT_LEN, MAX_INTENTS};
 pub use key::{Key, KeyError, MAX_KEY_LEN, Prefix};
-pub use list::{Cursor, CursorSeal, DirPage, Entry, KeyPage, Listing, MAX_PAGE, Page, count_keys, walk};
+pub use list::{
+    Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest, count_keys, list_all,
+};
 pub use memory::{MemoryLimits, MemoryStore};
 pub use range::{ByteRange, ByteRangeError};
 pub use traits::{
-    Change, ErasedKeys, ListableStore, MAX_COMMIT_CHANGES, MAX_COUNTED, Outcome, ReadableStore, Snapshot,
-    TransactionalStore, WriteableStore, Written,
+    Change, ChangeOutcome, KeyCount, ListableStore, MAX_COMMIT_CHANGES, MAX_COUNTED_KEYS, PutResult, ReadableStore,
+    Snapshot, TransactionalStore, WriteableStore,
 };
+pub use value::{ByteStream, GetResult, Payload, Staged, ValueMeta};
 pub use version::{Precondition, Version, VersionError, VersionMatch};
 pub use watermark::Watermark;

@@ -29,9 +29,10 @@ use self::{
     state::{Child, State, Stored},
 };
 use crate::{
-    ByteRange, ByteStream, Change, Content, CursorSeal, DirPage, Entry, ErasedKeys, Info, Intent, IntentError,
-    IntentId, Key, KeyPage, ListableStore, Listing, MAX_INTENTS, Outcome, Page, Precondition, Prefix, ReadableStore,
-    Snapshot, Staged, StoreError, TransactionalStore, Value, Watermark, WriteableStore, Written,
+    ByteRange, ByteStream, Change, ChangeOutcome, CursorSigner, DirPage, Entry, GetResult, Intent, IntentError,
+    IntentId, Key, KeyCount, KeyPage, ListableStore, ListingKind, MAX_INTENTS, PageRequest, Payload, Precondition,
+    Prefix, PutResult, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, ValueMeta, Watermark,
+    WriteableStore,
 };
 
 /// A store in memory: for tests, and for data that can be made again.
@@ -54,7 +55,7 @@ impl MemoryStore {
     pub fn with_limits(limits: MemoryLimits) -> Self {
         Self(Arc::new(Shared {
             id: random(),
-            seal: CursorSeal::new(random()),
+            seal: CursorSigner::new(random()),
             space: Space::new(limits),
             state: RwLock::default(),
         }))
@@ -62,8 +63,8 @@ impl MemoryStore {
 
     /// What this store staged.
     fn staged(&self, staged: &Staged) -> Result<Arc<MemoryStaged>, StoreError> {
-        let held = staged.held::<MemoryStaged>()?;
-        if held.store == self.0.id { Ok(held) } else { Err(StoreError::ForeignStaged) }
+        let held = staged.data::<MemoryStaged>()?;
+        if held.store == self.0.id { Ok(held) } else { Err(StoreError::InvalidStaged) }
     }
 
     /// Takes out of a change what this store staged for it.
@@ -77,8 +78,8 @@ impl MemoryStore {
             Change::Check { key, precondition } => Prepared::Key { key, precondition, action: Action::Check },
             Change::ErasePrefix { prefix } => Prepared::ErasePrefix(prefix),
             Change::CheckEmpty { prefix } => Prepared::CheckEmpty(prefix),
-            Change::Intend { id, record } => Prepared::Intend(id, record),
-            Change::Settle { id } => Prepared::Settle(id),
+            Change::AddIntent { id, record } => Prepared::Intend(id, record),
+            Change::RemoveIntent { id } => Prepared::Settle(id),
         })
     }
 }
@@ -97,19 +98,19 @@ impl fmt::Debug for MemoryStore {
 
 #[async_trait]
 impl ReadableStore for MemoryStore {
-    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         let stored = self.0.state.read().values.get(key).cloned();
         stored.map(|stored| stored.read(range)).transpose()
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
-        Ok(self.0.state.read().values.get(key).map(|stored| stored.info))
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        Ok(self.0.state.read().values.get(key).map(|stored| stored.meta))
     }
 }
 
 #[async_trait]
 impl WriteableStore for MemoryStore {
-    async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError> {
+    async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
         self.0.state.read().judge(key, &precondition)?;
         let bytes = self.0.space.receive(key, content).await?;
         let mut state = self.0.state.write();
@@ -125,7 +126,7 @@ impl WriteableStore for MemoryStore {
         Ok(state.values.remove(key).is_some())
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
         let mut state = self.0.state.write();
         let erased = state.count(prefix);
         state.commits += 1;
@@ -133,31 +134,31 @@ impl WriteableStore for MemoryStore {
         Ok(erased)
     }
 
-    async fn writable(&self) -> Result<(), StoreError> {
-        if self.0.space.used() < self.0.space.limits.total { Ok(()) } else { Err(StoreError::OutOfSpace) }
+    async fn check_writable(&self) -> Result<(), StoreError> {
+        if self.0.space.used() < self.0.space.limits.total_bytes { Ok(()) } else { Err(StoreError::OutOfSpace) }
     }
 }
 
 #[async_trait]
 impl ListableStore for MemoryStore {
-    async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError> {
-        let last = self.0.last_of_page_before(Listing::Keys, prefix, &page)?;
+    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
+        let last = self.0.last_of_page_before(ListingKind::Keys, prefix, &page)?;
         let from = last.as_deref().map_or(Bound::Included(prefix.as_str()), Bound::Excluded);
         let state = self.0.state.read();
-        let mut found = state.below(prefix, from).map(|(key, stored)| Entry { key: key.clone(), info: stored.info });
+        let mut found = state.below(prefix, from).map(|(key, stored)| Entry { key: key.clone(), meta: stored.meta });
         let keys: Vec<Entry> = found.by_ref().take(page.limit()).collect();
         let more = found.next().and_then(|_| keys.last());
-        let cursor = more.map(|last| self.0.seal.issue(Listing::Keys, prefix, last.key.as_str()));
+        let cursor = more.map(|last| self.0.seal.sign(ListingKind::Keys, prefix, last.key.as_str()));
         Ok(KeyPage { keys, cursor })
     }
 
-    async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError> {
-        let mut last = self.0.last_of_page_before(Listing::Dir, prefix, &page)?;
+    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
+        let mut last = self.0.last_of_page_before(ListingKind::Dir, prefix, &page)?;
         let (mut keys, mut prefixes) = (Vec::new(), Vec::new());
         let state = self.0.state.read();
         while let Some(child) = state.next_child(prefix, last.as_deref()) {
             if keys.len() + prefixes.len() == page.limit() {
-                let cursor = last.map(|last| self.0.seal.issue(Listing::Dir, prefix, &last));
+                let cursor = last.map(|last| self.0.seal.sign(ListingKind::Dir, prefix, &last));
                 return Ok(DirPage { keys, prefixes, cursor });
             }
             match child {
@@ -177,7 +178,7 @@ impl ListableStore for MemoryStore {
 
 #[async_trait]
 impl TransactionalStore for MemoryStore {
-    async fn stage(&self, key: &Key, content: Content) -> Result<Staged, StoreError> {
+    async fn stage(&self, key: &Key, content: Payload) -> Result<Staged, StoreError> {
         let bytes = self.0.space.receive(key, content).await?;
         let staged = MemoryStaged { store: self.0.id, bytes, committed: AtomicBool::new(false) };
         Ok(Staged::new(key.clone(), staged.bytes.len() as u64, staged))
@@ -192,8 +193,8 @@ impl TransactionalStore for MemoryStore {
         Ok(stream::iter(bytes.filter(|bytes| !bytes.is_empty()).map(Ok)).boxed())
     }
 
-    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
-        Change::check_form(&changes)?;
+    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
+        Change::validate(&changes)?;
         let changes = changes.into_iter().map(|change| self.prepare(change)).collect::<Result<Vec<_>, _>>()?;
         let mut state = self.0.state.write();
         let existed = changes.iter().map(|change| change.judge(&state)).collect::<Result<Vec<_>, _>>()?;
@@ -209,21 +210,21 @@ impl TransactionalStore for MemoryStore {
             Prepared::Key { key, action: Action::Set(staged), .. } => {
                 staged.committed.store(true, Ordering::Relaxed);
                 let written = state.set(self.0.id, key, staged.bytes.clone(), modified);
-                Outcome::Set(Written { replaced: existed, ..written })
+                ChangeOutcome::Set(PutResult { replaced: existed, ..written })
             }
             Prepared::Key { key, action: Action::Erase, .. } => {
                 state.values.remove(&key);
-                Outcome::Erased { existed }
+                ChangeOutcome::Erased { existed }
             }
-            Prepared::Key { action: Action::Check, .. } | Prepared::CheckEmpty(_) => Outcome::Checked,
-            Prepared::ErasePrefix(_) => Outcome::PrefixErased,
+            Prepared::Key { action: Action::Check, .. } | Prepared::CheckEmpty(_) => ChangeOutcome::Checked,
+            Prepared::ErasePrefix(_) => ChangeOutcome::PrefixErased,
             Prepared::Intend(id, record) => {
                 state.intents.insert(id, record);
-                Outcome::Intended
+                ChangeOutcome::IntentAdded
             }
             Prepared::Settle(id) => {
                 state.intents.remove(&id);
-                Outcome::Settled
+                ChangeOutcome::IntentRemoved
             }
         });
         Ok(outcomes.collect())
@@ -248,7 +249,7 @@ impl TransactionalStore for MemoryStore {
 struct Shared {
     /// What tells this store's versions and staged values from another's.
     id: u64,
-    seal: CursorSeal,
+    seal: CursorSigner,
     space: Space,
     state: RwLock<State>,
 }
@@ -282,11 +283,11 @@ enum Action {
 impl Shared {
     fn last_of_page_before(
         &self,
-        listing: Listing,
+        listing: ListingKind,
         prefix: &Prefix,
-        page: &Page,
+        page: &PageRequest,
     ) -> Result<Option<String>, StoreError> {
-        page.cursor.as_ref().map(|cursor| self.seal.open(listing, prefix, cursor)).transpose()
+        page.cursor.as_ref().map(|cursor| self.seal.verify(listing, prefix, cursor)).transpose()
     }
 }
 
@@ -302,8 +303,8 @@ impl Prepared {
             }
             Self::ErasePrefix(_) => Ok(false),
             Self::CheckEmpty(prefix) => state.check_empty(prefix).map(|()| false),
-            Self::Intend(id, _) if state.intents.contains_key(id) => Err(IntentError::Exists { id: *id }.into()),
-            Self::Settle(id) if !state.intents.contains_key(id) => Err(IntentError::Missing { id: *id }.into()),
+            Self::Intend(id, _) if state.intents.contains_key(id) => Err(IntentError::AlreadyExists { id: *id }.into()),
+            Self::Settle(id) if !state.intents.contains_key(id) => Err(IntentError::NotFound { id: *id }.into()),
             Self::Intend(..) | Self::Settle(_) => Ok(false),
         }
     }
@@ -311,7 +312,7 @@ impl Prepared {
 
 impl MemoryStaged {
     fn check(&self) -> Result<(), StoreError> {
-        if self.committed.load(Ordering::Relaxed) { Err(StoreError::ForeignStaged) } else { Ok(()) }
+        if self.committed.load(Ordering::Relaxed) { Err(StoreError::InvalidStaged) } else { Ok(()) }
     }
 }
 
@@ -323,11 +324,11 @@ impl MemorySnapshot {
 
 #[async_trait]
 impl Snapshot for MemorySnapshot {
-    fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
-        Ok(self.stored(key)?.map(|stored| stored.info))
+    fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
+        Ok(self.stored(key)?.map(|stored| stored.meta))
     }
 
-    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         self.stored(key)?.cloned().map(|stored| stored.read(range)).transpose()
     }
 }

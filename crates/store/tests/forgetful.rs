@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use store::{
-    ByteRange, Content, DirPage, ErasedKeys, Info, Key, KeyPage, ListableStore, MemoryStore, Page, Precondition,
-    Prefix, ReadableStore, StoreError, Value, WriteableStore, Written,
+    ByteRange, DirPage, GetResult, Key, KeyCount, KeyPage, ListableStore, MemoryStore, PageRequest, Payload,
+    Precondition, Prefix, PutResult, ReadableStore, StoreError, ValueMeta, WriteableStore,
     conformance::{Factory, readable_writeable_listable},
 };
 
@@ -15,7 +15,7 @@ struct Forgetfuls;
 
 impl Factory for Forgetfuls {
     type Store = Forgetful;
-    type Keep = ();
+    type Fixture = ();
 
     async fn create(&self) -> (Forgetful, ()) {
         (Forgetful(MemoryStore::new()), ())
@@ -24,18 +24,18 @@ impl Factory for Forgetfuls {
 
 #[async_trait]
 impl ReadableStore for Forgetful {
-    async fn get(&self, _: &Key, _: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+    async fn get(&self, _: &Key, _: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         Ok(None)
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         self.0.head(key).await
     }
 }
 
 #[async_trait]
 impl WriteableStore for Forgetful {
-    async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError> {
+    async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
         self.0.set(key, content, precondition).await
     }
 
@@ -43,22 +43,22 @@ impl WriteableStore for Forgetful {
         self.0.erase(key, precondition).await
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
         self.0.erase_prefix(prefix).await
     }
 
-    async fn writable(&self) -> Result<(), StoreError> {
-        self.0.writable().await
+    async fn check_writable(&self) -> Result<(), StoreError> {
+        self.0.check_writable().await
     }
 }
 
 #[async_trait]
 impl ListableStore for Forgetful {
-    async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError> {
+    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         self.0.list_prefix(prefix, page).await
     }
 
-    async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError> {
+    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
         self.0.list_dir(prefix, page).await
     }
 }

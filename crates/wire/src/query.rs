@@ -11,15 +11,15 @@ pub use elements::{
     OF_WRITE, READ, SELECT, WriteQuery,
 };
 pub use node::{
-    ADOPT, AS, CONVERT, DEPTH, Depth, Existing, FLAT, Form, INCLUDE, Include, LOSSY, Losses, MembersPage,
-    NodeDeleteQuery, NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery, OF_NODE, OF_NODE_DELETE, OF_NODE_PATCH,
-    OF_NODE_POST, OF_NODE_PUT, OVERWRITE, REPLACE, TO, VALIDATE, WITH,
+    ADOPT, ALLOW_LOSSY, AS, CONVERT, DEPTH, FLAT, Form, INCLUDE, Include, MembersPage, NodeDeleteQuery, NodePatchQuery,
+    NodePostQuery, NodePutQuery, NodeQuery, OF_NODE, OF_NODE_DELETE, OF_NODE_PATCH, OF_NODE_POST, OF_NODE_PUT,
+    OVERWRITE, TARGET, VALIDATE,
 };
 
 use std::borrow::Cow;
 
 use meta::Dialect;
-use store::{Cursor, MAX_PAGE};
+use store::{Cursor, MAX_PAGE_ENTRIES};
 
 use crate::routes::{decode, encode};
 
@@ -246,7 +246,7 @@ fn kind(text: &str) -> Result<ListKind, QueryError> {
 }
 
 fn parse_limit(text: &str) -> Result<usize, QueryError> {
-    let limit = text.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit) && !text.starts_with('+'));
+    let limit = text.parse().ok().filter(|limit| (1..=MAX_PAGE_ENTRIES).contains(limit) && !text.starts_with('+'));
     limit.ok_or(QueryError::Invalid { name: LIMIT, expected: "is a number from 1 to 10000" })
 }
 

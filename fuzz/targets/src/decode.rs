@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use codec::{Chain, Representation};
+use codec::{ChunkRepresentation, CodecChain};
 use meta::{codecs::CodecSpec, data_type::DataType};
 use serde_json::json;
 
@@ -157,9 +157,9 @@ pub fn decode(data: &[u8]) {
     let data_type = case.data_types.iter().cycle().nth(data_type.into()).expect("they begin again").clone();
     let shape = extents.iter().map(|extent| u64::from(extent % 17)).collect();
     let fill_value = data_type.zero();
-    let array = Representation::new(data_type, shape, fill_value).expect("a small chunk");
+    let array = ChunkRepresentation::new(data_type, shape, fill_value).expect("a small chunk");
     // Some codecs require another number of dimensions.
-    let Ok(chain) = Chain::resolve(&case.codecs, array) else { return };
+    let Ok(chain) = CodecChain::new(&case.codecs, array) else { return };
     match form % 4 {
         0 | 1 => stored(&chain, Bytes::copy_from_slice(rest), case.keeps),
         2 => elements(&chain, rest, case.keeps),
@@ -168,21 +168,21 @@ pub fn decode(data: &[u8]) {
 }
 
 /// Decodes stored bytes, and encodes the result again.
-fn stored(chain: &Chain, encoded: Bytes, keeps: Keeps) {
+fn stored(chain: &CodecChain, encoded: Bytes, keeps: Keeps) {
     let decoded = match chain.decode(encoded, BUDGET) {
         Ok(decoded) => decoded,
         Err(error) => return drop(error.to_string()),
     };
-    chunk::is_whole(&decoded, chain.array(), BUDGET);
+    chunk::is_whole(&decoded, chain.representation(), BUDGET);
     let encoded = chunk::encode(chain, decoded.clone()).expect("elements that were decoded");
     let again = chain.decode(encoded, BUDGET).expect("a chunk that was encoded");
-    chunk::is_whole(&again, chain.array(), BUDGET);
+    chunk::is_whole(&again, chain.representation(), BUDGET);
     assert!(keeps == Number || again == decoded);
 }
 
 /// Encodes elements and decodes them again.
-fn elements(chain: &Chain, bytes: &[u8], keeps: Keeps) {
-    let elements = chunk::elements(chain.array(), bytes);
+fn elements(chain: &CodecChain, bytes: &[u8], keeps: Keeps) {
+    let elements = chunk::elements(chain.representation(), bytes);
     let Some(encoded) = chunk::encode(chain, elements.clone()) else { return };
     let decoded = chain.decode(encoded.clone(), BUDGET).expect("a chunk that was encoded");
     assert!(keeps != All || decoded == elements);
@@ -190,9 +190,9 @@ fn elements(chain: &Chain, bytes: &[u8], keeps: Keeps) {
 }
 
 /// Modifies one byte of an encoded chunk.
-fn damaged(chain: &Chain, bytes: &[u8], keeps: Keeps) {
+fn damaged(chain: &CodecChain, bytes: &[u8], keeps: Keeps) {
     let Some((&[low, high, mask], bytes)) = bytes.split_first_chunk() else { return };
-    let elements = chunk::elements(chain.array(), bytes);
+    let elements = chunk::elements(chain.representation(), bytes);
     let Some(mut encoded) = chunk::encode(chain, elements).map(Vec::from) else { return };
     let position = usize::from(u16::from_le_bytes([low, high])) % encoded.len().max(1);
     if let Some(byte) = encoded.get_mut(position) {
@@ -210,8 +210,8 @@ mod tests {
         for (case, (_, _, _, json)) in READY.iter().zip(CASES) {
             for data_type in &case.data_types {
                 let made = |rank| {
-                    let array = Representation::new(data_type.clone(), vec![2; rank], data_type.zero()).unwrap();
-                    Chain::resolve(&case.codecs, array).is_ok()
+                    let array = ChunkRepresentation::new(data_type.clone(), vec![2; rank], data_type.zero()).unwrap();
+                    CodecChain::new(&case.codecs, array).is_ok()
                 };
                 assert!((0..4).any(made), "{json} of {data_type}");
             }

@@ -29,7 +29,7 @@ pub fn elements(data: &[u8]) {
 }
 
 fn data_type(choice: u8) -> DataType {
-    let v3 = |data_type: Value| parse_v3(&data_type).expect("a type that there is");
+    let v3 = |data_type: Value| parse_v3(&data_type).expect("a known data type");
     match choice % 8 {
         0 => v3(json!("int8")),
         1 => v3(json!("float32")),
@@ -38,7 +38,7 @@ fn data_type(choice: u8) -> DataType {
         4 => v3(json!("r16")),
         5 => v3(json!("bool")),
         6 => v3(json!({"name": "fixed_length_utf32", "configuration": {"length_bytes": 12}})),
-        _ => parse_v2(&json!([["a", "<c8"], ["b", "|S2", [2]]]), V2Context::default()).expect("a type that there is").0,
+        _ => parse_v2(&json!([["a", "<c8"], ["b", "|S2", [2]]]), V2Context::default()).expect("a known data type").0,
     }
 }
 
@@ -83,7 +83,7 @@ fn body(text: &[u8], data_type: &DataType, extents: &Extents) {
 }
 
 fn is_element(element: &[u8], data_type: &DataType) {
-    assert_eq!(data_type.flaw(element), None);
+    assert_eq!(data_type.invalid_reason(element), None);
     assert!(data_type.fixed_size().is_none_or(|size| size == element.len()));
     let mut text = Vec::new();
     data_type.write_json(element, &mut text);

@@ -1,13 +1,13 @@
 //! Metadata documents of every dialect, data types and fill values.
 
 use bytes::Bytes;
-use codec::{Chain, ChainError, Elements, Representation, VariableBuilder};
+use codec::{ChainError, ChunkRepresentation, CodecChain, Elements, VariableBuilder};
 use meta::{
     ArrayModel, Dialect,
     codecs::CodecSpec,
     data_type::{DataType, Layout, StoredOrder, TypeError, V2Context, parse_draft, parse_v2, parse_v3},
-    documents::{Consolidated, DocumentError, GroupModel, draft, v2, v3},
-    extensions::{Extension, Meaning},
+    documents::{ConsolidatedMetadata, DocumentError, GroupModel, draft, v2, v3},
+    extensions::{Extension, ExtensionEffect},
     limits::{MAX_ELEMENT_SIZE, MAX_EXTENT, MAX_RANK},
 };
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ fn entry_point(zarr_json: &[u8]) {
     assert_eq!(draft::entry_point(entry_point.document.to_bytes()).expect("a document that was read"), entry_point);
 }
 
-fn consolidated(consolidated: &Result<Consolidated, DocumentError>) {
+fn consolidated(consolidated: &Result<ConsolidatedMetadata, DocumentError>) {
     match consolidated {
         Ok(consolidated) => {
             let allowed = |key: &String| !key.starts_with('/') && !key.split('/').any(|segment| segment == "..");
@@ -120,10 +120,10 @@ fn consistent(model: &ArrayModel) {
     assert_eq!((model.grid.dimensions().len(), model.dimension_names.len()), (rank, rank));
     for (dimension, &extent) in model.grid.dimensions().iter().zip(&model.shape) {
         assert!(dimension.covers(extent));
-        let pieces = dimension.pieces(extent);
+        let pieces = dimension.num_chunks(extent);
         assert_eq!(pieces == 0, extent == 0);
         if let Some(last) = extent.checked_sub(1) {
-            assert_eq!(dimension.piece_of(last), Some(pieces - 1));
+            assert_eq!(dimension.chunk_index(last), Some(pieces - 1));
         }
     }
     assert!(model.extensions.iter().all(is_readable));
@@ -135,40 +135,40 @@ fn consistent(model: &ArrayModel) {
 /// Resolves the chain for the first chunk and, if it is small, encodes a chunk of fill values.
 fn chunks(model: &ArrayModel) {
     let Some(shape) = model.grid.chunk_shape(&vec![0; model.shape.len()]) else { return };
-    let representation = match Representation::new(model.data_type.clone(), shape, model.fill_value.clone()) {
+    let representation = match ChunkRepresentation::new(model.data_type.clone(), shape, model.fill_value.clone()) {
         Ok(representation) => representation,
         Err(error) => return assert!(matches!(error, ChainError::ChunkTooLarge)),
     };
-    let chain = match Chain::resolve(&model.codecs, representation.clone()) {
+    let chain = match CodecChain::new(&model.codecs, representation.clone()) {
         Ok(chain) => chain,
         Err(error) => return drop(error.to_string()),
     };
     let size = model.fill_value.len() as u64 + 8;
-    if representation.elements().saturating_mul(size) > ENCODED
-        || chain.working_len().is_some_and(|len| len > 64 * ENCODED)
+    if representation.num_elements().saturating_mul(size) > ENCODED
+        || chain.working_memory().is_some_and(|len| len > 64 * ENCODED)
     {
         return;
     }
     drop(chain.decode(Bytes::new(), ENCODED));
     let Ok(encoded) = chain.encode(full(&representation)) else { return };
-    if let Some(len) = chain.encoded_len() {
+    if let Some(len) = chain.encoded_size() {
         assert!(encoded.len() as u64 <= len.max() && len.exact().is_none_or(|exact| exact == encoded.len() as u64));
     }
     let decoded = chain.decode(encoded, 64 * ENCODED).expect("a chunk that was encoded");
     match decoded {
-        Elements::Fixed(bytes) => assert_eq!(Some(bytes.len() as u64), representation.fixed_len()),
-        Elements::Variable(elements) => assert_eq!(elements.len() as u64, representation.elements()),
+        Elements::Fixed(bytes) => assert_eq!(Some(bytes.len() as u64), representation.fixed_size()),
+        Elements::Variable(elements) => assert_eq!(elements.len() as u64, representation.num_elements()),
     }
 }
 
 /// A chunk of fill values.
-fn full(chunk: &Representation) -> Elements {
-    let all = std::iter::repeat_n(chunk.fill_value(), chunk.elements() as usize);
-    if chunk.fixed_len().is_some() {
+fn full(chunk: &ChunkRepresentation) -> Elements {
+    let all = std::iter::repeat_n(chunk.fill_value(), chunk.num_elements() as usize);
+    if chunk.fixed_size().is_some() {
         return Elements::Fixed(all.flatten().copied().collect::<Vec<_>>().into());
     }
     let mut elements = VariableBuilder::new(u64::MAX);
-    all.for_each(|element| elements.push(element).expect("there is no limit"));
+    all.for_each(|element| elements.push(element).expect("no limit applies"));
     Elements::Variable(elements.finish())
 }
 
@@ -270,5 +270,5 @@ fn codec_spec(json: &[u8]) {
 
 /// True if the extension is known or need not be understood.
 fn is_readable(extension: &Extension) -> bool {
-    !extension.must_understand || extension.meaning != Meaning::Ignored
+    !extension.must_understand || extension.effect != ExtensionEffect::Ignored
 }

@@ -1,7 +1,7 @@
 //! Requests of clients and, for the client, responses of servers.
 
 use http::{HeaderMap, HeaderValue, header};
-use store::{Cursor, CursorSeal, Key, Listing, Prefix, StoreError};
+use store::{Cursor, CursorSigner, Key, ListingKind, Prefix, StoreError};
 use wire::{
     digest, etag, listing, node,
     problem::Problem,
@@ -66,7 +66,7 @@ fn validators(bytes: &[u8]) {
         let mut headers = HeaderMap::new();
         headers.insert(name, value.clone());
         let Ok(precondition) = etag::precondition(&headers) else { continue };
-        precondition.holds(None);
+        precondition.is_met_by(None);
     }
     if let Some(version) = value.to_str().ok().and_then(etag::parse) {
         assert_eq!(etag::parse(&etag::text(version)), Some(version));
@@ -125,14 +125,14 @@ fn keys(bytes: &[u8]) {
         assert!(key.parent().contains(&key));
     }
     if let Ok(prefix) = Prefix::from_bytes(bytes) {
-        assert!(prefix.is_root() || prefix.end().is_some_and(|end| end.as_str() > prefix.as_str()));
+        assert!(prefix.is_root() || prefix.upper_bound().is_some_and(|end| end.as_str() > prefix.as_str()));
     }
 }
 
 fn cursors(text: &str) {
-    let seal = CursorSeal::new(7);
-    match seal.open(Listing::Keys, &Prefix::root(), &Cursor::from_text(text)) {
-        Ok(last) => assert_eq!(seal.issue(Listing::Keys, &Prefix::root(), &last).as_str(), text),
+    let seal = CursorSigner::new(7);
+    match seal.verify(ListingKind::Keys, &Prefix::root(), &Cursor::from_text(text)) {
+        Ok(last) => assert_eq!(seal.sign(ListingKind::Keys, &Prefix::root(), &last).as_str(), text),
         Err(error) => assert!(matches!(error, StoreError::InvalidCursor)),
     }
 }

@@ -1,6 +1,6 @@
 //! Selections, as text and as JSON of a request, applied to shapes.
 
-use meta::selection::{DimensionSelection, Item, Points, ReadRequest, Region, Resolved, Selection, Slice};
+use meta::selection::{DimensionSelection, Item, Points, ReadRequest, Region, ResolvedSelection, Selection, Slice};
 
 /// The maximum extent that is iterated index by index.
 const WALKED: u64 = 64;
@@ -27,7 +27,7 @@ fn text(text: &str, shape: &[u64]) {
     match Selection::parse(text) {
         Ok(selection) => apply(&selection, shape),
         Err(error) => {
-            assert!(text.is_char_boundary(error.at));
+            assert!(text.is_char_boundary(error.offset));
             let _ = error.to_string();
         }
     }
@@ -43,12 +43,12 @@ fn json(body: &[u8], shape: &[u64]) {
     let Ok(resolved) = request.resolve(shape) else { return };
     let _ = resolved.elements();
     match &resolved {
-        Resolved::Region(region) => assert_eq!(region.shape(), resolved.shape()),
-        Resolved::Stack(regions) => {
+        ResolvedSelection::Region(region) => assert_eq!(region.shape(), resolved.shape()),
+        ResolvedSelection::Stack(regions) => {
             let shape = resolved.shape();
             assert!(regions.iter().all(|region| Some(region.shape().as_slice()) == shape.get(1..)));
         }
-        Resolved::Points(points) => inside(points, shape),
+        ResolvedSelection::Points(points) => inside(points, shape),
     }
 }
 
@@ -61,7 +61,7 @@ fn inside(points: &Points, shape: &[u64]) {
 fn apply(selection: &Selection, shape: &[u64]) {
     // The text of a selection may be longer than the JSON that it was parsed from, and too long to be parsed.
     let text = selection.to_string();
-    if text.len() <= meta::selection::MAX_TEXT {
+    if text.len() <= meta::selection::MAX_TEXT_SIZE {
         assert_eq!(Selection::parse(&text).as_ref(), Ok(selection));
     }
     let region = match selection.resolve(shape) {

@@ -51,7 +51,7 @@ fn refused(error: &ZomError) {
 fn named(node: &Node, zom: &Zom) {
     let Node::Group(group) = node else { return };
     for (name, node) in group.members.iter().flatten() {
-        assert_eq!(meta::names::check(zom.version.dialect(), name), Ok(()));
+        assert_eq!(meta::names::check(zom.format.dialect(), name), Ok(()));
         named(node, zom);
     }
 }

@@ -4,7 +4,7 @@ use std::{cell::RefCell, fs, path::PathBuf, time::Instant};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Map, Value, json};
-use store::{Change, Content, Key, Precondition, TransactionalStore};
+use store::{Change, Key, Payload, Precondition, TransactionalStore};
 use store_local::{IndexKind, LocalStore, Options};
 use tempfile::TempDir;
 use zarrd_tests::{
@@ -184,7 +184,7 @@ pub(crate) fn fill(bench: &Bench, index: IndexKind) -> Large {
                 _ => format!("deep/{:03}/c/{}", number / 2 % LISTED, number / 2 / LISTED),
             };
             let key = Key::parse(&text).expect("a key");
-            let staged = store.stage(&key, Content::from_bytes(vec![number as u8; 32])).await.expect("stage");
+            let staged = store.stage(&key, Payload::from_bytes(vec![number as u8; 32])).await.expect("stage");
             changes.push(Change::Set { staged, precondition: Precondition::none() });
             if changes.len() == 20_000 || number + 1 == keys {
                 store.commit(std::mem::take(&mut changes)).await.expect("commit");

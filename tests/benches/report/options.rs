@@ -78,7 +78,7 @@ impl Options {
                 }
                 name => {
                     let known = SECTIONS.iter().chain(&OTHERS).find(|known| **known == name);
-                    options.sections.push(known.ok_or_else(|| format!("there is no section or option {name}"))?);
+                    options.sections.push(known.ok_or_else(|| format!("unknown section or option {name}"))?);
                 }
             }
         }

@@ -51,7 +51,7 @@ impl Zarrd {
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("its first line");
         let started_in = begin.elapsed();
-        let (_, url) = line.split_once("http://").unwrap_or_else(|| panic!("zarrd said {line:?}"));
+        let (_, url) = line.split_once("http://").unwrap_or_else(|| panic!("unexpected output of zarrd: {line:?}"));
         let address = url.split_whitespace().next().expect("an address").trim_end_matches('/');
         Self { child, address: address.parse().expect("an address"), started_in }
     }

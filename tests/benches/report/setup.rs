@@ -107,7 +107,7 @@ impl Bench {
     pub(crate) fn check(&self, array: &str, what: &Value, digest: &Value) {
         let mut digests = self.digests.borrow_mut();
         let known = digests.entry(format!("{array} {what}")).or_insert_with(|| digest.clone());
-        assert_eq!(known, digest, "{array} {what} was read in two ways");
+        assert_eq!(known, digest, "{array} {what}: clients read different elements");
     }
 
     /// The date, commit, command, machine, and the versions and settings of the peers.

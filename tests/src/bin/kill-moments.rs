@@ -21,7 +21,7 @@ async fn main() -> ExitCode {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let report = run(&plan, dir.path()).await;
         println!(
-            "{}: {} rounds; refused opens: {}; acknowledged writes lost: 0 of {}; {} keys read; {} signals before the end, {} after",
+            "{}: {} rounds; failed opens: {}; acknowledged writes lost: 0 of {}; {} keys read; {} signals before the end, {} after",
             plan.index,
             plan.rounds,
             report.refusals.len(),
@@ -31,7 +31,7 @@ async fn main() -> ExitCode {
             report.too_late
         );
         for refusal in report.refusals {
-            println!("refused: {refusal}");
+            println!("failed: {refusal}");
             code = ExitCode::FAILURE;
         }
     }

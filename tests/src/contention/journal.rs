@@ -105,7 +105,7 @@ impl Journal {
         {
             let state = self.state();
             for stamp in seen {
-                let write = state.writes.get(&stamp).ok_or_else(|| format!("nobody wrote {stamp:#x}"))?;
+                let write = state.writes.get(&stamp).ok_or_else(|| format!("no write has the stamp {stamp:#x}"))?;
                 writes.insert(stamp, write.clone());
             }
         }
@@ -124,7 +124,7 @@ impl Journal {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("nobody panics with it")
+        self.0.lock().expect("the lock is not poisoned")
     }
 }
 
@@ -138,13 +138,13 @@ fn in_order(writes: &BTreeMap<u64, Write>, found: &[u64]) -> Result<(), String> 
     }
     for (stamp, above) in &after {
         if above.contains(&0) {
-            return Err(format!("of the write {stamp} only a part is there"));
+            return Err(format!("the write {stamp} is torn"));
         }
         if let Some(other) =
             above.iter().find(|other| matches!(writes[other].end, End::Acknowledged(end) if end < *stamp))
         {
             return Err(format!(
-                "of the write {stamp} only a part is there: {other} was done before it began, and is seen in its region"
+                "the write {stamp} is torn: {other} completed before it started, but is visible in its region"
             ));
         }
     }

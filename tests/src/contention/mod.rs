@@ -204,7 +204,7 @@ impl Array {
                     self.journal.acknowledge(stamp);
                     done.report.acknowledged += 1;
                     done.report.conflicts_retried +=
-                        told["repeated"].as_u64().expect("how many chunks were done again");
+                        told["conflicts_retried"].as_u64().expect("how many chunks were done again");
                 }
                 (503, _) => {
                     self.journal.refuse(stamp);

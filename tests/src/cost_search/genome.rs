@@ -325,7 +325,7 @@ mod tests {
             assert!(differ.len() <= 3);
             differ.into_iter().for_each(|at| changed[at] = true);
         }
-        assert_eq!(changed, [true; Gene::COUNT], "every gene changes at some time");
+        assert_eq!(changed, [true; Gene::COUNT], "every gene changes eventually");
         let other = Genome::random(Operation::NodePut, &mut random);
         let crossed = parent.crossed(&other, &mut random);
         assert!((0..Gene::COUNT).all(|at| [parent.genes[at], other.genes[at]].contains(&crossed.genes[at])));

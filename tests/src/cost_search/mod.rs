@@ -250,7 +250,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "seed {}; the dearest request of each operation, and the one that takes most for each kilobyte",
+            "seed {}; the costliest request of each operation relative to its limit, and per kilobyte",
             self.seed
         )?;
         writeln!(

@@ -82,7 +82,7 @@ impl Probe {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid))?;
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        kib.map(|kib| kib * 1024).ok_or_else(|| io::Error::other(format!("{name} is not said")))
+        kib.map(|kib| kib * 1024).ok_or_else(|| io::Error::other(format!("{name} is missing")))
     }
 }
 

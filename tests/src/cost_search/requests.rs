@@ -264,7 +264,7 @@ fn scratch(number: u64) -> String {
 fn node_put(genome: &Genome, number: u64) -> Trial {
     let document = documents::tree(genome);
     let replace = if genome.has(Gene::Flags, 0) { "&overwrite" } else { "" };
-    let lossy = if genome.has(Gene::Flags, 1) { "&lossy" } else { "" };
+    let lossy = if genome.has(Gene::Flags, 1) { "&allow_lossy" } else { "" };
     let dialect = genome.pick(Gene::Dialect, &["", "dialect=v3", "dialect=v2", "dialect=draft"]);
     let before = match genome.pick(Gene::Conditions, &[0, 0, 1, 2]) {
         0 => Vec::new(),
@@ -311,7 +311,7 @@ fn node_validate(genome: &Genome, number: u64) -> Trial {
 
 fn node_convert(genome: &Genome, number: u64) -> Trial {
     let dialect = genome.pick(Gene::Dialect, &["v2", "v3", "draft"]);
-    let to = |path: &str| format!("/node/{path}?convert={dialect}&to=/converted/{number}");
+    let to = |path: &str| format!("/node/{path}?convert={dialect}&target=/converted/{number}");
     if genome.has(Gene::Conditions, 0) {
         let before = vec![put_node(scratch(number), documents::tree(genome))];
         let target = to(scratch(number).trim_start_matches("/node/"));

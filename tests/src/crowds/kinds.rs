@@ -137,7 +137,7 @@ impl Kind {
             }
             Self::Validations => with_body("POST", "/node/crowd/trees?validate", "*/*", &chains()),
             Self::Conversions => {
-                with_body("POST", &format!("/node/crowd/trees?convert=v2&to=/converted/{number}"), "*/*", "")
+                with_body("POST", &format!("/node/crowd/trees?convert=v2&target=/converted/{number}"), "*/*", "")
             }
             Self::Trees => get("/node/crowd/trees?depth=all"),
             Self::Models => get("/node/crowd/trees?depth=all&as=v2&flat&include=source"),

@@ -102,7 +102,7 @@ impl Load {
         let mut command = Command::new("nice");
         command.args(["-n", "19"]).arg(program).args(["--load", &crowd.to_string(), "--at", &address.to_string()]);
         command.args(["--clients", &clients.to_string()]).stdin(Stdio::null());
-        Self(command.spawn().expect("nice is there"))
+        Self(command.spawn().expect("nice is installed"))
     }
 }
 

@@ -198,7 +198,7 @@ impl fmt::Display for Observation {
         )?;
         write!(f, ", element {}, PUT {}", bystander.elements.latencies, bystander.nodes.latencies)?;
         let failed = [&bystander.gets, &bystander.elements, &bystander.nodes].map(|waited| waited.failed);
-        write!(f, "; refused {failed:?}")?;
+        write!(f, "; failed {failed:?}")?;
         unreleased.iter().try_for_each(|line| write!(f, "\n  not back: {line}"))
     }
 }

@@ -42,11 +42,11 @@ enum End {
 impl Round {
     /// Requests a copy to a new path, and disconnects after `leaves_after`, if set.
     pub(super) async fn copy(&self, client: &ServerClient, to: Dialect, leaves_after: Option<Duration>) -> Reply {
-        let number = self.copies.lock().expect("nobody panics with it").len();
+        let number = self.copies.lock().expect("the lock is not poisoned").len();
         let target = format!("{}/copy-{number}", self.directory_of_copies(to));
         let event = self.history().begin(Effect::Absent);
         let entry = Copy { to, target: target.clone(), event, end: End::Unknown };
-        self.copies.lock().expect("nobody panics with it").push(entry);
+        self.copies.lock().expect("the lock is not poisoned").push(entry);
         let asked = self.ask_for_copy(client, to, &target);
         let reply = match leaves_after {
             Some(leaves_after) => timeout(leaves_after, asked).await.unwrap_or(Reply::Refused(0)),
@@ -64,19 +64,19 @@ impl Round {
                 End::Refused
             }
         };
-        if let Some(copy) = self.copies.lock().expect("nobody panics with it").get_mut(number) {
+        if let Some(copy) = self.copies.lock().expect("the lock is not poisoned").get_mut(number) {
             copy.end = end;
         }
         reply
     }
 
     async fn ask_for_copy(&self, client: &ServerClient, to: Dialect, target: &str) -> Reply {
-        client.send_empty(Method::POST, &format!("/node/{}?convert={}&to=/{target}", self.path(), to.name())).await
+        client.send_empty(Method::POST, &format!("/node/{}?convert={}&target=/{target}", self.path(), to.name())).await
     }
 
     /// Records the elements of all copies.
     pub(super) async fn settle_copies(&self, client: &ServerClient) {
-        let copies = self.copies.lock().expect("nobody panics with it").clone();
+        let copies = self.copies.lock().expect("the lock is not poisoned").clone();
         for copy in &copies {
             match copy.end {
                 End::Done => self.record_copy(client, copy).await,
@@ -91,7 +91,7 @@ impl Round {
 
     /// Erases all copies.
     pub(super) async fn clean_copies(&self, client: &ServerClient) {
-        let copies = self.copies.lock().expect("nobody panics with it").clone();
+        let copies = self.copies.lock().expect("the lock is not poisoned").clone();
         for copy in &copies {
             self.clean(client, &self.directory_of_copies(copy.to)).await;
         }
@@ -99,7 +99,7 @@ impl Round {
 
     /// The number of confirmed copies, and of copies with unknown outcome.
     pub(super) fn count_copies(&self) -> (u64, u64) {
-        let copies = self.copies.lock().expect("nobody panics with it");
+        let copies = self.copies.lock().expect("the lock is not poisoned");
         let count = |wanted: End| copies.iter().filter(|copy| copy.end == wanted).count() as u64;
         (count(End::Done), count(End::Unknown))
     }
@@ -114,7 +114,7 @@ impl Round {
     async fn record_absence(&self, client: &ServerClient, copy: &Copy) {
         match client.keys(&format!("{}/", copy.target)).await {
             Ok(keys) if keys.is_empty() => {}
-            Ok(keys) => self.find(Kind::LeftBehind, format!("of a copy that was refused: {keys:?}")),
+            Ok(keys) => self.find(Kind::LeftBehind, format!("keys of a rejected copy: {keys:?}")),
             Err(reply) => self.find(Kind::Other, format!("{reply:?}")),
         }
     }

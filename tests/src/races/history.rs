@@ -369,7 +369,7 @@ mod tests {
         }
         let mut history = begun(4);
         history.one(Effect::Erase);
-        assert_eq!(history.read(&[0, 0, 0, 0]), [Violation::Mixed], "there is no array");
+        assert_eq!(history.read(&[0, 0, 0, 0]), [Violation::Mixed], "no array exists");
     }
 
     #[test]
@@ -399,6 +399,6 @@ mod tests {
         history.one(Effect::Read(image(Element::U16, &[1, 1])));
         history.one(Effect::Read(image(Element::U16, &[0, 0])));
         history.done(during, None);
-        assert_eq!(history.check()[0].0, Violation::Resurrected, "a write that was seen is gone again");
+        assert_eq!(history.check()[0].0, Violation::Resurrected, "an observed write disappeared");
     }
 }

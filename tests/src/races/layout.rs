@@ -184,5 +184,5 @@ pub(crate) fn group(dialect: Dialect, name: &str, member: &Value) -> Value {
 
 /// A random item.
 pub(crate) fn one<'a, T>(random: &mut StdRng, all: &'a [T]) -> &'a T {
-    all.choose(random).expect("there are some")
+    all.choose(random).expect("at least one item")
 }

@@ -221,7 +221,7 @@ impl Report {
         let (copied, unconfirmed) = round.count_copies();
         self.copied += copied;
         self.unconfirmed += unconfirmed;
-        self.findings.append(&mut round.findings.lock().expect("nobody panics with it"));
+        self.findings.append(&mut round.findings.lock().expect("the lock is not poisoned"));
     }
 
     /// Finds keys that exist after everything was erased.
@@ -250,7 +250,7 @@ impl fmt::Display for Report {
             "{name}: {rounds} rounds, {acknowledged} writes acknowledged, {interrupted} requests interrupted, {images} readings compared"
         )?;
         if copied + alone > 0 {
-            writeln!(f, "{name}: {copied} copies made, {alone} whose clients were not told")?;
+            writeln!(f, "{name}: {copied} copies confirmed, {alone} with unknown outcome")?;
         }
         writeln!(
             f,

@@ -295,8 +295,8 @@ mod tests {
         assert!(image(Element::U8, &[2, 3], &[0, 0, 0, 0, 5, 0]).apply(&state).is_some());
         assert!(image(Element::U16, &[2, 3], &[0, 0, 0, 0, 5, 0]).apply(&state).is_none());
         assert!(image(Element::U8, &[3, 2], &[0, 0, 0, 0, 5, 0]).apply(&state).is_none());
-        assert!(write([0..1, 0..1], 256).apply(&state).is_none(), "there is no such uint8");
-        assert!(write([0..1, 0..1, 0..1], 1).apply(&state).is_none(), "there are two dimensions");
+        assert!(write([0..1, 0..1], 256).apply(&state).is_none(), "not a uint8");
+        assert!(write([0..1, 0..1, 0..1], 1).apply(&state).is_none(), "two dimensions");
         let raw = |bytes: &[u8]| Effect::Write { select: whole(1), body: Body::Raw(bytes.into()) };
         assert!(raw(&[1, 2]).apply(&state).is_none());
         assert!(raw(&[1, 2, 3]).apply(&state).is_some());
@@ -325,6 +325,6 @@ mod tests {
             assert!(image(Element::U8, &[4], &[0; 4]).apply(&replaced).is_some());
             assert!(image(Element::U8, &[4], &[0, 0, 7, 0]).apply(&replaced).is_none());
         }
-        assert_eq!(Effect::Replace(old).apply(&written), Some(written), "the same array keeps its chunks");
+        assert_eq!(Effect::Replace(old).apply(&written), Some(written), "an equal declaration preserves the chunks");
     }
 }

@@ -75,7 +75,7 @@ impl Round {
             for (wait, step) in steps {
                 tokio::time::sleep(*wait).await;
                 if let Reply::Lost(why) = self.perform(client, step).await {
-                    self.lost.lock().expect("nobody panics with it").push(why);
+                    self.lost.lock().expect("the lock is not poisoned").push(why);
                     break;
                 }
             }
@@ -85,13 +85,13 @@ impl Round {
 
     /// Records that the server was killed: requests in progress will not be executed.
     pub(super) fn killed(&self) {
-        self.lost.lock().expect("nobody panics with it").clear();
+        self.lost.lock().expect("the lock is not poisoned").clear();
         self.history().lose_open();
     }
 
     /// Sends the requests after the race, and checks the results.
     pub(super) async fn close(&self, client: &ServerClient) {
-        for why in std::mem::take(&mut *self.lost.lock().expect("nobody panics with it")) {
+        for why in std::mem::take(&mut *self.lost.lock().expect("the lock is not poisoned")) {
             self.find(Kind::Other, why);
         }
         self.history().lose_open();
@@ -111,7 +111,7 @@ impl Round {
             self.find(kind, text);
         }
         let all = self.history().describe();
-        for finding in self.findings.lock().expect("nobody panics with it").iter_mut() {
+        for finding in self.findings.lock().expect("the lock is not poisoned").iter_mut() {
             finding.text.push('\n');
             finding.text.push_str(&all);
         }
@@ -264,14 +264,14 @@ impl Round {
     pub(super) fn find(&self, kind: Kind, text: String) {
         let Self { race, number, seed, .. } = *self;
         let found = Finding { kind, race, round: number, seed, text };
-        let mut findings = self.findings.lock().expect("nobody panics with it");
+        let mut findings = self.findings.lock().expect("the lock is not poisoned");
         if !findings.iter().any(|known| known.kind == kind) {
             findings.push(found);
         }
     }
 
     pub(super) fn history(&self) -> std::sync::MutexGuard<'_, History> {
-        self.history.lock().expect("nobody panics with it")
+        self.history.lock().expect("the lock is not poisoned")
     }
 }
 

@@ -87,7 +87,7 @@ async fn misbehave_once(context: &Context, misbehavior: Misbehavior, mut connect
             let read = timeout(RESPONSE_TIMEOUT, connection.take(64).read_to_end(&mut response)).await;
             if read.is_err() {
                 context.report_error(format!(
-                    "no answer and no end: {}",
+                    "no response and no close: {}",
                     String::from_utf8_lossy(&request[..request.len().min(200)])
                 ));
             } else if matches!(misbehavior, Misbehavior::Invalid)
@@ -96,7 +96,7 @@ async fn misbehave_once(context: &Context, misbehavior: Misbehavior, mut connect
             {
                 let [request, response] = [&request[..request.len().min(200)], &response]
                     .map(|text| String::from_utf8_lossy(text).into_owned());
-                context.report_error(format!("not refused: {request}: {response}"));
+                context.report_error(format!("not rejected: {request}: {response}"));
             }
         }
     }

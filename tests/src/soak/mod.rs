@@ -139,7 +139,7 @@ async fn report(context: &Context, plan: Plan, samples: Vec<u64>) -> Report {
         busy: count(&context.busy),
         compared: count(&context.compared),
         hostile: count(&context.hostile),
-        errors: context.errors.lock().expect("nobody panics with it").clone(),
+        errors: context.errors.lock().expect("the lock is not poisoned").clone(),
         peak,
         medians,
         retained: context.server.memory(),
@@ -194,13 +194,13 @@ impl Context {
             let offset = actual.iter().zip(expected).position(|(actual, expected)| actual != expected);
             let [actual, expected] = [actual.len(), expected.len()];
             self.report_error(format!(
-                "{what}: {actual} bytes came where there are {expected}; they differ at {offset:?}"
+                "{what}: received {actual} bytes, expected {expected}; first difference at {offset:?}"
             ));
         }
     }
 
     fn report_error(&self, what: String) {
-        let mut errors = self.errors.lock().expect("nobody panics with it");
+        let mut errors = self.errors.lock().expect("the lock is not poisoned");
         if errors.len() < 100 {
             errors.push(what);
         }
@@ -228,14 +228,14 @@ impl fmt::Display for Report {
         let Self { answered, busy, compared, hostile, .. } = self;
         writeln!(
             f,
-            "{answered} requests answered, {compared} compared, {busy} told to come again, {hostile} hostile clients"
+            "{answered} requests answered, {compared} compared, {busy} asked to retry, {hostile} hostile connections"
         )?;
         writeln!(
             f,
-            "memory: {before} MiB early and {after} late beside the chunk cache; with it {peak} at the peak, {retained} left"
+            "memory: {before} MiB early and {after} MiB late without the chunk cache; with it {peak} MiB at the peak, {retained} MiB retained"
         )?;
         self.errors.iter().try_for_each(|errors| writeln!(f, "wrong: {errors}"))?;
-        self.unreleased.iter().try_for_each(|line| writeln!(f, "not back: {line}"))
+        self.unreleased.iter().try_for_each(|line| writeln!(f, "unreleased: {line}"))
     }
 }
 

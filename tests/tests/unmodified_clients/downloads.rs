@@ -268,7 +268,7 @@ fn curl_never_receives_a_mix_of_two_versions() {
         }
     }
     assert!(writer.stop() > 1);
-    assert!(states.values().all(|states| states.len() > 1), "nothing was written meanwhile: {states:?}");
+    assert!(states.values().all(|states| states.len() > 1), "no concurrent write occurred: {states:?}");
 }
 
 #[test]

@@ -4,17 +4,15 @@ use std::sync::Arc;
 
 use meta::{
     Dialect, NodePath,
-    convert::{Chunks, Converted, Loss},
-    documents::write::without_copies,
+    convert::{ChunkKeyPolicy, Converted, Loss},
+    documents::write::strip_consolidated,
     extensions::Link,
     json::Json,
-    zom::{Group, Members, Node, Version, Zom, completed},
+    zom::{Group, Members, Node, Zom, ZomFormat, with_attributes},
 };
+use operations::{BrokenNode, LinkTarget, NodeInfo};
 
-use super::{
-    options::{LinkTarget, NodeInfo},
-    walk::walker::Walk,
-};
+use super::{options::DescribedNode, walk::walker::Walk};
 use crate::{
     context::Context,
     error::ArrayError,
@@ -24,10 +22,7 @@ use crate::{
         model::{NodeModel, read_model},
         tree::{NodeKind, NodeTree},
     },
-    node::{
-        broken::{Broken, BrokenNode},
-        resolved::ResolvedNode,
-    },
+    node::{broken::Broken, resolved::ResolvedNode},
 };
 
 /// The number of links of one group that are resolved.
@@ -46,17 +41,21 @@ pub(crate) struct Unrepresented {
 }
 
 /// Describes a node; with `mapped` in the model of that dialect.
-pub(crate) async fn describe(context: &Context, walk: Walk, mapped: Option<Dialect>) -> Result<NodeInfo, NodeError> {
+pub(crate) async fn describe(
+    context: &Context,
+    walk: Walk,
+    mapped: Option<Dialect>,
+) -> Result<DescribedNode, NodeError> {
     let Walk { top, other, memory, .. } = walk;
     let links = links(context, &top).await?;
     let (path, dialect, implicit) = (top.path.clone(), top.dialect, top.is_implicit());
     let version = (!implicit).then(|| top.own.version());
-    let as_version = Version::of(mapped.unwrap_or(dialect));
+    let as_version = ZomFormat::for_dialect(mapped.unwrap_or(dialect));
     let few = memory.is_empty() && top.all().len() <= INLINE_NODES;
     let build = move || {
         let mut unrepresented = Unrepresented::default();
         let root = to_zom(top, as_version, &mut unrepresented)?;
-        Ok::<_, NodeError>((Zom { version: as_version, root }, unrepresented))
+        Ok::<_, NodeError>((Zom { format: as_version, root }, unrepresented))
     };
     let (zom, Unrepresented { losses, broken }) = match few {
         true => build()?,
@@ -65,13 +64,14 @@ pub(crate) async fn describe(context: &Context, walk: Walk, mapped: Option<Diale
         }
     };
     let memory = Arc::new(memory);
-    Ok(NodeInfo { path, dialect, implicit, version, zom, other_dialects: other, broken, losses, links, memory })
+    let info = NodeInfo { path, dialect, implicit, version, zom, other_dialects: other, broken, losses, links };
+    Ok(DescribedNode { info, memory })
 }
 
 /// A node in a dialect's model, with what it cannot represent. Broken members are left out.
 pub(crate) fn to_zom(
     mut branch: NodeTree,
-    version: Version,
+    version: ZomFormat,
     unrepresented: &mut Unrepresented,
 ) -> Result<Node, NodeError> {
     let document = without_consolidated(&mut branch, version, &mut unrepresented.losses)?;
@@ -84,7 +84,7 @@ pub(crate) fn to_zom(
         let (path, dialect) = (member.path.clone(), member.dialect);
         match member_to_zom(member, version, unrepresented)? {
             Ok(node) => readable.push((name, node)),
-            Err(problem) => unrepresented.broken.push(BrokenNode { path, dialect, problem }),
+            Err(problem) => unrepresented.broken.push(problem.at(path, dialect)),
         }
     }
     Ok(Node::Group(Group { document, members: Some(readable.into_iter().collect::<Members<_>>()) }))
@@ -93,7 +93,7 @@ pub(crate) fn to_zom(
 /// A member in a dialect's model, or the reason why it is left out.
 fn member_to_zom(
     member: NodeTree,
-    version: Version,
+    version: ZomFormat,
     unrepresented: &mut Unrepresented,
 ) -> Result<Result<Node, Broken>, NodeError> {
     if let Some(broken) = member.broken {
@@ -109,19 +109,19 @@ fn member_to_zom(
 /// The document of a node in a dialect's model, moved out of the node if it has that model already.
 fn without_consolidated(
     branch: &mut NodeTree,
-    version: Version,
+    version: ZomFormat,
     losses: &mut Vec<(NodePath, Loss)>,
 ) -> Result<Json, NodeError> {
     let to = version.dialect();
     if branch.dialect == to {
         let document = std::mem::take(&mut branch.stored).node_document(to);
         return Ok(match (branch.kind, to) {
-            (NodeKind::Group, Dialect::V3) => completed(&without_copies(&document)),
-            _ => completed(&document),
+            (NodeKind::Group, Dialect::V3) => with_attributes(&strip_consolidated(&document)),
+            _ => with_attributes(&document),
         });
     }
     // Chunk keys of v2 are valid in v3.
-    let chunks = if branch.dialect == Dialect::V2 { Chunks::Kept } else { Chunks::Moved };
+    let chunks = if branch.dialect == Dialect::V2 { ChunkKeyPolicy::Preserve } else { ChunkKeyPolicy::Preferred };
     let Converted { document, losses: lost } = read_model(branch)?.convert(&branch.path, to, chunks)?;
     losses.extend(lost.into_iter().map(|loss| (branch.path.clone(), loss)));
     Ok(document)

@@ -85,8 +85,8 @@ impl PathLocks {
 impl Entry {
     fn overlaps(&self, path: &NodePath, scope: Scope) -> bool {
         self.path == *path
-            || self.scope == Scope::Subtree && path.below(&self.path).is_some()
-            || scope == Scope::Subtree && self.path.below(path).is_some()
+            || self.scope == Scope::Subtree && path.relative_to(&self.path).is_some()
+            || scope == Scope::Subtree && self.path.relative_to(path).is_some()
     }
 }
 
@@ -205,8 +205,8 @@ mod tests {
                 for (number, (path, scope, _, turn)) in live.iter().enumerate() {
                     let blocked = live[..number].iter().any(|(other, of, ..)| {
                         other == path
-                            || *of == Scope::Subtree && path.below(other).is_some()
-                            || *scope == Scope::Subtree && other.below(path).is_some()
+                            || *of == Scope::Subtree && path.relative_to(other).is_some()
+                            || *scope == Scope::Subtree && other.relative_to(path).is_some()
                     });
                     prop_assert_eq!(turn.has_come.load(Acquire), !blocked);
                 }

@@ -7,10 +7,11 @@ use meta::{
     data_type::TypeError,
     documents::{
         DocumentError, v3,
-        write::{CONSOLIDATED, without_copies},
+        write::{CONSOLIDATED, strip_consolidated},
     },
     json::Json,
 };
+use operations::BrokenNode;
 use store::Key;
 
 /// The longest reason that is kept, in characters; a longer one is truncated.
@@ -26,18 +27,15 @@ pub struct Broken {
     pub reason: String,
 }
 
-/// A node that is left out because one of its documents cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BrokenNode {
-    /// Its path.
-    pub path: NodePath,
-    /// The dialect whose documents have that key; v3 if it is not known whether a `zarr.json` belongs to the draft.
-    pub dialect: Dialect,
-    /// The document and its error.
-    pub problem: Broken,
-}
-
 impl Broken {
+    pub(crate) fn of(node: &BrokenNode) -> Self {
+        Self { key: node.key.clone(), reason: node.reason.clone() }
+    }
+
+    pub(crate) fn at(self, path: NodePath, dialect: Dialect) -> BrokenNode {
+        BrokenNode { path, dialect, key: self.key, reason: self.reason }
+    }
+
     pub(crate) fn new(key: &Key, source: &DocumentError) -> Self {
         Self { key: key.clone(), reason: source.to_string().chars().take(MAX_REASON).collect() }
     }
@@ -60,7 +58,7 @@ pub(crate) fn read_v3(document: Json) -> Result<v3::Node, DocumentError> {
         Err(error) if document.get(CONSOLIDATED).is_some_and(|copies| is_ignorable(&copies)) => error,
         read => return read,
     };
-    match v3::read(without_copies(&document)) {
+    match v3::read(strip_consolidated(&document)) {
         Ok(v3::Node::Group(mut model)) => {
             model.document = document;
             Ok(v3::Node::Group(model))

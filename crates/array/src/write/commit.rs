@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use meta::{
     ArrayModel, Dialect, NodePath,
-    documents::{Changes, ElementsChange},
+    documents::{ElementImpact, NodePatch},
     extensions::survives_write,
     selection::{Region, Selection},
 };
-use store::{Change, Key, Outcome, Precondition, StoreError};
+use operations::WriteReport;
+use store::{Change, ChangeOutcome, Key, Precondition, StoreError};
 
 use super::{
     encode::{StagedChunk, WriteContext},
@@ -16,7 +17,6 @@ use super::{
     layout::ChunkedRegion,
     merge,
     receive::ReceivedChunks,
-    report::WriteReport,
 };
 use crate::{
     context::Context,
@@ -55,7 +55,7 @@ impl WriteTarget {
             return Ok(());
         }
         let current = Some(resolved.version());
-        if self.condition.holds(current) {
+        if self.condition.is_met_by(current) {
             return Ok(());
         }
         Err(WriteError::PreconditionFailed { path: self.path.clone(), current })
@@ -125,7 +125,7 @@ pub(crate) async fn commit(
         let committed = context.store.commit(changes).await;
         drop((alone, together, fence));
         match committed {
-            Ok(outcomes) => return Ok(documents.report(&resolved, kind, &outcomes).of(all(), repeated)),
+            Ok(outcomes) => return Ok(with_counts(documents.report(&resolved, kind, &outcomes), all(), repeated)),
             Err(StoreError::PreconditionFailed { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -200,7 +200,7 @@ async fn documents<'a>(
     let node = match kind {
         WriteKind::Append { documents, .. } => Node::Lent(documents),
         WriteKind::Region(..) if counted(resolved.array.model()) => {
-            let changes = Changes { elements: ElementsChange::Some, ..Changes::default() };
+            let changes = NodePatch { element_impact: ElementImpact::Changed, ..NodePatch::default() };
             Node::Own(ArrayMetadataUpdate::of_array(context, &place.path, resolved, &changes).await?)
         }
         WriteKind::Region(..) => return Ok(Documents { changes: resolved.read_set.preconditions(), node: None }),
@@ -219,7 +219,7 @@ impl Node<'_> {
 
 impl Documents<'_> {
     /// The report of a commit that had these changes first, without its chunks.
-    fn report(&self, resolved: &ResolvedArray, kind: &WriteKind<'_>, outcomes: &[Outcome]) -> WriteReport {
+    fn report(&self, resolved: &ResolvedArray, kind: &WriteKind<'_>, outcomes: &[ChangeOutcome]) -> WriteReport {
         let of_documents = outcomes.get(..self.changes.len()).unwrap_or_default();
         let version = match &self.node {
             Some(node) => node.get().version_after(of_documents),
@@ -233,18 +233,19 @@ impl Documents<'_> {
     }
 }
 
-impl WriteReport {
-    /// The report with the number of chunks.
-    fn of<'a>(mut self, made: impl Iterator<Item = &'a StagedChunk>, repeated: u64) -> Self {
-        for made in made {
-            match made.is_stored() {
-                true => self.chunks_written += 1,
-                false => self.chunks_erased += 1,
-            }
+/// The report with the number of chunks.
+fn with_counts<'a>(
+    mut report: WriteReport,
+    chunks: impl Iterator<Item = &'a StagedChunk>,
+    conflicts_retried: u64,
+) -> WriteReport {
+    for chunk in chunks {
+        match chunk.is_stored() {
+            true => report.chunks_written += 1,
+            false => report.chunks_erased += 1,
         }
-        self.conflicts_retried = repeated;
-        self
     }
+    WriteReport { conflicts_retried, ..report }
 }
 
 /// Re-resolves the array, and its region. Fails if its shape or data type changed since the write was planned.
@@ -263,7 +264,7 @@ async fn replan(
     let fits = || {
         // An append starts at the end of the array when it was planned, as do the documents it writes.
         let WriteKind::Region(selection, region) = kind else { return None };
-        let now = selection.resolve(&new.view_shape()).ok()?.shifted(&new.origin);
+        let now = selection.resolve(&new.view_shape()).ok()?.shifted(&new.view_offset);
         Some(stores_alike(old, new) && now == **region && ChunkedRegion::new(region, new)?.covers_as(&target.layout))
     };
     match fits() {

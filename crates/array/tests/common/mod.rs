@@ -1,6 +1,6 @@
 //! Helpers of the write tests.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "what a test prepares has to be there")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "not every test uses all of it")]
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -16,7 +16,7 @@ use meta::{
 };
 use proptest::{prelude::*, sample::subsequence};
 use serde_json::{Value, json};
-use store::{Key, ListableStore, MemoryStore, Page, Precondition, Prefix, Version, WriteableStore};
+use store::{Key, ListableStore, MemoryStore, PageRequest, Precondition, Prefix, Version, WriteableStore};
 
 /// Individual elements in C order.
 #[derive(Clone, Debug, PartialEq)]
@@ -181,8 +181,8 @@ impl TestArray {
 
     /// All keys and their versions.
     pub(crate) async fn versions(&self) -> BTreeMap<String, Version> {
-        let page = self.store.list_prefix(&Prefix::root(), Page::first(1000)).await.unwrap();
-        page.keys.into_iter().map(|entry| (entry.key.to_string(), entry.info.version)).collect()
+        let page = self.store.list_prefix(&Prefix::root(), PageRequest::first(1000)).await.unwrap();
+        page.keys.into_iter().map(|entry| (entry.key.to_string(), entry.meta.version)).collect()
     }
 }
 

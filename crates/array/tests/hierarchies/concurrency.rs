@@ -12,9 +12,9 @@ use array::{ArrayError, CreateAction, Depth, NodeError};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use store::{
-    ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
-    MemoryStore, Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore,
-    Value as Stored, Watermark, WriteableStore, Written,
+    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult as Stored, Intent, Key, KeyCount, KeyPage,
+    ListableStore, MemoryStore, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot, Staged,
+    StoreError, TransactionalStore, ValueMeta, Watermark, WriteableStore,
 };
 
 use crate::test_store::{TestStore, path, v2_array, v3_array, v3_group};
@@ -89,14 +89,14 @@ impl ReadableStore for InterferingStore {
         self.store.get(key, range).await
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         self.store.head(key).await
     }
 }
 
 #[async_trait]
 impl WriteableStore for InterferingStore {
-    async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError> {
+    async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
         self.store.set(key, content, precondition).await
     }
 
@@ -104,25 +104,25 @@ impl WriteableStore for InterferingStore {
         self.store.erase(key, precondition).await
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
         self.store.erase_prefix(prefix).await
     }
 
-    async fn writable(&self) -> Result<(), StoreError> {
-        self.store.writable().await
+    async fn check_writable(&self) -> Result<(), StoreError> {
+        self.store.check_writable().await
     }
 }
 
 #[async_trait]
 impl ListableStore for InterferingStore {
-    async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError> {
+    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         self.read_page().await?;
         let found = self.store.list_prefix(prefix, page).await?;
         self.keys.fetch_add(found.keys.len(), Ordering::Relaxed);
         Ok(found)
     }
 
-    async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError> {
+    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
         self.read_page().await?;
         self.store.list_dir(prefix, page).await
     }
@@ -130,7 +130,7 @@ impl ListableStore for InterferingStore {
 
 #[async_trait]
 impl TransactionalStore for InterferingStore {
-    async fn stage(&self, key: &Key, content: Content) -> Result<Staged, StoreError> {
+    async fn stage(&self, key: &Key, content: Payload) -> Result<Staged, StoreError> {
         self.store.stage(key, content).await
     }
 
@@ -138,7 +138,7 @@ impl TransactionalStore for InterferingStore {
         self.store.read_staged(staged, range).await
     }
 
-    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
+    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
         let write = self.writes.lock().unwrap().pop_front();
         if let Some((key, document)) = write {
             let content = document.to_string().into_bytes().into();

@@ -33,7 +33,7 @@ async fn conversion_in_place_adds_documents() {
     assert_eq!((report.nodes, report.chunks, report.losses), (4, 0, vec![]));
     let added: Vec<_> = store.keys().await.into_iter().filter(|key| !before.contains(key)).collect();
     assert_eq!(added, ["g/a/zarr.json", "g/h/b/zarr.json", "g/h/zarr.json", "g/zarr.json"]);
-    assert_eq!(store.keys().await.len(), before.len() + 4, "nothing went");
+    assert_eq!(store.keys().await.len(), before.len() + 4, "no key was removed");
     let array = store.document("g/a/zarr.json").await;
     assert_eq!(array["chunk_key_encoding"]["name"], "v2");
     let copies = store.document("g/zarr.json").await["consolidated_metadata"]["metadata"].clone();
@@ -47,7 +47,7 @@ async fn conversion_in_place_adds_documents() {
     assert_eq!(store.document("g/.zmetadata").await["metadata"]["a/.zarray"]["shape"], json!([2]));
     assert_eq!(store.document("g/zarr.json").await["consolidated_metadata"]["metadata"]["a"]["shape"], json!([2]));
     assert!(!store.keys().await.contains(&"g/a/1".to_owned()));
-    assert_eq!(store.convert("/g", Dialect::V3).await.unwrap().nodes, 0, "it is already");
+    assert_eq!(store.convert("/g", Dialect::V3).await.unwrap().nodes, 0, "already converted");
     store.erase("/g/a").await.unwrap();
     assert!(!store.keys().await.iter().any(|key| key.starts_with("g/a/")));
 }
@@ -151,7 +151,7 @@ async fn models_are_mapped_between_dialects() {
     // Members of all dialects are returned in one model.
     store.declare("/three/x", &v3_array(&[3])).await.unwrap();
     let returned = store.nodes.node(&path("/"), None, Depth::All, Some(Dialect::V3)).await.unwrap();
-    assert_eq!((returned.zom.len(), returned.other_dialects), (5, vec![]));
+    assert_eq!((returned.zom.len(), returned.info.other_dialects), (5, vec![]));
     let mut lost = v3_array(&[3]);
     lost["dimension_names"] = json!(["x"]);
     lost["extensions"] = json!([{"name": "example.unheard-of", "must_understand": false}]);
@@ -159,7 +159,7 @@ async fn models_are_mapped_between_dialects() {
         let declaration = CreateOptions { dialect: Some(Dialect::V2), losses, ..CreateOptions::default() };
         store.nodes.create(&path("/lost"), &Arc::new(zom(&lost)), &declaration).await
     };
-    let Err(NodeError::Lossy { losses, .. }) = declare(LossPolicy::Reject).await else { panic!("it was taken") };
+    let Err(NodeError::Lossy { losses, .. }) = declare(LossPolicy::Reject).await else { panic!("it was accepted") };
     assert!(losses.iter().any(|(path, _)| path.to_string() == "/lost"));
     assert_eq!(declare(LossPolicy::Allow).await.unwrap().action, CreateAction::Created);
     let compared = store.nodes.compare(&path("/two"), None, zom(&v3_group(&json!({"a": v3_array(&[4])}))), 9).await;

@@ -10,7 +10,7 @@ use crate::test_store::{TestStore, path, v3_array, v3_group};
 /// A store with a group of one array and its chunks, and room for about `chunks` more.
 async fn store_with_room(chunks: u64) -> TestStore {
     let total = 2 * 700 * 64 + 4_096 + chunks * 64;
-    let limits = MemoryLimits { total, ..MemoryLimits::default() };
+    let limits = MemoryLimits { total_bytes: total, ..MemoryLimits::default() };
     let store = TestStore::on(std::sync::Arc::new(MemoryStore::with_limits(limits)));
     store.declare("/from", &v3_group(&json!({"a": v3_array(&[1_400])}))).await.unwrap();
     for number in 0..700 {
@@ -26,7 +26,7 @@ fn record(target: &str, extent: &str) -> Value {
 impl TestStore {
     async fn intend(&self, record: impl Into<Vec<u8>>) -> IntentId {
         let id = IntentId::random();
-        self.inner.commit(vec![Change::Intend { id, record: record.into().into() }]).await.unwrap();
+        self.inner.commit(vec![Change::AddIntent { id, record: record.into().into() }]).await.unwrap();
         id
     }
 

@@ -49,7 +49,7 @@ async fn different_node_is_rejected_with_differences() {
     let before = store.all("/g").await;
     let declared = v3_group(&json!({"a": v3_array(&[4])}));
     let Err(NodeError::Differs { path, differences }) = store.declare("/g", &declared).await else {
-        panic!("it was taken")
+        panic!("it was accepted")
     };
     assert_eq!(path.to_string(), "/g");
     let pointers: Vec<_> = differences.iter().map(|difference| difference.pointer.as_str()).collect();
@@ -112,7 +112,7 @@ async fn node_at_an_invalid_place_is_rejected() {
     store.declare("/b", &v2_array(&[3])).await.unwrap();
     for (below, array) in [("/a/x", "/a"), ("/a/x/y", "/a"), ("/b/x", "/b")] {
         let Err(NodeError::BelowArray { array: found, .. }) = store.declare(below, &v3_array(&[1])).await else {
-            panic!("{below} was taken")
+            panic!("{below} was accepted")
         };
         assert_eq!(found.to_string(), array);
     }

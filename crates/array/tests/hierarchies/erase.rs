@@ -1,7 +1,7 @@
 use array::{ArrayError, Depth, NodeError};
 use meta::Dialect;
 use serde_json::json;
-use store::{ErasedKeys, Precondition};
+use store::{KeyCount, Precondition};
 
 use crate::test_store::{TestStore, draft_array, entry_point, path, v2_array, v2_group, v3_array, v3_group};
 
@@ -62,7 +62,7 @@ async fn erase_removes_draft_nodes() {
     let erase = async |at: &str, expected: u64| {
         all().await;
         let erased = store.nodes.erase(&path(at), Some(Dialect::Draft), &Precondition::none()).await.unwrap();
-        assert_eq!(erased, ErasedKeys::exactly(expected), "{at}");
+        assert_eq!(erased, KeyCount::exact(expected), "{at}");
         store.keys().await
     };
     assert_eq!(erase("/foo/bar", 2).await.len(), 9);
@@ -92,7 +92,7 @@ async fn erase_respects_preconditions() {
     let erased = store.nodes.erase(&path("/a"), None, &Precondition::at(version)).await;
     assert!(matches!(erased, Err(NodeError::PreconditionFailed { .. })));
     let version = store.node("/a", Depth::Levels(0)).await.unwrap().version.unwrap();
-    assert_eq!(store.nodes.erase(&path("/a"), None, &Precondition::at(version)).await.unwrap(), ErasedKeys::exactly(1));
+    assert_eq!(store.nodes.erase(&path("/a"), None, &Precondition::at(version)).await.unwrap(), KeyCount::exact(1));
 }
 
 /// A node is erased in one commit, for any number of chunks.
@@ -104,7 +104,7 @@ async fn large_erase_is_one_commit() {
         store.set(&format!("g/a/c/{chunk}"), []).await;
     }
     let erased = store.nodes.erase(&path("/g"), None, &Precondition::none()).await.unwrap();
-    assert_eq!(erased, ErasedKeys { count: 100_000, exact: false });
+    assert_eq!(erased, KeyCount { count: 100_000, exact: false });
     assert!(store.keys().await.is_empty());
 }
 

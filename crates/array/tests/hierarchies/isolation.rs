@@ -106,7 +106,7 @@ async fn interrupted_shrink_is_finished() {
         };
         let operation = json!({"kind": "shrink", "path": "/a", "dialect": dialect});
         let record = json!({"version": 1, "operation": operation}).to_string().into_bytes();
-        store.inner.commit(vec![Change::Intend { id: IntentId::random(), record: record.into() }]).await.unwrap();
+        store.inner.commit(vec![Change::AddIntent { id: IntentId::random(), record: record.into() }]).await.unwrap();
         let settled = store.nodes.settle_intents().await.unwrap();
         assert_eq!(settled, SettledIntents { finished: 1, ..SettledIntents::default() }, "{dialect}");
         let left: Vec<String> = store.keys().await.into_iter().filter(|key| key.starts_with(prefix)).collect();
@@ -127,7 +127,7 @@ async fn append_fails_until_an_interrupted_shrink_is_finished() {
     let record = json!({"version": 1, "operation": {"kind": "shrink", "path": "/a", "dialect": "v2"}});
     store.set("a/.zarray", "{").await;
     let record = record.to_string().into_bytes().into();
-    store.inner.commit(vec![Change::Intend { id: IntentId::random(), record }]).await.unwrap();
+    store.inner.commit(vec![Change::AddIntent { id: IntentId::random(), record }]).await.unwrap();
     assert_eq!(store.nodes.settle_intents().await.unwrap().unsettled, 1);
     let append = store.arrays.append(&path("/a"), Some(Dialect::V3), 0, Precondition::none()).await.unwrap();
     let refused = append.execute(Some(2), ElementSource::Scalar(vec![1])).await;
@@ -184,7 +184,7 @@ async fn array_under_constant_writes_is_copied() {
         assert!(copied.iter().all(|element| Some(element) == copied.first()), "round {round}: {copied:?}");
     }
     done.store(true, Ordering::Relaxed);
-    assert!(writer.await.unwrap() > 40, "somebody wrote all the time");
+    assert!(writer.await.unwrap() > 40, "the writer wrote continuously");
     assert_eq!(store.inner.intents().await.unwrap(), []);
 }
 

@@ -1,6 +1,6 @@
 //! Reading and changing hierarchies of all dialects in an in-memory store.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "what a test prepares has to be there")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a test fails by panicking")]
 
 mod concurrency;
 mod consolidated_metadata;

@@ -22,7 +22,7 @@ impl TestStore {
         let (mut pages, mut cursor) = (Vec::new(), None);
         loop {
             let Members { node, next } = self.page(at, limit, cursor).await.unwrap();
-            let Node::Group(group) = node.zom.root else { panic!("{at} is a group") };
+            let Node::Group(group) = node.info.zom.root else { panic!("{at} is a group") };
             pages.push(group.members.unwrap().keys().cloned().collect());
             assert!(pages.len() < 1_000, "{at} has no end");
             cursor = next;

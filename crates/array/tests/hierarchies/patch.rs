@@ -1,5 +1,5 @@
 use array::NodeError;
-use meta::documents::Changes;
+use meta::documents::NodePatch;
 use serde_json::json;
 use store::Precondition;
 
@@ -39,7 +39,7 @@ async fn shrink_erases_the_chunks_outside_in_the_draft() {
     for chunk in ["data/root/a/c0", "data/root/a/c2", "data/root/a2/c2"] {
         store.set(chunk, [0; 2]).await;
     }
-    let changes = Changes::parse(&br#"{"shape": [2]}"#[..]).unwrap();
+    let changes = NodePatch::parse(&br#"{"shape": [2]}"#[..]).unwrap();
     store.nodes.patch(&path("/a"), None, &changes, &Precondition::none()).await.unwrap();
     assert_eq!(store.document("meta/root/a.array.json").await["shape"], json!([2]));
     assert_eq!(store.keys().await, ["data/root/a/c0", "data/root/a2/c2", "meta/root/a.array.json", "zarr.json"]);
@@ -86,11 +86,11 @@ async fn patch_respects_preconditions() {
     let store = TestStore::new();
     let version = store.declare("/a", &v3_array(&[3])).await.unwrap().node.version.unwrap();
     let patch = async |text: &str, condition| {
-        store.nodes.patch(&path("/a"), None, &Changes::parse(text.to_owned()).unwrap(), &condition).await
+        store.nodes.patch(&path("/a"), None, &NodePatch::parse(text.to_owned()).unwrap(), &condition).await
     };
     let changed = patch(r#"{"shape": [4]}"#, Precondition::at(version)).await.unwrap();
     let refused = patch(r#"{"shape": [5]}"#, Precondition::at(version)).await;
-    let Err(NodeError::PreconditionFailed { current, .. }) = refused else { panic!("it was changed") };
+    let Err(NodeError::PreconditionFailed { current, .. }) = refused else { panic!("the patch succeeded") };
     assert_eq!(current, changed.version);
     let same = patch(r#"{"shape": [4]}"#, Precondition::none()).await.unwrap();
     assert_eq!(same.version, changed.version, "nothing changed");

@@ -7,7 +7,7 @@ use array::{
     NodeInfo, Options,
 };
 use futures::TryStreamExt;
-use meta::{Dialect, NodePath, documents::Changes, zom::Zom};
+use meta::{Dialect, NodePath, documents::NodePatch, zom::Zom};
 use serde_json::{Value, json};
 use store::{Key, MemoryStore, Precondition, Prefix, TransactionalStore};
 
@@ -46,17 +46,17 @@ impl TestStore {
 
     /// All keys, in order.
     pub(crate) async fn keys(&self) -> Vec<String> {
-        let all = store::walk(&*self.inner, &Prefix::root());
+        let all = store::list_all(&*self.inner, &Prefix::root());
         all.map_ok(|entry| entry.key.to_string()).try_collect().await.unwrap()
     }
 
     pub(crate) async fn document(&self, key: &str) -> Value {
         let value = self.inner.get(&Key::parse(key).unwrap(), None).await.unwrap();
-        serde_json::from_slice(&value.unwrap_or_else(|| panic!("{key} is there")).bytes().await.unwrap()).unwrap()
+        serde_json::from_slice(&value.unwrap_or_else(|| panic!("{key} exists")).bytes().await.unwrap()).unwrap()
     }
 
     pub(crate) async fn node(&self, at: &str, depth: Depth) -> Result<NodeInfo, NodeError> {
-        self.nodes.node(&path(at), None, depth, None).await
+        self.nodes.node(&path(at), None, depth, None).await.map(|node| node.info)
     }
 
     /// The complete hierarchy at a path as JSON.
@@ -84,8 +84,8 @@ impl TestStore {
     }
 
     pub(crate) async fn patch(&self, at: &str, patch: &Value) -> Result<NodeInfo, NodeError> {
-        let changes = Changes::parse(patch.to_string()).unwrap();
-        self.nodes.patch(&path(at), None, &changes, &Precondition::none()).await
+        let changes = NodePatch::parse(patch.to_string()).unwrap();
+        self.nodes.patch(&path(at), None, &changes, &Precondition::none()).await.map(|node| node.info)
     }
 
     pub(crate) async fn erase(&self, at: &str) -> Result<u64, NodeError> {

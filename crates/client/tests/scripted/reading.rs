@@ -4,7 +4,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use client::{Retries, Timeouts, TransportError};
 use store::{
-    ByteRange, Corruption, Cursor, ListableStore, Page, Prefix, ReadableStore, StoreError, Version, WriteableStore,
+    ByteRange, Corruption, Cursor, ListableStore, PageRequest, Prefix, ReadableStore, StoreError, Version,
+    WriteableStore,
 };
 
 use crate::server::{ETAG, Server, Step, answer, beginning, head, key, part, problem, transport, value, value_head};
@@ -18,9 +19,9 @@ async fn a_value_that_breaks_off_is_read_on() {
     ])
     .await;
     let value = server.store().get(&key("a b/c"), None).await.unwrap().unwrap();
-    assert_eq!((value.info.size, value.range.clone()), (10, 0..10));
-    assert_eq!(value.info.version, Version::from_u128(42));
-    let since = value.info.modified.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    assert_eq!((value.meta.size, value.range.clone()), (10, 0..10));
+    assert_eq!(value.meta.version, Version::from_u128(42));
+    let since = value.meta.modified.duration_since(SystemTime::UNIX_EPOCH).unwrap();
     assert_eq!(since.subsec_millis(), 123);
     assert_eq!(value.bytes().await.unwrap(), "0123456789");
     let requests = server.requests();
@@ -92,7 +93,7 @@ async fn answers_that_lie_are_errors() {
         (whole.replace("ETag", "X-Tag"), None),
         (whole.replace(ETAG, "W/\"0000000000000000000000000000002a\""), None),
         (whole.replace(ETAG, "\"abc\""), None),
-        (whole.replace("Zarrd-Modified", "X-Modified"), None),
+        (whole.replace("Zarr-Modified", "X-Modified"), None),
         (whole.replace("ETag", "Content-Encoding: gzip\r\nETag"), None),
         (whole.clone(), Some(ByteRange::From(1))),
         (part("bytes 0-9/10", "0123456789"), None),
@@ -114,7 +115,7 @@ async fn a_range_beyond_the_end() {
     let text = format!("{}Content-Length: 0\r\n\r\n", value_head(416, &["Content-Range: bytes */10"]));
     let server = Server::play([Step::Say(text)]).await;
     match server.store().get(&key("k"), Some(ByteRange::From(10))).await.unwrap_err() {
-        StoreError::RangeNotSatisfiable { info } => {
+        StoreError::RangeNotSatisfiable { meta: info } => {
             assert_eq!((info.size, info.version), (10, Version::from_u128(42)));
         }
         other => panic!("{other:?}"),
@@ -178,7 +179,7 @@ async fn lost_answers_are_asked_for_again_so_often() {
     ])
     .await;
     let store = server.store();
-    assert!(store.list(Page::first(1)).await.unwrap().keys.is_empty());
+    assert!(store.list(PageRequest::first(1)).await.unwrap().keys.is_empty());
     assert_eq!(server.requests().len(), 3);
     let error = store.head(&key("k")).await.unwrap_err();
     assert!(matches!(error, StoreError::Busy { retry_after: None }), "{error:?}");
@@ -192,7 +193,7 @@ async fn lost_answers_are_asked_for_again_so_often() {
 async fn what_the_server_means_is_not_asked_again() {
     let server = Server::play([
         Step::Say(problem(500, "internal", &[], "")),
-        Step::Say(problem(500, "damaged-value", &[], r#","key":"a/b""#)),
+        Step::Say(problem(500, "corrupt-value", &[], r#","key":"a/b""#)),
         Step::Say(problem(500, "made-up", &[], "")),
     ])
     .await;
@@ -216,7 +217,7 @@ async fn silence_is_not_waited_for_forever() {
     let server = Server::play([Step::Hang, Step::Hang]).await;
     let store = server.builder().timeouts(timeouts).retries(Retries::none()).build().unwrap();
     assert!(matches!(transport(store.head(&key("k")).await.unwrap_err()), TransportError::Idle(_)));
-    let content = store::Content::from_bytes("x");
+    let content = store::Payload::from_bytes("x");
     let error = store.set(&key("k"), content, store::Precondition::none()).await.unwrap_err();
     assert!(matches!(transport(error), TransportError::Idle(_)));
 
@@ -250,7 +251,7 @@ async fn a_problem_without_end_is_not_read_to_it() {
     assert!(matches!(error, StoreError::Remote { status: 500, .. }), "{error:?}");
     let endless = head(200, &["Content-Type: application/json", "Transfer-Encoding: chunked"]) + "\r\n";
     let server = Server::play([Step::Endless(endless)]).await;
-    let error = server.store().list_dir(&Prefix::root(), Page::first(10)).await.unwrap_err();
+    let error = server.store().list_dir(&Prefix::root(), PageRequest::first(10)).await.unwrap_err();
     assert!(matches!(&error, StoreError::Protocol { detail } if detail.contains("longer")), "{error:?}");
 }
 
@@ -261,7 +262,7 @@ async fn listings_that_the_contract_does_not_allow() {
         let values = vec![entry.as_str(); values].join(",");
         format!(r#"{{"prefix":"a/","keys":[{keys}],"values":[{values}],"prefixes":[],"cursor":{cursor}}}"#)
     };
-    let (prefix, page) = (Prefix::parse("a/").unwrap(), Page::after(2, Cursor::from_text("now")));
+    let (prefix, page) = (Prefix::parse("a/").unwrap(), PageRequest::after(2, Cursor::from_text("now")));
     for body in [
         "".to_owned(),
         "<html>".to_owned(),

@@ -1,7 +1,7 @@
 //! Who is asked, and what they are told.
 
 use client::{BuildError, HttpStore, Token};
-use store::{ListableStore, Page, ReadableStore, StoreError};
+use store::{ListableStore, PageRequest, ReadableStore, StoreError};
 
 use crate::server::{Server, Step, answer, key, problem, value};
 
@@ -24,7 +24,7 @@ async fn a_redirection_is_never_followed() {
         let error = store.get(&key("k"), None).await.unwrap_err();
         assert!(matches!(error, StoreError::Remote { status: told, .. } if told == status), "{error:?}");
     }
-    let error = store.list(Page::first(1)).await.unwrap_err();
+    let error = store.list(PageRequest::first(1)).await.unwrap_err();
     assert!(matches!(error, StoreError::Remote { status: 308, .. }), "{error:?}");
     assert!(other.requests().is_empty());
 }

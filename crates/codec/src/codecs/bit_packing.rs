@@ -20,13 +20,13 @@ use meta::{
 use serde::Deserialize;
 
 use crate::{
-    ArrayToBytes, ChainError, CodecError, Cost, Elements, EncodedLen, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    ArrayToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, Elements, EncodedSizeBound,
+    registry::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "packbits";
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::V3, name: NAME, resolve }];
+pub(crate) static PLUGINS: &[CodecFactory] = &[CodecFactory { namespace: Namespace::V3, name: NAME, create: resolve }];
 
 #[derive(Debug)]
 struct BitPacking {
@@ -59,22 +59,21 @@ struct Configuration {
     last_bit: Option<u32>,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
-    let Configuration { padding_encoding, first_bit, last_bit } = configuration(spec)?;
-    let number = array
-        .data_type()
-        .number()
-        .ok_or_else(|| refused(spec, format!("can only be used with numbers, not with {}", array.data_type())))?;
+    let Configuration { padding_encoding, first_bit, last_bit } = parse_configuration(spec)?;
+    let number = array.data_type().number().ok_or_else(|| {
+        invalid_configuration(spec, format!("can only be used with numbers, not with {}", array.data_type()))
+    })?;
     let parts = if matches!(number, Number::Complex64 | Number::Complex128) { 2 } else { 1 };
     let size = number.size() / parts;
     let bits = if number == Number::Bool { 1 } else { 8 * size as u32 };
     let (first, last) = (first_bit.unwrap_or(0), last_bit.unwrap_or(bits - 1));
     if last < first || last >= bits {
-        return Err(refused(spec, format!("cannot keep the bits {first} to {last} of {bits}")));
+        return Err(invalid_configuration(spec, format!("cannot keep the bits {first} to {last} of {bits}")));
     }
-    Ok(Resolved::ArrayToBytes(Arc::new(BitPacking {
-        numbers: array.elements().checked_mul(parts as u64).ok_or(ChainError::ChunkTooLarge)?,
+    Ok(Codec::ArrayToBytes(Arc::new(BitPacking {
+        numbers: array.num_elements().checked_mul(parts as u64).ok_or(ChainError::ChunkTooLarge)?,
         size,
         first,
         kept: last - first + 1,
@@ -113,7 +112,7 @@ impl ArrayToBytes for BitPacking {
     fn decode(&self, encoded: Bytes, _budget: u64) -> Result<Elements, CodecError> {
         let (expected, found) = (self.len(), encoded.len() as u64);
         if expected != found {
-            return Err(CodecError::Length { codec: NAME, expected, found });
+            return Err(CodecError::LengthMismatch { codec: NAME, expected, found });
         }
         let (told, bits) = match self.padding {
             Padding::None => (None, &*encoded),
@@ -172,10 +171,10 @@ impl ArrayToBytes for BitPacking {
     }
 
     fn cost(&self) -> Cost {
-        Cost::both(8)
+        Cost::symmetric(8)
     }
 
-    fn encoded_len(&self) -> Option<EncodedLen> {
-        Some(EncodedLen::Exact(self.len()))
+    fn encoded_size(&self) -> Option<EncodedSizeBound> {
+        Some(EncodedSizeBound::Exact(self.len()))
     }
 }

@@ -22,11 +22,11 @@ use super::{
     filter::{self, Kernel, Side},
     numbers::Dtype,
 };
-use crate::{ChainError, CodecError, Input, Plugin, Resolved, registry::configuration};
+use crate::{ChainError, Codec, CodecError, CodecFactory, CodecInput, registry::parse_configuration};
 
-pub(crate) static PLUGINS: &[Plugin] = &[
-    Plugin { namespace: Namespace::Numcodecs, name: BitRound::NAME, resolve },
-    Plugin { namespace: Namespace::V3, name: BitRound::NAME, resolve },
+pub(crate) static PLUGINS: &[CodecFactory] = &[
+    CodecFactory { namespace: Namespace::Numcodecs, name: BitRound::NAME, create: resolve },
+    CodecFactory { namespace: Namespace::V3, name: BitRound::NAME, create: resolve },
 ];
 
 #[derive(Debug)]
@@ -52,11 +52,11 @@ struct Configuration {
     keepbits: u32,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Configuration { keepbits } = configuration(spec)?;
+fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+    let Configuration { keepbits } = parse_configuration(spec)?;
     let items = match input {
-        Input::Array(array) => Some((array.data_type().clone(), StoredOrder::Little)),
-        Input::Bytes(bytes) => bytes.items.clone(),
+        CodecInput::Array(array) => Some((array.data_type().clone(), StoredOrder::Little)),
+        CodecInput::Bytes(bytes) => bytes.stored_elements.clone(),
     };
     let rounding = items.as_ref().map_or_else(
         || Err(NoRounding("cannot encode bytes, only floating-point numbers of 16 to 64 bits".to_owned())),
@@ -95,7 +95,7 @@ impl Kernel for BitRound {
         let Rounding { float, drop } = match &self.rounding {
             Ok(rounding) => *rounding,
             Err(NoRounding(reason)) => {
-                return Err(CodecError::DecodesOnly { codec: Self::NAME, reason: reason.clone() });
+                return Err(CodecError::EncodingUnsupported { codec: Self::NAME, reason: reason.clone() });
             }
         };
         if drop == 0 {

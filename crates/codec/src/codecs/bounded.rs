@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{CodecError, EncodedLen};
+use crate::{CodecError, EncodedSizeBound};
 
 /// The number of bytes that may be allocated whatever the encoded bytes are: the size of a usual chunk.
 const USUAL: usize = 4 << 20;
@@ -41,8 +41,8 @@ pub(super) fn justified(encoded: usize, declared: u64) -> usize {
 
 /// The bounds of any compressor's output for `decoded` bytes. Ours adds less than a hundredth to incompressible data;
 /// some writers flush after every few bytes.
-pub(super) fn compressed_len(decoded: u64) -> EncodedLen {
-    EncodedLen::AtMost(decoded.saturating_add(decoded / 4).saturating_add(64 << 10))
+pub(super) fn compressed_len(decoded: u64) -> EncodedSizeBound {
+    EncodedSizeBound::AtMost(decoded.saturating_add(decoded / 4).saturating_add(64 << 10))
 }
 
 /// The `Bytes` of a codec's output. Excess capacity is released.
@@ -106,6 +106,6 @@ impl Bounded {
     }
 
     fn too_long(&self) -> CodecError {
-        CodecError::TooLong { codec: self.codec, limit: self.limit }
+        CodecError::OutputTooLong { codec: self.codec, limit: self.limit }
     }
 }

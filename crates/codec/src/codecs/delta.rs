@@ -24,11 +24,12 @@ use super::{
     times::{Countable, is_duration},
 };
 use crate::{
-    ChainError, CodecError, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    ChainError, Codec, CodecError, CodecFactory, CodecInput,
+    registry::{invalid_configuration, parse_configuration},
 };
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: Delta::NAME, resolve }];
+pub(crate) static PLUGINS: &[CodecFactory] =
+    &[CodecFactory { namespace: Namespace::Numcodecs, name: Delta::NAME, create: resolve }];
 
 #[derive(Debug)]
 struct Delta {
@@ -45,8 +46,8 @@ struct Configuration {
     astype: Option<Countable>,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Configuration { dtype, astype } = configuration(spec)?;
+fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+    let Configuration { dtype, astype } = parse_configuration(spec)?;
     let dtype = Countable::or_of(dtype, spec, input)?;
     let astype = astype.unwrap_or_else(|| dtype.clone());
     let durations = match (dtype.as_time(), astype.as_time()) {
@@ -54,7 +55,7 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
         (Some(dtype), None) if is_duration(dtype) && is_integer(astype.number()) => true,
         (Some(dtype), Some(astype)) if is_duration(dtype) && dtype == astype => true,
         _ => {
-            return Err(refused(
+            return Err(invalid_configuration(
                 spec,
                 "can be used with timedeltas whose differences have their type or one of integers, and with numbers",
             ));

@@ -22,10 +22,10 @@ use super::{
     filter::{self, Kernel, Side, dtype_of},
     numbers::{Arithmetic, Divisible, Dtype, Num, cast, update, with_arithmetic, with_float},
 };
-use crate::{ChainError, CodecError, Input, Plugin, Resolved, registry::configuration};
+use crate::{ChainError, Codec, CodecError, CodecFactory, CodecInput, registry::parse_configuration};
 
-pub(crate) static PLUGINS: &[Plugin] =
-    &[Plugin { namespace: Namespace::Numcodecs, name: FixedScaleOffset::NAME, resolve }];
+pub(crate) static PLUGINS: &[CodecFactory] =
+    &[CodecFactory { namespace: Namespace::Numcodecs, name: FixedScaleOffset::NAME, create: resolve }];
 
 #[derive(Debug)]
 struct FixedScaleOffset {
@@ -53,8 +53,8 @@ enum Scalar {
     Float(f64),
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Configuration { offset, scale, dtype, astype } = configuration(spec)?;
+fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+    let Configuration { offset, scale, dtype, astype } = parse_configuration(spec)?;
     let dtype = dtype_of(spec, dtype, input)?;
     let astype = astype.unwrap_or(dtype);
     let kernel = FixedScaleOffset { offset, scale, dtype: dtype.number, astype: astype.number };

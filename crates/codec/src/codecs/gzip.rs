@@ -24,8 +24,8 @@ use super::{
     inflate::{self, Inflate, Wrapper},
 };
 use crate::{
-    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound,
+    registry::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "gzip";
@@ -33,9 +33,9 @@ const NAME: &str = "gzip";
 /// The start of each member: the magic number and the only compression method.
 const MEMBER: &[u8] = &[0x1f, 0x8b, 8];
 
-pub(crate) static PLUGINS: &[Plugin] = &[
-    Plugin { namespace: Namespace::V3, name: NAME, resolve },
-    Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve },
+pub(crate) static PLUGINS: &[CodecFactory] = &[
+    CodecFactory { namespace: Namespace::V3, name: NAME, create: resolve },
+    CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create: resolve },
 ];
 
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl BytesToBytes for Gzip {
         Ok(inflate::deflate(Wrapper::Gzip, self.level, &decoded, NAME)?.into())
     }
 
-    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+    fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
         compressed_len(decoded)
     }
 
@@ -93,16 +93,16 @@ fn decode_member(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
     (libdeflater::crc32(&decoded) == u32::from_le_bytes(*sum)).then_some(decoded)
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
-    let Configuration { level } = configuration(spec)?;
+    let Configuration { level } = parse_configuration(spec)?;
     let (default, levels) = match spec.namespace {
         Namespace::Numcodecs => (1, -1..=9),
         Namespace::V3 | Namespace::Model => (5, 0..=9),
     };
     let level = level.unwrap_or(default);
     if !levels.contains(&level) {
-        return Err(refused(spec, format!("has no level {level}")));
+        return Err(invalid_configuration(spec, format!("has no level {level}")));
     }
-    Ok(Resolved::BytesToBytes(Arc::new(Gzip { level })))
+    Ok(Codec::BytesToBytes(Arc::new(Gzip { level })))
 }

@@ -9,15 +9,15 @@ use super::{
     examples::example,
     known::{Content, KNOWN},
 };
-use crate::{BytesToBytes, CodecError, EncodedLen, Input, Resolved, Serialized, registry};
+use crate::{BytesRepresentation, BytesToBytes, Codec, CodecError, CodecInput, EncodedSizeBound, registry};
 use std::{iter, sync::Arc};
 
 fn codec(namespace: Namespace, name: &str, json: &str) -> Result<Arc<dyn BytesToBytes>, String> {
     let configuration = serde_json::from_str(json).unwrap();
     let spec = CodecSpec { namespace, name: name.to_owned(), configuration };
-    let bytes = Serialized { items: None, len: None };
-    match registry::resolve(&spec, Input::Bytes(&bytes), 0) {
-        Ok(Resolved::BytesToBytes(codec)) => Ok(codec),
+    let bytes = BytesRepresentation { stored_elements: None, size: None };
+    match registry::create(&spec, CodecInput::Bytes(&bytes), 0) {
+        Ok(Codec::BytesToBytes(codec)) => Ok(codec),
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.to_string()),
     }
@@ -57,7 +57,7 @@ fn what_numcodecs_writes_is_read() {
                 codec.decode(encoded.clone(), limit).unwrap_or_else(|error| panic!("{name} {codec:?}: {error:?}"));
             assert!(decoded == raw, "{name} {codec:?}");
         }
-        assert!(encoded.len() as u64 <= codec.encoded_len(len).max(), "{name} {codec:?}");
+        assert!(encoded.len() as u64 <= codec.encoded_size(len).max(), "{name} {codec:?}");
     }
 }
 
@@ -66,7 +66,10 @@ fn too_little_room_is_said_so() {
     for (name, codec, raw, encoded) in samples() {
         for limit in [0, 1, raw.len() as u64 / 2, raw.len() as u64 - 1] {
             let error = codec.decode(encoded.clone(), limit).unwrap_err();
-            assert!(matches!(error, CodecError::TooLong { limit: found, .. } if found == limit), "{name} {error:?}");
+            assert!(
+                matches!(error, CodecError::OutputTooLong { limit: found, .. } if found == limit),
+                "{name} {error:?}"
+            );
             assert_eq!(error.codec(), name);
         }
     }
@@ -118,7 +121,7 @@ fn several_streams_are_one() {
         if ["gzip", "zstd", "bz2"].contains(&name) || name == "lzma" && !raw_lzma {
             assert!(decoded.unwrap() == [&raw[..], &raw[..]].concat(), "{name} {codec:?}");
             let error = codec.decode(twice, raw.len() as u64).unwrap_err();
-            assert!(matches!(error, CodecError::TooLong { .. }), "{name} {error:?}");
+            assert!(matches!(error, CodecError::OutputTooLong { .. }), "{name} {error:?}");
         } else {
             assert!(decoded.is_err(), "{name} {codec:?}");
         }
@@ -144,7 +147,7 @@ fn bombs_are_not_set_off() {
         let bomb = codec.encode(vec![0; len].into()).unwrap();
         for limit in [0, 16, len as u64 - 1] {
             let error = codec.decode(bomb.clone(), limit).unwrap_err();
-            assert!(matches!(error, CodecError::TooLong { .. }), "{name} {error:?}");
+            assert!(matches!(error, CodecError::OutputTooLong { .. }), "{name} {error:?}");
         }
         assert_eq!(codec.decode(bomb.clone(), len as u64).unwrap().len(), len, "{name}");
         assert_eq!(codec.decode(bomb, u64::MAX).unwrap().len(), len, "{name}");
@@ -217,7 +220,7 @@ fn frames_may_leave_their_length_open() {
             let decoded = codec.decode(encoded.clone(), limit).unwrap();
             assert!(decoded == raw.repeat(count as usize));
         }
-        assert!(matches!(codec.decode(encoded, count * len - 1), Err(CodecError::TooLong { .. })));
+        assert!(matches!(codec.decode(encoded, count * len - 1), Err(CodecError::OutputTooLong { .. })));
     }
 }
 
@@ -323,9 +326,9 @@ proptest! {
         for (name, json) in configured() {
             let codec = numcodec(name, &json);
             let encoded = codec.encode(raw.clone().into()).unwrap();
-            match codec.encoded_len(raw.len() as u64) {
-                EncodedLen::Exact(len) => prop_assert_eq!(encoded.len() as u64, len),
-                EncodedLen::AtMost(len) => prop_assert!(encoded.len() as u64 <= len, "{} {}", name, json),
+            match codec.encoded_size(raw.len() as u64) {
+                EncodedSizeBound::Exact(len) => prop_assert_eq!(encoded.len() as u64, len),
+                EncodedSizeBound::AtMost(len) => prop_assert!(encoded.len() as u64 <= len, "{} {}", name, json),
             }
             let decoded = codec.decode(encoded, raw.len() as u64).unwrap();
             prop_assert!(decoded == raw, "{} {}", name, json);

@@ -21,11 +21,12 @@ use super::{
     numbers::Dtype,
 };
 use crate::{
-    ChainError, CodecError, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    ChainError, Codec, CodecError, CodecFactory, CodecInput,
+    registry::{invalid_configuration, parse_configuration},
 };
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: PackBits::NAME, resolve }];
+pub(crate) static PLUGINS: &[CodecFactory] =
+    &[CodecFactory { namespace: Namespace::Numcodecs, name: PackBits::NAME, create: resolve }];
 
 #[derive(Debug)]
 struct PackBits {
@@ -37,14 +38,17 @@ struct PackBits {
 #[serde(deny_unknown_fields)]
 struct Configuration {}
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Configuration {} = configuration(spec)?;
+fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+    let Configuration {} = parse_configuration(spec)?;
     let elements = match input {
-        Input::Array(array) if array.data_type().number() != Some(Number::Bool) => {
-            return Err(refused(spec, format!("can only be used with booleans, not with {}", array.data_type())));
+        CodecInput::Array(array) if array.data_type().number() != Some(Number::Bool) => {
+            return Err(invalid_configuration(
+                spec,
+                format!("can only be used with booleans, not with {}", array.data_type()),
+            ));
         }
-        Input::Array(array) => Some(array.elements()),
-        Input::Bytes(_) => None,
+        CodecInput::Array(array) => Some(array.num_elements()),
+        CodecInput::Bytes(_) => None,
     };
     let side = |number| Side::of(spec, Dtype::little(number));
     filter::resolve(spec, input, PackBits { elements }, [side(Number::Bool)?, side(Number::UInt8)?])
@@ -57,7 +61,9 @@ impl PackBits {
         let bits = bytes.len() as u64 * 8;
         let found = bits.checked_sub(padding.into()).filter(|_| padding < 8).ok_or_else(malformed)?;
         match self.elements {
-            Some(expected) if expected != found => Err(CodecError::Length { codec: Self::NAME, expected, found }),
+            Some(expected) if expected != found => {
+                Err(CodecError::LengthMismatch { codec: Self::NAME, expected, found })
+            }
             _ => Ok(found),
         }
     }

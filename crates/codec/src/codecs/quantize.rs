@@ -21,11 +21,12 @@ use super::{
     numbers::{Arithmetic, Divisible, Dtype, Num, cast, update, with_float},
 };
 use crate::{
-    ChainError, CodecError, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    ChainError, Codec, CodecError, CodecFactory, CodecInput,
+    registry::{invalid_configuration, parse_configuration},
 };
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: Quantize::NAME, resolve }];
+pub(crate) static PLUGINS: &[CodecFactory] =
+    &[CodecFactory { namespace: Namespace::Numcodecs, name: Quantize::NAME, create: resolve }];
 
 #[derive(Debug)]
 struct Quantize {
@@ -43,13 +44,13 @@ struct Configuration {
     astype: Option<Dtype>,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Configuration { digits, dtype, astype } = configuration(spec)?;
+fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+    let Configuration { digits, dtype, astype } = parse_configuration(spec)?;
     let dtype = dtype_of(spec, dtype, input)?;
     let astype = astype.unwrap_or(dtype);
     let float = |dtype: Dtype| matches!(dtype.number, Number::Float16 | Number::Float32 | Number::Float64);
     if !float(dtype) || !float(astype) {
-        return Err(refused(spec, "can only be used with floating-point numbers"));
+        return Err(invalid_configuration(spec, "can only be used with floating-point numbers"));
     }
     let kernel = Quantize { scale: scale(digits), dtype: dtype.number, astype: astype.number };
     filter::resolve(spec, input, kernel, [Side::of(spec, dtype)?, Side::of(spec, astype)?])

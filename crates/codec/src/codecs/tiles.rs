@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{CodecError, Elements, Representation, VariableBuilder, VariableElements};
+use crate::{ChunkRepresentation, CodecError, Elements, VariableBuilder, VariableElements};
 
 const NAME: &str = "sharding_indexed";
 
@@ -24,7 +24,7 @@ pub(super) struct Tile {
 /// A chunk that is put together of its tiles.
 #[derive(Debug)]
 pub(super) struct Assembly<'a> {
-    chunk: &'a Representation,
+    chunk: &'a ChunkRepresentation,
     parts: Parts,
 }
 
@@ -44,7 +44,7 @@ enum Parts {
 
 impl Tiles {
     /// `None` unless `shape` has the chunk's rank and no extent of 0.
-    pub(super) fn new(chunk: &Representation, shape: &[u64]) -> Option<Self> {
+    pub(super) fn new(chunk: &ChunkRepresentation, shape: &[u64]) -> Option<Self> {
         let outer = chunk.shape().to_vec();
         let whole = outer.len() == shape.len() && !shape.contains(&0);
         whole.then(|| Self { next: Some(vec![0; outer.len()]), outer, shape: shape.to_vec() })
@@ -103,13 +103,13 @@ impl Tile {
 
 impl<'a> Assembly<'a> {
     /// An empty chunk. Allocates its fixed length, or fails where elements of variable length would need more than `budget`.
-    pub(super) fn new(chunk: &'a Representation, budget: u64) -> Result<Self, CodecError> {
-        let parts = match (chunk.fixed_len(), chunk.data_type().fixed_size()) {
+    pub(super) fn new(chunk: &'a ChunkRepresentation, budget: u64) -> Result<Self, CodecError> {
+        let parts = match (chunk.fixed_size(), chunk.data_type().fixed_size()) {
             (Some(len), Some(size)) => Parts::Fixed { bytes: vec![0; index(len)?], size },
             _ => {
-                let cost = chunk.elements().saturating_mul(size_of::<(usize, usize)>() as u64);
-                let remaining = budget.checked_sub(cost).ok_or(CodecError::OverBudget { codec: NAME, budget })?;
-                Parts::Variable { sources: Vec::new(), slots: vec![(0, 0); index(chunk.elements())?], remaining }
+                let cost = chunk.num_elements().saturating_mul(size_of::<(usize, usize)>() as u64);
+                let remaining = budget.checked_sub(cost).ok_or(CodecError::BudgetExceeded { codec: NAME, budget })?;
+                Parts::Variable { sources: Vec::new(), slots: vec![(0, 0); index(chunk.num_elements())?], remaining }
             }
         };
         Ok(Self { chunk, parts })
@@ -139,8 +139,8 @@ impl<'a> Assembly<'a> {
             }
             (Parts::Variable { sources, slots, remaining }, Elements::Variable(source)) => {
                 *remaining = remaining
-                    .checked_sub(source.memory())
-                    .ok_or(CodecError::OverBudget { codec: NAME, budget: *remaining })?;
+                    .checked_sub(source.memory_size())
+                    .ok_or(CodecError::BudgetExceeded { codec: NAME, budget: *remaining })?;
                 let number = sources.len();
                 sources.push(source);
                 tile.rows(chunk, |to, from, len| {
@@ -174,7 +174,7 @@ impl<'a> Assembly<'a> {
         let mut filled = VariableBuilder::new(self.remaining());
         for _ in 0..elements {
             let budget = self.remaining();
-            filled.push(fill).map_err(|_| CodecError::OverBudget { codec: NAME, budget })?;
+            filled.push(fill).map_err(|_| CodecError::BudgetExceeded { codec: NAME, budget })?;
         }
         self.place(tile, Elements::Variable(filled.finish()))
     }
@@ -188,7 +188,7 @@ impl<'a> Assembly<'a> {
                 let mut left = remaining;
                 for (source, from) in slots {
                     let element = sources.get(source).and_then(|source| source.get(from)).ok_or_else(mismatch)?;
-                    let over = CodecError::OverBudget { codec: NAME, budget: remaining };
+                    let over = CodecError::BudgetExceeded { codec: NAME, budget: remaining };
                     left = left.checked_sub(element.len() as u64).ok_or(over)?;
                     all.push(element).map_err(|_| mismatch())?;
                 }
@@ -199,7 +199,7 @@ impl<'a> Assembly<'a> {
 }
 
 /// The elements of one tile of a chunk.
-pub(super) fn cut(elements: &Elements, chunk: &Representation, tile: &Tile) -> Result<Elements, CodecError> {
+pub(super) fn cut(elements: &Elements, chunk: &ChunkRepresentation, tile: &Tile) -> Result<Elements, CodecError> {
     match elements {
         Elements::Fixed(bytes) => {
             let size = chunk.data_type().fixed_size().ok_or_else(mismatch)?;

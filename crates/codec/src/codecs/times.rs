@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::Value;
 
 use super::{filter::Side, numbers::Dtype};
-use crate::{ChainError, Input, registry::refused};
+use crate::{ChainError, CodecInput, registry::invalid_configuration};
 
 /// A `dtype` of a configuration: `<f4`, or `>m8[10us]`.
 #[derive(Clone, Debug)]
@@ -23,19 +23,19 @@ pub(super) enum Countable {
 
 impl Countable {
     /// The `dtype` that a configuration gives, or that of what the filter is given.
-    pub(super) fn or_of(given: Option<Self>, spec: &CodecSpec, input: Input<'_>) -> Result<Self, ChainError> {
+    pub(super) fn or_of(given: Option<Self>, spec: &CodecSpec, input: CodecInput<'_>) -> Result<Self, ChainError> {
         if let Some(given) = given {
             return Ok(given);
         }
         let found = match input {
-            Input::Array(array) => {
+            CodecInput::Array(array) => {
                 let number = array.data_type().number().map(|number| Self::Number(Dtype::little(number)));
                 number.or_else(|| Self::time(array.data_type().clone(), StoredOrder::Little))
             }
             // numcodecs has no default for bytes.
-            Input::Bytes(_) => None,
+            CodecInput::Bytes(_) => None,
         };
-        found.ok_or_else(|| refused(spec, "needs a dtype"))
+        found.ok_or_else(|| invalid_configuration(spec, "needs a dtype"))
     }
 
     fn time(data_type: DataType, order: StoredOrder) -> Option<Self> {

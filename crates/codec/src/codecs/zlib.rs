@@ -21,13 +21,14 @@ use super::{
     inflate::{self, Inflate, Wrapper},
 };
 use crate::{
-    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound,
+    registry::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "zlib";
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+pub(crate) static PLUGINS: &[CodecFactory] =
+    &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create: resolve }];
 
 #[derive(Debug)]
 struct Zlib {
@@ -57,7 +58,7 @@ impl BytesToBytes for Zlib {
         Ok(inflate::deflate(Wrapper::Zlib, self.level, &decoded, NAME)?.into())
     }
 
-    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+    fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
         compressed_len(decoded)
     }
 
@@ -74,13 +75,13 @@ fn decode_expected(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
     (libdeflater::adler32(&decoded) == u32::from_be_bytes(*sum)).then_some(decoded)
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
-    let Configuration { level } = configuration(spec)?;
+    let Configuration { level } = parse_configuration(spec)?;
     if !(-1..=9).contains(&level) {
-        return Err(refused(spec, format!("has no level {level}")));
+        return Err(invalid_configuration(spec, format!("has no level {level}")));
     }
-    Ok(Resolved::BytesToBytes(Arc::new(Zlib { level })))
+    Ok(Codec::BytesToBytes(Arc::new(Zlib { level })))
 }
 
 fn default_level() -> i8 {

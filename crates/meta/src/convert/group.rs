@@ -17,7 +17,7 @@ pub fn group(model: &GroupModel, to: Dialect) -> Converted {
     if model.dialect == to {
         let document = match to {
             Dialect::V2 => write::join_v2(&model.document, &model.attributes),
-            Dialect::V3 => write::without_copies(&model.document),
+            Dialect::V3 => write::strip_consolidated(&model.document),
             Dialect::Draft => model.document.clone(),
         };
         return Converted { document, losses: Vec::new() };
@@ -29,7 +29,7 @@ pub fn group(model: &GroupModel, to: Dialect) -> Converted {
     };
     let lost = |name: String| Loss {
         pointer: pointer_to("", &name),
-        what: "a member that the specification does not name".to_owned(),
+        property: "a member that the specification does not name".to_owned(),
     };
     let mut losses: Vec<_> = unknown(&model.document, known).into_iter().map(lost).collect();
     let (kept, lost) = extensions(&model.extensions, to);

@@ -42,13 +42,13 @@ pub struct Loss {
     /// The location in the original: a JSON pointer into its node document.
     pub pointer: String,
     /// The lost property, which continues "what is lost:".
-    pub what: String,
+    pub property: String,
 }
 
 /// Another dialect has no document for an array.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{dialect} has no such array: {pointer} {reason}")]
-pub struct Inconvertible {
+pub struct Unconvertible {
     /// The dialect.
     pub dialect: Dialect,
     /// The location in the original of the property that cannot be represented: a JSON pointer into its node document.
@@ -59,21 +59,21 @@ pub struct Inconvertible {
 
 /// The chunks that a document is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chunks {
+pub enum ChunkKeyPolicy {
     /// The existing ones: same keys, same bytes.
-    Kept,
+    Preserve,
     /// New ones, or copies, at the keys that the dialect prefers; their bytes are the same.
-    Moved,
+    Preferred,
 }
 
 /// A property that a dialect cannot represent, and its location in the original.
 #[derive(Debug)]
-struct Refusal {
+struct Unrepresentable {
     pointer: String,
     reason: String,
 }
 
-impl Refusal {
+impl Unrepresentable {
     fn new(pointer: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { pointer: pointer.into(), reason: reason.into() }
     }
@@ -82,7 +82,7 @@ impl Refusal {
 /// The document of an array in another dialect; in its own, its node document.
 ///
 /// Chunks are [kept](Chunks::Kept) between v2 and those arrays of v3 whose chunk key encoding is `v2`.
-pub fn array(model: &ArrayModel, to: Dialect, chunks: Chunks) -> Result<Converted, Inconvertible> {
+pub fn array(model: &ArrayModel, to: Dialect, chunks: ChunkKeyPolicy) -> Result<Converted, Unconvertible> {
     if model.dialect == to {
         let document = match to {
             Dialect::V2 => join_v2(&model.document, &model.attributes),
@@ -96,7 +96,8 @@ pub fn array(model: &ArrayModel, to: Dialect, chunks: Chunks) -> Result<Converte
         Dialect::V3 => v3::array(&mut source, chunks),
         Dialect::Draft => draft::array(&mut source, chunks),
     };
-    let document = document.map_err(|Refusal { pointer, reason }| Inconvertible { dialect: to, pointer, reason })?;
+    let document =
+        document.map_err(|Unrepresentable { pointer, reason }| Unconvertible { dialect: to, pointer, reason })?;
     Ok(Converted { document, losses: source.losses })
 }
 

@@ -3,15 +3,15 @@
 use serde_json::Value;
 
 use super::{
-    DataType, Family, StoredOrder, TypeError, V2Context, bfloat16::BFloat16Family, bool::BoolFamily,
+    DataType, DataTypeFamily, StoredOrder, TypeError, V2Context, bfloat16::BFloat16Family, bool::BoolFamily,
     complex::ComplexFamily, fixed_bytes::FixedBytesFamily, fixed_text::FixedTextFamily, float::FloatFamily,
     int::IntegerFamily, json_value::JsonValueFamily, object::OtherObjectFamily, raw::RawFamily, structs::StructFamily,
-    text::shown, time::TimeFamily, variable_array::VariableArrayFamily, variable_bytes::VariableBytesFamily,
+    text::truncated, time::TimeFamily, variable_array::VariableArrayFamily, variable_bytes::VariableBytesFamily,
     variable_text::VariableTextFamily,
 };
 
 /// Every family of data types, in the order in which they are asked.
-pub static FAMILIES: &[&dyn Family] = &[
+pub static FAMILIES: &[&dyn DataTypeFamily] = &[
     &BoolFamily,
     &IntegerFamily,
     &FloatFamily,
@@ -69,5 +69,5 @@ pub fn parse_draft(data_type: &Value) -> Result<(DataType, StoredOrder), TypeErr
 }
 
 fn unknown(data_type: &Value) -> TypeError {
-    TypeError::Unknown { name: shown(&data_type.to_string()) }
+    TypeError::Unknown { name: truncated(&data_type.to_string()) }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    DataType, ElementType, Family, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
+    DataType, DataTypeFamily, ElementType, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context, ValueError,
     object::{OBJECT, object_codec},
     parse_v2,
     text::{invalid, is_null_fill, is_zero_fill, refuse},
@@ -26,7 +26,7 @@ struct VariableArray {
 /// `|O` with `vlen-array` (v2), whose configuration has the inner type.
 pub(super) struct VariableArrayFamily;
 
-impl Family for VariableArrayFamily {
+impl DataTypeFamily for VariableArrayFamily {
     fn read_v2(&self, dtype: &Value, context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let codec = object_codec(dtype, context)?;
         (codec.name == CODEC).then(|| Ok((DataType::new(VariableArray::read(codec)?), StoredOrder::Little)))
@@ -90,11 +90,11 @@ impl ElementType for VariableArray {
         Ok(element)
     }
 
-    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
+    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
         if element.len() / self.size > MAX_FILL_ITEMS {
-            return Err(Inexpressible {
+            return Err(UnsupportedInFormat {
                 dialect,
-                what: format!("a fill value of more than {MAX_FILL_ITEMS} elements"),
+                feature: format!("a fill value of more than {MAX_FILL_ITEMS} elements"),
             });
         }
         element.chunks_exact(self.size).map(|inner| self.inner.fill_value_json(inner, dialect)).collect()
@@ -119,7 +119,7 @@ impl ElementType for VariableArray {
         self.push(json, out, |item, out| self.inner.parse_json(item, out))
     }
 
-    fn flaw(&self, element: &[u8]) -> Option<&'static str> {
+    fn invalid_reason(&self, element: &[u8]) -> Option<&'static str> {
         (!element.len().is_multiple_of(self.size)).then_some("an inner array is no whole number of elements")
     }
 
@@ -135,7 +135,7 @@ impl ElementType for VariableArray {
         json!({"name": NAME, "configuration": {"data_type": self.inner.to_v3()}})
     }
 
-    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, Inexpressible> {
+    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         Ok(Value::from(OBJECT))
     }
 }

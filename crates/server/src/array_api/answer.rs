@@ -426,7 +426,7 @@ async fn whole(
     let mut room = reading.reserve_with_extra(needed(app, &reading)).await?;
     let (mut pieces, mut stream, mut memory) = (Vec::new(), reading.into_stream().boxed(), 0_u64);
     while let Some(piece) = stream.try_next().await? {
-        memory = memory.saturating_add(piece.memory());
+        memory = memory.saturating_add(piece.memory_size());
         pieces.push(piece);
         if answer.is_variable() && memory > limit {
             let detail = format!("the elements take more than the limit of {limit} bytes (`--max-text-selection`)");

@@ -1,6 +1,6 @@
 //! What JSON costs in memory, as far as its text tells.
 
-use meta::limits::MAX_DESCRIPTION;
+use meta::limits::MAX_DOCUMENT_MEMORY;
 
 /// A bound of the memory that a document, and what is made of it, takes while it is parsed: seen byte by byte, without parsing.
 ///
@@ -58,7 +58,7 @@ impl Cost {
     pub(crate) fn documents(&self) -> u64 {
         let values = [(self.values, 2 * VALUE), (self.members, 4 * VALUE), (self.objects, 18 * VALUE), (self.bytes, 1)];
         let values = values.iter().map(|(count, each)| count.saturating_mul(*each)).fold(0, u64::saturating_add);
-        self.bytes.saturating_mul(OF_STORED_BYTE).saturating_add(values.min(MAX_DESCRIPTION as u64))
+        self.bytes.saturating_mul(OF_STORED_BYTE).saturating_add(values.min(MAX_DOCUMENT_MEMORY as u64))
     }
 
     fn add(&mut self, text: &[u8]) {

@@ -4,7 +4,7 @@ use ::array::Permit;
 use ::store::UploadError;
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
-use meta::limits::MAX_DOCUMENT;
+use meta::limits::MAX_DOCUMENT_SIZE;
 
 use super::{
     cost::Cost,
@@ -86,7 +86,7 @@ impl FromRequest<App> for NodeDocument {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
         refuse_other(&request, &[JSON])?;
-        Document::receive(request, app, MAX_DOCUMENT as u64, Cost::documents).await.map(Self)
+        Document::receive(request, app, MAX_DOCUMENT_SIZE as u64, Cost::documents).await.map(Self)
     }
 }
 
@@ -95,7 +95,7 @@ impl FromRequest<App> for PatchDocument {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
         refuse_other(&request, &[MERGE_PATCH, JSON])?;
-        Document::receive(request, app, MAX_DOCUMENT as u64, Cost::documents).await.map(Self)
+        Document::receive(request, app, MAX_DOCUMENT_SIZE as u64, Cost::documents).await.map(Self)
     }
 }
 

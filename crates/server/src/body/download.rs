@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use ::store::{BoxError, StoreError, Value};
+use ::store::{BoxError, GetResult, StoreError};
 use axum::body::Body;
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt};
@@ -15,8 +15,8 @@ use http_body::{Frame, SizeHint};
 ///
 /// The first piece is read before there is a body, so that what fails at once can still become an answer of its own;
 /// a small value is that piece, and leaves in one write with the head.
-pub(crate) async fn value_body(value: Value) -> Result<Body, StoreError> {
-    let Value { range, mut stream, .. } = value;
+pub(crate) async fn value_body(value: GetResult) -> Result<Body, StoreError> {
+    let GetResult { range, mut stream, .. } = value;
     let length = range.end.saturating_sub(range.start);
     match stream.try_next().await? {
         Some(first) => Ok(sized_body(length, Some(first), stream)),

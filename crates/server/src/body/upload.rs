@@ -3,7 +3,7 @@
 use std::{error::Error, io};
 
 use ::array::Claim;
-use ::store::{ByteStream, Content, StoreError, UploadError};
+use ::store::{ByteStream, Payload, StoreError, UploadError};
 use axum::{
     body::Body,
     extract::{FromRequest, Request},
@@ -60,20 +60,20 @@ impl FromRequest<App> for ElementsBody {
         let media_type = media_type(request.headers());
         let claim = claim::of(request.extensions(), app);
         let upload = Upload::judge(request, app.settings().limits.value, Refusal::body_too_large)?;
-        let Content { size, stream } = content(app, upload);
+        let Payload { size, stream } = content(app, upload);
         Ok(Self { media_type, size, stream, claim })
     }
 }
 
 /// The content of a value that comes by `upload`: it fails where more or less comes than was announced, where it stops
 /// coming, where it is too large, and at its end where it does not match its digests.
-pub(crate) fn content(app: &App, upload: Upload) -> Content {
+pub(crate) fn content(app: &App, upload: Upload) -> Payload {
     let size = upload.size;
     let receiving = Receiving::new(app, upload, app.settings().limits.value);
     let stream = stream::try_unfold(receiving, |mut receiving| async move {
         Ok(receiving.next().await?.map(|piece| (piece, receiving)))
     });
-    Content { size, stream: stream.map(|piece| piece.map_err(StoreError::Upload)).boxed() }
+    Payload { size, stream: stream.map(|piece| piece.map_err(StoreError::Upload)).boxed() }
 }
 
 /// What the body must hash to.
@@ -102,7 +102,7 @@ pub(super) fn refuse_coded(headers: &HeaderMap) -> Result<(), Refusal> {
         return Ok(());
     }
     let members = Members { header: Some("Content-Encoding".to_owned()), ..Members::default() };
-    Err(Refusal::new(Problem::new(ProblemType::EncodedBody).with_members(members)))
+    Err(Refusal::new(Problem::new(ProblemType::UnsupportedContentEncoding).with_members(members)))
 }
 
 /// A body that is being received.
@@ -195,10 +195,10 @@ impl Receiving {
 
     fn end(&mut self) -> Result<(), UploadError> {
         if let Some(announced) = self.announced.filter(|announced| *announced != self.received) {
-            return Err(UploadError::Length { announced, received: self.received });
+            return Err(UploadError::LengthMismatch { announced, received: self.received });
         }
         let matching = self.hashes.iter().all(|(hasher, wanted)| hasher.clone().finish() == *wanted);
-        if matching { Ok(()) } else { Err(UploadError::Digest) }
+        if matching { Ok(()) } else { Err(UploadError::DigestMismatch) }
     }
 
     /// What a body means that fails instead of ending.
@@ -207,7 +207,9 @@ impl Receiving {
             cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
         };
         match self.announced {
-            Some(announced) if causes(&*error).any(ended) => UploadError::Length { announced, received: self.received },
+            Some(announced) if causes(&*error).any(ended) => {
+                UploadError::LengthMismatch { announced, received: self.received }
+            }
             _ => UploadError::Aborted(error),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use ::store::{Info, Precondition, Version, VersionMatch};
+use ::store::{Precondition, ValueMeta, Version, VersionMatch};
 use axum::extract::FromRequestParts;
 use http::{
     HeaderMap, HeaderName, Method,
@@ -90,26 +90,26 @@ impl ReadConditions {
     }
 
     /// The `Last-Modified` of this value.
-    pub(crate) fn last_modified(&self, info: &Info) -> SystemTime {
+    pub(crate) fn last_modified(&self, info: &ValueMeta) -> SystemTime {
         time::last_modified(info.modified, self.now)
     }
 
     /// True if the range is meant for this value; another one is sent whole.
-    pub(crate) fn range_is_for(&self, info: &Info) -> bool {
+    pub(crate) fn range_is_for(&self, info: &ValueMeta) -> bool {
         let is_date = |date| time::is_last_modified(info.modified, date, self.now);
         self.if_range.as_ref().is_none_or(|if_range| if_range.is_for(Some(info.version), is_date))
     }
 
     /// Judges the conditions in the order of RFC 9110, section 13.2.2.
-    pub(crate) fn judge(&self, info: &Info) -> Condition {
+    pub(crate) fn judge(&self, info: &ValueMeta) -> Condition {
         let current = Some(info.version);
         let unmodified = |since| time::is_unmodified_since(info.modified, since, self.now);
-        let expected = match (&self.precondition.matches, self.unmodified_since) {
+        let expected = match (&self.precondition.if_match, self.unmodified_since) {
             (Some(wanted), _) => wanted.matches(current),
             (None, Some(since)) => unmodified(since),
             (None, None) => true,
         };
-        let known = match (&self.precondition.none_matches, self.modified_since) {
+        let known = match (&self.precondition.if_none_match, self.modified_since) {
             (Some(unwanted), _) => unwanted.matches(current),
             (None, Some(since)) => unmodified(since),
             (None, None) => false,
@@ -136,10 +136,10 @@ impl TagConditions {
     /// Judges the conditions; `None` where there is no tag, which only `*` matches.
     pub(crate) fn judge(&self, current: Option<Version>) -> Condition {
         let meets = |wanted: &VersionMatch| *wanted == VersionMatch::Any || wanted.matches(current);
-        if !self.precondition.matches.as_ref().is_none_or(meets) {
+        if !self.precondition.if_match.as_ref().is_none_or(meets) {
             return Condition::Fails;
         }
-        if self.precondition.none_matches.as_ref().is_some_and(meets) { self.known } else { Condition::Holds }
+        if self.precondition.if_none_match.as_ref().is_some_and(meets) { self.known } else { Condition::Holds }
     }
 }
 
@@ -151,7 +151,7 @@ impl WriteConditions {
 
     /// The precondition of a change, given what `If-Unmodified-Since` found: that very value must still be there.
     pub(crate) fn pinned(self, version: Version) -> Precondition {
-        Precondition { matches: Some(VersionMatch::OneOf(vec![version])), ..self.precondition }
+        Precondition { if_match: Some(VersionMatch::OneOf(vec![version])), ..self.precondition }
     }
 }
 
@@ -191,7 +191,7 @@ impl FromRequestParts<App> for WriteConditions {
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
         let precondition = etag::precondition(&parts.headers)?;
-        let since = date(&parts.headers, IF_UNMODIFIED_SINCE).filter(|_| precondition.matches.is_none());
+        let since = date(&parts.headers, IF_UNMODIFIED_SINCE).filter(|_| precondition.if_match.is_none());
         Ok(Self { precondition, unmodified_since: since })
     }
 }

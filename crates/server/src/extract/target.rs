@@ -21,7 +21,7 @@ pub(crate) struct AtArray(pub(crate) NodePath);
 pub(crate) struct AtNode(pub(crate) NodePath);
 
 /// The model whose schema the path names.
-pub(crate) struct AtSchema(pub(crate) zom::Version);
+pub(crate) struct AtSchema(pub(crate) zom::ZomFormat);
 
 impl FromRequestParts<App> for AtKey {
     type Rejection = Refusal;
@@ -81,6 +81,6 @@ fn slashes(parts: &Parts) -> Slashes {
 fn no_key(prefix: &Prefix) -> PathError {
     PathError::Key(match prefix.is_root() {
         true => KeyError::Empty,
-        false => KeyError::EmptySegment { at: prefix.as_bytes().len() },
+        false => KeyError::EmptySegment { offset: prefix.as_bytes().len() },
     })
 }

@@ -28,7 +28,7 @@ impl Refusal {
         let known = able.iter().map(|format| format.name().to_owned()).collect();
         let members = Members { known: Some(known), ..Members::default() };
         let detail = format!("{format} {reason}");
-        Self::new(Problem::new(ProblemType::FormatCannotHold).with_detail(detail).with_members(members))
+        Self::new(Problem::new(ProblemType::UnsuitableFormat).with_detail(detail).with_members(members))
     }
 
     /// The answer would have too many bytes, of which `size` are known. The one to a `smaller` selection would not.
@@ -58,7 +58,7 @@ impl From<ArrayError> for Refusal {
                 return Self::for_now(ProblemType::TooManyConflicts, detail);
             }
             ArrayError::Misplaced { .. } => return Self::because(ProblemType::Internal, error),
-            ArrayError::ShuttingDown => return Self::because(ProblemType::Stopping, error),
+            ArrayError::ShuttingDown => return Self::because(ProblemType::ShuttingDown, error),
             ArrayError::NoSuchNode { path } => (ProblemType::NoSuchNode, at(&path)),
             ArrayError::NotAnArray { path } => (ProblemType::NotAnArray, at(&path)),
             ArrayError::SelectionTooLarge { size, limit, smaller } => {
@@ -116,16 +116,17 @@ impl From<SelectionError> for Refusal {
                 (ProblemType::IndexOutOfBounds, members)
             }
             SelectionError::ZeroStep { dimension } => {
-                (ProblemType::UnfitSelection, Members { dimension: Some(dimension as u64), ..Members::default() })
+                (ProblemType::InvalidSelection, Members { dimension: Some(dimension as u64), ..Members::default() })
             }
-            SelectionError::TooManyItems { .. }
-            | SelectionError::SecondEllipsis
-            | SelectionError::PointRank { .. }
+            SelectionError::TooManyItems { .. } | SelectionError::PointRank { .. } => {
+                (ProblemType::SelectionRankMismatch, Members::default())
+            }
+            SelectionError::SecondEllipsis
             | SelectionError::Point { .. }
             | SelectionError::EmptyStack
-            | SelectionError::LargeStack { .. }
+            | SelectionError::StackTooLarge { .. }
             | SelectionError::Stacked { .. }
-            | SelectionError::ShapesDiffer { .. } => (ProblemType::UnfitSelection, Members::default()),
+            | SelectionError::ShapesDiffer { .. } => (ProblemType::InvalidSelection, Members::default()),
         };
         Self::new(Problem::new(kind).with_detail(detail).with_members(members))
     }
@@ -135,7 +136,7 @@ impl From<ParseError> for Refusal {
     fn from(error: ParseError) -> Self {
         let members = Members {
             parameter: Some(wire::query::SELECT.to_owned()),
-            position: Some(error.at as u64),
+            position: Some(error.offset as u64),
             ..Members::default()
         };
         Self::new(Problem::new(ProblemType::InvalidSelection).with_detail(error.to_string()).with_members(members))
@@ -146,7 +147,7 @@ impl From<RequestError> for Refusal {
     fn from(error: RequestError) -> Self {
         let detail = error.to_string();
         let position = match &error.kind {
-            RequestErrorKind::Text(error) => Some(error.at as u64),
+            RequestErrorKind::Text(error) => Some(error.offset as u64),
             _ => None,
         };
         let members = Members { pointer: Some(error.pointer), position, ..Members::default() };
@@ -185,13 +186,15 @@ fn chain(path: String, error: ChainError) -> Refusal {
             let unsupported = Some(format!("the codec {codec}"));
             (ProblemType::UnsupportedNode, Members { unsupported, codec: Some(codec), ..members })
         }
-        ChainError::TooManyCodecs { .. } | ChainError::TooDeep => {
+        ChainError::TooManyCodecs { .. } | ChainError::ShardsTooDeep => {
             (ProblemType::UnsupportedNode, Members { unsupported: Some(detail.clone()), ..members })
         }
-        ChainError::Configuration { codec, .. }
-        | ChainError::Malformed { codec, .. }
-        | ChainError::Inner { codec, .. }
-        | ChainError::Place { codec, .. } => (ProblemType::InvalidMetadata, Members { codec: Some(codec), ..members }),
+        ChainError::InvalidConfiguration { codec, .. }
+        | ChainError::MalformedConfiguration { codec, .. }
+        | ChainError::MalformedInnerCodec { codec, .. }
+        | ChainError::InvalidPosition { codec, .. } => {
+            (ProblemType::InvalidMetadata, Members { codec: Some(codec), ..members })
+        }
         ChainError::NoArrayToBytes => (ProblemType::InvalidMetadata, members),
         ChainError::ChunkTooLarge => (ProblemType::ChunkTooLarge, Members { limit: Some(MAX_CHUNK_SIZE), ..members }),
     };
@@ -200,7 +203,7 @@ fn chain(path: String, error: ChainError) -> Refusal {
 
 fn chunk(key: String, error: CodecError) -> Refusal {
     let members = Members { key: Some(key), codec: Some(error.codec().to_owned()), ..Members::default() };
-    if let CodecError::OverBudget { budget, .. } = error {
+    if let CodecError::BudgetExceeded { budget, .. } = error {
         let problem = Problem::new(ProblemType::ChunkTooLarge).with_detail(error.to_string());
         return Refusal::new(problem.with_members(Members { limit: Some(budget), ..members }));
     }

@@ -1,6 +1,6 @@
 //! Reading values.
 
-use ::store::{Info, Key, StoreError, Value};
+use ::store::{GetResult, Key, StoreError, ValueMeta};
 use axum::{body::Body, extract::State, response::Response};
 use http::{
     HeaderMap, HeaderValue, StatusCode, Uri,
@@ -51,12 +51,12 @@ pub(crate) async fn head(
     AtKey(key): AtKey,
     conditions: ReadConditions,
 ) -> Result<Response, Refusal> {
-    let info = app.store().head(&key).await?.ok_or_else(|| Refusal::no_such_key(&key))?;
-    if let Some(response) = settled(&conditions, &key, &info)? {
+    let meta = app.store().head(&key).await?.ok_or_else(|| Refusal::no_such_key(&key))?;
+    if let Some(response) = settled(&conditions, &key, &meta)? {
         return Ok(response);
     }
-    let mut response = described(StatusCode::OK, &key, &info, &conditions);
-    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(info.size));
+    let mut response = described(StatusCode::OK, &key, &meta, &conditions);
+    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(meta.size));
     Ok(response)
 }
 
@@ -67,16 +67,16 @@ async fn read(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Optio
         RangeRequest::Unsatisfiable => return read_nothing(app, key, conditions).await,
     };
     let found = app.store().get(key, range).await;
-    let info = match &found {
-        Ok(Some(value)) => value.info,
-        Err(StoreError::RangeNotSatisfiable { info }) => *info,
+    let meta = match &found {
+        Ok(Some(value)) => value.meta,
+        Err(StoreError::RangeNotSatisfiable { meta }) => *meta,
         _ => return found.map(|_| None).map_err(Refusal::from),
     };
-    if let Some(response) = settled(conditions, key, &info)? {
+    if let Some(response) = settled(conditions, key, &meta)? {
         return Ok(Some(response));
     }
     let part = if range.is_some() { Part::Range } else { Part::Whole };
-    if part == Part::Range && !conditions.range_is_for(&info) {
+    if part == Part::Range && !conditions.range_is_for(&meta) {
         return read_whole(app, key, conditions).await;
     }
     match found? {
@@ -87,12 +87,12 @@ async fn read(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Optio
 
 /// Answers a range that names no byte of any value.
 async fn read_nothing(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Option<Response>, Refusal> {
-    let Some(info) = app.store().head(key).await? else { return Ok(None) };
-    if let Some(response) = settled(conditions, key, &info)? {
+    let Some(meta) = app.store().head(key).await? else { return Ok(None) };
+    if let Some(response) = settled(conditions, key, &meta)? {
         return Ok(Some(response));
     }
-    match conditions.range_is_for(&info) {
-        true => Err(StoreError::RangeNotSatisfiable { info }.into()),
+    match conditions.range_is_for(&meta) {
+        true => Err(StoreError::RangeNotSatisfiable { meta }.into()),
         false => read_whole(app, key, conditions).await,
     }
 }
@@ -105,56 +105,56 @@ async fn read_whole(app: &App, key: &Key, conditions: &ReadConditions) -> Result
 }
 
 /// The answer where the conditions settle it, whatever the range.
-fn settled(conditions: &ReadConditions, key: &Key, info: &Info) -> Result<Option<Response>, Refusal> {
-    match conditions.judge(info) {
+fn settled(conditions: &ReadConditions, key: &Key, meta: &ValueMeta) -> Result<Option<Response>, Refusal> {
+    match conditions.judge(meta) {
         Condition::Holds => Ok(None),
-        Condition::NotModified => Ok(Some(not_modified(info, conditions))),
+        Condition::NotModified => Ok(Some(not_modified(meta, conditions))),
         Condition::Fails => {
-            Err(StoreError::PreconditionFailed { key: key.clone(), current: Some(info.version) }.into())
+            Err(StoreError::PreconditionFailed { key: key.clone(), current: Some(meta.version) }.into())
         }
     }
 }
 
-async fn sent(key: &Key, value: Value, part: Part, conditions: &ReadConditions) -> Result<Response, Refusal> {
-    let (info, range) = (value.info, value.range.clone());
+async fn sent(key: &Key, value: GetResult, part: Part, conditions: &ReadConditions) -> Result<Response, Refusal> {
+    let (meta, range) = (value.meta, value.range.clone());
     let length = range.end.saturating_sub(range.start);
     // The last bytes of an empty value are that value, and could not be written as a Content-Range.
     let partial = part == Part::Range && length > 0;
     let body = value_body(value).await?;
     let status = if partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
-    let mut response = described(status, key, &info, conditions).map(|_: Body| body);
+    let mut response = described(status, key, &meta, conditions).map(|_: Body| body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     if partial {
-        let text = ContentRange { range: Some(range), size: info.size }.render();
+        let text = ContentRange { range: Some(range), size: meta.size }.render();
         headers.extend(HeaderValue::try_from(text).map(|value| (CONTENT_RANGE, value)));
     }
     Ok(response)
 }
 
-fn described(status: StatusCode, key: &Key, info: &Info, conditions: &ReadConditions) -> Response {
+fn described(status: StatusCode, key: &Key, meta: &ValueMeta, conditions: &ReadConditions) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.reserve(16);
     headers.insert(CONTENT_TYPE, media::of(key));
     headers.insert(ACCEPT_RANGES, BYTES);
-    validators(headers, info, conditions);
+    validators(headers, meta, conditions);
     response
 }
 
-fn not_modified(info: &Info, conditions: &ReadConditions) -> Response {
+fn not_modified(meta: &ValueMeta, conditions: &ReadConditions) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NOT_MODIFIED;
-    validators(response.headers_mut(), info, conditions);
+    validators(response.headers_mut(), meta, conditions);
     response
 }
 
-fn validators(headers: &mut HeaderMap, info: &Info, conditions: &ReadConditions) {
-    headers.insert(ETAG, etag::render(info.version));
+fn validators(headers: &mut HeaderMap, meta: &ValueMeta, conditions: &ReadConditions) {
+    headers.insert(ETAG, etag::render(meta.version));
     headers.insert(CACHE_CONTROL, REVALIDATE);
-    let date = conditions.last_modified(info);
-    for (name, text) in [(LAST_MODIFIED, time::http_date(date)), (MODIFIED, time::rfc3339(info.modified))] {
+    let date = conditions.last_modified(meta);
+    for (name, text) in [(LAST_MODIFIED, time::http_date(date)), (MODIFIED, time::rfc3339(meta.modified))] {
         headers.extend(HeaderValue::try_from(text).map(|value| (name, value)));
     }
 }

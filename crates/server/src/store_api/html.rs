@@ -31,7 +31,7 @@ pub(super) fn rows(prefix: &Prefix, page: &DirPage) -> Bytes {
         // Writing into memory does not fail.
         let _ = writeln!(html, "<tr><td><a href=\"{}/\">{}/</a></td></tr>", encode(name), Escaped(name));
     }
-    for Entry { key, info } in &page.keys {
+    for Entry { key, meta: info } in &page.keys {
         let name = prefix.strip(key).unwrap_or_else(|| key.name());
         let (href, name, modified) = (encode(name), Escaped(name), time::rfc3339(info.modified));
         let _ = writeln!(

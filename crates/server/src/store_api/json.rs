@@ -6,7 +6,7 @@
 use std::{collections::VecDeque, io::Write};
 
 use ::array::Permit;
-use ::store::{Cursor, DirPage, Entry, Info, KeyPage, Prefix, StoreError};
+use ::store::{Cursor, DirPage, Entry, KeyPage, Prefix, StoreError, ValueMeta};
 use axum::body::Body;
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
@@ -18,7 +18,7 @@ const MOST_NAMES: usize = 1 << 20;
 
 /// The memory that an answer with so many entries keeps until they are written.
 pub(super) const fn kept(kind: ListKind, limit: usize) -> usize {
-    let infos = limit.saturating_mul(size_of::<Info>());
+    let infos = limit.saturating_mul(size_of::<ValueMeta>());
     match kind {
         ListKind::Keys => infos,
         // Most prefixes have short names; they are few where these are long.
@@ -75,7 +75,7 @@ struct Page<S> {
     steps: S,
     stage: Stage,
     text: Text,
-    infos: VecDeque<Vec<Info>>,
+    infos: VecDeque<Vec<ValueMeta>>,
     prefixes: VecDeque<Vec<Prefix>>,
     names: usize,
     cursor: Option<Cursor>,
@@ -148,7 +148,7 @@ impl<S: Stream<Item = Result<Step, StoreError>> + Unpin> Page<S> {
         for entry in &keys {
             self.text.element(entry.key.as_str());
         }
-        self.infos.push_back(keys.into_iter().map(|entry| entry.info).collect());
+        self.infos.push_back(keys.into_iter().map(|entry| entry.meta).collect());
         self.names = prefixes.iter().map(|prefix| prefix.as_str().len()).fold(self.names, usize::saturating_add);
         self.prefixes.push_back(prefixes);
         self.cursor = cursor;
@@ -213,7 +213,7 @@ mod tests {
 
     fn entry(name: &str) -> Entry {
         let modified = UNIX_EPOCH + Duration::from_millis(1_795_242_488_123);
-        Entry { key: Key::parse(name).unwrap(), info: Info { size: 3, version: Version::from_u128(1), modified } }
+        Entry { key: Key::parse(name).unwrap(), meta: ValueMeta { size: 3, version: Version::from_u128(1), modified } }
     }
 
     fn prefix(name: &str) -> Prefix {

@@ -3,7 +3,7 @@
 use std::future::ready;
 
 use ::array::Claim;
-use ::store::{Page, Prefix};
+use ::store::{PageRequest, Prefix};
 use axum::{
     body::Body,
     extract::State,
@@ -102,7 +102,7 @@ async fn lines(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response,
 ///
 /// A prefix without keys is told as missing here: programs that follow links take any page for a thing that is there.
 async fn links(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response, Refusal> {
-    if !prefix.is_root() && app.store().list_prefix(prefix, Page::first(1)).await?.keys.is_empty() {
+    if !prefix.is_root() && app.store().list_prefix(prefix, PageRequest::first(1)).await?.keys.is_empty() {
         return Err(Refusal::no_such_prefix(prefix));
     }
     let pages = walk::dir(app.clone(), prefix.clone(), query).await?;

@@ -1,6 +1,6 @@
 //! Where a prefix is that was asked for without its slash.
 
-use ::store::{Key, Page, Prefix};
+use ::store::{Key, PageRequest, Prefix};
 use axum::{body::Body, response::Response};
 use http::{
     HeaderValue, StatusCode, Uri,
@@ -12,8 +12,8 @@ use crate::{headers::REVALIDATE, refusal::Refusal, state::App};
 
 /// Sends on to the prefix that `key` would be with a `/`, if anything lies below it.
 pub(super) async fn to_prefix(app: &App, key: &Key, uri: &Uri) -> Result<Response, Refusal> {
-    let Some(prefix) = Prefix::below(key) else { return Err(Refusal::no_such_key(key)) };
-    let below = app.store().list_dir(&prefix, Page::first(1)).await?;
+    let Some(prefix) = Prefix::from_key(key) else { return Err(Refusal::no_such_key(key)) };
+    let below = app.store().list_dir(&prefix, PageRequest::first(1)).await?;
     if below.keys.is_empty() && below.prefixes.is_empty() {
         return Err(Refusal::no_such_key(key));
     }

@@ -1,6 +1,6 @@
 //! Listings that are read page by page while they are sent.
 
-use ::store::{Cursor, DirPage, KeyPage, Page, Prefix, StoreError};
+use ::store::{Cursor, DirPage, KeyPage, PageRequest, Prefix, StoreError};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use wire::{listing::KeyLine, query::ListQuery};
@@ -80,10 +80,10 @@ impl Walk {
         Ok(Some(found))
     }
 
-    fn page(&mut self) -> Option<Page> {
+    fn page(&mut self) -> Option<PageRequest> {
         let limit = self.left.map_or(STEP, |left| left.min(STEP));
         let cursor = self.next.take().filter(|_| limit > 0)?;
-        Some(Page { limit, cursor })
+        Some(PageRequest { limit, cursor })
     }
 
     fn advance(&mut self, entries: usize, cursor: Option<Cursor>) {

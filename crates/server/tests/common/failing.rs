@@ -5,9 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use server::Settings;
 use store::{
-    ByteRange, ByteStream, Change, Content, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore, Outcome,
-    Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value, Watermark,
-    WriteableStore, Written,
+    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Intent, Key, KeyCount, KeyPage, ListableStore,
+    PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot, Staged, StoreError,
+    TransactionalStore, ValueMeta, Watermark, WriteableStore,
 };
 
 use super::Site;
@@ -21,18 +21,18 @@ pub fn some_key() -> Key {
 
 #[async_trait]
 impl ReadableStore for Failing {
-    async fn get(&self, key: &Key, _: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+    async fn get(&self, key: &Key, _: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         Err((self.0)(key))
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         Err((self.0)(key))
     }
 }
 
 #[async_trait]
 impl WriteableStore for Failing {
-    async fn set(&self, key: &Key, _: Content, _: Precondition) -> Result<Written, StoreError> {
+    async fn set(&self, key: &Key, _: Payload, _: Precondition) -> Result<PutResult, StoreError> {
         Err((self.0)(key))
     }
 
@@ -40,29 +40,29 @@ impl WriteableStore for Failing {
         Err((self.0)(key))
     }
 
-    async fn erase_prefix(&self, _: &Prefix) -> Result<ErasedKeys, StoreError> {
+    async fn erase_prefix(&self, _: &Prefix) -> Result<KeyCount, StoreError> {
         Err((self.0)(&some_key()))
     }
 
-    async fn writable(&self) -> Result<(), StoreError> {
+    async fn check_writable(&self) -> Result<(), StoreError> {
         Err((self.0)(&some_key()))
     }
 }
 
 #[async_trait]
 impl ListableStore for Failing {
-    async fn list_prefix(&self, _: &Prefix, _: Page) -> Result<KeyPage, StoreError> {
+    async fn list_prefix(&self, _: &Prefix, _: PageRequest) -> Result<KeyPage, StoreError> {
         Err((self.0)(&some_key()))
     }
 
-    async fn list_dir(&self, _: &Prefix, _: Page) -> Result<DirPage, StoreError> {
+    async fn list_dir(&self, _: &Prefix, _: PageRequest) -> Result<DirPage, StoreError> {
         Err((self.0)(&some_key()))
     }
 }
 
 #[async_trait]
 impl TransactionalStore for Failing {
-    async fn stage(&self, key: &Key, _: Content) -> Result<Staged, StoreError> {
+    async fn stage(&self, key: &Key, _: Payload) -> Result<Staged, StoreError> {
         Err((self.0)(key))
     }
 
@@ -70,7 +70,7 @@ impl TransactionalStore for Failing {
         Err((self.0)(staged.key()))
     }
 
-    async fn commit(&self, _: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
+    async fn commit(&self, _: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
         Err((self.0)(&some_key()))
     }
 

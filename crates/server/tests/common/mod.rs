@@ -21,7 +21,7 @@ use contract::{Asked, CONTRACT};
 use http::{HeaderName, Method, Request, StatusCode, header::HOST};
 use http_body_util::BodyExt;
 use server::{App, ArrayOptions, Settings, app, serve};
-use store::{Key, MemoryStore, Page, TransactionalStore};
+use store::{Key, MemoryStore, PageRequest, TransactionalStore};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -83,7 +83,7 @@ impl Site {
         loop {
             let found = self.head(path, &[]).await;
             let date = wire::time::parse_http_date(found.header("last-modified")).unwrap();
-            if date > wire::time::parse_rfc3339(found.header("zarrd-modified")).unwrap() {
+            if date > wire::time::parse_rfc3339(found.header("zarr-modified")).unwrap() {
                 return found.header("last-modified").to_owned();
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -139,9 +139,9 @@ impl Site {
 
     /// Every key with the version of its value.
     pub async fn all(&self) -> Vec<(Key, store::Version)> {
-        let page = self.store.list(Page::first(1000)).await.unwrap();
+        let page = self.store.list(PageRequest::first(1000)).await.unwrap();
         assert!(page.cursor.is_none());
-        page.keys.into_iter().map(|entry| (entry.key, entry.info.version)).collect()
+        page.keys.into_iter().map(|entry| (entry.key, entry.meta.version)).collect()
     }
 
     /// Every key.

@@ -25,9 +25,9 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompactProgress {
     /// The entries that were copied.
-    pub copied: u64,
+    pub copied_entries: u64,
     /// All entries, as of now.
-    pub total: u64,
+    pub total_entries: u64,
 }
 
 /// The space that an index took before and after a compaction.
@@ -52,13 +52,13 @@ pub enum CompactError {
     },
     /// It was given up.
     #[error("the compaction was given up: {reason}")]
-    Abandoned {
+    Aborted {
         /// Why.
         reason: &'static str,
     },
     /// Another one is under way.
     #[error("a compaction is under way already")]
-    UnderWay,
+    AlreadyRunning,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -163,7 +163,7 @@ impl Checkpointer {
 
     fn new_compaction(&self) -> Result<Compaction, CompactError> {
         if self.compaction.is_some() {
-            return Err(CompactError::UnderWay);
+            return Err(CompactError::AlreadyRunning);
         }
         self.failure.check()?;
         let io = |error| StoreError::io("look at the index", error);
@@ -194,7 +194,10 @@ impl Checkpointer {
         let Some((compaction, request)) = &mut self.compaction else { return Ok(()) };
         let done = compaction.step(&*self.writer.index, self.writer.limit())?;
         let total = self.writer.meta.entries;
-        (request.progress)(&CompactProgress { copied: compaction.meta.entries.min(total), total });
+        (request.progress)(&CompactProgress {
+            copied_entries: compaction.meta.entries.min(total),
+            total_entries: total,
+        });
         if done { self.switch() } else { Ok(()) }
     }
 
@@ -270,6 +273,6 @@ impl Checkpointer {
         if closed.is_err() || fs::remove_dir_all(&dir).is_err() {
             tracing::warn!(dir = %dir.display(), "could not remove a new index that was given up; the next start does");
         }
-        drop(request.reply.send(Err(CompactError::Abandoned { reason })));
+        drop(request.reply.send(Err(CompactError::Aborted { reason })));
     }
 }

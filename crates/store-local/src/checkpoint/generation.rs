@@ -13,7 +13,7 @@ use std::{
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
-    Damage, OpenError,
+    FileCorruption, OpenError,
     open::{Paths, write_durably},
 };
 
@@ -34,7 +34,7 @@ impl Generations {
         let current = match fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
             text => parse(&text.map_err(OpenError::io("read", &path))?)
-                .ok_or_else(|| OpenError::Damaged { file: path, cause: Damage::Content })?,
+                .ok_or_else(|| OpenError::Corrupt { file: path, cause: FileCorruption::ContentMismatch })?,
         };
         Ok(Self { paths: paths.clone(), current })
     }

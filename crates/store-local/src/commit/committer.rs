@@ -9,7 +9,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use store::{Outcome, StoreError};
+use store::{ChangeOutcome, StoreError};
 
 use super::{
     PlainChange, RecentChanges, Reply, Request, answer,
@@ -105,7 +105,7 @@ impl Committer {
         }
     }
 
-    fn take_commit(&mut self, mut round: Round, changes: Vec<PlainChange>, reply: Reply<Vec<Outcome>>) -> Round {
+    fn take_commit(&mut self, mut round: Round, changes: Vec<PlainChange>, reply: Reply<Vec<ChangeOutcome>>) -> Round {
         // What concerns ranges of keys or intents is judged against what is visible alone, and judged against as visible.
         let alone = changes.iter().any(|change| !matches!(change, PlainChange::Key { .. }));
         if alone && round.has_changes() {
@@ -123,7 +123,7 @@ impl Committer {
         round
     }
 
-    fn take_bulk(&mut self, round: Round, mut bulk: Bulk, reply: Reply<Vec<Outcome>>) -> Round {
+    fn take_bulk(&mut self, round: Round, mut bulk: Bulk, reply: Reply<Vec<ChangeOutcome>>) -> Round {
         self.finish(round);
         let mut round = self.round();
         let rounds = self.recent.since(&bulk.watcher);

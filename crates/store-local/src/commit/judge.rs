@@ -1,6 +1,6 @@
 //! Judging the preconditions of a commit.
 
-use store::{IntentError, IntentId, Key, MAX_INTENTS, Outcome, Prefix, StoreError, Version, Written};
+use store::{ChangeOutcome, IntentError, IntentId, Key, MAX_INTENTS, Prefix, PutResult, StoreError, Version};
 
 use super::{Action, PlainChange};
 use crate::{gc::ReplacedFile, record::Record};
@@ -73,7 +73,7 @@ pub(super) fn judge_change(
             }
             let current = state.current(key)?;
             let version = current.map(|current| version(store_id, current.number));
-            if !precondition.holds(version) {
+            if !precondition.is_met_by(version) {
                 return Err(StoreError::PreconditionFailed { key: key.clone(), current: version });
             }
             Ok(current)
@@ -84,24 +84,24 @@ pub(super) fn judge_change(
             None => Ok(None),
         },
         PlainChange::Intent { id, record } => match (state.has_intent(*id)?, record) {
-            (true, Some(_)) => Err(IntentError::Exists { id: *id }.into()),
-            (false, None) => Err(IntentError::Missing { id: *id }.into()),
+            (true, Some(_)) => Err(IntentError::AlreadyExists { id: *id }.into()),
+            (false, None) => Err(IntentError::NotFound { id: *id }.into()),
             (true, None) | (false, Some(_)) => Ok(None),
         },
     }
 }
 
 /// The outcome of a change, given the number that it got.
-pub(super) fn outcome(change: &PlainChange, current: Option<Current>, number: u64, store_id: u64) -> Outcome {
+pub(super) fn outcome(change: &PlainChange, current: Option<Current>, number: u64, store_id: u64) -> ChangeOutcome {
     match change {
         PlainChange::Key { action: Action::Set(_), .. } => {
-            Outcome::Set(Written { version: version(store_id, number), replaced: current.is_some() })
+            ChangeOutcome::Set(PutResult { version: version(store_id, number), replaced: current.is_some() })
         }
-        PlainChange::Key { action: Action::Erase, .. } => Outcome::Erased { existed: current.is_some() },
-        PlainChange::Key { action: Action::Check, .. } | PlainChange::CheckEmpty(_) => Outcome::Checked,
-        PlainChange::ErasePrefix(_) => Outcome::PrefixErased,
-        PlainChange::Intent { record: Some(_), .. } => Outcome::Intended,
-        PlainChange::Intent { record: None, .. } => Outcome::Settled,
+        PlainChange::Key { action: Action::Erase, .. } => ChangeOutcome::Erased { existed: current.is_some() },
+        PlainChange::Key { action: Action::Check, .. } | PlainChange::CheckEmpty(_) => ChangeOutcome::Checked,
+        PlainChange::ErasePrefix(_) => ChangeOutcome::PrefixErased,
+        PlainChange::Intent { record: Some(_), .. } => ChangeOutcome::IntentAdded,
+        PlainChange::Intent { record: None, .. } => ChangeOutcome::IntentRemoved,
     }
 }
 

@@ -15,7 +15,7 @@ mod staged;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use store::{IntentId, Key, Outcome, Precondition, Prefix, StoreError};
+use store::{ChangeOutcome, IntentId, Key, Precondition, Prefix, StoreError};
 use tokio::sync::oneshot;
 
 pub(crate) use self::{
@@ -62,11 +62,11 @@ pub(crate) enum Action {
 pub(crate) enum Request {
     Commit {
         changes: Vec<PlainChange>,
-        reply: Reply<Vec<Outcome>>,
+        reply: Reply<Vec<ChangeOutcome>>,
     },
     Bulk {
         bulk: Box<Bulk>,
-        reply: Reply<Vec<Outcome>>,
+        reply: Reply<Vec<ChangeOutcome>>,
     },
     /// Freezes the active memtable if it has anything, so that the index gets it.
     Freeze,

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
-use store::{IntentId, Key, Outcome, Prefix, StoreError};
+use store::{ChangeOutcome, IntentId, Key, Prefix, StoreError};
 
 use super::{
     Action, PlainChange, Reply, StagedValue, answer,
@@ -100,7 +100,7 @@ impl Round {
     }
 
     /// Judges a commit and takes it in as a whole, or answers that it fails.
-    pub(super) fn take(&mut self, view: &View, changes: Vec<PlainChange>, reply: Reply<Vec<Outcome>>) {
+    pub(super) fn take(&mut self, view: &View, changes: Vec<PlainChange>, reply: Reply<Vec<ChangeOutcome>>) {
         let state = RoundState { round: self, visible: Visible(view) };
         let locations = judge(&changes, &state, self.store_id).and_then(|current| Ok((current, locations(&changes)?)));
         match locations {
@@ -113,7 +113,7 @@ impl Round {
     }
 
     /// Takes in a large commit, which has been judged.
-    pub(super) fn take_bulk(&mut self, bulk: Bulk, reply: Reply<Vec<Outcome>>) {
+    pub(super) fn take_bulk(&mut self, bulk: Bulk, reply: Reply<Vec<ChangeOutcome>>) {
         self.erase_prefixes(&bulk.changes);
         let places: Vec<Option<usize>> =
             bulk.changes.iter().map(|change| change.key().and_then(|key| bulk.place_of(key))).collect();
@@ -195,7 +195,7 @@ impl Round {
         changes: Vec<PlainChange>,
         current: &[Option<Current>],
         locations: Vec<Option<Location>>,
-    ) -> Vec<Outcome> {
+    ) -> Vec<ChangeOutcome> {
         let modified = now_millis();
         self.erase_prefixes(&changes);
         let mut outcomes = Vec::with_capacity(changes.len());

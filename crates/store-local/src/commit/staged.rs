@@ -45,7 +45,7 @@ impl StagedValue {
 
     /// Fails if it was committed before.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        if self.committed.load(Ordering::Relaxed) { Err(StoreError::ForeignStaged) } else { Ok(()) }
+        if self.committed.load(Ordering::Relaxed) { Err(StoreError::InvalidStaged) } else { Ok(()) }
     }
 
     pub(crate) fn mark_committed(&self) {

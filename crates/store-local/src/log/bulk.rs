@@ -23,7 +23,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::{LogFiles, bytes_reader::BytesReader};
 use crate::{
-    Damage, OpenError,
+    FileCorruption, OpenError,
     gc::ReplacedFile,
     keys::LogKey,
     record::{FileId, FileRef, Location, Record},
@@ -163,9 +163,9 @@ impl PreparedBulk {
     /// Reads the file that a round names.
     pub(crate) fn read(dir: &Path, key: LogKey, id: u64, entries: u32, checksum: u64) -> Result<Self, OpenError> {
         let path = path(dir, id);
-        let damaged = |cause| OpenError::Damaged { file: path.clone(), cause };
+        let damaged = |cause| OpenError::Corrupt { file: path.clone(), cause };
         let bytes = match fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(damaged(Damage::Missing)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(damaged(FileCorruption::Missing)),
             bytes => Bytes::from(bytes.map_err(OpenError::io("read", &path))?),
         };
         let file = File::open(&path).map_err(OpenError::io("open", &path))?;
@@ -173,13 +173,13 @@ impl PreparedBulk {
         let mut found = Vec::new();
         while !reader.0.is_empty() {
             let offset = file_bytes.saturating_sub(reader.0.len() as u64);
-            let (entry, sum) =
-                read_entry(&mut reader, key, id, offset).ok_or_else(|| damaged(Damage::Frame { offset }))?;
+            let (entry, sum) = read_entry(&mut reader, key, id, offset)
+                .ok_or_else(|| damaged(FileCorruption::CorruptFrame { offset }))?;
             sums.update(&sum.to_be_bytes());
             found.push(entry);
         }
         if found.len() as u64 != u64::from(entries) || sums.digest() != checksum {
-            return Err(damaged(Damage::Content));
+            return Err(damaged(FileCorruption::ContentMismatch));
         }
         let guard = Unlink { id, path, retained: AtomicBool::new(true) };
         Ok(Self { file, guard, key, entries: found, checksum, file_bytes })

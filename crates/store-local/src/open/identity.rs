@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Paths, damaged, sync_dir};
-use crate::{Damage, IndexKind, OpenError};
+use crate::{FileCorruption, IndexKind, OpenError};
 
 /// The layout that this version writes.
 const FORMAT: u32 = 2;
@@ -48,14 +48,14 @@ impl Identity {
     pub(super) fn read(paths: &Paths) -> Result<Self, OpenError> {
         let path = paths.identity();
         let text = fs::read(&path).map_err(OpenError::io("read", &path))?;
-        let unreadable = |error| damaged(path.clone(), Damage::Text(error));
+        let unreadable = |error| damaged(path.clone(), FileCorruption::InvalidText(error));
         let OfAnyFormat { format } = serde_json::from_slice(&text).map_err(unreadable)?;
         if ![FORMAT, FORMAT_1].contains(&format) {
-            return Err(OpenError::OtherFormat { dir: paths.dir.clone(), found: format });
+            return Err(OpenError::UnsupportedFormat { dir: paths.dir.clone(), found: format });
         }
         let identity: Self = serde_json::from_slice(&text).map_err(unreadable)?;
         if identity.checksum != identity.sum() {
-            return Err(damaged(path, Damage::Content));
+            return Err(damaged(path, FileCorruption::ContentMismatch));
         }
         Ok(identity)
     }
@@ -78,7 +78,8 @@ impl Identity {
 
     pub(super) fn write(&self, paths: &Paths) -> Result<(), OpenError> {
         let path = paths.identity();
-        let text = serde_json::to_vec_pretty(self).map_err(|error| damaged(path.clone(), Damage::Text(error)))?;
+        let text = serde_json::to_vec_pretty(self)
+            .map_err(|error| damaged(path.clone(), FileCorruption::InvalidText(error)))?;
         write_durably(&path, &text).map_err(OpenError::io("write", &path))?;
         sync_dir(&paths.dir)
     }

@@ -17,7 +17,7 @@ pub(super) fn judge(paths: &Paths, purpose: Purpose) -> Result<(), OpenError> {
     }
     match purpose {
         Purpose::Use => Ok(()),
-        Purpose::Fill if paths.identity().exists() => Err(OpenError::NotNew { dir: paths.dir.clone() }),
+        Purpose::Fill if paths.identity().exists() => Err(OpenError::AlreadyExists { dir: paths.dir.clone() }),
         Purpose::Fill => {
             File::create_new(&mark).and_then(|file| file.sync_all()).map_err(OpenError::io("make", &mark))?;
             sync_dir(&paths.dir)

@@ -31,7 +31,7 @@ pub(crate) use self::{
     read_only::{OpenedReadOnly, open_read_only},
 };
 use crate::{
-    Damage, OpenError, Options,
+    FileCorruption, OpenError, Options,
     checkpoint::{CHECKED_COPY, Generations, Verification},
     index::{Index, IndexError, IndexOptions},
     keys::LogKey,
@@ -94,7 +94,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
         clean_shutdown::read(&paths, &generations.dir(), replayed.epoch, replayed.next_round.saturating_sub(1))?;
     let main_file = generations.dir().join(identity.index.main_file());
     if !main_file.exists() {
-        return Err(damaged(main_file, Damage::Missing));
+        return Err(damaged(main_file, FileCorruption::Missing));
     }
     if clean == CleanShutdown::Disagrees {
         check_copy(&paths, &identity, &generations.dir(), &replayed, index_options)?;
@@ -176,7 +176,7 @@ fn check_kind(dir: &Path, identity: &Identity, options: &Options) -> Result<(), 
     if identity.index == options.index {
         return Ok(());
     }
-    Err(OpenError::OtherIndex { dir: dir.to_owned(), found: identity.index, asked: options.index })
+    Err(OpenError::IndexMismatch { dir: dir.to_owned(), found: identity.index, requested: options.index })
 }
 
 fn log_key(identity: &Identity) -> LogKey {
@@ -199,10 +199,14 @@ fn read_index(paths: &Paths, index: &dyn Index) -> Result<(Meta, Sweeps), OpenEr
 fn check_order(paths: &Paths, replayed: &Replayed, meta: &Meta) -> Result<(), OpenError> {
     let (first, last) = (replayed.first_round, replayed.next_round.saturating_sub(1));
     if meta.applied.saturating_add(1) < first {
-        return Err(OpenError::Behind { file: paths.index(), found: meta.applied, expected: first.saturating_sub(1) });
+        return Err(OpenError::StaleIndex {
+            file: paths.index(),
+            found: meta.applied,
+            expected: first.saturating_sub(1),
+        });
     }
     if meta.applied > last {
-        return Err(OpenError::Behind { file: paths.log(), found: last, expected: meta.applied });
+        return Err(OpenError::StaleIndex { file: paths.log(), found: last, expected: meta.applied });
     }
     Ok(())
 }
@@ -233,7 +237,10 @@ fn check_entries(paths: &Paths, index: &dyn Index, meta: &Meta, store_id: u64) -
     if verification.agrees_with(meta) {
         return Ok(());
     }
-    Err(damaged(paths.index(), Damage::Keys { found: verification.entries(), expected: meta.entries }))
+    Err(damaged(
+        paths.index(),
+        FileCorruption::KeyCountMismatch { found: verification.entries(), expected: meta.entries },
+    ))
 }
 
 fn refuse_foreign_files(paths: &Paths) -> Result<(), OpenError> {
@@ -255,8 +262,8 @@ fn remove_durably(path: &Path, dir: &Path) -> Result<(), OpenError> {
     }
 }
 
-fn damaged(file: PathBuf, cause: Damage) -> OpenError {
-    OpenError::Damaged { file, cause }
+fn damaged(file: PathBuf, cause: FileCorruption) -> OpenError {
+    OpenError::Corrupt { file, cause }
 }
 
 /// True if an error says that the system failed, rather than that a file is not what it should be. sled makes new errors of the old
@@ -273,6 +280,6 @@ fn index_damage(paths: &Paths, error: IndexError) -> OpenError {
             let source = io::Error::new(source.kind(), source.to_string());
             OpenError::Io { action: "open", path: paths.index(), source }
         }
-        _ => damaged(paths.index(), Damage::Index(Box::new(error))),
+        _ => damaged(paths.index(), FileCorruption::Index(Box::new(error))),
     }
 }

@@ -9,7 +9,7 @@ use super::{
     index_damage, index_options, log_key, read_index, replayed::replay_read_only, sizes,
 };
 use crate::{
-    Damage, OpenError, Options, Purpose,
+    FileCorruption, OpenError, Options, Purpose,
     checkpoint::Generations,
     index::Index,
     keyspace::Sweeps,
@@ -53,7 +53,7 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedRead
     let generations = Generations::read(&paths)?;
     let main_file = generations.dir().join(identity.index.main_file());
     if !main_file.exists() {
-        return Err(damaged(main_file, Damage::Missing));
+        return Err(damaged(main_file, FileCorruption::Missing));
     }
     let copy = tempfile::Builder::new().prefix("zarrd-index-").tempdir();
     let copy = copy.map_err(OpenError::io("make a directory in", std::env::temp_dir()))?;

@@ -53,7 +53,7 @@ impl Sizes {
         Self {
             commit_buffer,
             segment: options.segment_bytes.unwrap_or_else(|| (total / 128).clamp(1 << 20, 16 << 20)),
-            pinned: options.pinned_bytes.unwrap_or_else(|| (total / 10).min(8 << 30)),
+            pinned: options.max_pinned_bytes.unwrap_or_else(|| (total / 10).min(8 << 30)),
             // What applying a full buffer takes: sled writes a page anew after some changes of it, and frees the old ones later.
             ballast: commit_buffer.saturating_mul(4).min(total / 12),
             opening: index_segment.saturating_mul(4).min(total / 12),

@@ -12,7 +12,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use store::{CursorSeal, Key, StoreError};
+use store::{CursorSigner, Key, StoreError};
 use tempfile::TempDir;
 use tokio::sync::{Notify, Semaphore};
 
@@ -47,7 +47,7 @@ pub(crate) struct Core {
     pub(super) failure: Arc<ReadOnlyFlag>,
     pub(super) reserve: Reserve,
     pub(super) ballast: Arc<Ballast>,
-    pub(super) cursors: CursorSeal,
+    pub(super) cursors: CursorSigner,
     pub(super) next_file: AtomicU64,
     /// The number before the first change of this epoch, for the trailers of value files.
     pub(super) epoch_start: u64,

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use store::{ByteRange, ByteStream, Corruption, Info, Key, StoreError, Value};
+use store::{ByteRange, ByteStream, Corruption, GetResult, Key, StoreError, ValueMeta};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Core;
@@ -19,7 +19,11 @@ use crate::{
 const AHEAD: u64 = 1 << 20;
 
 /// The value of a key.
-pub(crate) async fn get(core: &Arc<Core>, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+pub(crate) async fn get(
+    core: &Arc<Core>,
+    key: &Key,
+    range: Option<ByteRange>,
+) -> Result<Option<GetResult>, StoreError> {
     let mut record = core.record(key)?;
     loop {
         let Some(current) = record else { return Ok(None) };
@@ -42,15 +46,15 @@ pub(crate) async fn value_of(
     key: &Key,
     record: &Record,
     range: Option<ByteRange>,
-) -> Result<Value, StoreError> {
-    let info = record.info(core.store_id());
+) -> Result<GetResult, StoreError> {
+    let meta = record.meta(core.store_id());
     let range = match range {
-        None => 0..info.size,
-        Some(range) => range.resolve(info.size).ok_or(StoreError::RangeNotSatisfiable { info })?,
+        None => 0..meta.size,
+        Some(range) => range.resolve(meta.size).ok_or(StoreError::RangeNotSatisfiable { meta })?,
     };
     match &record.location {
-        Location::Inline(bytes) => Ok(inline(info, range, bytes)),
-        Location::File(file) => from_file(core, key, *file, info, range).await,
+        Location::Inline(bytes) => Ok(inline(meta, range, bytes)),
+        Location::File(file) => from_file(core, key, *file, meta, range).await,
     }
 }
 
@@ -73,9 +77,9 @@ pub(super) async fn staged(
     }
 }
 
-fn inline(info: Info, range: Range<u64>, bytes: &Bytes) -> Value {
+fn inline(meta: ValueMeta, range: Range<u64>, bytes: &Bytes) -> GetResult {
     let stream = part(&range, bytes);
-    Value { info, range, stream }
+    GetResult { meta: meta, range, stream }
 }
 
 fn part(range: &Range<u64>, bytes: &Bytes) -> ByteStream {
@@ -88,9 +92,9 @@ async fn from_file(
     core: &Arc<Core>,
     key: &Key,
     file: FileRef,
-    info: Info,
+    meta: ValueMeta,
     range: Range<u64>,
-) -> Result<Value, StoreError> {
+) -> Result<GetResult, StoreError> {
     let open = OpenValue::open(&core.directory, key, file, &core.buffers).await?;
     let wanted = range.end.saturating_sub(range.start).min(AHEAD);
     let permits = u32::try_from(wanted.div_ceil(1024)).unwrap_or(u32::MAX);
@@ -102,7 +106,7 @@ async fn from_file(
         let piece = reading.open.read(&mut reading.rest).await?;
         reading.ahead.push_back(piece);
     }
-    Ok(Value { info, range, stream: reading.stream() })
+    Ok(GetResult { meta: meta, range, stream: reading.stream() })
 }
 
 /// A file being read.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use store::{Content, Key, StoreError, UploadError};
+use store::{Key, Payload, StoreError, UploadError};
 
 use super::Core;
 use crate::{
@@ -45,7 +45,7 @@ const FEW: usize = 32 << 10;
 
 /// Writes a value without making it visible: into memory if it is small, else into a file that is durable but for its
 /// directory's entry.
-pub(super) async fn stage(core: &Arc<Core>, key: &Key, mut content: Content) -> Result<StagedValue, StoreError> {
+pub(super) async fn stage(core: &Arc<Core>, key: &Key, mut content: Payload) -> Result<StagedValue, StoreError> {
     core.failure.check()?;
     let announced = content.size.unwrap_or_default();
     if core.has_space(announced).is_err() {
@@ -125,7 +125,7 @@ impl Upload {
 
     fn wrong_length(&self) -> StoreError {
         let announced = self.announced.unwrap_or_default();
-        UploadError::Length { announced, received: self.received }.into()
+        UploadError::LengthMismatch { announced, received: self.received }.into()
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use store::CursorSeal;
+use store::CursorSigner;
 use tokio::sync::{Notify, Semaphore};
 
 use super::core::{Core, Threads};
@@ -100,7 +100,7 @@ impl Core {
         // What was replayed is applied at once.
         let _ = work.send(Work::Apply);
         Ok(Self {
-            cursors: CursorSeal::new(identity.secret),
+            cursors: CursorSigner::new(identity.secret),
             log_key: LogKey::new(identity.id, identity.secret),
             spill: Spill::new(paths.log()),
             paths,
@@ -153,7 +153,7 @@ impl Core {
         let (requests, _) = mpsc::channel();
         let threads = Threads::ReadOnly { index, copy, collector: collector_thread, lock };
         Ok(Self {
-            cursors: CursorSeal::new(identity.secret),
+            cursors: CursorSigner::new(identity.secret),
             log_key: LogKey::new(identity.id, identity.secret),
             spill: Spill::new(paths.log()),
             views: Arc::new(Views::new(parts, visible, identity.id)),

@@ -159,7 +159,7 @@ impl Space<'_> {
             let (physical, record) = entry?;
             let key = physical.strip_prefix(&*self.begin).and_then(|key| std::str::from_utf8(key).ok());
             let Some(key) = key.filter(|key| key.starts_with(prefix.as_str())) else { return Ok(()) };
-            match self.dead(key).map(|dead| dead.end()) {
+            match self.dead(key).map(|dead| dead.upper_bound()) {
                 None => {
                     self.head = Some((key.into(), record));
                     return Ok(());

@@ -5,18 +5,20 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::{
-    Factory, Faulty, Storage,
+    Factory, FaultInjection, Storage,
     tools::{get, key, list_keys, put, put_names},
     transaction::{erase, erase_prefix, set},
 };
-use crate::{Change, Outcome, Precondition, ReadableStore, StoreError, TransactionalStore, Version, WriteableStore};
+use crate::{
+    Change, ChangeOutcome, Precondition, ReadableStore, StoreError, TransactionalStore, Version, WriteableStore,
+};
 
 /// How often everything is read while a commit is held up.
 const READS: usize = 2_000;
 /// How long a commit takes at most that nothing holds up.
 const MOMENT: Duration = Duration::from_millis(200);
 
-type Commit = JoinHandle<Result<Vec<Outcome>, StoreError>>;
+type Commit = JoinHandle<Result<Vec<ChangeOutcome>, StoreError>>;
 
 /// Three keys, which have their own names for values, and the version of the first.
 async fn old(store: &impl Storage) -> Version {
@@ -51,7 +53,7 @@ async fn assert_old(store: &(impl Storage + TransactionalStore), version: Versio
     }
     assert_eq!(list_keys(store, "").await, ["below/erased", "erased", "replaced"]);
     let snapshot = store.snapshot(&[key("replaced"), key("added/small")]).await.unwrap();
-    assert_eq!(snapshot.head(&key("replaced")).unwrap().map(|info| info.version), Some(version));
+    assert_eq!(snapshot.head(&key("replaced")).unwrap().map(|meta| meta.version), Some(version));
     assert_eq!(snapshot.head(&key("added/small")).unwrap(), None);
 }
 
@@ -60,29 +62,33 @@ async fn assert_new(store: &impl Storage) {
     assert_eq!(get(store, "replaced").await.as_deref(), Some(&b"new"[..]));
 }
 
-pub(super) async fn what_is_not_durable_is_not_seen<F: Faulty + Factory<Store: TransactionalStore>>(factory: &F) {
+pub(super) async fn what_is_not_durable_is_not_seen<F: FaultInjection + Factory<Store: TransactionalStore>>(
+    factory: &F,
+) {
     let (store, keep) = factory.create().await;
     let version = old(&store).await;
     let changes = change_all(&store).await;
-    factory.hold(&keep);
+    factory.pause_syncs(&keep);
     let committing = commit(&store, changes);
     tokio::time::sleep(MOMENT).await;
     for _ in 0..READS {
         assert_old(&store, version).await;
     }
     assert!(!committing.is_finished(), "a commit was answered before it was durable");
-    factory.release(&keep);
+    factory.resume_syncs(&keep);
     committing.await.unwrap().unwrap();
     assert_new(&store).await;
 }
 
 /// A commit that is judged behind another one is answered after it: a refusal shows what the other one has done.
-pub(super) async fn what_is_not_durable_decides_nothing<F: Faulty + Factory<Store: TransactionalStore>>(factory: &F) {
+pub(super) async fn what_is_not_durable_decides_nothing<F: FaultInjection + Factory<Store: TransactionalStore>>(
+    factory: &F,
+) {
     let (store, keep) = factory.create().await;
     let version = old(&store).await;
     let (changes, refused) = wait_behind_another(factory, &store, &keep, version).await;
     assert_old(&store, version).await;
-    factory.release(&keep);
+    factory.resume_syncs(&keep);
     changes.await.unwrap().unwrap();
     for commit in refused {
         let refusal = commit.await.unwrap();
@@ -92,12 +98,12 @@ pub(super) async fn what_is_not_durable_decides_nothing<F: Faulty + Factory<Stor
 
 pub(super) async fn what_waits_for_a_commit_that_fails_is_not_answered_by_it<F>(factory: &F)
 where
-    F: Faulty + Factory<Store: TransactionalStore>,
+    F: FaultInjection + Factory<Store: TransactionalStore>,
 {
     let (store, keep) = factory.create().await;
     let version = old(&store).await;
     let (changes, refused) = wait_behind_another(factory, &store, &keep, version).await;
-    factory.fail(&keep);
+    factory.fail_syncs(&keep);
     let failed = changes.await.unwrap();
     assert!(matches!(failed, Err(StoreError::ReadOnly)), "{failed:?}");
     for commit in refused {
@@ -108,10 +114,10 @@ where
 }
 
 /// Two changes and commits that they would refuse, all of them waiting together to become durable.
-async fn wait_behind_another<F: Faulty + Factory<Store: TransactionalStore>>(
+async fn wait_behind_another<F: FaultInjection + Factory<Store: TransactionalStore>>(
     factory: &F,
     store: &F::Store,
-    keep: &F::Keep,
+    keep: &F::Fixture,
     version: Version,
 ) -> (Commit, Vec<Commit>) {
     put(store, "first", "first").await;
@@ -121,7 +127,7 @@ async fn wait_behind_another<F: Faulty + Factory<Store: TransactionalStore>>(
     let stale = vec![Change::Check { key: key("replaced"), precondition }, set(store, "other", "other").await];
     let precondition = Precondition::absent();
     let second = vec![Change::Check { key: key("added/small"), precondition }, set(store, "another", "other").await];
-    factory.hold(keep);
+    factory.pause_syncs(keep);
     let first = commit(store, first);
     tokio::time::sleep(MOMENT).await;
     let changes = commit(store, changes);
@@ -129,7 +135,7 @@ async fn wait_behind_another<F: Faulty + Factory<Store: TransactionalStore>>(
     let refused: Vec<_> = [stale, second].into_iter().map(|changes| commit(store, changes)).collect();
     tokio::time::sleep(MOMENT).await;
     // Now the first is durable, and all that came meanwhile is judged.
-    factory.pass_one(keep);
+    factory.allow_one_sync(keep);
     tokio::time::sleep(MOMENT).await;
     assert!(first.is_finished(), "the first commit was not answered");
     assert!(!changes.is_finished(), "a commit was answered before it was durable");
@@ -139,12 +145,12 @@ async fn wait_behind_another<F: Faulty + Factory<Store: TransactionalStore>>(
 
 pub(super) async fn a_commit_that_failed_is_not_seen_before_a_restart<F>(factory: &F)
 where
-    F: Faulty + Factory<Store: TransactionalStore>,
+    F: FaultInjection + Factory<Store: TransactionalStore>,
 {
     let (store, keep) = factory.create().await;
     let version = old(&store).await;
     let changes = change_all(&store).await;
-    factory.fail(&keep);
+    factory.fail_syncs(&keep);
     let failed = commit(&store, changes).await.unwrap();
     assert!(matches!(failed, Err(StoreError::ReadOnly)), "{failed:?}");
     for _ in 0..READS / 10 {

@@ -6,8 +6,8 @@ use futures::{FutureExt, future::LocalBoxFuture};
 use tokio::runtime;
 
 use super::{
-    Factory, Faulty, Reopen, cancel, concurrency, faults, intents, key, list, model, paging, persistence, precondition,
-    prefixes, range, read, snapshot, transaction, transaction_model, upload, watermark, write,
+    Factory, FaultInjection, Reopen, cancel, concurrency, faults, intents, key, list, model, paging, persistence,
+    precondition, prefixes, range, read, snapshot, transaction, transaction_model, upload, watermark, write,
 };
 use crate::TransactionalStore;
 
@@ -283,7 +283,7 @@ pub fn persistent_transactional<F: Reopen<Store: TransactionalStore>>(factory: &
 }
 
 /// What a transactional store does on a disk that is slow or fails.
-pub fn faulty<F: Faulty<Store: TransactionalStore>>(factory: &F) -> Suite<'_, F> {
+pub fn faulty<F: FaultInjection<Store: TransactionalStore>>(factory: &F) -> Suite<'_, F> {
     conformance_checks!(faulty, [suite], [factory])
 }
 

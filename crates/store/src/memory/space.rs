@@ -8,21 +8,21 @@ use std::sync::{
 use bytes::Bytes;
 use futures::TryStreamExt;
 
-use crate::{Content, Key, StoreError, UploadError};
+use crate::{Key, Payload, StoreError, UploadError};
 
 /// The limits of a [`MemoryStore`](crate::MemoryStore).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
     /// The size of one value at most, in bytes; a larger one fails with [`UploadError::TooLarge`].
-    pub value: u64,
+    pub value_bytes: u64,
     /// The size of all values and keys at most, in bytes; a set beyond it fails with [`StoreError::OutOfSpace`].
-    pub total: u64,
+    pub total_bytes: u64,
 }
 
 impl Default for MemoryLimits {
     /// 1 GiB a value, 4 GiB in all.
     fn default() -> Self {
-        Self { value: 1 << 30, total: 4 << 30 }
+        Self { value_bytes: 1 << 30, total_bytes: 4 << 30 }
     }
 }
 
@@ -54,9 +54,9 @@ impl Space {
     }
 
     /// Reads the whole content into memory, which is counted from here on.
-    pub(super) async fn receive(&self, key: &Key, content: Content) -> Result<Bytes, StoreError> {
-        let Content { size: announced, mut stream } = content;
-        let MemoryLimits { value: limit, total } = self.limits;
+    pub(super) async fn receive(&self, key: &Key, content: Payload) -> Result<Bytes, StoreError> {
+        let Payload { size: announced, mut stream } = content;
+        let MemoryLimits { value_bytes: limit, total_bytes: total } = self.limits;
         if announced.is_some_and(|size| size > limit) {
             return Err(UploadError::TooLarge { limit }.into());
         }
@@ -66,7 +66,7 @@ impl Space {
         while let Some(piece) = stream.try_next().await? {
             received = received.saturating_add(piece.len() as u64);
             if let Some(announced) = announced.filter(|announced| received > *announced) {
-                return Err(UploadError::Length { announced, received }.into());
+                return Err(UploadError::LengthMismatch { announced, received }.into());
             }
             if received > limit {
                 return Err(UploadError::TooLarge { limit }.into());
@@ -75,7 +75,7 @@ impl Space {
             held.bytes.extend_from_slice(&piece);
         }
         if let Some(announced) = announced.filter(|announced| received < *announced) {
-            return Err(UploadError::Length { announced, received }.into());
+            return Err(UploadError::LengthMismatch { announced, received }.into());
         }
         held.bytes.shrink_to_fit();
         Ok(Bytes::from_owner(held))

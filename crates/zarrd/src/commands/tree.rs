@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32};
 
-use client::{BrokenNode, Dialect, FoundNode, NodePath, zom};
+use client::{BrokenNode, Dialect, NodeInfo, NodePath, zom};
 
 use super::below;
 use crate::{
@@ -45,7 +45,7 @@ struct Branch {
 
 /// What is known of a node.
 enum Told {
-    Node(Dialect, zom::Version, zom::Node),
+    Node(Dialect, zom::ZomFormat, zom::Node),
     Broken(BrokenNode),
 }
 
@@ -165,7 +165,7 @@ impl<'a> Walk<'a> {
             (Err(error), Some(dialect)) => return Ok(Told::Broken(error.into_broken(path, dialect)?)),
             (found, _) => found?,
         };
-        let FoundNode { dialect, zom, other, broken, .. } = found;
+        let NodeInfo { dialect, zom, other_dialects: other, broken, .. } = found;
         for (child, dialect) in other {
             if let Some(parent) = child.parent() {
                 self.others.entry(parent).or_default().push((child, dialect));
@@ -176,7 +176,7 @@ impl<'a> Walk<'a> {
                 self.broken.entry(parent).or_default().push(node);
             }
         }
-        Ok(Told::Node(dialect, zom.version, zom.root))
+        Ok(Told::Node(dialect, zom.format, zom.root))
     }
 
     fn line(&mut self, card: &Card, stem: &str, around: Option<Dialect>) -> Result<(), Failure> {

@@ -12,7 +12,7 @@ use std::{
 
 use backon::{ExponentialBuilder, Retryable};
 use futures::{StreamExt, TryStreamExt, stream};
-use store::{Content, Key};
+use store::{Key, Payload};
 
 use super::{
     Found, Refused, Sink, Source, TransferError,
@@ -55,7 +55,7 @@ impl Transfer<'_> {
         let tally = self.progress.tally();
         match tally.failed.load(Ordering::Relaxed) {
             0 => Ok(()),
-            failed => Err(TransferError::Incomplete { failed, damaged: tally.damaged.load(Ordering::Relaxed) }),
+            failed => Err(TransferError::Incomplete { failed, damaged: tally.corrupt.load(Ordering::Relaxed) }),
         }
     }
 
@@ -126,7 +126,7 @@ impl Transfer<'_> {
             Ok(Moved::Vanished) => tally.vanished.fetch_add(1, Ordering::Relaxed),
             Err(error) if error.is_of_one_key() => {
                 self.progress.report(&format!("not moved: {name:?}: {}", exit::chain(&error)));
-                tally.damaged.fetch_add(u64::from(error.is_damage()), Ordering::Relaxed);
+                tally.corrupt.fetch_add(u64::from(error.is_damage()), Ordering::Relaxed);
                 tally.failed.fetch_add(1, Ordering::Relaxed)
             }
             Err(error) => return Err(TransferError::Stopped { key: name, source: Box::new(error) }),
@@ -173,13 +173,13 @@ impl Attempt {
         Self { meter: Arc::new(meter), whole: false }
     }
 
-    fn metered(&self, content: Content) -> Content {
+    fn metered(&self, content: Payload) -> Payload {
         let meter = Arc::clone(&self.meter);
         let stream = content.stream.inspect(move |piece| match piece {
             Ok(bytes) => meter.count(bytes.len() as u64),
             Err(_) => meter.broke.store(true, Ordering::Relaxed),
         });
-        Content { size: content.size, stream: stream.boxed() }
+        Payload { size: content.size, stream: stream.boxed() }
     }
 
     fn content_broke(&self) -> bool {

@@ -46,7 +46,7 @@ impl Class {
         CLASSES
             .iter()
             .find(|class| class.name == name)
-            .unwrap_or_else(|| panic!("no class {name}; there are {}", known()))
+            .unwrap_or_else(|| panic!("unknown class {name}; known classes: {}", known()))
     }
 
     /// True if stores with this index have files of this class.

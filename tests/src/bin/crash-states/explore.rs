@@ -97,10 +97,10 @@ pub(crate) fn explore(recording: &Recording, plan: &Plan, left_out: Option<&'sta
                     let job = receiver.lock().expect("the jobs").recv();
                     let Ok(job) = job else { return };
                     let hash = job.tree.hash();
-                    let seen = known.lock().expect("what is known").get(&hash).cloned();
+                    let seen = known.lock().expect("a consistent report").get(&hash).cloned();
                     let outcome = seen.unwrap_or_else(|| {
                         let outcome = Arc::new(opener.open(&job.tree));
-                        known.lock().expect("what is known").insert(hash, Arc::clone(&outcome));
+                        known.lock().expect("a consistent report").insert(hash, Arc::clone(&outcome));
                         outcome
                     });
                     let faults = find_faults(recording, job.point, &outcome);
@@ -124,7 +124,7 @@ pub(crate) fn explore(recording: &Recording, plan: &Plan, left_out: Option<&'sta
         }
         drop(sender);
     });
-    let opened = known.into_inner().expect("what is known").len();
+    let opened = known.into_inner().expect("a consistent report").len();
     Report { points: points.len(), opened, ..report.into_inner().expect("the report") }
 }
 

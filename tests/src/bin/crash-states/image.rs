@@ -157,7 +157,7 @@ impl Image {
                 self.rename(from, to);
             }
             Event::Link { from, to } => {
-                let node = self.find(from).expect("a link of what is not there");
+                let node = self.find(from).expect("a link of a missing file");
                 self.add_entry(to, node);
             }
             Event::Unlink { place } | Event::Rmdir { place } => self.remove(place),
@@ -232,7 +232,7 @@ impl Image {
 
     fn rename(&mut self, from: &Place, to: &Place) {
         let (from, to) = (self.parent(from), self.parent(to));
-        let node = self.dir_mut(from.0).now.remove(&from.1).expect("a rename of what is not there");
+        let node = self.dir_mut(from.0).now.remove(&from.1).expect("a rename of a missing file");
         self.dir_mut(to.0).now.insert(to.1.clone(), node);
         let above = self.dir(to.0).path.clone();
         if let Kind::Dir(dir) = &mut self.nodes[node] {
@@ -243,7 +243,7 @@ impl Image {
 
     fn remove(&mut self, place: &Place) {
         let (dir, name) = self.parent(place);
-        self.dir_mut(dir).now.remove(&name).expect("a removal of what is not there");
+        self.dir_mut(dir).now.remove(&name).expect("a removal of a missing file");
         self.entries.push(EntryChange { at: self.now, what: Entry::Remove { dir, name } });
     }
 

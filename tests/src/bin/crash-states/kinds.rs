@@ -160,7 +160,10 @@ const fn upgrade(state: &'static str) -> Kind {
 
 pub(crate) fn named(name: &str) -> &'static Kind {
     let known = || KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
-    KINDS.iter().find(|kind| kind.name == name).unwrap_or_else(|| panic!("no kind {name}; there are {}", known()))
+    KINDS
+        .iter()
+        .find(|kind| kind.name == name)
+        .unwrap_or_else(|| panic!("unknown kind {name}; known kinds: {}", known()))
 }
 
 /// The prefix of names that stand for intents in commits: an existing intent is settled.

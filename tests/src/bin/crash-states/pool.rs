@@ -65,7 +65,7 @@ impl Opener {
         answer.unwrap_or_else(|why| {
             let said = fs::read_to_string(self.dir.join("stderr")).unwrap_or_default();
             let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing");
-            Outcome { open_error: Some(format!("{why}; it said {last}")), ..Outcome::default() }
+            Outcome { open_error: Some(format!("{why}; its last output: {last}")), ..Outcome::default() }
         })
     }
 }
@@ -74,7 +74,7 @@ impl Process {
     fn start(index: IndexKind, keys: &Path, dir: &Path) -> Self {
         let mut command = Command::new(std::env::current_exe().expect("this program's path"));
         command.args(["verify", index.name()]).arg(keys).stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(File::create(dir.join("stderr")).expect("make a file for what the process says"));
+        command.stderr(File::create(dir.join("stderr")).expect("create a file for the process's output"));
         let mut child = command.spawn().expect("start a process that opens states");
         let input = child.stdin.take().expect("its input");
         let output = BufReader::new(child.stdout.take().expect("its output"));

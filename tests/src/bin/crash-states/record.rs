@@ -99,7 +99,7 @@ impl Recording {
         let recording = Self { index, kind, level, base, events, history, dir };
         recording.check(&files);
         let about = format!("{} {} {seed} {level}", index.name(), kind.name);
-        fs::write(recording.dir.join("about"), about).expect("save what the recording is of");
+        fs::write(recording.dir.join("about"), about).expect("save the description of the recording");
         fs::write(recording.keys(), recording.history.keys().map(|key| format!("{key}\n")).collect::<String>())
             .expect("write the keys");
         recording
@@ -107,7 +107,7 @@ impl Recording {
 
     /// Loads a saved recording.
     pub(crate) fn load(dir: &Path) -> Self {
-        let about = fs::read_to_string(dir.join("about")).expect("what the recording is of");
+        let about = fs::read_to_string(dir.join("about")).expect("the description of the recording");
         let [index, kind, _seed, level] = about.split(' ').collect::<Vec<_>>()[..] else { panic!("{about}") };
         let events = trace::load(&dir.join("trace"));
         let before = History::load(&fs::read_to_string(dir.join("history")).expect("the history"));

@@ -107,7 +107,7 @@ fn event(rest: &mut Bytes) -> Event {
         13 => Event::SyncEnd { number: a, done: b == 1 },
         14 => Event::SyncRange,
         15 => Event::Note(text(&first)),
-        16 => panic!("the store did what the recorder does not know: {}", text(&first)),
+        16 => panic!("unknown record: {}", text(&first)),
         _ => panic!("a record of kind {kind}"),
     }
 }

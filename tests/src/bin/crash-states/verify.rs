@@ -9,7 +9,8 @@ use std::{
 
 use bytes::Bytes;
 use store::{
-    Content, KeyPage, ListableStore, Page, Precondition, Prefix, ReadableStore, TransactionalStore, WriteableStore,
+    KeyPage, ListableStore, PageRequest, Payload, Precondition, Prefix, ReadableStore, TransactionalStore,
+    WriteableStore,
 };
 use store_local::{IndexKind, LocalStore};
 
@@ -93,17 +94,17 @@ impl Outcome {
                 };
                 let listed = listed.iter().collect();
                 if let Some(name) = only(&got, &listed) {
-                    self.problems.push(format!("{name} is there and not listed"));
+                    self.problems.push(format!("{name} exists but is not listed"));
                 }
                 if let Some(name) = only(&listed, &got) {
-                    self.problems.push(format!("{name} is listed and not there"));
+                    self.problems.push(format!("{name} is listed but does not exist"));
                 }
             }
         }
         let known = all.iter().filter(|(name, found)| found.is_some() && name.starts_with(INTENTS)).count();
         match store.intents().await {
             Ok(intents) if intents.len() == known => {}
-            Ok(intents) => self.problems.push(format!("there are {} intents, {known} of them known", intents.len())),
+            Ok(intents) => self.problems.push(format!("{} intents exist, {known} of them are known", intents.len())),
             Err(error) => self.problems.push(format!("the intents: {error:?}")),
         }
         all
@@ -118,25 +119,25 @@ impl Outcome {
         keys: &[String],
     ) -> Result<(), String> {
         check(&store, "").await?;
-        let content = Content::from_bytes(value(PROBE_ID, PROBE, PROBE_LEN));
+        let content = Payload::from_bytes(value(PROBE_ID, PROBE, PROBE_LEN));
         let set = store.set(&key(PROBE), content, Precondition::none()).await;
-        set.map_err(|error| format!("a set after the opening: {error:?}"))?;
+        set.map_err(|error| format!("a set after opening: {error:?}"))?;
         store.close().await.map_err(|error| format!("closing: {error:?}"))?;
         drop(store);
         let store = LocalStore::open(dir, options(index, Sizes::Small)).await;
-        let store = store.map_err(|error| format!("it does not open again: {error}: {error:?}"))?;
+        let store = store.map_err(|error| format!("reopening failed: {error}: {error:?}"))?;
         let mut keys = keys.to_vec();
         keys.push(PROBE.to_owned());
         let mut again = self.read(&store, &keys).await;
         if again.remove(PROBE) != Some(Some((PROBE_ID, PROBE_LEN))) {
-            return Err("what was set after the opening is not there when it opens again".to_owned());
+            return Err("a value set after opening is missing after reopening".to_owned());
         }
         for (name, found) in &self.found {
             if again.get(name) != Some(found) {
-                return Err(format!("{name} was {found:?}, and {:?} when it opens again", again.get(name)));
+                return Err(format!("{name} was {found:?}, and {:?} after reopening", again.get(name)));
             }
         }
-        check(&store, " when it opens again").await?;
+        check(&store, " after reopening").await?;
         store.close().await.map_err(|error| format!("closing again: {error:?}"))
     }
 
@@ -173,7 +174,7 @@ impl Outcome {
                 let found = (id.parse().expect("an id"), len.parse().expect("a length"));
                 self.found.insert((*name).to_owned(), Some(found));
             }
-            _ => self.problems.push(format!("the process said {line}")),
+            _ => self.problems.push(format!("unexpected output of the process: {line}")),
         }
     }
 }
@@ -198,13 +199,13 @@ async fn bytes(store: &LocalStore, name: &str) -> Result<Option<Bytes>, String> 
 }
 
 async fn list(store: &LocalStore) -> Result<Vec<String>, String> {
-    let (mut names, mut page) = (Vec::new(), Page::first(1000));
+    let (mut names, mut page) = (Vec::new(), PageRequest::first(1000));
     loop {
         let found = store.list_prefix(&Prefix::root(), page).await;
         let KeyPage { keys, cursor } = found.map_err(|error| format!("{error:?}"))?;
         names.extend(keys.into_iter().map(|entry| entry.key.as_str().to_owned()));
         match cursor {
-            Some(cursor) => page = Page::after(1000, cursor),
+            Some(cursor) => page = PageRequest::after(1000, cursor),
             None => return Ok(names),
         }
     }

@@ -12,7 +12,7 @@ use std::{
 
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
 use store::{
-    Change, Content, IntentId, Key, Precondition, Prefix, ReadableStore, Snapshot, StoreError, TransactionalStore,
+    Change, IntentId, Key, Payload, Precondition, Prefix, ReadableStore, Snapshot, StoreError, TransactionalStore,
     WriteableStore,
 };
 use store_local::{IndexKind, LocalStore, Options};
@@ -147,7 +147,7 @@ impl Task {
         match step {
             Step::Set(name, len) => {
                 let id = self.begin(&[(name.clone(), Some(len))]);
-                let content = Content::from_bytes(value(id, &name, len));
+                let content = Payload::from_bytes(value(id, &name, len));
                 let set = self.store.set(&key(&name), content, Precondition::none()).await;
                 self.ended(id, set, "set");
             }
@@ -239,11 +239,11 @@ impl Task {
             let precondition = Precondition::none();
             all.push(match len {
                 Some(len) if name.starts_with(INTENTS) => {
-                    Change::Intend { id: intent_id(name), record: value(id, name, *len).into() }
+                    Change::AddIntent { id: intent_id(name), record: value(id, name, *len).into() }
                 }
-                None if name.starts_with(INTENTS) => Change::Settle { id: intent_id(name) },
+                None if name.starts_with(INTENTS) => Change::RemoveIntent { id: intent_id(name) },
                 Some(len) => {
-                    let content = Content::from_bytes(value(id, name, *len));
+                    let content = Payload::from_bytes(value(id, name, *len));
                     let staged = self.store.stage(&key(name), content).await;
                     Change::Set { staged: self.allow(staged, "stage")?, precondition }
                 }

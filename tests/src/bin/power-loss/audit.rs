@@ -75,7 +75,7 @@ pub(crate) fn run(plan: &Plan) -> ExitCode {
                 }
             };
             if !entry.allows(found) {
-                eprintln!("key {number}: found {found:?} where {entry:?}");
+                eprintln!("key {number}: found {found:?}, but expected {entry:?}");
                 lost += 1;
             }
         }

@@ -39,8 +39,6 @@ impl Segments {
         let (Some(least), Some(most)) = (counts.first(), counts.last()) else { return "no segments".to_owned() };
         let never = counts.iter().filter(|count| **count < 3).count();
         let (median, all) = (counts[counts.len() / 2], counts.len());
-        format!(
-            "{all} segments, each written anew {least} to {most} times (median {median}), {never} less than 3 times"
-        )
+        format!("{all} segments, each rewritten {least} to {most} times (median {median}), {never} less than 3 times")
     }
 }

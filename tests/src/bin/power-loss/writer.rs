@@ -7,7 +7,7 @@ use std::{
 };
 
 use rand::{RngExt, SeedableRng, rngs::SmallRng};
-use store::{Content, Key, Precondition, WriteableStore};
+use store::{Key, Payload, Precondition, WriteableStore};
 use store_local::{LocalStore, Options};
 
 use crate::Plan;
@@ -91,7 +91,7 @@ pub(crate) fn run(plan: &Plan) -> ExitCode {
 
 async fn set(store: &LocalStore, number: u32, version: u32, note: &impl Fn(String)) {
     note(format!("b {number} {version}\n"));
-    let content = Content::from_bytes(value(number, version));
+    let content = Payload::from_bytes(value(number, version));
     store.set(&key(number), content, Precondition::none()).await.expect("set");
     note(format!("a {number} {version}\n"));
 }

@@ -37,11 +37,11 @@ thread_local! {
 pub(super) fn decode(encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
     let frame = Frame::parse(&encoded)?;
     if frame.len as u64 > limit {
-        return Err(CodecError::TooLong { codec: NAME, limit });
+        return Err(CodecError::OutputTooLong { codec: NAME, limit });
     }
     if frame.stored {
         let stored = encoded.slice(HEADER..);
-        let wrong = CodecError::Length { codec: NAME, expected: frame.len as u64, found: stored.len() as u64 };
+        let wrong = CodecError::LengthMismatch { codec: NAME, expected: frame.len as u64, found: stored.len() as u64 };
         return if stored.len() == frame.len { Ok(stored) } else { Err(wrong) };
     }
     if frame.len == 0 {

@@ -24,8 +24,8 @@ use serde_json::Value;
 
 use super::bounded::compressed_len;
 use crate::{
-    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved, Serialized,
-    registry::{configuration, refused},
+    BytesRepresentation, BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound,
+    registry::{invalid_configuration, parse_configuration},
 };
 
 mod blosclz;
@@ -39,9 +39,9 @@ use frame::Shuffle;
 
 const NAME: &str = "blosc";
 
-pub(crate) static PLUGINS: &[Plugin] = &[
-    Plugin { namespace: Namespace::V3, name: NAME, resolve },
-    Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve },
+pub(crate) static PLUGINS: &[CodecFactory] = &[
+    CodecFactory { namespace: Namespace::V3, name: NAME, create: resolve },
+    CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create: resolve },
 ];
 
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl BytesToBytes for Blosc {
         encode::encode(&self.settings, &decoded)
     }
 
-    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+    fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
         compressed_len(decoded)
     }
 
@@ -89,12 +89,12 @@ impl BytesToBytes for Blosc {
     }
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Serialized { items, .. } = input.bytes(spec)?;
-    let Configuration { cname, clevel, shuffle, typesize, blocksize } = configuration(spec)?;
+fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+    let BytesRepresentation { stored_elements: items, .. } = input.bytes(spec)?;
+    let Configuration { cname, clevel, shuffle, typesize, blocksize } = parse_configuration(spec)?;
     let item_size = items.as_ref().and_then(|(items, _)| items.fixed_size()).unwrap_or(1);
     let type_size = match typesize {
-        Some(0) => return Err(refused(spec, "has elements of no size")),
+        Some(0) => return Err(invalid_configuration(spec, "has elements of no size")),
         Some(size) => usize::try_from(size).unwrap_or(usize::MAX),
         None => item_size.max(1),
     };
@@ -118,12 +118,12 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
         },
         _ => None,
     };
-    let shuffle = shuffle.ok_or_else(|| refused(spec, "has no such shuffle"))?;
+    let shuffle = shuffle.ok_or_else(|| invalid_configuration(spec, "has no such shuffle"))?;
     let level = clevel.unwrap_or(5);
     if level > 9 {
-        return Err(refused(spec, format!("has no level {level}")));
+        return Err(invalid_configuration(spec, format!("has no level {level}")));
     }
     let name = cname.unwrap_or(if numcodecs { CompressorName::Lz4 } else { CompressorName::Zstd });
     let block_size = usize::try_from(blocksize.unwrap_or(0)).unwrap_or(usize::MAX);
-    Ok(Resolved::BytesToBytes(Arc::new(Blosc { settings: Settings { name, level, shuffle, type_size, block_size } })))
+    Ok(Codec::BytesToBytes(Arc::new(Blosc { settings: Settings { name, level, shuffle, type_size, block_size } })))
 }

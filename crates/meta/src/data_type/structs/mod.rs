@@ -4,8 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
-    WordRun,
+    DataType, DataTypeFamily, ElementType, FixedLayout, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context,
+    ValueError, WordRun,
     base64::{decode_base64, encode_base64},
     text::{is_null_fill, is_zero_fill, refuse},
 };
@@ -47,7 +47,7 @@ struct Field {
     size: usize,
 }
 
-impl Family for StructFamily {
+impl DataTypeFamily for StructFamily {
     fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let fields = dtype.as_array()?;
         Some(read::fields_v2(fields, 0).map(|(data_type, order)| (DataType::new(data_type), order)))
@@ -178,7 +178,7 @@ impl ElementType for Struct {
         Ok(element)
     }
 
-    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
+    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
         // In the draft as zarr-python 2 has it.
         if dialect != Dialect::V3 {
             return Ok(Value::from(encode_base64(element)));
@@ -186,9 +186,9 @@ impl ElementType for Struct {
         let mut object = Map::new();
         for field in &self.fields {
             if !field.shape.is_empty() {
-                return Err(Inexpressible {
+                return Err(UnsupportedInFormat {
                     dialect,
-                    what: format!("the array {} in a struct", shown_name(&field.name)),
+                    feature: format!("the array {} in a struct", shown_name(&field.name)),
                 });
             }
             let bytes = element.get(field.offset..).and_then(|bytes| bytes.get(..field.size)).unwrap_or_default();
@@ -202,7 +202,7 @@ impl ElementType for Struct {
         element: &[u8],
         dialect: Dialect,
         order: &StoredOrder,
-    ) -> Result<Value, Inexpressible> {
+    ) -> Result<Value, UnsupportedInFormat> {
         let mut stored = element.to_vec();
         self.turn(&mut stored, dialect, order);
         self.fill_value_json(&stored, dialect)
@@ -274,7 +274,7 @@ impl ElementType for Struct {
         json!({"name": "struct", "configuration": {"fields": self.fields.iter().map(field).collect::<Vec<_>>()}})
     }
 
-    fn to_v2(&self, order: &StoredOrder) -> Result<Value, Inexpressible> {
+    fn to_v2(&self, order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         let field = |field: &Field| {
             let dtype = field.data_type.to_v2(&words::order_within(order, field.offset, field.item))?;
             let parts = [Some(Value::from(field.name.as_str())), Some(dtype), field.shape_v2()];

@@ -8,7 +8,7 @@ use super::{Field, NAMES, Struct, words};
 use crate::{
     data_type::{
         DataType, Layout, StoredOrder, TypeError, V2Context, WordRun, parse_v2, parse_v3,
-        text::{invalid, only_members, shown},
+        text::{invalid, only_members, truncated},
     },
     limits::{MAX_ELEMENT_SIZE, MAX_FIELDS, MAX_RANK},
 };
@@ -127,7 +127,7 @@ impl<'a> Builder<'a> {
     }
 
     fn of_field(&self, name: &str, reason: &str) -> TypeError {
-        self.invalid(format!("has a field \"{}\" that {reason}", shown(name)))
+        self.invalid(format!("has a field \"{}\" that {reason}", truncated(name)))
     }
 
     fn push(
@@ -146,7 +146,7 @@ impl<'a> Builder<'a> {
             return Err(self.invalid("has a field without a name"));
         }
         if !self.names.insert(name.to_owned()) {
-            return Err(self.invalid(format!("has two fields \"{}\"", shown(name))));
+            return Err(self.invalid(format!("has two fields \"{}\"", truncated(name))));
         }
         let Layout::Fixed(layout) = data_type.layout() else {
             return Err(self.of_field(name, "is not of a fixed size"));
@@ -154,7 +154,7 @@ impl<'a> Builder<'a> {
         if layout.size == 0 && !shape.is_empty() {
             return Err(self.of_field(name, "has a shape, but no bytes"));
         }
-        let too_large = || TypeError::TooLarge { name: shown(self.name) };
+        let too_large = || TypeError::TooLarge { name: truncated(self.name) };
         let count = shape.iter().try_fold(1_usize, |count, extent| count.checked_mul(*extent)).ok_or_else(too_large)?;
         let size = layout.size.checked_mul(count).ok_or_else(too_large)?;
         let end = self.size.checked_add(size).filter(|end| *end <= MAX_ELEMENT_SIZE).ok_or_else(too_large)?;

@@ -4,7 +4,7 @@
 //! none the only column has the name of the array, and those of a struct have the names of its fields.
 
 use ::array::ArrayRead;
-use meta::selection::{DimensionSelection, Resolved};
+use meta::selection::{DimensionSelection, ResolvedSelection};
 use wire::array::{CsvHeader, MAX_DESCRIPTION};
 
 use super::{
@@ -127,8 +127,8 @@ impl Line {
 /// The indices of the columns, and where those of the array begin; of a stack, the columns are counted.
 fn columns_of(reading: &ArrayRead, columns: u64) -> (DimensionSelection, u64) {
     let counted = (DimensionSelection::Range { start: 0, step: 1, len: columns }, 0);
-    let Resolved::Region(region) = reading.resolved() else { return counted };
-    let dimensions = region.dimensions.iter().zip(&reading.model().origin);
+    let ResolvedSelection::Region(region) = reading.resolved() else { return counted };
+    let dimensions = region.dimensions.iter().zip(&reading.model().view_offset);
     let mut seen = dimensions.filter(|(dimension, _)| dimension.extent().is_some());
     seen.nth(1).map_or(counted, |(dimension, origin)| (dimension.clone(), *origin))
 }

@@ -1,7 +1,7 @@
 //! Elements of a fixed size as they stream in.
 
 use bytes::{Bytes, BytesMut};
-use codec::Swap;
+use codec::ByteSwap;
 use futures::{StreamExt, TryStreamExt, stream};
 use meta::data_type::{DataType, Number};
 use store::ByteStream;
@@ -22,7 +22,7 @@ pub(super) struct Passage {
     /// The size of an element as it comes.
     pub(super) size: usize,
     /// How its words are swapped, before anything else.
-    pub(super) swap: Swap,
+    pub(super) swap: ByteSwap,
 }
 
 struct State {
@@ -84,7 +84,7 @@ impl State {
 
     fn passes_as_it_is(&self) -> bool {
         let passage = &self.passage;
-        passage.swap == Swap::Nothing && passage.larger().is_none() && !passage.is_checked()
+        passage.swap == ByteSwap::None && passage.larger().is_none() && !passage.is_checked()
     }
 
     fn count(&mut self, len: usize) -> Result<(), IncomingError> {
@@ -120,7 +120,7 @@ impl State {
             return Ok(part.then(|| self.rest.split().freeze()));
         }
         let mut elements = self.rest.split_to(count.saturating_mul(size));
-        self.passage.swap.apply_to(&mut elements);
+        self.passage.swap.apply_in_place(&mut elements);
         self.check(&elements)?;
         self.passed = self.passed.saturating_add(count as u64);
         Ok(Some(match self.passage.larger() {
@@ -131,10 +131,10 @@ impl State {
 
     fn check(&self, elements: &[u8]) -> Result<(), IncomingError> {
         let data_type = &self.passage.data_type;
-        if !self.passage.is_checked() || data_type.flaw(elements).is_none() {
+        if !self.passage.is_checked() || data_type.invalid_reason(elements).is_none() {
             return Ok(());
         }
-        let flaws = elements.chunks(self.passage.size.max(1)).map(|element| data_type.flaw(element));
+        let flaws = elements.chunks(self.passage.size.max(1)).map(|element| data_type.invalid_reason(element));
         match flaws.enumerate().find_map(|(index, flaw)| Some((index as u64, flaw?))) {
             Some((index, flaw)) => {
                 let at = indices(&self.passage.extents, self.passed.saturating_add(index));

@@ -3,7 +3,7 @@
 
 use ::array::ElementSource;
 use bytes::{Bytes, BytesMut};
-use codec::{Swap, VariableElements};
+use codec::{ByteSwap, VariableElements};
 use futures::{StreamExt, TryStreamExt, stream};
 use meta::data_type::DataType;
 use store::ByteStream;
@@ -46,7 +46,7 @@ pub(super) async fn arrive(bounds: &Bounds, mut body: ElementsBody, wanted: Want
     if let Some(found) = announced.filter(|found| *found != expected) {
         return Err(IncomingError::Length { expected, found });
     }
-    let swap = Swap::new(&head.data_type, &head.order);
+    let swap = ByteSwap::new(&head.data_type, &head.order);
     let passage = Passage { expected: Some(expected), extents: shape, data_type: wanted.data_type, size, swap };
     let is_transposed = head.fortran_order && head.shape.iter().filter(|extent| **extent != 1).count() > 1;
     if !is_transposed && conversion == Conversion::Fixed {

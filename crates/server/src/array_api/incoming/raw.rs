@@ -3,7 +3,7 @@
 
 use ::array::ElementSource;
 use bytes::{Buf, BytesMut};
-use codec::{Swap, VariableElements};
+use codec::{ByteSwap, VariableElements};
 
 use super::{
     Arrived, Bounds, IncomingError, Wanted,
@@ -36,7 +36,7 @@ pub(super) fn fixed(body: ElementsBody, wanted: &Wanted) -> Result<Arrived, Inco
         extents: wanted.extents.dimensions().to_vec(),
         data_type: wanted.data_type.clone(),
         size: wanted.data_type.fixed_size().unwrap_or(0),
-        swap: Swap::Nothing,
+        swap: ByteSwap::None,
     };
     Ok(Arrived { elements: ElementSource::Fixed(passage.through(body.stream)), count, memory: None })
 }

@@ -1,6 +1,6 @@
 //! Elements of variable length.
 
-use codec::{OverBudget, VariableBuilder, VariableElements};
+use codec::{BudgetExceeded, VariableBuilder, VariableElements};
 use meta::data_type::DataType;
 
 use super::{IncomingError, Wanted, indices};
@@ -20,11 +20,11 @@ impl Collector {
     }
 
     pub(super) fn push(&mut self, element: &[u8], extents: &[Option<u64>]) -> Result<(), IncomingError> {
-        if let Some(flaw) = self.data_type.flaw(element) {
+        if let Some(flaw) = self.data_type.invalid_reason(element) {
             return Err(IncomingError::Element { at: indices(extents, self.count), flaw });
         }
         self.count = self.count.saturating_add(1);
-        self.builder.push(element).map_err(|OverBudget| IncomingError::TooLarge { limit: self.limit })
+        self.builder.push(element).map_err(|BudgetExceeded| IncomingError::TooLarge { limit: self.limit })
     }
 
     pub(super) fn finish(self) -> VariableElements {

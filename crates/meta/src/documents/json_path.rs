@@ -5,17 +5,17 @@ use serde_json::{Map, Value};
 use super::{DocumentError, Feature};
 use crate::{
     limits::MAX_EXTENT,
-    text::{pointer_to, shown},
+    text::{pointer_to, truncated},
 };
 
 /// A value of a document and its location, which every error names.
 #[derive(Clone, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct JsonPath<'a> {
     pub(crate) value: &'a Value,
     pub(crate) pointer: String,
 }
 
-impl<'a> Place<'a> {
+impl<'a> JsonPath<'a> {
     /// The whole document.
     pub(crate) fn root(document: &'a Value) -> Self {
         Self { value: document, pointer: String::new() }
@@ -67,7 +67,7 @@ impl<'a> Place<'a> {
     /// Fails if the object has a member of another name, which could change the meaning of the others.
     pub(crate) fn only(&self, names: &[&str]) -> Result<(), DocumentError> {
         match self.object()?.keys().find(|name| !names.contains(&name.as_str())) {
-            Some(unknown) => Err(self.invalid(format!("has the unknown member {}", shown(unknown)))),
+            Some(unknown) => Err(self.invalid(format!("has the unknown member {}", truncated(unknown)))),
             None => Ok(()),
         }
     }
@@ -78,7 +78,7 @@ impl<'a> Place<'a> {
     }
 
     pub(crate) fn unsupported(&self, feature: Feature, name: &str) -> DocumentError {
-        DocumentError::Unsupported { pointer: self.pointer.clone(), feature, name: shown(name) }
+        DocumentError::Unsupported { pointer: self.pointer.clone(), feature, name: truncated(name) }
     }
 
     /// The pointer to a member.

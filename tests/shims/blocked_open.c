@@ -1,5 +1,5 @@
-/* Holds up whoever opens a file called zarrd.json for reading, as every opening of a store does, for as long as the file that
-   HELD_OPEN names exists. A file of that name with .waiting at its end says that an opening waits. */
+/* Blocks every process that opens a file called zarrd.json for reading, as every opening of a store does, as long as the
+   file named by BLOCKED_OPEN exists. A file of that name with the suffix .waiting shows that an opening is blocked. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 static void hold(const char *path) {
     static const char name[] = "/zarrd.json";
-    const char *marker = getenv("HELD_OPEN");
+    const char *marker = getenv("BLOCKED_OPEN");
     size_t length = path == NULL ? 0 : strlen(path);
     if (marker == NULL || length < sizeof name || strcmp(path + length - sizeof name + 1, name) != 0) {
         return;

@@ -1,4 +1,4 @@
-"""Attributes that are hard to keep as they are."""
+"""Generated parts of hierarchies, shared by the writers: attributes that are hard to preserve, groups and arrays."""
 
 import math
 
@@ -11,7 +11,7 @@ NAMES = ["units", "_FillValue", "long name", "\u00e9", "a/b", "scale", "valid_ra
 
 
 def value(rng, depth=0):
-    """Something that JSON can have, as Python writes it."""
+    """A random value that Python can write as JSON."""
     kind = rng.random()
     if depth < 3 and kind < 0.15:
         return [value(rng, depth + 1) for _ in range(rng.randrange(4))]
@@ -21,5 +21,22 @@ def value(rng, depth=0):
 
 
 def attributes(rng):
-    """A few of them."""
+    """A few random attributes."""
     return {name: value(rng) for name in rng.sample(NAMES, rng.randrange(0, 6))}
+
+
+def groups(root, rng):
+    """Creates the groups of a hierarchy; returns those that may have arrays."""
+    below = root.create_group("rooms")
+    below.create_group("bare")
+    for group in (root, below):
+        group.attrs.put(attributes(rng))
+    return root, below
+
+
+def arrays(rng, dtypes):
+    """The name, data type and shape of each array of a hierarchy."""
+    for name in ("rain", "snow", "hail"):
+        rank = rng.randrange(1, 4)
+        dtype = rng.choice(list(dtypes))
+        yield name, dtype, tuple(rng.randrange(1, 20) for _ in range(rank))

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{
-    GroupModel, Place, draft,
+    GroupModel, JsonPath, draft,
     json::{self as read, ATTRIBUTES},
     parts,
     write::StoredNode,
@@ -25,7 +25,7 @@ const STATISTICS: &str = "example.array-statistics";
 
 /// The changes of a node; `None` leaves a property unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Changes {
+pub struct NodePatch {
     /// A merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)) of the attributes.
     pub attributes: Option<Json>,
     /// The shape, as a view shows it.
@@ -33,34 +33,34 @@ pub struct Changes {
     /// The names of the dimensions; `Some(None)` takes them away.
     pub dimension_names: Option<Option<Vec<Option<String>>>>,
     /// True if the elements change, so that what was counted of them is no longer true.
-    pub elements: ElementsChange,
+    pub element_impact: ElementImpact,
 }
 
 /// True if the elements of an array change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ElementsChange {
+pub enum ElementImpact {
     /// They stay.
     #[default]
-    None,
+    Unchanged,
     /// Some are written or go.
-    Some,
+    Changed,
 }
 
 /// The reason why a change is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{pointer} {reason}")]
-pub struct ChangeError {
+pub struct PatchError {
     /// The location in the patch: a JSON pointer.
     pub pointer: String,
     /// The error, which continues "the member".
     pub reason: String,
 }
 
-impl Changes {
+impl NodePatch {
     /// Reads the body of a `PATCH`: `{attributes, shape, dimension_names}`.
     ///
     /// It is read as stored documents are: attributes are taken as they are written, zarr-python's bare `NaN` and infinities included.
-    pub fn parse(json: impl Into<Bytes>) -> Result<Self, ChangeError> {
+    pub fn parse(json: impl Into<Bytes>) -> Result<Self, PatchError> {
         let patch = read::read(json).map_err(|error| refuse("", error.to_string()))?;
         if patch.depth() > MAX_DEPTH {
             return Err(refuse("", format!("is nested deeper than {MAX_DEPTH} levels")));
@@ -85,7 +85,7 @@ impl Changes {
         for name in known {
             let Some(value) = patch.get(name) else { continue };
             let value = short_list(&value).map_err(|error| refuse(&pointer_to("", name), error.to_string()))?;
-            let place = Place { value: &value, pointer: pointer_to("", name) };
+            let place = JsonPath { value: &value, pointer: pointer_to("", name) };
             match name {
                 "shape" => changes.shape = Some(parts::shape(&place).map_err(from_document)?),
                 _ => changes.dimension_names = Some(dimension_names(&place)?),
@@ -98,13 +98,13 @@ impl Changes {
     ///
     /// The statistics of the extension `example.array-statistics` are dropped if elements change, as they do with the
     /// shape.
-    pub fn of_array(&self, model: &ArrayModel) -> Result<StoredNode, ChangeError> {
+    pub fn apply_to_array(&self, model: &ArrayModel) -> Result<StoredNode, PatchError> {
         let mut node = StoredNode::new(model.dialect, &model.document, &model.attributes);
-        let mut elements = self.elements;
+        let mut elements = self.element_impact;
         if let Some(shape) = &self.shape {
             let stored = stored_shape(model, shape)?;
             if stored != model.shape {
-                elements = ElementsChange::Some;
+                elements = ElementImpact::Changed;
                 node.document = node.document.with("shape", Change::Set(json!(stored)));
             }
             if let Some(edit) = no_empty_chunks(&node.document, model) {
@@ -115,7 +115,7 @@ impl Changes {
         if model.dialect == Dialect::Draft {
             let patched = node.document.get(ATTRIBUTES).and_then(|attributes| draft::filters_of(&attributes));
             let stays = match (draft::filters_of(&model.attributes), patched) {
-                (Some(before), Some(after)) => before.says_the_same(&after),
+                (Some(before), Some(after)) => before.is_equivalent(&after),
                 (before, after) => before.is_none() && after.is_none(),
             };
             if !stays {
@@ -125,7 +125,7 @@ impl Changes {
         if let Some(names) = &self.dimension_names {
             name_dimensions(&mut node, model, names.as_deref())?;
         }
-        if elements == ElementsChange::Some {
+        if elements == ElementImpact::Changed {
             forget_statistics(&mut node.document, model.dialect);
         }
         self.check_size(&node)?;
@@ -133,7 +133,7 @@ impl Changes {
     }
 
     /// The changed documents of a group, with its consolidated metadata if it has some.
-    pub fn of_group(&self, model: &GroupModel) -> Result<StoredNode, ChangeError> {
+    pub fn apply_to_group(&self, model: &GroupModel) -> Result<StoredNode, PatchError> {
         if self.shape.is_some() {
             return Err(refuse("/shape", "is not a group's to have"));
         }
@@ -153,26 +153,26 @@ impl Changes {
     }
 
     /// Checks that documents that grew with their attributes can still be read.
-    fn check_size(&self, node: &StoredNode) -> Result<(), ChangeError> {
+    fn check_size(&self, node: &StoredNode) -> Result<(), PatchError> {
         if self.attributes.is_none() {
             return Ok(());
         }
         let refused = |error| refuse("/attributes", format!("makes a document that cannot be read: {error}"));
         for document in std::iter::once(&node.document).chain(&node.attributes) {
-            read::read(document.to_whole()).map_err(refused)?;
+            read::read(document.to_padded_bytes()).map_err(refused)?;
         }
         Ok(())
     }
 }
 
-fn refuse(pointer: &str, reason: impl Into<String>) -> ChangeError {
-    ChangeError { pointer: pointer.to_owned(), reason: reason.into() }
+fn refuse(pointer: &str, reason: impl Into<String>) -> PatchError {
+    PatchError { pointer: pointer.to_owned(), reason: reason.into() }
 }
 
 /// The refusal of a part that is read as in documents.
-fn from_document(error: super::DocumentError) -> ChangeError {
+fn from_document(error: super::DocumentError) -> PatchError {
     match error {
-        super::DocumentError::Invalid { pointer, reason } => ChangeError { pointer, reason },
+        super::DocumentError::Invalid { pointer, reason } => PatchError { pointer, reason },
         error => refuse("", error.to_string()),
     }
 }
@@ -189,12 +189,12 @@ fn short_list(json: &Json) -> Result<Value, serde_json::Error> {
     }
 }
 
-fn dimension_names(place: &Place<'_>) -> Result<Option<Vec<Option<String>>>, ChangeError> {
+fn dimension_names(place: &JsonPath<'_>) -> Result<Option<Vec<Option<String>>>, PatchError> {
     if place.value.is_null() {
         return Ok(None);
     }
     let names = place.items().map_err(from_document)?;
-    let name = |place: Place<'_>| match place.value {
+    let name = |place: JsonPath<'_>| match place.value {
         Value::Null => Ok(None),
         Value::String(name) => Ok(Some(name.clone())),
         _ => Err(refuse(&place.pointer, "is neither a string nor null")),
@@ -215,13 +215,15 @@ fn edit_attributes(dialect: Dialect, node: &mut StoredNode, edit: ObjectEdit) {
 }
 
 /// The shape to store for what a view is to show.
-fn stored_shape(model: &ArrayModel, shape: &[u64]) -> Result<Vec<u64>, ChangeError> {
+fn stored_shape(model: &ArrayModel, shape: &[u64]) -> Result<Vec<u64>, PatchError> {
     if shape.len() != model.shape.len() {
         let reason = format!("has {} entries for {} dimensions", shape.len(), model.shape.len());
         return Err(refuse("/shape", reason));
     }
     let mut stored = Vec::with_capacity(shape.len());
-    for (index, ((extent, origin), grid)) in shape.iter().zip(&model.origin).zip(model.grid.dimensions()).enumerate() {
+    for (index, ((extent, origin), grid)) in
+        shape.iter().zip(&model.view_offset).zip(model.grid.dimensions()).enumerate()
+    {
         let extent = extent.checked_add(*origin).filter(|extent| *extent <= MAX_EXTENT).ok_or_else(|| {
             refuse(&format!("/shape/{index}"), format!("is larger than {}", MAX_EXTENT.saturating_sub(*origin)))
         })?;
@@ -253,15 +255,15 @@ fn no_empty_chunks(document: &Json, model: &ArrayModel) -> Option<ObjectEdit> {
     };
     let lengths: Vec<u64> = lengths.into_iter().zip(model.grid.dimensions()).map(length).collect();
     let (last, above) = path.split_last()?;
-    let lengths = ObjectEdit::of(*last, Change::Set(json!(lengths)));
-    Some(above.iter().rfold(lengths, |edit, name| ObjectEdit::of(*name, Change::edit(edit))))
+    let lengths = ObjectEdit::single(*last, Change::Set(json!(lengths)));
+    Some(above.iter().rfold(lengths, |edit, name| ObjectEdit::single(*name, Change::edit(edit))))
 }
 
 fn name_dimensions(
     node: &mut StoredNode,
     model: &ArrayModel,
     names: Option<&[Option<String>]>,
-) -> Result<(), ChangeError> {
+) -> Result<(), PatchError> {
     let rank = model.shape.len();
     if let Some(names) = names
         && names.len() != rank
@@ -277,7 +279,7 @@ fn name_dimensions(
         let reason = format!("is null, and {} has names for all dimensions or none", model.dialect);
         return Err(refuse(&format!("/dimension_names/{unnamed}"), reason));
     }
-    edit_attributes(model.dialect, node, ObjectEdit::of(parts::XARRAY_NAMES, change));
+    edit_attributes(model.dialect, node, ObjectEdit::single(parts::XARRAY_NAMES, change));
     Ok(())
 }
 

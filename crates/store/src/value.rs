@@ -8,14 +8,14 @@ use futures::{Stream, StreamExt, TryStreamExt, stream};
 use crate::{Key, StoreError, Version};
 
 /// The most bytes that are allocated at once for a value that announces its length.
-const MOST_TRUSTED: u64 = 64 << 20;
+const MAX_PREALLOCATED_BYTES: u64 = 64 << 20;
 
 /// The bytes of a value, in order, in buffers of any size. An error ends the stream.
 pub type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
 
 /// The metadata of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Info {
+pub struct ValueMeta {
     /// The whole value's length in bytes.
     pub size: u64,
     /// Its version.
@@ -25,9 +25,9 @@ pub struct Info {
 }
 
 /// A value, or a range of one, being read.
-pub struct Value {
+pub struct GetResult {
     /// The metadata of the whole value.
-    pub info: Info,
+    pub meta: ValueMeta,
     /// The bytes of the value that the stream yields.
     pub range: Range<u64>,
     /// Those bytes. Nothing is read before the stream is polled.
@@ -35,9 +35,9 @@ pub struct Value {
 }
 
 /// A value to be set.
-pub struct Content {
+pub struct Payload {
     /// The number of bytes that the stream must yield, if known. A store fails with
-    /// [`UploadError::Length`](crate::UploadError::Length) if it yields another number.
+    /// [`UploadError::LengthMismatch`](crate::UploadError::LengthMismatch) if it yields another number.
     pub size: Option<u64>,
     /// The bytes. An error that it yields fails the set with that error.
     pub stream: ByteStream,
@@ -51,10 +51,10 @@ pub struct Content {
 pub struct Staged {
     key: Key,
     size: u64,
-    held: Arc<dyn Any + Send + Sync>,
+    data: Arc<dyn Any + Send + Sync>,
 }
 
-impl Value {
+impl GetResult {
     /// Reads the whole stream into memory: `range.end - range.start` bytes.
     pub async fn bytes(self) -> Result<Bytes, StoreError> {
         let len = self.range.end.saturating_sub(self.range.start);
@@ -62,7 +62,7 @@ impl Value {
     }
 }
 
-impl Content {
+impl Payload {
     /// A value that is in memory.
     pub fn from_bytes(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
@@ -75,7 +75,7 @@ impl Content {
     }
 }
 
-impl<B: Into<Bytes>> From<B> for Content {
+impl<B: Into<Bytes>> From<B> for Payload {
     fn from(bytes: B) -> Self {
         Self::from_bytes(bytes)
     }
@@ -84,7 +84,7 @@ impl<B: Into<Bytes>> From<B> for Content {
 impl Staged {
     /// Wraps the data with which a store finds the value again. Only implementations of the traits call this.
     pub fn new(key: Key, size: u64, held: impl Any + Send + Sync) -> Self {
-        Self { key, size, held: Arc::new(held) }
+        Self { key, size, data: Arc::new(held) }
     }
 
     /// The key that the value was staged for.
@@ -98,8 +98,8 @@ impl Staged {
     }
 
     /// The data given to [`Staged::new`], which all clones share; fails if it has another store's type.
-    pub fn held<T: Any + Send + Sync>(&self) -> Result<Arc<T>, StoreError> {
-        self.held.clone().downcast::<T>().map_err(|_| StoreError::ForeignStaged)
+    pub fn data<T: Any + Send + Sync>(&self) -> Result<Arc<T>, StoreError> {
+        self.data.clone().downcast::<T>().map_err(|_| StoreError::InvalidStaged)
     }
 }
 
@@ -107,7 +107,7 @@ async fn collect(mut stream: ByteStream, len: u64) -> Result<Bytes, StoreError> 
     let Some(first) = stream.try_next().await? else { return Ok(Bytes::new()) };
     let Some(second) = stream.try_next().await? else { return Ok(first) };
     // Trust the announced length only up to a limit, so that a store that announces too much costs no memory.
-    let announced = usize::try_from(len.min(MOST_TRUSTED)).unwrap_or_default();
+    let announced = usize::try_from(len.min(MAX_PREALLOCATED_BYTES)).unwrap_or_default();
     let mut all = BytesMut::with_capacity(announced.max(first.len().saturating_add(second.len())));
     all.extend_from_slice(&first);
     all.extend_from_slice(&second);
@@ -118,15 +118,15 @@ async fn collect(mut stream: ByteStream, len: u64) -> Result<Bytes, StoreError> 
     Ok(all.freeze())
 }
 
-impl fmt::Debug for Value {
+impl fmt::Debug for GetResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Value").field("info", &self.info).field("range", &self.range).finish_non_exhaustive()
+        f.debug_struct("GetResult").field("meta", &self.meta).field("range", &self.range).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Content {
+impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Content").field("size", &self.size).finish_non_exhaustive()
+        f.debug_struct("Payload").field("size", &self.size).finish_non_exhaustive()
     }
 }
 

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use futures::{TryStreamExt, stream};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::{Content, StoreError, Value};
+use crate::{GetResult, Payload, StoreError};
 
 /// A value that is given by its seed and length. Values of different seeds differ everywhere but by chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Payload {
+pub(super) struct TestValue {
     pub(super) seed: u64,
     pub(super) len: u64,
 }
@@ -28,7 +28,7 @@ static NOISE: LazyLock<Bytes> = LazyLock::new(|| {
 /// The lengths of the pieces in which content comes, over and over.
 const PIECES: [usize; 7] = [1, 4_095, 65_000, 7, 16_384, 1_000, 33_333];
 
-impl Payload {
+impl TestValue {
     pub(super) fn new(seed: u64, len: u64) -> Self {
         Self { seed, len }
     }
@@ -52,13 +52,13 @@ impl Payload {
     }
 
     /// The value in pieces, its length announced.
-    pub(super) fn content(self) -> Content {
-        Content { size: Some(self.len), ..self.content_of_unknown_size() }
+    pub(super) fn payload(self) -> Payload {
+        Payload { size: Some(self.len), ..self.payload_of_unknown_size() }
     }
 
     /// The value in pieces, its length not announced.
-    pub(super) fn content_of_unknown_size(self) -> Content {
-        Content::from_stream(stream::iter(self.pieces().map(Ok)))
+    pub(super) fn payload_of_unknown_size(self) -> Payload {
+        Payload::from_stream(stream::iter(self.pieces().map(Ok)))
     }
 
     /// The whole value.
@@ -67,7 +67,7 @@ impl Payload {
     }
 
     /// Reads the value to its end and fails unless it is the range that it says it is of this payload.
-    pub(super) async fn assert_is(self, value: Value) {
+    pub(super) async fn assert_is(self, value: GetResult) {
         let mut reader = self.reader(&value);
         let mut stream = value.stream;
         while let Some(piece) = stream.try_next().await.expect("the value can be read") {
@@ -77,8 +77,8 @@ impl Payload {
     }
 
     /// What compares the pieces of `value` with those of this payload.
-    pub(super) fn reader(self, value: &Value) -> PayloadReader {
-        assert_eq!(value.info.size, self.len, "the size of {self:?}");
+    pub(super) fn reader(self, value: &GetResult) -> PayloadReader {
+        assert_eq!(value.meta.size, self.len, "the size of {self:?}");
         PayloadReader { payload: self, left: value.range.clone() }
     }
 }
@@ -86,7 +86,7 @@ impl Payload {
 /// Compares what is read with what was written.
 #[derive(Debug)]
 pub(super) struct PayloadReader {
-    payload: Payload,
+    payload: TestValue,
     left: Range<u64>,
 }
 
@@ -110,7 +110,7 @@ impl PayloadReader {
 }
 
 /// Content that breaks off with `error` after the payload's first pieces.
-pub(super) fn broken_content(payload: Payload, pieces: usize, error: StoreError) -> Content {
+pub(super) fn broken_content(payload: TestValue, pieces: usize, error: StoreError) -> Payload {
     let pieces: Vec<_> = payload.pieces().take(pieces).map(Ok).chain([Err(error)]).collect();
-    Content { size: Some(payload.len), ..Content::from_stream(stream::iter(pieces)) }
+    Payload { size: Some(payload.len), ..Payload::from_stream(stream::iter(pieces)) }
 }
