@@ -12,7 +12,9 @@ use std::{
 
 use client::HttpStore;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use store::{Key, ListableStore, PageRequest, Precondition, Prefix, ReadableStore, StoreError, WriteableStore};
+use store::{
+    BackendErrorKind, Key, ListableStore, PageRequest, Precondition, Prefix, ReadableStore, StoreError, WriteableStore,
+};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -198,7 +200,7 @@ impl Writer {
                     self.keys.insert(key, state);
                     self.acknowledged += 1;
                 }
-                Err(StoreError::Transport(_)) => {
+                Err(StoreError::Backend { kind: BackendErrorKind::Connection, .. }) => {
                     self.pending.push((key, state));
                     return self;
                 }

@@ -2,42 +2,48 @@
 //!
 //! # Kinds of tests
 //!
-//! | kind | place | command |
-//! |---|---|---|
-//! | unit tests | `#[cfg(test)]` modules and `tests/` of each crate | `cargo test -p zarrd-array` |
-//! | store conformance | `conformance` of `zarrd-store`, applied to every store; over HTTP in `tests/tests/conformance.rs` | `cargo test -p zarrd-tests --test conformance` |
-//! | API contract | `openapi.yaml` against validators and generated requests | `cargo test -p zarrd-tests --test contract` |
-//! | documentation | code blocks of the README, the benchmark summary, the module graph | `cargo test -p zarrd-tests --test readme --test module_graph` |
-//! | foreign clients | `foreign_clients`, `foreign_readers`, `foreign_slices`, `document_patches`, `unmodified_clients` | `cargo test -p zarrd-tests --test foreign_clients` |
-//! | malformed input | `malformed_data`, `rejected_requests`, `request_cost` | `cargo test -p zarrd-tests --test malformed_data` |
-//! | damage | `corruption`, `failing_sync`, `failing_calls`, `full_disk`, `rejected_stores` | `cargo test -p zarrd-tests --test corruption` |
-//! | crashes | `durability`, `kill_moments`, `interrupted_copy`, `interrupted_conversion`, `interrupted_erase` | `cargo run --release -p zarrd-tests --bin kill-loop` |
-//! | crash states and power loss | `src/bin/crash-states`, `src/bin/power-loss` | `cargo run --release -p zarrd-tests --bin crash-states` |
-//! | concurrency | `contention`, `races` | `cargo run --release -p zarrd-tests --bin races` |
-//! | load | `crowds`, `memory`, `large_commits`, `file_descriptors` | `cargo run --release -p zarrd-tests --bin crowds` |
-//! | cost search | `src/cost_search` | `cargo run --release -p zarrd-tests --bin cost-search` |
-//! | soak | `src/soak` | `cargo run --release -p zarrd-tests --bin soak` |
-//! | fuzzing | `fuzz/targets`; the corpora are replayed on stable | `cargo test -p zarrd-fuzz-targets`, `cd fuzz && cargo +nightly fuzz run decode` |
-//! | benchmarks | `tests/benches/report` | `cargo bench -p zarrd-tests --bench report` |
+//! - Unit tests, in `#[cfg(test)]` modules and the `tests` folder of each crate: `cargo test -p zarrd-array`.
+//! - Store conformance: the suite `conformance` of `zarrd-store` is applied to every store, and over HTTP by
+//!   `cargo test -p zarrd-tests --test conformance`.
+//! - API contract, `openapi.yaml` against validators and generated requests:
+//!   `cargo test -p zarrd-tests --test contract`.
+//! - Documentation (code blocks of the README, benchmark summary) and module graph:
+//!   `cargo test -p zarrd-tests --test readme --test module_graph`.
+//! - Foreign clients, `foreign_clients`, `foreign_readers`, `foreign_slices`, `zarrs_slices`, `document_patches` and
+//!   `unmodified_clients`: `cargo test -p zarrd-tests --test foreign_clients`.
+//! - Malformed and expensive requests, `malformed_data`, `rejected_requests` and `request_cost`:
+//!   `cargo test -p zarrd-tests --test malformed_data`.
+//! - Damage and failing disks, `corruption`, `failing_sync`, `failing_calls`, `full_disk` and `rejected_stores`:
+//!   `cargo test -p zarrd-tests --test corruption`.
+//! - Crashes, `durability`, `kill_moments` and `interrupted_*`: `cargo run --release -p zarrd-tests --bin kill-loop`.
+//! - Crash states and power loss, in `src/bin`: `cargo run --release -p zarrd-tests --bin crash-states`, `power-loss`.
+//! - Races, `races` and `contention`: `cargo run --release -p zarrd-tests --bin races`, `contention`.
+//! - Crowds and memory, `crowds`, `memory`, `large_commits`: `cargo run --release -p zarrd-tests --bin crowds`.
+//! - Expensive requests, found by a search: `cargo run --release -p zarrd-tests --bin cost-search`.
+//! - Soak, an hour by default: `cargo run --release -p zarrd-tests --bin soak`.
+//! - Fuzzing, targets in `fuzz/targets`: `cargo test -p zarrd-fuzz-targets` replays the corpora on stable;
+//!   `cd fuzz && cargo +nightly fuzz run decode` searches for new inputs.
+//! - Benchmarks, in `benches/report`: `cargo bench -p zarrd-tests --bench report`.
 //!
-//! `.ci/run` runs the tests and a short round of every command except the benchmarks. Most commands have a test that runs
-//! them briefly; each one prints its seed, with which the same random choices are made again.
+//! `.ci/run` runs the tests and a short round of every command except the benchmarks. Most commands have a test that
+//! runs them briefly; each one prints its seed, with which the same random choices are made again.
 //!
 //! A test with requirements that the machine does not meet prints `SKIPPED` to stderr and passes; in CI it fails, see
 //! [`skip`].
 //!
 //! # Shared modules
 //!
-//! - [`server`] starts a server on a free port, waits until it listens, and stops or kills it; [`binary`] locates or builds
-//!   the program.
+//! - [`server`] starts a server on a free port, waits until it listens, and stops or kills it; [`binary`] locates or
+//!   builds the program.
 //! - [`problem`] checks problem documents; [`generated`] generates values of any size.
-//! - [`python`], [`node`] and [`environment`] create environments with pinned versions of other libraries below `target/`;
-//!   [`tools`] locates programs of the system.
+//! - [`python`], [`node`] and [`environment`] create environments with pinned versions of other libraries below
+//!   `target/`; [`tools`] locates programs of the system.
 //! - [`originals`] are arrays written by other libraries; [`slices`] compares them with responses of `/array`, and
-//!   [`replica`] recreates them through the server, for other libraries to compare. [`sample`] serves files written by other
-//!   libraries.
+//!   [`replica`] recreates them through the server, for other libraries to compare. [`sample`] serves files written by
+//!   other libraries.
 //! - [`disk`] mounts small file systems; [`shim`] compiles libraries that make system calls fail or wait.
-//! - [`benchmark`] computes and renders the benchmark report; [`readme`] extracts and compares the README's code blocks.
+//! - [`benchmark`] computes and renders the benchmark report; [`readme`] extracts and compares the README's code
+//!   blocks.
 //! - [`contention`], [`cost_search`], [`crowds`], [`failing_calls`], [`full_disk`], [`kill_loop`], [`kill_moments`],
 //!   [`large_commits`], [`memory`], [`races`] and [`soak`] implement the long tests of the same names.
 

@@ -425,8 +425,8 @@ async fn invalid_bodies_are_rejected() {
         for (select, kind) in [
             ("4", ProblemType::IndexOutOfBounds),
             ("0,0,0", ProblemType::SelectionRankMismatch),
-            ("(1,1)", ProblemType::SelectionRankMismatch),
-            ("(1,-3)", ProblemType::SelectionRankMismatch),
+            ("(1,1)", ProblemType::InvalidSelection),
+            ("(1,-3)", ProblemType::InvalidSelection),
             ("x", ProblemType::InvalidSelection),
             ("::0", ProblemType::InvalidSelection),
         ] {

@@ -16,9 +16,7 @@ use meta::{
 };
 use serde_json::json;
 use store::{
-    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Intent, Key, KeyCount, KeyPage, ListableStore,
-    MemoryStore, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot, Staged, StoreError,
-    TransactionalStore, ValueMeta, Watermark, WriteableStore,
+    Change, ChangeOutcome, Key, MemoryStore, Precondition, StoreError, StoreWrapper, TransactionalStore, WriteableStore,
 };
 
 /// A store that sets a key before each of the next commits.
@@ -30,54 +28,11 @@ struct InterferingStore {
 }
 
 #[async_trait]
-impl ReadableStore for InterferingStore {
-    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
-        self.store.get(key, range).await
-    }
+impl StoreWrapper for InterferingStore {
+    type Inner = MemoryStore;
 
-    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        self.store.head(key).await
-    }
-}
-
-#[async_trait]
-impl WriteableStore for InterferingStore {
-    async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
-        self.store.set(key, content, precondition).await
-    }
-
-    async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
-        self.store.erase(key, precondition).await
-    }
-
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
-        self.store.erase_prefix(prefix).await
-    }
-
-    async fn check_writable(&self) -> Result<(), StoreError> {
-        self.store.check_writable().await
-    }
-}
-
-#[async_trait]
-impl ListableStore for InterferingStore {
-    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
-        self.store.list_prefix(prefix, page).await
-    }
-
-    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
-        self.store.list_dir(prefix, page).await
-    }
-}
-
-#[async_trait]
-impl TransactionalStore for InterferingStore {
-    async fn stage(&self, key: &Key, content: Payload) -> Result<Staged, StoreError> {
-        self.store.stage(key, content).await
-    }
-
-    async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {
-        self.store.read_staged(staged, range).await
+    fn inner(&self) -> &MemoryStore {
+        &self.store
     }
 
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
@@ -86,18 +41,6 @@ impl TransactionalStore for InterferingStore {
             self.store.set(&self.key, self.value.clone().into(), Precondition::none()).await?;
         }
         self.store.commit(changes).await
-    }
-
-    async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
-        self.store.intents().await
-    }
-
-    async fn watermark(&self) -> Result<Watermark, StoreError> {
-        self.store.watermark().await
-    }
-
-    async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
-        self.store.snapshot(keys).await
     }
 }
 

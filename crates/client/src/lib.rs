@@ -100,6 +100,7 @@ mod node;
 mod options;
 mod problem;
 mod read;
+mod remote;
 mod store;
 mod token;
 mod transport;
@@ -128,6 +129,7 @@ pub use operations::{
     BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, WriteReport,
 };
 pub use options::{BuildError, ClientBuilder, Connection, Retries, Timeouts};
+pub use remote::{RemoteCorruption, RemoteError};
 pub use store::HttpStore;
 pub use token::{Token, TokenError};
 pub use wire::health::Readiness;

@@ -9,6 +9,7 @@ mod told {
     use std::{sync::Arc, time::Duration};
 
     use bytes::Bytes;
+    use client::RemoteError;
     use futures::{StreamExt, stream};
     use server::{Access, Limits, Settings};
     use store::{
@@ -83,10 +84,10 @@ mod told {
         assert_eq!(served.store.head(&key()).await.unwrap(), None);
         for content in [streamed(64), "x".into()] {
             let error = served.store.set(&key(), content, Precondition::none()).await.unwrap_err();
-            assert!(matches!(error, StoreError::Forbidden { .. }), "{error:?}");
+            assert!(matches!(error.backend_source(), Some(RemoteError::Forbidden { .. })), "{error:?}");
         }
         let error = served.store.erase_prefix(&Prefix::root()).await.unwrap_err();
-        assert!(matches!(error, StoreError::Forbidden { .. }), "{error:?}");
+        assert!(matches!(error.backend_source(), Some(RemoteError::Forbidden { .. })), "{error:?}");
     }
 
     #[tokio::test]

@@ -1,7 +1,10 @@
 //! The representation of decoded chunks.
 
 use bytes::Bytes;
-use meta::{data_type::DataType, limits::MAX_CHUNK_SIZE};
+use meta::{
+    data_type::{DataType, StoredOrder},
+    limits::MAX_CHUNK_SIZE,
+};
 
 use crate::ChainError;
 
@@ -12,6 +15,25 @@ pub struct ChunkRepresentation {
     shape: Vec<u64>,
     fill_value: Bytes,
     num_elements: u64,
+}
+
+/// The size of encoded bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EncodedSizeBound {
+    /// So long, whatever they are made of.
+    Exact(u64),
+    /// At most so long.
+    AtMost(u64),
+}
+
+/// Properties of the bytes between codecs from bytes to bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BytesRepresentation {
+    /// Their items, if they are consecutive elements: a type and its stored byte order. Filters of numcodecs compute
+    /// with them, and compressors shuffle by their size.
+    pub stored_elements: Option<(DataType, StoredOrder)>,
+    /// The bounds of their length; `None` if elements of variable length leave it open.
+    pub size: Option<EncodedSizeBound>,
 }
 
 impl ChunkRepresentation {
@@ -52,5 +74,22 @@ impl ChunkRepresentation {
     pub fn fixed_size(&self) -> Option<u64> {
         // Cannot overflow: the constructor multiplied the two.
         Some(self.num_elements.saturating_mul(self.data_type.fixed_size()? as u64))
+    }
+}
+
+impl EncodedSizeBound {
+    /// The longest.
+    pub fn max(self) -> u64 {
+        match self {
+            Self::Exact(len) | Self::AtMost(len) => len,
+        }
+    }
+
+    /// The length, if it is exact.
+    pub fn exact(self) -> Option<u64> {
+        match self {
+            Self::Exact(len) => Some(len),
+            Self::AtMost(_) => None,
+        }
     }
 }

@@ -1,14 +1,11 @@
 //! The traits of codecs.
 
-use std::{fmt, sync::Arc};
+use std::{any::Any, fmt};
 
 use bytes::Bytes;
-use meta::{
-    codecs::{CodecSpec, Namespace},
-    data_type::{DataType, StoredOrder},
-};
+use meta::data_type::{DataType, StoredOrder};
 
-use crate::{ChainError, ChunkRepresentation, CodecError, Elements, ShardingCodec};
+use crate::{CodecError, Elements, EncodedSizeBound};
 
 /// A codec from arrays to arrays, for chunks of one [`Representation`].
 ///
@@ -38,7 +35,7 @@ pub trait ArrayToArray: fmt::Debug + Send + Sync {
 }
 
 /// A codec from an array to bytes, for chunks of one [`Representation`].
-pub trait ArrayToBytes: fmt::Debug + Send + Sync {
+pub trait ArrayToBytes: Any + fmt::Debug + Send + Sync {
     /// Decodes a chunk. Fails unless the bytes hold exactly its number of elements. Elements of variable length that would take more
     /// than `budget` bytes of memory fail with [`CodecError::OverBudget`] before they are allocated.
     fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError>;
@@ -60,9 +57,19 @@ pub trait ArrayToBytes: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The sharding, if its output is a shard, whose inner chunks can be read on their own.
-    fn as_sharding(&self) -> Option<&ShardingCodec> {
-        None
+    /// The memory for decoding or encoding a chunk in addition to the chunk and its encoded form, in bytes.
+    fn working_memory(&self) -> u64 {
+        0
+    }
+
+    /// The work of decoding inner chunks of `size` bytes in total, in steps.
+    fn inner_decode_work(&self, _size: u64) -> u64 {
+        0
+    }
+
+    /// The work of encoding inner chunks of `size` bytes in total, in steps.
+    fn inner_encode_work(&self, _size: u64) -> u64 {
+        0
     }
 
     /// The cost for each byte of the chunk.
@@ -106,56 +113,6 @@ pub struct Cost {
     pub encode: u64,
 }
 
-/// The size of encoded bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EncodedSizeBound {
-    /// So long, whatever they are made of.
-    Exact(u64),
-    /// At most so long.
-    AtMost(u64),
-}
-
-/// The input of a codec at its position in a chain.
-#[derive(Clone, Copy, Debug)]
-pub enum CodecInput<'a> {
-    /// An array.
-    Array(&'a ChunkRepresentation),
-    /// Bytes.
-    Bytes(&'a BytesRepresentation),
-}
-
-/// Properties of the bytes between codecs from bytes to bytes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BytesRepresentation {
-    /// Their items, if they are consecutive elements: a type and its stored byte order. Filters of numcodecs compute
-    /// with them, and compressors shuffle by their size.
-    pub stored_elements: Option<(DataType, StoredOrder)>,
-    /// The bounds of their length; `None` if elements of variable length leave it open.
-    pub size: Option<EncodedSizeBound>,
-}
-
-/// A codec made for its place in a chain.
-#[derive(Debug)]
-pub enum Codec {
-    /// From arrays to arrays, and what it makes of the array that it is given.
-    ArrayToArray(Arc<dyn ArrayToArray>, ChunkRepresentation),
-    /// From an array to bytes.
-    ArrayToBytes(Arc<dyn ArrayToBytes>),
-    /// From bytes to bytes.
-    BytesToBytes(Arc<dyn BytesToBytes>),
-}
-
-/// A codec's entry in the registry: its name, and how it is made of its configuration.
-#[derive(Clone, Copy)]
-pub struct CodecFactory {
-    /// Whose name it is.
-    pub namespace: Namespace,
-    /// The name.
-    pub name: &'static str,
-    /// Makes the codec for its place. `depth` counts the shards around it.
-    pub create: fn(spec: &CodecSpec, input: CodecInput<'_>, depth: usize) -> Result<Codec, ChainError>,
-}
-
 impl Cost {
     /// That of a copy, and of simple arithmetic.
     pub const COPY: Self = Self { decode: 1, encode: 1 };
@@ -171,52 +128,5 @@ impl std::ops::Add for Cost {
 
     fn add(self, other: Self) -> Self {
         Self { decode: self.decode.saturating_add(other.decode), encode: self.encode.saturating_add(other.encode) }
-    }
-}
-
-impl EncodedSizeBound {
-    /// The longest.
-    pub fn max(self) -> u64 {
-        match self {
-            Self::Exact(len) | Self::AtMost(len) => len,
-        }
-    }
-
-    /// The length, if it is exact.
-    pub fn exact(self) -> Option<u64> {
-        match self {
-            Self::Exact(len) => Some(len),
-            Self::AtMost(_) => None,
-        }
-    }
-}
-
-impl<'a> CodecInput<'a> {
-    /// The array, or an error that says that the codec takes no bytes.
-    pub fn array(self, spec: &CodecSpec) -> Result<&'a ChunkRepresentation, ChainError> {
-        match self {
-            Self::Array(array) => Ok(array),
-            Self::Bytes(_) => Err(ChainError::InvalidPosition {
-                codec: spec.full_name(),
-                reason: "it is given bytes instead of an array".into(),
-            }),
-        }
-    }
-
-    /// The bytes, or an error that says that the codec takes no array.
-    pub fn bytes(self, spec: &CodecSpec) -> Result<&'a BytesRepresentation, ChainError> {
-        match self {
-            Self::Bytes(bytes) => Ok(bytes),
-            Self::Array(_) => Err(ChainError::InvalidPosition {
-                codec: spec.full_name(),
-                reason: "it is given an array instead of bytes".into(),
-            }),
-        }
-    }
-}
-
-impl fmt::Debug for CodecFactory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {}", self.namespace, self.name)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     Dialect,
-    chunk_keys::ChunkKeyEncoding,
+    chunk_keys::{ChunkKeyDecoder, ChunkKeyEncoding},
     codecs::CodecSpec,
     data_type::DataType,
     extensions::{Extension, ExtensionEffect},
@@ -48,6 +48,13 @@ impl ArrayModel {
     /// The shape of the view: the stored elements from the [origin](Self::origin) on.
     pub fn view_shape(&self) -> Vec<u64> {
         self.shape.iter().zip(&self.view_offset).map(|(extent, origin)| extent.saturating_sub(*origin)).collect()
+    }
+
+    /// The decoder of the array's chunk keys.
+    pub fn chunk_key_decoder(&self) -> ChunkKeyDecoder {
+        let dimensions = self.grid.dimensions().iter().zip(&self.shape);
+        let num_chunks = dimensions.map(|(grid, extent)| grid.num_chunks(*extent)).collect();
+        ChunkKeyDecoder::new(self.chunk_keys, num_chunks)
     }
 
     /// True if every reader takes missing chunks for full of the fill value. With `null`, elements that were never

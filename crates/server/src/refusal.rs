@@ -245,12 +245,7 @@ impl From<StoreError> for Refusal {
             | StoreError::InvalidStaged
             | StoreError::NotInSnapshot { .. }
             | StoreError::Io { .. }
-            | StoreError::Index(_)
-            | StoreError::Unauthorized
-            | StoreError::Forbidden { .. }
-            | StoreError::Remote { .. }
-            | StoreError::Protocol { .. }
-            | StoreError::Transport(_) => Self::because(ProblemType::Internal, error),
+            | StoreError::Backend { .. } => Self::because(ProblemType::Internal, error),
         }
     }
 }

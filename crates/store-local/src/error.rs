@@ -2,9 +2,9 @@
 
 use std::{io, path::PathBuf};
 
-use store::BoxError;
+use store::{BoxError, StoreError};
 
-use crate::IndexKind;
+use crate::{IndexKind, index::IndexError};
 
 /// Why a store does not open. Nothing in its directory has been changed then.
 #[derive(Debug, thiserror::Error)]
@@ -130,6 +130,56 @@ pub enum FileCorruption {
         /// How many it says that it has.
         expected: u64,
     },
+}
+
+/// Damage of a stored value: the detail of a [`Corruption`](store::Corruption) that a
+/// [`LocalStore`](crate::LocalStore) reports.
+#[derive(Debug, thiserror::Error)]
+pub enum ValueCorruption {
+    /// The record refers to a value file that does not exist.
+    #[error("the value file {file} is missing")]
+    MissingFile {
+        /// The file's path within the store.
+        file: String,
+    },
+    /// The value file is shorter than its record says.
+    #[error("the value file {file} has {found} bytes instead of {expected}")]
+    Length {
+        /// The file's path within the store.
+        file: String,
+        /// Its length according to the record, in bytes.
+        expected: u64,
+        /// Its length, in bytes.
+        found: u64,
+    },
+    /// The trailer of the value file fails its checksum, or is that of another value.
+    #[error("the trailer of the value file {file} is damaged")]
+    Trailer {
+        /// The file's path within the store.
+        file: String,
+    },
+    /// A block of the value file fails its checksum.
+    #[error("block {block} of the value file {file} fails its checksum")]
+    Block {
+        /// The file's path within the store.
+        file: String,
+        /// The block's number, from 0.
+        block: u64,
+    },
+    /// The key's record in the index or the log fails its checksum or cannot be parsed.
+    #[error("the record in the index is damaged")]
+    Record,
+}
+
+/// A failed operation of the index: the source of a [`StoreError::Backend`](store::StoreError::Backend).
+#[derive(Debug, thiserror::Error)]
+#[error("the index of the store failed")]
+pub(crate) struct IndexFailure(#[source] pub(crate) IndexError);
+
+/// True if the error says that a value file does not exist.
+pub(crate) fn is_missing_file(error: &StoreError) -> bool {
+    let StoreError::Corrupt { cause, .. } = error else { return false };
+    matches!(cause.downcast_ref(), Some(ValueCorruption::MissingFile { .. }))
 }
 
 impl OpenError {

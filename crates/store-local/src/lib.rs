@@ -66,7 +66,7 @@ pub use self::faults::SyncFault;
 pub use self::{
     check::{CheckReport, CorruptValue},
     checkpoint::{CompactError, CompactProgress, CompactReport},
-    error::{FileCorruption, OpenError},
+    error::{FileCorruption, OpenError, ValueCorruption},
     index::IndexKind,
     options::{Access, Options, Purpose},
     store::LocalStore,

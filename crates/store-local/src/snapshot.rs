@@ -3,10 +3,11 @@
 use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
-use store::{ByteRange, Corruption, GetResult, Key, Snapshot, StoreError, ValueMeta};
+use store::{ByteRange, GetResult, Key, Snapshot, StoreError, ValueMeta};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
+    error::is_missing_file,
     gc::Pin,
     record::{Location, Record},
     store::{Core, value_of},
@@ -98,9 +99,7 @@ impl Snapshot for LocalSnapshot {
         };
         match value_of(&self.core, key, &record, range).await {
             // The pin may have ended just now, and the file gone with it.
-            Err(StoreError::Corrupt { cause: Corruption::MissingFile { .. }, .. }) if !self.pin.touch() => {
-                Err(StoreError::SnapshotExpired)
-            }
+            Err(error) if is_missing_file(&error) && !self.pin.touch() => Err(StoreError::SnapshotExpired),
             result => result.map(Some),
         }
     }

@@ -21,8 +21,9 @@ mod traits;
 mod value;
 mod version;
 mod watermark;
+mod wrapper;
 
-pub use error::{BoxError, Corruption, StoreError, UploadError};
+pub use error::{BackendErrorKind, BoxError, Corruption, StoreError, UploadError};
 pub use intent::{Intent, IntentError, IntentId, MAX_INTENT_LEN, MAX_INTENTS};
 pub use key::{Key, KeyError, MAX_KEY_LEN, Prefix};
 pub use list::{
@@ -37,3 +38,4 @@ pub use traits::{
 pub use value::{ByteStream, GetResult, Payload, Staged, ValueMeta};
 pub use version::{Precondition, Version, VersionError, VersionMatch};
 pub use watermark::Watermark;
+pub use wrapper::{Operation, StoreWrapper};

@@ -2,64 +2,35 @@
 
 use async_trait::async_trait;
 use store::{
-    ByteRange, DirPage, GetResult, Key, KeyCount, KeyPage, ListableStore, MemoryStore, PageRequest, Payload,
-    Precondition, Prefix, PutResult, ReadableStore, StoreError, ValueMeta, WriteableStore,
+    ByteRange, GetResult, Key, MemoryStore, StoreError, StoreWrapper,
     conformance::{Factory, readable_writeable_listable},
 };
 
 /// A store that knows what it has, but cannot find it.
 #[derive(Clone)]
-struct Forgetful(MemoryStore);
+struct ForgetfulStore(MemoryStore);
 
 struct Forgetfuls;
 
 impl Factory for Forgetfuls {
-    type Store = Forgetful;
+    type Store = ForgetfulStore;
     type Fixture = ();
 
-    async fn create(&self) -> (Forgetful, ()) {
-        (Forgetful(MemoryStore::new()), ())
+    async fn create(&self) -> (ForgetfulStore, ()) {
+        (ForgetfulStore(MemoryStore::new()), ())
     }
 }
 
 #[async_trait]
-impl ReadableStore for Forgetful {
+impl StoreWrapper for ForgetfulStore {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.0
+    }
+
     async fn get(&self, _: &Key, _: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         Ok(None)
-    }
-
-    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        self.0.head(key).await
-    }
-}
-
-#[async_trait]
-impl WriteableStore for Forgetful {
-    async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
-        self.0.set(key, content, precondition).await
-    }
-
-    async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
-        self.0.erase(key, precondition).await
-    }
-
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
-        self.0.erase_prefix(prefix).await
-    }
-
-    async fn check_writable(&self) -> Result<(), StoreError> {
-        self.0.check_writable().await
-    }
-}
-
-#[async_trait]
-impl ListableStore for Forgetful {
-    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
-        self.0.list_prefix(prefix, page).await
-    }
-
-    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
-        self.0.list_dir(prefix, page).await
     }
 }
 

@@ -4,12 +4,12 @@
 //! cargo bench -p zarrd-tests --bench report -- [--quick] [--write] [--index sled|redb] [SECTION…]
 //! ```
 //!
-//! The sections are `chunks`, `planes`, `points`, `ingest`, `nodes` and `start`, by default all of them, and `churn`, which
-//! only runs if it is named. The report goes to stdout, progress to stderr. `--write` replaces the generated parts of
-//! BENCHMARKS.md and README.md, and requires all sections. `--quick` measures a little of everything, to test the benchmark
-//! itself. zarrd is built first if necessary. Python clients get an environment below `target/`; the tables name peers that
-//! are not installed. Data for the measurements is stored below `target/` and removed at the end. No result fails the
-//! benchmark by its time.
+//! The sections are `chunks`, `planes`, `points`, `ingest`, `nodes` and `start`, by default all of them, and `churn`,
+//! which only runs if it is named. The report goes to stdout, progress to stderr. `--write` replaces the generated
+//! parts of BENCHMARKS.md and README.md, and requires all sections. `--quick` measures a little of everything, to test
+//! the benchmark itself. zarrd is built first if necessary. Python clients get an environment below `target/`; the
+//! tables name peers that are not installed. Data for the measurements is stored below `target/` and removed at the
+//! end. No result fails the benchmark by its time.
 
 #![allow(
     clippy::unwrap_used,

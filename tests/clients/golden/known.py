@@ -1,4 +1,4 @@
-"""The bytes of crates/codec/src/codecs/known.rs: two contents encoded by numcodecs."""
+"""The bytes of crates/codec/src/codecs/golden.rs: two contents encoded by numcodecs."""
 
 import json
 import re

@@ -4,8 +4,9 @@
 //! memory [--gib N] [--downloads N] [--mib N] [--array-gib N] [--dir DIR]
 //! ```
 //!
-//! Uploads and downloads one value of `--gib`, then downloads one of `--mib` with `--downloads` concurrent requests. Then
-//! writes arrays of `--array-gib`, each with one request, with chunks in the order of the elements and with other layouts.
+//! Uploads and downloads one value of `--gib`, then downloads one of `--mib` with `--downloads` concurrent requests.
+//! Then writes arrays of `--array-gib`, each with one request, with chunks in the order of the elements and with other
+//! layouts.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a command of its own")]

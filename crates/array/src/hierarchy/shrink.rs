@@ -122,7 +122,7 @@ impl StoredChunks {
             _ => format!("{}{}", path.key_prefix(), model.chunk_prefix),
         };
         let prefix = Prefix::parse(&text).map_err(|_| keys::too_long(model.dialect, path))?;
-        Ok(Self { chunks: ChunkKeyDecoder::new(model), prefix })
+        Ok(Self { chunks: model.chunk_key_decoder(), prefix })
     }
 
     /// The chunk's index in the grid; `None` for a key of no chunk within the grid.

@@ -12,9 +12,8 @@ use array::{ArrayError, CreateAction, Depth, NodeError};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use store::{
-    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult as Stored, Intent, Key, KeyCount, KeyPage,
-    ListableStore, MemoryStore, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Snapshot, Staged,
-    StoreError, TransactionalStore, ValueMeta, Watermark, WriteableStore,
+    Change, ChangeOutcome, Key, KeyPage, ListableStore, MemoryStore, Operation, PageRequest, Precondition, Prefix,
+    StoreError, StoreWrapper, TransactionalStore, Watermark, WriteableStore,
 };
 
 use crate::test_store::{TestStore, path, v2_array, v3_array, v3_group};
@@ -84,58 +83,28 @@ impl InterferingStore {
 }
 
 #[async_trait]
-impl ReadableStore for InterferingStore {
-    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Stored>, StoreError> {
-        self.store.get(key, range).await
+impl StoreWrapper for InterferingStore {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.store
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
-        self.store.head(key).await
-    }
-}
-
-#[async_trait]
-impl WriteableStore for InterferingStore {
-    async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
-        self.store.set(key, content, precondition).await
-    }
-
-    async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError> {
-        self.store.erase(key, precondition).await
+    async fn before(&self, operation: Operation<'_>) -> Result<(), StoreError> {
+        match operation {
+            Operation::ListPrefix(_) | Operation::ListDir(_) => self.read_page().await?,
+            Operation::Snapshot(keys) => {
+                self.snapshot_keys.fetch_add(keys.len(), Ordering::Relaxed);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
-        self.store.erase_prefix(prefix).await
-    }
-
-    async fn check_writable(&self) -> Result<(), StoreError> {
-        self.store.check_writable().await
-    }
-}
-
-#[async_trait]
-impl ListableStore for InterferingStore {
     async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
-        self.read_page().await?;
         let found = self.store.list_prefix(prefix, page).await?;
         self.keys.fetch_add(found.keys.len(), Ordering::Relaxed);
         Ok(found)
-    }
-
-    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
-        self.read_page().await?;
-        self.store.list_dir(prefix, page).await
-    }
-}
-
-#[async_trait]
-impl TransactionalStore for InterferingStore {
-    async fn stage(&self, key: &Key, content: Payload) -> Result<Staged, StoreError> {
-        self.store.stage(key, content).await
-    }
-
-    async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError> {
-        self.store.read_staged(staged, range).await
     }
 
     async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError> {
@@ -147,20 +116,11 @@ impl TransactionalStore for InterferingStore {
         self.store.commit(changes).await
     }
 
-    async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
-        self.store.intents().await
-    }
-
     async fn watermark(&self) -> Result<Watermark, StoreError> {
         match self.busy.load(Ordering::Relaxed) {
             false => self.store.watermark().await,
             true => Ok(Watermark::from_u64(self.watermarks.fetch_add(1, Ordering::Relaxed) as u64)),
         }
-    }
-
-    async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
-        self.snapshot_keys.fetch_add(keys.len(), Ordering::Relaxed);
-        self.store.snapshot(keys).await
     }
 }
 

@@ -199,7 +199,7 @@ mod tests {
             array: Some("/above".into()),
             dialect: Some("draft".into()),
             current: Some(etag::text(Version::from_u128(5))),
-            parameter: Some("to".into()),
+            parameter: Some("target".into()),
             violations: vec![node::Violation { pointer: "/shape".into(), reason: "is not there".into() }],
             differences: vec![node::Difference {
                 pointer: "/shape/0".into(),

@@ -3,7 +3,7 @@
 use std::{io, time::Duration};
 
 use bytes::Bytes;
-use client::{Retries, Timeouts, TransportError};
+use client::{RemoteError, Retries, Timeouts, TransportError};
 use futures::{StreamExt, stream};
 use store::{KeyCount, Payload, Precondition, Prefix, StoreError, UploadError, Version, VersionMatch, WriteableStore};
 
@@ -125,9 +125,9 @@ async fn erasing_is_done_again() {
     let lines: Vec<String> = server.requests().into_iter().map(|request| request.line).collect();
     assert_eq!(lines[3..], ["DELETE /mount/store/a/", "DELETE /mount/store/?confirm=all"]);
     let error = store.erase(&key("k"), Precondition::none()).await.unwrap_err();
-    assert!(matches!(error, StoreError::Protocol { .. }), "{error:?}");
+    assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{error:?}");
     let error = store.erase_prefix(&Prefix::root()).await.unwrap_err();
-    assert!(matches!(error, StoreError::Protocol { .. }), "{error:?}");
+    assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{error:?}");
 }
 
 #[tokio::test]
@@ -198,7 +198,10 @@ async fn whether_the_store_can_be_written() {
     store.check_writable().await.unwrap();
     assert!(matches!(store.check_writable().await.unwrap_err(), StoreError::OutOfSpace));
     assert!(matches!(store.check_writable().await.unwrap_err(), StoreError::ReadOnly));
-    assert!(matches!(store.check_writable().await.unwrap_err(), StoreError::Protocol { .. }));
+    assert!(matches!(
+        store.check_writable().await.unwrap_err().backend_source(),
+        Some(RemoteError::InvalidResponse { .. })
+    ));
     assert_eq!(server.requests()[0].line, "GET /mount/readyz");
     assert_eq!(server.requests().len(), 4);
 }

@@ -19,16 +19,16 @@ use serde::Deserialize;
 
 use super::{
     filter::{self, Kernel},
+    filter_dtype::{Countable, is_moment},
     numbers::cast,
-    times::{Countable, is_moment},
 };
 use crate::{
-    ChainError, Codec, CodecError, CodecFactory, CodecInput,
-    registry::{invalid_configuration, parse_configuration},
+    ChainError, Codec, CodecError, CodecFactory, CodecInput, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
-pub(crate) static PLUGINS: &[CodecFactory] =
-    &[CodecFactory { namespace: Namespace::Numcodecs, name: AsType::NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] =
+    &[CodecFactory { namespace: Namespace::Numcodecs, name: AsType::NAME, create }];
 
 #[derive(Debug)]
 struct AsType {
@@ -43,7 +43,7 @@ struct Configuration {
     decode_dtype: Option<Countable>,
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration { encode_dtype, decode_dtype } = parse_configuration(spec)?;
     let decode_dtype = Countable::or_of(decode_dtype, spec, input)?;
     if let Some((from, to)) = decode_dtype.as_time().zip(encode_dtype.as_time())
@@ -53,7 +53,7 @@ fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Cod
         return Err(invalid_configuration(spec, format!("cannot convert {from} to another unit, {to}")));
     }
     let kernel = AsType { decode: decode_dtype.number(), encode: encode_dtype.number() };
-    filter::resolve(spec, input, kernel, [decode_dtype.side(spec)?, encode_dtype.side(spec)?])
+    filter::create(spec, input, kernel, [decode_dtype.side(spec)?, encode_dtype.side(spec)?])
 }
 
 impl Kernel for AsType {

@@ -22,11 +22,11 @@ use super::{
     filter::{self, Kernel, Side},
     numbers::Dtype,
 };
-use crate::{ChainError, Codec, CodecError, CodecFactory, CodecInput, registry::parse_configuration};
+use crate::{ChainError, Codec, CodecError, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
-pub(crate) static PLUGINS: &[CodecFactory] = &[
-    CodecFactory { namespace: Namespace::Numcodecs, name: BitRound::NAME, create: resolve },
-    CodecFactory { namespace: Namespace::V3, name: BitRound::NAME, create: resolve },
+pub(crate) static FACTORIES: &[CodecFactory] = &[
+    CodecFactory { namespace: Namespace::Numcodecs, name: BitRound::NAME, create },
+    CodecFactory { namespace: Namespace::V3, name: BitRound::NAME, create },
 ];
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ struct Configuration {
     keepbits: u32,
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration { keepbits } = parse_configuration(spec)?;
     let items = match input {
         CodecInput::Array(array) => Some((array.data_type().clone(), StoredOrder::Little)),
@@ -66,7 +66,7 @@ fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Cod
         Some((data_type, order)) => Side::new(spec, data_type, order)?,
         None => Side::of(spec, Dtype::little(Number::UInt8))?,
     };
-    filter::resolve(spec, input, BitRound { rounding }, [side.clone(), side])
+    filter::create(spec, input, BitRound { rounding }, [side.clone(), side])
 }
 
 fn rounding(data_type: &DataType, keepbits: u32) -> Result<Rounding, NoRounding> {

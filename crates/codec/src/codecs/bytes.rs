@@ -13,24 +13,24 @@
 
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use meta::{
     codecs::{CodecSpec, Namespace},
-    data_type::{DataType, Layout, StoredOrder, WordRun},
+    data_type::{DataType, Layout, StoredOrder},
 };
 use serde::Deserialize;
 
 use crate::{
-    ArrayToBytes, ChainError, ChunkRepresentation, Codec, CodecError, CodecFactory, CodecInput, Elements,
-    EncodedSizeBound,
-    registry::{invalid_configuration, parse_configuration},
+    ArrayToBytes, ByteSwap, ChainError, ChunkRepresentation, Codec, CodecError, CodecFactory, CodecInput, Elements,
+    EncodedSizeBound, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "bytes";
 
-pub(crate) static PLUGINS: &[CodecFactory] = &[
-    CodecFactory { namespace: Namespace::V3, name: NAME, create: resolve },
-    CodecFactory { namespace: Namespace::V3, name: "endian", create: resolve },
+pub(crate) static FACTORIES: &[CodecFactory] = &[
+    CodecFactory { namespace: Namespace::V3, name: NAME, create },
+    CodecFactory { namespace: Namespace::V3, name: "endian", create },
 ];
 
 /// The elements of a fixed size, their words in some order.
@@ -40,17 +40,6 @@ pub(super) struct BytesCodec {
     array: ChunkRepresentation,
     len: u64,
     order: StoredOrder,
-}
-
-/// The words of consecutive elements that have to be byte-swapped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ByteSwap {
-    /// None.
-    None,
-    /// All of them; elements are words of this width and nothing else.
-    Words(usize),
-    /// Those of the runs, in each element of this size.
-    Runs(usize, Vec<WordRun>),
 }
 
 #[derive(Deserialize)]
@@ -66,7 +55,7 @@ enum Endian {
     Big,
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
     let endian = parse_configuration::<Configuration>(spec)?.endian;
     let Layout::Fixed(layout) = array.data_type().layout() else {
@@ -78,7 +67,7 @@ fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Cod
         None if layout.words.is_empty() || is_struct(array.data_type()) => StoredOrder::Little,
         None => return Err(invalid_configuration(spec, format!("needs the endian of {}", array.data_type()))),
     };
-    BytesCodec::resolve(NAME, array, order)
+    BytesCodec::create(NAME, array, order)
 }
 
 fn is_struct(data_type: &DataType) -> bool {
@@ -88,7 +77,7 @@ fn is_struct(data_type: &DataType) -> bool {
 
 impl BytesCodec {
     /// The codec for an array of elements of a fixed size.
-    pub(super) fn resolve(
+    pub(super) fn create(
         name: &'static str,
         array: &ChunkRepresentation,
         order: StoredOrder,
@@ -134,65 +123,4 @@ impl ArrayToBytes for BytesCodec {
     fn stored_order(&self) -> Option<&StoredOrder> {
         Some(&self.order)
     }
-}
-
-impl ByteSwap {
-    /// The swap between memory and a stored byte order.
-    pub fn new(data_type: &DataType, order: &StoredOrder) -> Self {
-        let Layout::Fixed(layout) = data_type.layout() else {
-            return Self::None;
-        };
-        let runs = match order {
-            StoredOrder::Little => return Self::None,
-            StoredOrder::Big => layout.words,
-            StoredOrder::Mixed(runs) => runs.clone(),
-        };
-        match runs.as_slice() {
-            [] => Self::None,
-            [run] if run.offset == 0 && run.width.checked_mul(run.count) == Some(layout.size) => Self::Words(run.width),
-            _ => Self::Runs(layout.size, runs),
-        }
-    }
-
-    /// Swaps the words, in place if the buffer is not shared.
-    pub fn apply(&self, bytes: Bytes) -> Bytes {
-        if *self == Self::None {
-            return bytes;
-        }
-        let mut bytes = BytesMut::from(bytes);
-        self.apply_in_place(&mut bytes);
-        bytes.freeze()
-    }
-
-    /// Swaps the words of some elements.
-    pub fn apply_in_place(&self, bytes: &mut [u8]) {
-        match self {
-            Self::None => {}
-            Self::Words(width) => swap_words(bytes, *width),
-            Self::Runs(size, runs) => {
-                for element in bytes.chunks_exact_mut((*size).max(1)) {
-                    for run in runs {
-                        let end = run.width.saturating_mul(run.count).saturating_add(run.offset);
-                        element.get_mut(run.offset..end).into_iter().for_each(|words| swap_words(words, run.width));
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Reverses the bytes of each word.
-fn swap_words(bytes: &mut [u8], width: usize) {
-    match width {
-        0 | 1 => {}
-        2 => swap_each::<2>(bytes),
-        4 => swap_each::<4>(bytes),
-        8 => swap_each::<8>(bytes),
-        _ => bytes.chunks_exact_mut(width).for_each(<[u8]>::reverse),
-    }
-}
-
-/// A width that is known to the compiler becomes one shuffle of a vector.
-fn swap_each<const WIDTH: usize>(bytes: &mut [u8]) {
-    bytes.as_chunks_mut::<WIDTH>().0.iter_mut().for_each(|word| word.reverse());
 }

@@ -16,10 +16,10 @@ use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::bounded::{Bounded, Decoder, Step, compressed_len};
+use super::bounded_output::{Bounded, Decoder, Step, compressed_len};
 use crate::{
-    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound,
-    registry::{invalid_configuration, parse_configuration},
+    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "bz2";
@@ -27,8 +27,7 @@ const NAME: &str = "bz2";
 /// The library's own default for how soon blocks that repeat themselves are sorted another way.
 const WORK_FACTOR: u32 = 0;
 
-pub(crate) static PLUGINS: &[CodecFactory] =
-    &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Debug)]
 struct Bz2 {
@@ -85,7 +84,7 @@ impl BytesToBytes for Bz2 {
     }
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
     let Configuration { level } = parse_configuration(spec)?;
     if !(1..=9).contains(&level) {

@@ -26,14 +26,13 @@ use super::{
 };
 use crate::{
     ArrayToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, Elements, EncodedSizeBound,
-    VariableBuilder,
-    registry::{invalid_configuration, parse_configuration},
+    FactoryContext, VariableBuilder,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "categorize";
 
-pub(crate) static PLUGINS: &[CodecFactory] =
-    &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 /// The labels as elements without what fills them up, and their numbers.
 #[derive(Debug)]
@@ -66,7 +65,7 @@ fn default_astype() -> Dtype {
     Dtype::little(Number::UInt8)
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration { labels, dtype, astype } = parse_configuration(spec)?;
     let codes = Side::of(spec, astype)?;
     let last = with_number!(astype.number, T => T::from_u64(labels.len() as u64).cast::<f64>());
@@ -98,7 +97,7 @@ fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Cod
         unfilled(&element).to_vec()
     };
     let labels = Labels::new(labels.into_iter().map(utf32), astype.number, size);
-    filter::resolve(spec, input, labels, [Side::new(spec, data_type, order)?, codes])
+    filter::create(spec, input, labels, [Side::new(spec, data_type, order)?, codes])
 }
 
 impl Labels {

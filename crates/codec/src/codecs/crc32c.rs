@@ -13,13 +13,13 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
 use super::checksum::{Location, checksum};
-use crate::{ChainError, Codec, CodecFactory, CodecInput, registry::parse_configuration};
+use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
 const NAME: &str = "crc32c";
 
-pub(crate) static PLUGINS: &[CodecFactory] = &[
-    CodecFactory { namespace: Namespace::V3, name: NAME, create: resolve },
-    CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create: resolve },
+pub(crate) static FACTORIES: &[CodecFactory] = &[
+    CodecFactory { namespace: Namespace::V3, name: NAME, create },
+    CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create },
 ];
 
 #[derive(Deserialize)]
@@ -28,7 +28,7 @@ struct Configuration {
     location: Option<Location>,
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
     let Configuration { location } = parse_configuration(spec)?;
     Ok(checksum(NAME, location.unwrap_or(Location::End), ::crc32c::crc32c))

@@ -20,16 +20,16 @@ use serde::Deserialize;
 
 use super::{
     filter::{self, Kernel},
+    filter_dtype::{Countable, is_duration},
     numbers::{Duration, Num, cast, result_type, update, with_number},
-    times::{Countable, is_duration},
 };
 use crate::{
-    ChainError, Codec, CodecError, CodecFactory, CodecInput,
-    registry::{invalid_configuration, parse_configuration},
+    ChainError, Codec, CodecError, CodecFactory, CodecInput, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
-pub(crate) static PLUGINS: &[CodecFactory] =
-    &[CodecFactory { namespace: Namespace::Numcodecs, name: Delta::NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] =
+    &[CodecFactory { namespace: Namespace::Numcodecs, name: Delta::NAME, create }];
 
 #[derive(Debug)]
 struct Delta {
@@ -46,7 +46,7 @@ struct Configuration {
     astype: Option<Countable>,
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration { dtype, astype } = parse_configuration(spec)?;
     let dtype = Countable::or_of(dtype, spec, input)?;
     let astype = astype.unwrap_or_else(|| dtype.clone());
@@ -62,7 +62,7 @@ fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Cod
         }
     };
     let kernel = Delta { dtype: dtype.number(), astype: astype.number(), durations };
-    filter::resolve(spec, input, kernel, [dtype.side(spec)?, astype.side(spec)?])
+    filter::create(spec, input, kernel, [dtype.side(spec)?, astype.side(spec)?])
 }
 
 fn is_integer(number: Number) -> bool {

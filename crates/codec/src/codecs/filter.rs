@@ -11,13 +11,10 @@ use meta::{
     data_type::{DataType, StoredOrder},
 };
 
-use super::{
-    bytes::ByteSwap,
-    numbers::{Dtype, cast},
-};
+use super::numbers::{Dtype, cast};
 use crate::{
-    ArrayToArray, BytesToBytes, ChainError, ChunkRepresentation, Codec, CodecError, CodecInput, Cost, Elements,
-    EncodedSizeBound, registry::invalid_configuration,
+    ArrayToArray, ByteSwap, BytesToBytes, ChainError, ChunkRepresentation, Codec, CodecError, CodecInput, Cost,
+    Elements, EncodedSizeBound, factory::invalid_configuration,
 };
 
 /// The computation of a filter on little-endian elements.
@@ -129,7 +126,7 @@ pub(super) fn dtype_of(spec: &CodecSpec, given: Option<Dtype>, input: CodecInput
 }
 
 /// Puts a kernel at its place.
-pub(super) fn resolve<K: Kernel>(
+pub(super) fn create<K: Kernel>(
     spec: &CodecSpec,
     input: CodecInput<'_>,
     kernel: K,

@@ -16,7 +16,7 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
 use super::checksum::{Location, checksum};
-use crate::{ChainError, Codec, CodecFactory, CodecInput, registry::parse_configuration};
+use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
 const NAME: &str = "jenkins_lookup3";
 
@@ -26,8 +26,7 @@ const SEED: u32 = 0xdead_beef;
 /// The number of bytes mixed at a time.
 const BLOCK: usize = 12;
 
-pub(crate) static PLUGINS: &[CodecFactory] =
-    &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,7 +43,7 @@ struct State {
     c: u32,
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
     let Configuration { initval, prefix } = parse_configuration(spec)?;
     let prefix = prefix.unwrap_or_default();

@@ -22,8 +22,8 @@ use serde_json::Value;
 use super::{python_json::PythonJson, python_text::TextEncoding};
 use crate::{
     ArrayToBytes, ChainError, ChunkRepresentation, Codec, CodecError, CodecFactory, CodecInput, Cost, Elements,
-    EncodedSizeBound, VariableBuilder, VariableElements,
-    registry::{invalid_configuration, parse_configuration},
+    EncodedSizeBound, FactoryContext, VariableBuilder, VariableElements,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "json2";
@@ -34,8 +34,7 @@ const MAX_DEPTH: usize = 127;
 /// The words that Python writes for floats that JSON does not have.
 const CONSTANTS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
-pub(crate) static PLUGINS: &[CodecFactory] =
-    &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Debug)]
 struct Json {
@@ -74,7 +73,7 @@ fn yes() -> bool {
     true
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
     let Configuration { encoding, ensure_ascii, sort_keys, separators, .. } = parse_configuration(spec)?;
     let encoding = TextEncoding::from_name(&encoding).ok_or_else(|| {

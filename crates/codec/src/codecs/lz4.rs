@@ -17,10 +17,10 @@ use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::bounded::compressed_len;
+use super::bounded_output::compressed_len;
 use crate::{
-    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound,
-    registry::parse_configuration,
+    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
+    factory::parse_configuration,
 };
 
 const NAME: &str = "lz4";
@@ -28,8 +28,7 @@ const NAME: &str = "lz4";
 /// The most bytes that one byte of a block decodes to: each byte of a match's length stands for 255.
 pub(super) const MAX_RATIO: u64 = 255;
 
-pub(crate) static PLUGINS: &[CodecFactory] =
-    &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Debug)]
 struct Lz4 {
@@ -86,7 +85,7 @@ pub(super) fn decode_block(block: &[u8], decoded: &mut [u8], codec: &'static str
     if found == decoded.len() { Ok(()) } else { Err(malformed("a block has another length than declared")) }
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
     let Configuration { acceleration } = parse_configuration(spec)?;
     Ok(Codec::BytesToBytes(Arc::new(Lz4 { acceleration: acceleration.max(1) })))

@@ -21,10 +21,10 @@ use liblzma::stream::{Action, CONCATENATED, Check, Error, Filters, LzmaOptions, 
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::bounded::{Bounded, Decoder, Step, compressed_len};
+use super::bounded_output::{Bounded, Decoder, Step, compressed_len};
 use crate::{
-    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound,
-    registry::{invalid_configuration, parse_configuration},
+    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "lzma";
@@ -46,8 +46,7 @@ const LZMA2: u64 = 33;
 /// The most filters that a stream has.
 const MAX_FILTERS: usize = 4;
 
-pub(crate) static PLUGINS: &[CodecFactory] =
-    &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 /// The container of the compressed data.
 #[derive(Clone, Copy, Debug)]
@@ -262,7 +261,7 @@ fn filters(chain: &[Filter], len: u64) -> Result<Filters, Error> {
     Ok(filters)
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
     let configured: Configuration = parse_configuration(spec)?;
     let format = match (configured.format, configured.check) {

@@ -18,14 +18,13 @@ use serde::Deserialize;
 
 use super::bytes::BytesCodec;
 use crate::{
-    ChainError, Codec, CodecFactory, CodecInput,
-    registry::{invalid_configuration, parse_configuration},
+    ChainError, Codec, CodecFactory, CodecInput, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = CodecSpec::MIXED_ENDIAN;
 
-pub(crate) static PLUGINS: &[CodecFactory] =
-    &[CodecFactory { namespace: Namespace::Model, name: NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Model, name: NAME, create }];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,7 +32,7 @@ struct Configuration {
     big: Vec<[usize; 3]>,
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
     let runs = parse_configuration::<Configuration>(spec)?.big;
     let size = array.data_type().fixed_size().unwrap_or(0);
@@ -47,5 +46,5 @@ fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Cod
             .ok_or_else(|| invalid_configuration(spec, format!("has no such words in {}", array.data_type())))?;
         big.push(WordRun { offset, width, count });
     }
-    BytesCodec::resolve(NAME, array, StoredOrder::Mixed(big))
+    BytesCodec::create(NAME, array, StoredOrder::Mixed(big))
 }

@@ -21,15 +21,15 @@ use serde_json::Value;
 
 use super::{
     filter::{self, Kernel, Side},
-    numbers::{Arithmetic, Divisible, Num, map, update, with_float, with_number},
+    numbers::{Arithmetic, Divisible, Num, map, update, with_divisible, with_number},
 };
 use crate::{
-    ChainError, ChunkRepresentation, Codec, CodecError, CodecFactory, CodecInput,
-    registry::{invalid_configuration, parse_configuration},
+    ChainError, ChunkRepresentation, Codec, CodecError, CodecFactory, CodecInput, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
-pub(crate) static PLUGINS: &[CodecFactory] =
-    &[CodecFactory { namespace: Namespace::V3, name: ScaleOffset::NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] =
+    &[CodecFactory { namespace: Namespace::V3, name: ScaleOffset::NAME, create }];
 
 #[derive(Debug)]
 struct ScaleOffset {
@@ -47,7 +47,7 @@ struct Configuration {
     scale: Option<Value>,
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
     let Configuration { offset, scale } = parse_configuration(spec)?;
     let data_type = array.data_type();
@@ -67,7 +67,7 @@ fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Cod
         return Err(invalid_configuration(spec, "has a scale of 0"));
     }
     let side = Side::new(spec, data_type.clone(), StoredOrder::Little)?;
-    filter::resolve(spec, input, kernel, [side.clone(), side])
+    filter::create(spec, input, kernel, [side.clone(), side])
 }
 
 /// An integer as one that holds every type's.
@@ -116,7 +116,7 @@ impl Kernel for ScaleOffset {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         if self.is_float() {
             let mut decoded = encoded.to_vec();
-            with_float!(self.number, T => {
+            with_divisible!(self.number, T => {
                 let (offset, scale) = (T::load(&self.offset), T::load(&self.scale));
                 update(&mut decoded, |value: T| value.divide(scale).add(offset));
             }, else {});
@@ -133,7 +133,7 @@ impl Kernel for ScaleOffset {
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
         if self.is_float() {
             let mut encoded = decoded.to_vec();
-            with_float!(self.number, T => {
+            with_divisible!(self.number, T => {
                 let (offset, scale) = (T::load(&self.offset), T::load(&self.scale));
                 update(&mut encoded, |value: T| value.diff(offset).multiply(scale));
             }, else {});

@@ -12,23 +12,22 @@
 //! lies within the shard and outside its index, and is no longer than its chain allows; inner chunks may share bytes unless they are shards; the index's chain has codecs of exact length only; shards
 //! are nested at most [`MAX_SHARD_DEPTH`](meta::limits::MAX_SHARD_DEPTH) deep.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{any::Any, collections::BTreeMap, ops::Range, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use meta::{
     codecs::{CodecSpec, Namespace},
     data_type::parse_v3,
     grid::ChunkGrid,
-    limits::MAX_SHARD_DEPTH,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::tiles::{self, Tiles};
+use super::tiling::{self, Tiles};
 use crate::{
     ArrayToBytes, ChainError, ChunkRepresentation, Codec, CodecChain, CodecError, CodecFactory, CodecInput, Elements,
-    EncodedSizeBound,
-    registry::{invalid_configuration, parse_configuration},
+    EncodedSizeBound, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "sharding_indexed";
@@ -42,7 +41,7 @@ const INDEX_STEPS: u64 = 4;
 /// The size of an index entry: two `u64`.
 const ENTRY_SIZE: u64 = 16;
 
-pub(crate) static PLUGINS: &[CodecFactory] = &[CodecFactory { namespace: Namespace::V3, name: NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::V3, name: NAME, create }];
 
 /// A codec that makes a shard of a chunk.
 #[derive(Debug)]
@@ -89,6 +88,12 @@ enum IndexLocation {
 }
 
 impl ShardingCodec {
+    /// The codec as a sharding codec, if it is one.
+    pub(crate) fn downcast(codec: &dyn ArrayToBytes) -> Option<&Self> {
+        let codec: &dyn Any = codec;
+        codec.downcast_ref()
+    }
+
     /// The chain of the inner chunks.
     pub fn inner_chain(&self) -> &Arc<CodecChain> {
         &self.inner
@@ -136,16 +141,6 @@ impl ShardingCodec {
         self.index_len.saturating_mul(INDEX_STEPS)
     }
 
-    /// The work of decoding all inner chunks, of `len` bytes, and of assembling them, in steps.
-    pub(crate) fn decode_work(&self, len: u64) -> u64 {
-        self.inner.decode_work_of_chunks(self.inner_chunks, len).saturating_add(self.tiles_work())
-    }
-
-    /// The work of splitting a shard of `len` bytes and encoding its inner chunks, in steps.
-    pub(crate) fn encode_work(&self, len: u64) -> u64 {
-        self.inner.encode_work_of_chunks(self.inner_chunks, len).saturating_add(self.tiles_work())
-    }
-
     /// The index, and finding each row of each inner chunk by all dimensions.
     fn tiles_work(&self) -> u64 {
         let row = self.inner_chunk_shape().last().copied().unwrap_or(1).max(1);
@@ -180,7 +175,7 @@ impl ShardingCodec {
         let max_len = self.inner.encoded_size().map_or(u64::MAX, EncodedSizeBound::max);
         let index = ShardIndex { entries: entries.collect(), shard_len, index_range: own, max_inner_size: max_len };
         // Each depth of shards that share their bytes would multiply the work that a few bytes make.
-        if self.inner.is_sharded() && index.inner_size() > shard_len {
+        if Self::downcast(self.inner.array_to_bytes.as_ref()).is_some() && index.inner_size() > shard_len {
             return Err(CodecError::Malformed { codec: NAME, reason: "inner shards share bytes" });
         }
         Ok(index)
@@ -303,7 +298,7 @@ impl ArrayToBytes for ShardingCodec {
         let shard_len = encoded.len() as u64;
         let index = self.read_index(slice(&encoded, self.index_range(shard_len)?)?, shard_len)?;
         let mut tiles = self.tiles()?;
-        let mut assembly = tiles::Assembly::new(&self.shard, budget)?;
+        let mut assembly = tiling::Assembly::new(&self.shard, budget)?;
         for position in 0..self.inner_chunks {
             let tile = tiles.next_tile().ok_or_else(no_index)?;
             match index.locate(position)? {
@@ -322,7 +317,7 @@ impl ArrayToBytes for ShardingCodec {
         let mut shard = Writer::new(self)?;
         for _ in 0..self.inner_chunks {
             let tile = tiles.next_tile().ok_or_else(no_index)?;
-            match tiles::cut(&decoded, &self.shard, &tile)? {
+            match tiling::cut(&decoded, &self.shard, &tile)? {
                 chunk if chunk.all_equal(self.shard.fill_value()) => shard.push(None),
                 chunk => shard.push(Some(&self.inner.encode(chunk)?)),
             }
@@ -337,16 +332,22 @@ impl ArrayToBytes for ShardingCodec {
         Some(EncodedSizeBound::AtMost(chunks.saturating_mul(2).saturating_add(self.index_len)))
     }
 
-    fn as_sharding(&self) -> Option<&ShardingCodec> {
-        Some(self)
+    fn working_memory(&self) -> u64 {
+        Self::working_memory(self)
+    }
+
+    fn inner_decode_work(&self, size: u64) -> u64 {
+        self.inner.decode_work_of_chunks(self.inner_chunks, size).saturating_add(self.tiles_work())
+    }
+
+    fn inner_encode_work(&self, size: u64) -> u64 {
+        self.inner.encode_work_of_chunks(self.inner_chunks, size).saturating_add(self.tiles_work())
     }
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, context: &FactoryContext) -> Result<Codec, ChainError> {
     let shard = input.array(spec)?.clone();
-    if depth >= MAX_SHARD_DEPTH {
-        return Err(ChainError::ShardsTooDeep);
-    }
+    let context = context.inside_shard()?;
     let Configuration { chunk_shape, codecs, index_codecs, index_location } = parse_configuration(spec)?;
     let inner_grid = inner_grid(&shard, &chunk_shape).ok_or_else(|| {
         invalid_configuration(spec, format!("cannot divide a shard of {:?} into {chunk_shape:?}", shard.shape()))
@@ -356,9 +357,9 @@ fn resolve(spec: &CodecSpec, input: CodecInput<'_>, depth: usize) -> Result<Code
         .try_fold(1_u64, |product, &count| product.checked_mul(count))
         .ok_or(ChainError::ChunkTooLarge)?;
     let inner = ChunkRepresentation::new(shard.data_type().clone(), chunk_shape, shard.fill_value().clone())?;
-    let inner = Arc::new(CodecChain::new_nested(&parse(spec, &codecs)?, inner, depth + 1)?);
+    let inner = Arc::new(context.chain(&parse(spec, &codecs)?, inner)?);
     let index = index_representation(&inner_grid)?;
-    let index = CodecChain::new_nested(&parse(spec, &index_codecs)?, index, depth + 1)?;
+    let index = context.chain(&parse(spec, &index_codecs)?, index)?;
     let index_len = index
         .encoded_size()
         .and_then(EncodedSizeBound::exact)

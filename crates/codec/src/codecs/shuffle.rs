@@ -18,7 +18,7 @@ use serde::Deserialize;
 use super::transpose::transpose_bytes;
 use crate::{
     BytesRepresentation, BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound,
-    registry::parse_configuration,
+    FactoryContext, factory::parse_configuration,
 };
 
 const NAME: &str = "shuffle";
@@ -26,8 +26,7 @@ const NAME: &str = "shuffle";
 /// The default of numcodecs.
 const DEFAULT_SIZE: i64 = 4;
 
-pub(crate) static PLUGINS: &[CodecFactory] =
-    &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Debug)]
 struct Shuffle {
@@ -41,7 +40,7 @@ struct Configuration {
     elementsize: Option<i64>,
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let BytesRepresentation { stored_elements: items, .. } = input.bytes(spec)?;
     let of_items = || items.as_ref()?.0.fixed_size().and_then(|size| i64::try_from(size).ok());
     let size = parse_configuration::<Configuration>(spec)?.elementsize.or_else(of_items).unwrap_or(DEFAULT_SIZE);

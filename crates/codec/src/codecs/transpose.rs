@@ -15,16 +15,16 @@ use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::permute::{Axis, Permutation};
+use super::transpose_kernel::{Axis, Permutation};
 use crate::{
     ArrayToArray, ChainError, ChunkRepresentation, Codec, CodecError, CodecFactory, CodecInput, Cost, Elements,
-    VariableBuilder,
-    registry::{invalid_configuration, parse_configuration},
+    FactoryContext, VariableBuilder,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "transpose";
 
-pub(crate) static PLUGINS: &[CodecFactory] = &[CodecFactory { namespace: Namespace::V3, name: NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::V3, name: NAME, create }];
 
 #[derive(Debug)]
 struct Transpose {
@@ -55,7 +55,7 @@ enum OrderName {
     F,
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
     let rank = array.shape().len();
     let order = match parse_configuration::<Configuration>(spec)?.order {
@@ -63,7 +63,7 @@ fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Cod
         Order::Name(OrderName::C) => (0..rank).collect(),
         Order::Name(OrderName::F) => (0..rank).rev().collect(),
     };
-    transposed(array, order)?
+    transpose_codec(array, order)?
         .map(|(codec, encoded)| Codec::ArrayToArray(codec, encoded))
         .ok_or_else(|| invalid_configuration(spec, format!("has an order that is no permutation of {rank} dimensions")))
 }
@@ -72,7 +72,7 @@ fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Cod
 type Applied = (Arc<dyn ArrayToArray>, ChunkRepresentation);
 
 /// The codec that gives an array its dimensions in another order, and what it makes of it; `None` unless `order` names each dimension once.
-pub(crate) fn transposed(array: &ChunkRepresentation, order: Vec<usize>) -> Result<Option<Applied>, ChainError> {
+pub(crate) fn transpose_codec(array: &ChunkRepresentation, order: Vec<usize>) -> Result<Option<Applied>, ChainError> {
     let Some(inverse) = inverse(&order, array.shape().len()) else { return Ok(None) };
     let shape: Vec<u64> = order.iter().filter_map(|&axis| array.shape().get(axis).copied()).collect();
     let (encode, decode) = Permutation::new(array.shape(), &order)

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use meta::codecs::CodecSpec;
 
-use super::bytes::ByteSwap;
 use crate::{
-    ArrayToBytes, ChainError, Codec, CodecError, CodecInput, Cost, Elements, EncodedSizeBound, VariableBuilder,
-    registry::invalid_configuration,
+    ArrayToBytes, ByteSwap, ChainError, Codec, CodecError, CodecInput, Cost, Elements, EncodedSizeBound,
+    VariableBuilder, factory::invalid_configuration,
 };
 
 /// Elements with their lengths before them.
@@ -35,7 +34,7 @@ pub(super) enum Content {
 const LENGTH: u64 = size_of::<u32>() as u64;
 
 /// Puts the codec at its place.
-pub(super) fn resolve(
+pub(super) fn create(
     name: &'static str,
     spec: &CodecSpec,
     input: CodecInput<'_>,

@@ -16,19 +16,15 @@ use meta::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    bytes::ByteSwap,
-    vlen::{self, Content},
-};
+use super::vlen::{self, Content};
 use crate::{
-    ChainError, Codec, CodecFactory, CodecInput,
-    registry::{invalid_configuration, parse_configuration},
+    ByteSwap, ChainError, Codec, CodecFactory, CodecInput, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "vlen-array";
 
-pub(crate) static PLUGINS: &[CodecFactory] =
-    &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,11 +32,11 @@ struct Configuration {
     dtype: Value,
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration { dtype } = parse_configuration(spec)?;
     let (data_type, order) = parse_v2(&dtype, V2Context::default())
         .map_err(|error| invalid_configuration(spec, format!("has no dtype: {error}")))?;
     let size = data_type.fixed_size().filter(|&size| size > 0);
     let size = size.ok_or_else(|| invalid_configuration(spec, format!("cannot be used with arrays of {data_type}")))?;
-    vlen::resolve(NAME, spec, input, Content::Array { size, swap: ByteSwap::new(&data_type, &order) })
+    vlen::create(NAME, spec, input, Content::Array { size, swap: ByteSwap::new(&data_type, &order) })
 }

@@ -14,20 +14,20 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
 use super::vlen::{self, Content};
-use crate::{ChainError, Codec, CodecFactory, CodecInput, registry::parse_configuration};
+use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
 const NAME: &str = "vlen-bytes";
 
-pub(crate) static PLUGINS: &[CodecFactory] = &[
-    CodecFactory { namespace: Namespace::V3, name: NAME, create: resolve },
-    CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create: resolve },
+pub(crate) static FACTORIES: &[CodecFactory] = &[
+    CodecFactory { namespace: Namespace::V3, name: NAME, create },
+    CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create },
 ];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configuration {}
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration {} = parse_configuration(spec)?;
-    vlen::resolve(NAME, spec, input, Content::Bytes)
+    vlen::create(NAME, spec, input, Content::Bytes)
 }

@@ -20,10 +20,10 @@ use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::bounded::{compressed_len, finish, justified};
+use super::bounded_output::{compressed_len, finish, justified};
 use crate::{
-    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound,
-    registry::{invalid_configuration, parse_configuration},
+    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "zstd";
@@ -31,9 +31,9 @@ const NAME: &str = "zstd";
 /// The factor by which the output grows if it was too small; each attempt decodes from the start.
 const GROWTH: usize = 4;
 
-pub(crate) static PLUGINS: &[CodecFactory] = &[
-    CodecFactory { namespace: Namespace::V3, name: NAME, create: resolve },
-    CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create: resolve },
+pub(crate) static FACTORIES: &[CodecFactory] = &[
+    CodecFactory { namespace: Namespace::V3, name: NAME, create },
+    CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create },
 ];
 
 thread_local! {
@@ -185,7 +185,7 @@ fn declared_len(mut encoded: &[u8]) -> Result<Option<u64>, CodecError> {
     }
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
     let Configuration { level, checksum } = parse_configuration(spec)?;
     let levels = ::zstd::compression_level_range();

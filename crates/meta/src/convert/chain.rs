@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{
-    Source, Unrepresentable, codec,
+    codec,
     filter::{self, Elements},
-    source::CodecPlaces,
+    outcome::Unrepresentable,
+    source::{CodecPlaces, Source},
 };
 use crate::{
     codecs::{CodecSpec, Namespace},

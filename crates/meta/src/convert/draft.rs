@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    ChunkKeyPolicy, Source, Unrepresentable,
     chain::{Parts, inner_chain, only_shards},
-    document,
-    source::{CodecPlaces, extensions},
+    outcome::{ChunkKeyPolicy, Unrepresentable},
+    source::{CodecPlaces, Source, extensions, node_document},
     v2,
 };
 use crate::{
@@ -59,7 +58,7 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
     if !transformers.is_empty() {
         described.insert("storage_transformers".to_owned(), json!(transformers));
     }
-    Ok(document(described, attributes))
+    Ok(node_document(described, attributes))
 }
 
 /// An array with its shards taken off.

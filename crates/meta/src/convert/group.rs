@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Converted, Loss, document,
-    source::{extensions, unknown},
+    outcome::{Converted, Loss},
+    source::{extensions, node_document, unknown},
 };
 use crate::{
     Dialect,
@@ -43,5 +43,5 @@ pub fn group(model: &GroupModel, to: Dialect) -> Converted {
     if !kept.is_empty() {
         described.insert("extensions".to_owned(), Value::Array(kept));
     }
-    Converted { document: document(described, model.attributes.clone()), losses }
+    Converted { document: node_document(described, model.attributes.clone()), losses }
 }

@@ -1,8 +1,8 @@
 //! The source of a conversion: the array with its own document.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{Loss, Unrepresentable};
+use super::outcome::{Loss, Unrepresentable};
 use crate::{
     ArrayModel, Dialect,
     codecs::{CodecSpec, Namespace},
@@ -236,4 +236,9 @@ pub(super) fn extensions(extensions: &[Extension], to: Dialect) -> (Vec<Value>, 
         kept.push(json!({name: extension.name, "configuration": extension.configuration, "must_understand": extension.must_understand}));
     }
     (kept, losses)
+}
+
+/// A node document of members, with attributes as they are written.
+pub(super) fn node_document(members: Map<String, Value>, attributes: Json) -> Json {
+    Json::from(members).with("attributes", Change::SetText(attributes))
 }

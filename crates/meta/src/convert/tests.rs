@@ -1,10 +1,14 @@
 //! Documents of one dialect in another, and back.
 
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::documents::{DocumentError, draft, v2, v3, write::StoredNode};
+use crate::{
+    ArrayModel, Dialect,
+    documents::{DocumentError, draft, v2, v3, write::StoredNode},
+    json::Json,
+};
 
 mod losses;
 mod properties;

@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    ChunkKeyPolicy, Source, Unrepresentable,
     chain::{Parts, only_shards},
-    document,
-    source::extensions,
+    outcome::{ChunkKeyPolicy, Unrepresentable},
+    source::{Source, extensions, node_document},
 };
 use crate::{
     ArrayModel, Dialect,
@@ -51,7 +50,7 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
         ("dimension_separator", json!(separator.as_str())),
         ("attributes", json!({})),
     ]);
-    Ok(document(described, attributes))
+    Ok(node_document(described, attributes))
 }
 
 fn separator(model: &ArrayModel, chunks: ChunkKeyPolicy) -> Result<Separator, Unrepresentable> {

@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    ChunkKeyPolicy, Source, Unrepresentable,
     chain::{check_count, inner_chain, only_shards, to_v3},
-    document,
-    source::extensions,
+    outcome::{ChunkKeyPolicy, Unrepresentable},
+    source::{Source, extensions, node_document},
 };
 use crate::{
     ArrayModel, Dialect,
@@ -44,7 +43,7 @@ pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<J
     if !extensions.is_empty() {
         described.insert("extensions".to_owned(), json!(extensions));
     }
-    Ok(document(described, attributes))
+    Ok(node_document(described, attributes))
 }
 
 fn chunk_keys(model: &ArrayModel, chunks: ChunkKeyPolicy) -> Result<Value, Unrepresentable> {

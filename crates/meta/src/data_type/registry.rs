@@ -21,10 +21,10 @@ pub static FAMILIES: &[&dyn DataTypeFamily] = &[
     &FixedBytesFamily,
     &FixedTextFamily,
     &TimeFamily,
-    &StructFamily,
+    &StructFamily { parse_v2: parse_simple_v2, parse_v3 },
     &VariableTextFamily,
     &VariableBytesFamily,
-    &VariableArrayFamily,
+    &VariableArrayFamily { parse_v2: parse_simple_v2 },
     &JsonValueFamily,
     &OtherObjectFamily,
 ];
@@ -32,6 +32,11 @@ pub static FAMILIES: &[&dyn DataTypeFamily] = &[
 /// Reads the `dtype` of a v2 document.
 pub fn parse_v2(dtype: &Value, context: V2Context<'_>) -> Result<(DataType, StoredOrder), TypeError> {
     FAMILIES.iter().find_map(|family| family.read_v2(dtype, context)).unwrap_or_else(|| Err(unknown(dtype)))
+}
+
+/// Reads a `dtype` that is part of another one, and so cannot be `|O`.
+fn parse_simple_v2(dtype: &Value) -> Result<(DataType, StoredOrder), TypeError> {
+    parse_v2(dtype, V2Context::default())
 }
 
 /// Reads the `data_type` of a v3 document: a name, or an object of `name` and `configuration`.

@@ -5,7 +5,6 @@ use serde_json::{Map, Value, json};
 use super::{
     DataType, DataTypeFamily, ElementType, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context, ValueError,
     object::{OBJECT, object_codec},
-    parse_v2,
     text::{invalid, is_null_fill, is_zero_fill, refuse},
 };
 use crate::{Dialect, codecs::CodecSpec, limits::MAX_ELEMENT_SIZE};
@@ -24,12 +23,16 @@ struct VariableArray {
 }
 
 /// `|O` with `vlen-array` (v2), whose configuration has the inner type.
-pub(super) struct VariableArrayFamily;
+pub(super) struct VariableArrayFamily {
+    /// Reads the `dtype` of the inner elements.
+    pub(super) parse_v2: fn(&Value) -> Result<(DataType, StoredOrder), TypeError>,
+}
 
 impl DataTypeFamily for VariableArrayFamily {
     fn read_v2(&self, dtype: &Value, context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let codec = object_codec(dtype, context)?;
-        (codec.name == CODEC).then(|| Ok((DataType::new(VariableArray::read(codec)?), StoredOrder::Little)))
+        (codec.name == CODEC)
+            .then(|| Ok((DataType::new(VariableArray::read(codec, self.parse_v2)?), StoredOrder::Little)))
     }
 
     fn read_v3(&self, _name: &str, _configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
@@ -38,10 +41,13 @@ impl DataTypeFamily for VariableArrayFamily {
 }
 
 impl VariableArray {
-    fn read(codec: &CodecSpec) -> Result<Self, TypeError> {
+    fn read(
+        codec: &CodecSpec,
+        parse_v2: fn(&Value) -> Result<(DataType, StoredOrder), TypeError>,
+    ) -> Result<Self, TypeError> {
         let dtype = codec.configuration.get("dtype").ok_or_else(|| invalid(CODEC, "has no \"dtype\""))?;
         // The filter swaps bytes where its own dtype says so, and so the order is not part of the array's.
-        let (inner, _) = parse_v2(dtype, V2Context::default())?;
+        let (inner, _) = parse_v2(dtype)?;
         match inner.fixed_size() {
             Some(size) if size > 0 => Ok(Self { inner, size }),
             _ => Err(invalid(CODEC, "has inner elements that take no room, or each its own")),

@@ -26,6 +26,7 @@ mod points;
 mod region;
 mod render;
 mod request;
+mod request_error;
 mod resolve;
 mod text;
 
@@ -34,7 +35,8 @@ mod tests;
 
 pub use build::ToIndex;
 pub use points::Points;
-pub use request::{ReadRequest, RequestError, RequestErrorKind, ResolvedSelection};
+pub use request::{ReadRequest, ResolvedSelection};
+pub use request_error::{RequestError, RequestErrorKind};
 pub use resolve::SelectionError;
 pub use text::{ItemError, ParseError, ParseErrorKind};
 

@@ -18,12 +18,12 @@ use std::{
 };
 
 use bytes::{BufMut, Bytes, BytesMut};
-use store::{Corruption, Key, StoreError};
+use store::{Key, StoreError};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{LogFiles, bytes_reader::BytesReader};
 use crate::{
-    FileCorruption, OpenError,
+    FileCorruption, OpenError, ValueCorruption,
     gc::ReplacedFile,
     keys::LogKey,
     record::{FileId, FileRef, Location, Record},
@@ -265,7 +265,7 @@ impl BulkCommit {
 
     /// The record that a key has by this commit. Reads the file if the value is small.
     pub(crate) fn record(&self, key: &Key, place: usize) -> Result<Record, StoreError> {
-        let corrupt = || StoreError::Corrupt { key: key.clone(), cause: Corruption::Record };
+        let corrupt = || StoreError::corrupt(key.clone(), ValueCorruption::Record);
         let entry = self.prepared.entries.get(place).ok_or_else(corrupt)?;
         let location = match entry.place {
             Place::Erased => return Err(corrupt()),

@@ -1,6 +1,6 @@
 //! Listing keys.
 
-use store::{Corruption, DirPage, Entry, Key, KeyPage, ListingKind, PageRequest, Prefix, StoreError};
+use store::{DirPage, Entry, Key, KeyPage, ListingKind, PageRequest, Prefix, StoreError};
 
 use super::Core;
 
@@ -66,5 +66,5 @@ impl Core {
 }
 
 fn damaged(key: &Key) -> StoreError {
-    StoreError::Corrupt { key: key.clone(), cause: Corruption::Record }
+    StoreError::corrupt(key.clone(), crate::ValueCorruption::Record)
 }

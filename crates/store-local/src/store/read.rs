@@ -4,12 +4,13 @@ use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use store::{ByteRange, ByteStream, Corruption, GetResult, Key, StoreError, ValueMeta};
+use store::{ByteRange, ByteStream, GetResult, Key, StoreError, ValueMeta};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Core;
 use crate::{
     commit::{StagedContent, StagedValue},
+    error::is_missing_file,
     record::{FileRef, Location, Record},
     values::OpenValue,
 };
@@ -29,10 +30,10 @@ pub(crate) async fn get(
         let Some(current) = record else { return Ok(None) };
         match value_of(core, key, &current, range).await {
             // The file that the record names may have been replaced before it was open: then the key has another by now.
-            Err(StoreError::Corrupt { key, cause: cause @ Corruption::MissingFile { .. } }) => {
-                record = core.record(&key)?;
+            Err(error) if is_missing_file(&error) => {
+                record = core.record(key)?;
                 if record.as_ref() == Some(&current) {
-                    return Err(StoreError::Corrupt { key, cause });
+                    return Err(error);
                 }
             }
             result => return result.map(Some),

@@ -3,7 +3,7 @@
 use std::{fs::File, io, ops::Range, os::unix::fs::FileExt, sync::Arc};
 
 use bytes::Bytes;
-use store::{Corruption, Key, StoreError};
+use store::{Key, StoreError};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
     directory::{Directory, Quick, ValueFile, read_quickly},
     trailer::{Footer, Layout, PAGE_SUMS, PageSums, to_usize},
 };
-use crate::{blocking, record::FileRef};
+use crate::{ValueCorruption, blocking, record::FileRef};
 
 /// An open value file whose footer has been checked.
 #[derive(Clone)]
@@ -104,25 +104,25 @@ impl OpenValue {
         wait: Wait,
     ) -> Result<Self, ReadError> {
         let name: Arc<str> = format!("values/{}", file.id.path()).into();
-        let corrupt = |cause| ReadError::Failed(StoreError::Corrupt { key: key.clone(), cause });
+        let corrupt = |damage: ValueCorruption| ReadError::Failed(StoreError::corrupt(key.clone(), damage));
         let handle = match wait {
             Wait::Never => match directory.open_file_quickly(file.id) {
                 Quick::Done(handle) => handle,
                 Quick::WouldWait => return Err(ReadError::WouldWait),
             },
             Wait::AsLongAsItTakes => directory.open_file(file.id).map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => corrupt(Corruption::MissingFile { file: name.to_string() }),
+                io::ErrorKind::NotFound => corrupt(ValueCorruption::MissingFile { file: name.to_string() }),
                 _ => ReadError::Failed(StoreError::io("open a value file", error)),
             })?,
         };
         let layout = Layout::new(file.size, key);
         let mut end = vec![0; layout.end_len()];
         read_at(&handle, &mut end, layout.end_offset(), wait, |found| {
-            corrupt(Corruption::Length { file: name.to_string(), expected: layout.file_len(), found })
+            corrupt(ValueCorruption::Length { file: name.to_string(), expected: layout.file_len(), found })
         })?;
         let footer = Footer { key, id: file.id, size: file.size, commit: 0 };
         let page_sums = PageSums::parse(&end, &footer, file.checksum);
-        let page_sums = page_sums.ok_or_else(|| corrupt(Corruption::Trailer { file: name.to_string() }))?;
+        let page_sums = page_sums.ok_or_else(|| corrupt(ValueCorruption::Trailer { file: name.to_string() }))?;
         let (file, page_sums) = (Arc::new(handle), Arc::new(page_sums));
         Ok(Self { file, key: key.clone(), name, layout, page_sums, page: None, buffers: buffers.clone() })
     }
@@ -137,11 +137,11 @@ impl OpenValue {
         let blocks = buffer.part(0, to_usize(end.saturating_sub(begin)));
         let expected = self.layout.file_len();
         read_at(&self.file, blocks, begin, wait, |found| {
-            self.corrupt(Corruption::Length { file: self.name.to_string(), expected, found })
+            self.corrupt(ValueCorruption::Length { file: self.name.to_string(), expected, found })
         })?;
         for (block, bytes) in (first..).zip(blocks.chunks(to_usize(BLOCK))) {
             if self.sum_of(block, wait)? != Some(xxh3_64(bytes)) {
-                return Err(self.corrupt(Corruption::Block { file: self.name.to_string(), block }));
+                return Err(self.corrupt(ValueCorruption::Block { file: self.name.to_string(), block }));
             }
         }
         let stop = range.end.min(end);
@@ -163,18 +163,18 @@ impl OpenValue {
         let mut page = vec![0; len];
         let expected = self.layout.file_len();
         read_at(&self.file, &mut page, offset, wait, |found| {
-            self.corrupt(Corruption::Length { file: self.name.to_string(), expected, found })
+            self.corrupt(ValueCorruption::Length { file: self.name.to_string(), expected, found })
         })?;
         let Some(sums) = self.page_sums.page(number, &page) else {
-            return Err(self.corrupt(Corruption::Trailer { file: self.name.to_string() }));
+            return Err(self.corrupt(ValueCorruption::Trailer { file: self.name.to_string() }));
         };
         let sum = sums.get(at).copied();
         self.page = Some((number, Arc::new(sums)));
         Ok(sum)
     }
 
-    fn corrupt(&self, cause: Corruption) -> ReadError {
-        ReadError::Failed(StoreError::Corrupt { key: self.key.clone(), cause })
+    fn corrupt(&self, damage: ValueCorruption) -> ReadError {
+        ReadError::Failed(StoreError::corrupt(self.key.clone(), damage))
     }
 }
 

@@ -23,13 +23,14 @@ use std::{
 
 use bytes::Bytes;
 use parking_lot::{RwLock, RwLockReadGuard};
-use store::{Corruption, Intent, IntentId, Key, Prefix, StoreError};
+use store::{BackendErrorKind, Intent, IntentId, Key, Prefix, StoreError};
 
 pub(crate) use self::{
     iter::{Entries, live_below},
     memtable::{Latest, LatestChange, Memtable},
 };
 use crate::{
+    error::IndexFailure,
     index::{Index, IndexError},
     keyspace::{INTENTS, Phase, Sweeps, intent_key, intent_of},
     record::{Location, Record},
@@ -208,7 +209,7 @@ impl View {
 
     pub(crate) fn decode(&self, key: &Key, bytes: Bytes) -> Result<Record, StoreError> {
         let record = Record::decode(key.as_bytes(), bytes, self.store_id);
-        record.ok_or_else(|| StoreError::Corrupt { key: key.clone(), cause: Corruption::Record })
+        record.ok_or_else(|| StoreError::corrupt(key.clone(), crate::ValueCorruption::Record))
     }
 }
 
@@ -219,6 +220,6 @@ pub(crate) fn store_error(error: IndexError) -> StoreError {
     match error {
         IndexError::Reopening => StoreError::Busy { retry_after: Some(REOPENING) },
         error if error.is_out_of_space() => StoreError::Busy { retry_after: Some(REOPENING) },
-        error => StoreError::Index(Box::new(error)),
+        error => StoreError::backend(BackendErrorKind::Internal, IndexFailure(error)),
     }
 }

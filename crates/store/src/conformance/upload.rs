@@ -8,7 +8,7 @@ use super::{
     test_value::{TestValue, broken_content},
     tools::{assert_absent, assert_has, get, key, put},
 };
-use crate::{Payload, Precondition, StoreError, UploadError};
+use crate::{BackendErrorKind, Payload, Precondition, StoreError, UploadError};
 
 pub(super) async fn content_may_come_in_any_pieces(store: impl Storage) {
     let payload = TestValue::new(3, 50_000);
@@ -43,8 +43,7 @@ async fn assert_changes_nothing(store: &impl Storage, content: impl Fn() -> Payl
         let told = matches!(
             error,
             StoreError::Upload(UploadError::Aborted(_) | UploadError::LengthMismatch { .. })
-                | StoreError::Transport(_)
-                | StoreError::Protocol { .. }
+                | StoreError::Backend { kind: BackendErrorKind::Connection | BackendErrorKind::InvalidResponse, .. }
         );
         assert!(told, "{error:?}");
     }

@@ -9,7 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use futures::{StreamExt, stream, stream::BoxStream};
-use store::{Corruption, Key, MemoryStore, Payload, Prefix, StoreError, WriteableStore};
+use store::{Key, MemoryStore, Payload, Prefix, StoreError, WriteableStore};
 
 use super::{
     Admission, Found, Refused, Sink, SinkError, Source, SourceError, StoreSink, StoreSource, Transfer, TransferError,
@@ -60,7 +60,7 @@ impl Source for Shaky {
         };
         match name.as_str() {
             "gone" => Ok(None),
-            "damaged" => failing(StoreError::Corrupt { key: name.clone(), cause: Corruption::Record }),
+            "damaged" => failing(StoreError::corrupt(name.clone(), "the record is damaged")),
             "broken" => failing(StoreError::Io { action: "read", source: std::io::ErrorKind::Other.into() }),
             _ => Ok(Some("good".into())),
         }

@@ -11,12 +11,12 @@
 //! crash-states --replay RECORDING --point N --state NAME [--seed N] [--leave-out CLASS] [--keep DIR]
 //! ```
 //!
-//! `--states` is the number of random states at each point, `--singles` the number of pending changes that are tried both
-//! missing and alone, `--points` the maximum number of points of a recording. `--leave-out` ignores the syncs of a class
-//! of files; `--controls` does so for each class that some kind must detect, and fails if one goes undetected. `--keep`
-//! writes failed states to a directory. `--durable` treats the bytes of a class as durable without any sync, to find
-//! failures behind a known one. `--entries any` applies directory changes in any order, which the store does not promise
-//! to survive.
+//! `--states` is the number of random states at each point, `--singles` the number of pending changes that are tried
+//! both missing and alone, `--points` the maximum number of points of a recording. `--leave-out` ignores the syncs of a
+//! class of files; `--controls` does so for each class that some kind must detect, and fails if one goes undetected.
+//! `--keep` writes failed states to a directory. `--durable` treats the bytes of a class as durable without any sync,
+//! to find failures behind a known one. `--entries any` applies directory changes in any order, which the store does
+//! not promise to survive.
 //!
 //! Needs `cc`. Exits with 1 if anything failed.
 

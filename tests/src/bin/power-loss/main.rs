@@ -1,9 +1,9 @@
 //! A simulation of power loss: acknowledged changes must survive.
 //!
-//! A writer changes a store on a file system mounted from an image through a loop device. It is stopped at random moments;
-//! the image in its state on the simulated drive is copied and mounted elsewhere, and the store in the copy is opened and
-//! compared, key by key, with the changes acknowledged to the writer. Periodic write-back is disabled meanwhile, so that
-//! the drive contains only data that was synced or written back under memory pressure.
+//! A writer changes a store on a file system mounted from an image through a loop device. It is stopped at random
+//! moments; the image in its state on the simulated drive is copied and mounted elsewhere, and the store in the copy is
+//! opened and compared, key by key, with the changes acknowledged to the writer. Periodic write-back is disabled
+//! meanwhile, so that the drive contains only data that was synced or written back under memory pressure.
 //!
 //! Drives that lose or reorder writes in a cache of their own are not simulated.
 //!
@@ -13,8 +13,8 @@
 //!
 //! With `--syncs none` the writer's syncs have no effect, as a control: data must then be lost.
 //!
-//! Needs root, `mkfs.ext4`, `losetup` and loop mounts. Exits with 0 if nothing was lost, 1 if something was, and 77 if loop
-//! mounts are not permitted.
+//! Needs root, `mkfs.ext4`, `losetup` and loop mounts. Exits with 0 if nothing was lost, 1 if something was, and 77 if
+//! loop mounts are not permitted.
 
 #![allow(
     clippy::unwrap_used,

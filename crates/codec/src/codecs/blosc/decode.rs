@@ -6,15 +6,15 @@ use bytes::Bytes;
 use snap::raw::decompress_len;
 
 use super::{
-    NAME, blosclz,
-    frame::{Compressor, Frame, HEADER, Shuffle, malformed},
+    blosclz,
+    frame::{Compressor, Frame, HEADER, NAME, Shuffle, malformed},
     shuffle::{unshuffle, unshuffle_bits},
 };
 use crate::{
     CodecError,
     codecs::{
-        bounded::{finish, justified},
-        inflate::{self, Wrapper},
+        bounded_output::{finish, justified},
+        deflate::{self, Wrapper},
         lz4, zstd,
     },
 };
@@ -155,7 +155,7 @@ fn decode_stream(compressor: Compressor, stream: &[u8], decoded: &mut [u8]) -> R
     match compressor {
         Compressor::BloscLz => blosclz::decompress(stream, decoded),
         Compressor::Lz4 => lz4::decode_block(stream, decoded, NAME),
-        Compressor::Zlib => inflate::exactly(Wrapper::Zlib, stream, decoded)
+        Compressor::Zlib => deflate::exactly(Wrapper::Zlib, stream, decoded)
             .map_err(|source| CodecError::Library { codec: NAME, source: Box::new(source) }),
         Compressor::Zstd => {
             let found = zstd::decode_into(stream, decoded)

@@ -22,10 +22,11 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::bounded::compressed_len;
+use super::bounded_output::compressed_len;
 use crate::{
     BytesRepresentation, BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound,
-    registry::{invalid_configuration, parse_configuration},
+    FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 mod blosclz;
@@ -34,14 +35,12 @@ mod encode;
 mod frame;
 mod shuffle;
 
-use encode::Settings;
-use frame::Shuffle;
+use encode::{CompressorName, Settings};
+use frame::{NAME, Shuffle};
 
-const NAME: &str = "blosc";
-
-pub(crate) static PLUGINS: &[CodecFactory] = &[
-    CodecFactory { namespace: Namespace::V3, name: NAME, create: resolve },
-    CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create: resolve },
+pub(crate) static FACTORIES: &[CodecFactory] = &[
+    CodecFactory { namespace: Namespace::V3, name: NAME, create },
+    CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create },
 ];
 
 #[derive(Debug)]
@@ -57,18 +56,6 @@ struct Configuration {
     shuffle: Option<Value>,
     typesize: Option<u64>,
     blocksize: Option<u64>,
-}
-
-/// The compressors as configurations name them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum CompressorName {
-    Blosclz,
-    Lz4,
-    Lz4hc,
-    Snappy,
-    Zlib,
-    Zstd,
 }
 
 impl BytesToBytes for Blosc {
@@ -89,7 +76,7 @@ impl BytesToBytes for Blosc {
     }
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let BytesRepresentation { stored_elements: items, .. } = input.bytes(spec)?;
     let Configuration { cname, clevel, shuffle, typesize, blocksize } = parse_configuration(spec)?;
     let item_size = items.as_ref().and_then(|(items, _)| items.fixed_size()).unwrap_or(1);

@@ -21,7 +21,13 @@ use names::{python_text, shown_name};
 const NAMES: [&str; 2] = ["struct", "structured"];
 
 /// `struct` and `structured` (v3), a list of fields (v2).
-pub(super) struct StructFamily;
+#[derive(Clone, Copy)]
+pub(super) struct StructFamily {
+    /// Reads the `dtype` of a field in v2.
+    pub(super) parse_v2: fn(&Value) -> Result<(DataType, StoredOrder), TypeError>,
+    /// Reads the `data_type` of a field in v3.
+    pub(super) parse_v3: fn(&Value) -> Result<DataType, TypeError>,
+}
 
 #[derive(Clone, Debug)]
 struct Struct {
@@ -50,11 +56,11 @@ struct Field {
 impl DataTypeFamily for StructFamily {
     fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let fields = dtype.as_array()?;
-        Some(read::fields_v2(fields, 0).map(|(data_type, order)| (DataType::new(data_type), order)))
+        Some(read::fields_v2(*self, fields, 0).map(|(data_type, order)| (DataType::new(data_type), order)))
     }
 
     fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
-        NAMES.contains(&name).then(|| read::fields_v3(name, configuration, 0).map(DataType::new))
+        NAMES.contains(&name).then(|| read::fields_v3(*self, name, configuration, 0).map(DataType::new))
     }
 }
 

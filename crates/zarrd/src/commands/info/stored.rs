@@ -48,7 +48,7 @@ impl ChunkKeys {
     /// Those of an array at a path of v2 or v3, or of the hierarchy of the draft at a path.
     fn of(model: &ArrayModel, path: &NodePath) -> Option<Self> {
         let prefix = Prefix::parse(&format!("{}{}", path.key_prefix(), model.chunk_prefix)).ok()?;
-        Some(Self { prefix, chunks: ChunkKeyDecoder::new(model) })
+        Some(Self { prefix, chunks: model.chunk_key_decoder() })
     }
 
     /// Whether this is the key of a chunk, and not of something else below the array, or of a chunk that a larger array had there.

@@ -21,12 +21,12 @@ use super::{
     numbers::Dtype,
 };
 use crate::{
-    ChainError, Codec, CodecError, CodecFactory, CodecInput,
-    registry::{invalid_configuration, parse_configuration},
+    ChainError, Codec, CodecError, CodecFactory, CodecInput, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
-pub(crate) static PLUGINS: &[CodecFactory] =
-    &[CodecFactory { namespace: Namespace::Numcodecs, name: PackBits::NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] =
+    &[CodecFactory { namespace: Namespace::Numcodecs, name: PackBits::NAME, create }];
 
 #[derive(Debug)]
 struct PackBits {
@@ -38,7 +38,7 @@ struct PackBits {
 #[serde(deny_unknown_fields)]
 struct Configuration {}
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration {} = parse_configuration(spec)?;
     let elements = match input {
         CodecInput::Array(array) if array.data_type().number() != Some(Number::Bool) => {
@@ -51,7 +51,7 @@ fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Cod
         CodecInput::Bytes(_) => None,
     };
     let side = |number| Side::of(spec, Dtype::little(number));
-    filter::resolve(spec, input, PackBits { elements }, [side(Number::Bool)?, side(Number::UInt8)?])
+    filter::create(spec, input, PackBits { elements }, [side(Number::Bool)?, side(Number::UInt8)?])
 }
 
 impl PackBits {

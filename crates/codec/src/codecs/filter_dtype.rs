@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, de::Error};
 use serde_json::Value;
 
 use super::{filter::Side, numbers::Dtype};
-use crate::{ChainError, CodecInput, registry::invalid_configuration};
+use crate::{ChainError, CodecInput, factory::invalid_configuration};
 
 /// A `dtype` of a configuration: `<f4`, or `>m8[10us]`.
 #[derive(Clone, Debug)]

@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use super::{
     examples::example,
-    known::{Content, KNOWN},
+    golden::{Content, KNOWN},
 };
-use crate::{BytesRepresentation, BytesToBytes, Codec, CodecError, CodecInput, EncodedSizeBound, registry};
+use crate::{BytesRepresentation, BytesToBytes, Codec, CodecError, CodecInput, EncodedSizeBound, builder, registry};
 use std::{iter, sync::Arc};
 
 fn codec(namespace: Namespace, name: &str, json: &str) -> Result<Arc<dyn BytesToBytes>, String> {
     let configuration = serde_json::from_str(json).unwrap();
     let spec = CodecSpec { namespace, name: name.to_owned(), configuration };
     let bytes = BytesRepresentation { stored_elements: None, size: None };
-    match registry::create(&spec, CodecInput::Bytes(&bytes), 0) {
+    match registry::create(&spec, CodecInput::Bytes(&bytes), &builder::top_level()) {
         Ok(Codec::BytesToBytes(codec)) => Ok(codec),
         Ok(other) => panic!("{other:?}"),
         Err(error) => Err(error.to_string()),

@@ -9,7 +9,7 @@
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use libdeflater::{DecompressionError, Decompressor};
 
-use super::bounded::{Decoder, Step, justified};
+use super::bounded_output::{Decoder, Step, justified};
 use crate::{CodecError, Cost};
 
 /// Around deflated data.

@@ -21,12 +21,13 @@ use serde::Deserialize;
 
 use crate::{
     ArrayToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, Elements, EncodedSizeBound,
-    registry::{invalid_configuration, parse_configuration},
+    FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "packbits";
 
-pub(crate) static PLUGINS: &[CodecFactory] = &[CodecFactory { namespace: Namespace::V3, name: NAME, create: resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::V3, name: NAME, create }];
 
 #[derive(Debug)]
 struct BitPacking {
@@ -59,7 +60,7 @@ struct Configuration {
     last_bit: Option<u32>,
 }
 
-fn resolve(spec: &CodecSpec, input: CodecInput<'_>, _depth: usize) -> Result<Codec, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
     let Configuration { padding_encoding, first_bit, last_bit } = parse_configuration(spec)?;
     let number = array.data_type().number().ok_or_else(|| {
