@@ -1,4 +1,4 @@
-//! Chunks as they are stored.
+//! Encoded chunks.
 
 use std::sync::LazyLock;
 
@@ -9,15 +9,15 @@ use serde_json::json;
 
 use crate::chunk;
 
-/// What elements of variable length may take.
+/// The memory budget of variable-length elements.
 const BUDGET: u64 = 1 << 18;
 
-/// What is left of a chunk that was encoded and decoded.
+/// The properties of a chunk that survive encoding and decoding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keeps {
     /// Every bit.
     All,
-    /// Every bit of a chunk that was decoded once: there are several texts, or bytes, for one element.
+    /// Every bit of a chunk that was decoded once: some elements have several text or byte representations.
     Decoded,
     /// The number of elements.
     Number,
@@ -25,13 +25,13 @@ enum Keeps {
 
 use Keeps::{All, Decoded, Number};
 
-/// Where codecs stand.
+/// The position of codecs in the chain.
 enum Place {
-    /// Before the elements become bytes.
+    /// Before the array-to-bytes codec.
     Before,
-    /// Behind.
+    /// After it.
     After,
-    /// As they are.
+    /// Without any other codec.
     Alone,
 }
 
@@ -54,7 +54,7 @@ const NUMBERS: &[&str] = &["int32", "uint8", "float64", "complex64", "float16", 
 const TEXTS: &[&str] = &["string", "vlen-utf8 {}"];
 const BIG_STRUCT: &str = r#"[["a", "|u1"], ["b", ">i4"], ["c", "<f8", [2]]]"#;
 
-/// Every codec, with several configurations and at several places.
+/// Every codec with several configurations, at several positions.
 #[rustfmt::skip]
 static CASES: &[(Keeps, Place, &[&str], &str)] = &[
     (All, Alone, BYTES, r#"["bytes"]"#),
@@ -148,8 +148,8 @@ impl Case {
     }
 }
 
-/// Decodes a chunk. The first byte chooses a data type and a chain, the second one among its data types, the third what the rest is and how many dimensions
-/// there are, of which the next ones give the extents.
+/// Decodes a chunk. The first byte selects data types and a chain, the second one of these data types, the third the
+/// kind of the remaining input and the number of dimensions, whose extents follow.
 pub fn decode(data: &[u8]) {
     let Some((&[case, data_type, form], rest)) = data.split_first_chunk() else { return };
     let Some((extents, rest)) = rest.split_at_checked(usize::from(form >> 2) % 4) else { return };
@@ -158,7 +158,7 @@ pub fn decode(data: &[u8]) {
     let shape = extents.iter().map(|extent| u64::from(extent % 17)).collect();
     let fill_value = data_type.zero();
     let array = ChunkRepresentation::new(data_type, shape, fill_value).expect("a small chunk");
-    // Some codecs are for another number of dimensions.
+    // Some codecs require another number of dimensions.
     let Ok(chain) = CodecChain::new(&case.codecs, array) else { return };
     match form % 4 {
         0 | 1 => stored(&chain, Bytes::copy_from_slice(rest), case.keeps),
@@ -167,7 +167,7 @@ pub fn decode(data: &[u8]) {
     }
 }
 
-/// Decodes what somebody stored, and what we make of it again.
+/// Decodes stored bytes, and encodes the result again.
 fn stored(chain: &CodecChain, encoded: Bytes, keeps: Keeps) {
     let decoded = match chain.decode(encoded, BUDGET) {
         Ok(decoded) => decoded,
@@ -189,7 +189,7 @@ fn elements(chain: &CodecChain, bytes: &[u8], keeps: Keeps) {
     stored(chain, encoded, keeps);
 }
 
-/// Changes one byte of an encoded chunk.
+/// Modifies one byte of an encoded chunk.
 fn damaged(chain: &CodecChain, bytes: &[u8], keeps: Keeps) {
     let Some((&[low, high, mask], bytes)) = bytes.split_first_chunk() else { return };
     let elements = chunk::elements(chain.representation(), bytes);
