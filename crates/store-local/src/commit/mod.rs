@@ -7,9 +7,9 @@
 
 mod bulk;
 mod committer;
-mod judge;
+mod group;
+mod preconditions;
 mod recent;
-mod round;
 mod staged;
 
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use store::{ChangeOutcome, IntentId, Key, Precondition, Prefix, StoreError};
 use tokio::sync::oneshot;
 
 pub(crate) use self::{
-    bulk::{Bulk, Visible, is_bulk},
+    bulk::{Bulk, VisibleState, is_bulk},
     committer::{Committer, Publisher},
-    judge::{Current, judge},
+    preconditions::{KeyState, check_changes},
     recent::RecentChanges,
     staged::{InlineValue, StagedContent, StagedValue},
 };
@@ -79,7 +79,7 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 impl Request {
     /// Answers a request that is not taken.
-    pub(crate) fn refuse(self, error: StoreError) {
+    pub(crate) fn reject(self, error: StoreError) {
         match self {
             Self::Commit { reply, .. } | Self::Bulk { reply, .. } => answer(reply, Err(error)),
             Self::Freeze | Self::Stop => {}

@@ -40,7 +40,7 @@ pub(crate) struct Sizes {
     /// What is given back while the store is open.
     pub(crate) ballast: u64,
     /// What is given back to open it: sled writes a snapshot and begins a segment, and so does the log.
-    pub(crate) opening: u64,
+    pub(crate) open_reserve: u64,
     /// The segments of a new sled index.
     pub(crate) index_segment: u64,
 }
@@ -56,7 +56,7 @@ impl Sizes {
             pinned: options.max_pinned_bytes.unwrap_or_else(|| (total / 10).min(8 << 30)),
             // What applying a full buffer takes: sled writes a page anew after some changes of it, and frees the old ones later.
             ballast: commit_buffer.saturating_mul(4).min(total / 12),
-            opening: index_segment.saturating_mul(4).min(total / 12),
+            open_reserve: index_segment.saturating_mul(4).min(total / 12),
             index_segment,
         }
     }

@@ -31,7 +31,7 @@ pub(crate) struct Memtable {
     intents: RwLock<Vec<IntentChange>>,
     bytes: AtomicU64,
     /// The last round that it has changes of.
-    last_round: AtomicU64,
+    last_group: AtomicU64,
 }
 
 /// Changes that concern many keys.
@@ -124,12 +124,12 @@ impl Memtable {
         self.intents.write().push(IntentChange { number, id, record });
     }
 
-    pub(crate) fn finish_round(&self, round: u64) {
-        self.last_round.store(round, Ordering::Release);
+    pub(crate) fn finish_group(&self, group: u64) {
+        self.last_group.store(group, Ordering::Release);
     }
 
-    pub(crate) fn last_round(&self) -> u64 {
-        self.last_round.load(Ordering::Acquire)
+    pub(crate) fn last_group(&self) -> u64 {
+        self.last_group.load(Ordering::Acquire)
     }
 
     /// The memory that it takes, nearly.
