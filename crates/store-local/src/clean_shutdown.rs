@@ -62,7 +62,9 @@ pub(crate) fn read(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> Res
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CleanShutdown::Absent),
         Err(error) => return Err(OpenError::io("read", path)(error)),
     };
-    let Ok(MarkerFile { marker, checksum }) = serde_json::from_slice(&text) else { return Ok(CleanShutdown::Disagrees) };
+    let Ok(MarkerFile { marker, checksum }) = serde_json::from_slice(&text) else {
+        return Ok(CleanShutdown::Disagrees);
+    };
     let sum = sum_text(&marker).map_err(OpenError::io("read", &path))?;
     let found = Marker { epoch, applied, files: sum_files(index).map_err(OpenError::io("read", index))? };
     Ok(if sum == checksum && found == marker { CleanShutdown::Agrees } else { CleanShutdown::Disagrees })

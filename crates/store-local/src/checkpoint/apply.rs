@@ -93,11 +93,11 @@ impl Checkpointer {
         let mut found = found.into_iter().peekable();
         while found.peek().is_some() {
             let limit = self.writer.limit();
-            let part: Vec<_> = found.by_ref().take(limit).collect();
-            let files = part.iter().filter_map(|(key, record)| self.replaced_file_of(number, key, record)).collect();
+            let batch: Vec<_> = found.by_ref().take(limit).collect();
+            let files = batch.iter().filter_map(|(key, record)| self.replaced_file_of(number, key, record)).collect();
             // What was set again since has its change applied afterwards, and its new value may be here already.
             let set_again = |key: &Bytes| is_set(frozen, logical_key(key));
-            let changes = part.into_iter().filter(|(key, _)| !set_again(key)).map(|(key, _)| (key, None));
+            let changes = batch.into_iter().filter(|(key, _)| !set_again(key)).map(|(key, _)| (key, None));
             self.apply_batch(changes.collect())?;
             self.collector.remove_replaced(number, files);
         }

@@ -139,19 +139,19 @@ impl Compaction {
 
     /// Copies the index's own entries and makes the copy durable.
     fn complete(&mut self, index: &dyn Index, applied: u64) -> Result<(), IndexError> {
-        let mut own = Vec::new();
+        let mut internal = Vec::new();
         for entry in index.iter(b"")? {
             let (key, value) = entry?;
             if !is_internal(&key) {
                 break;
             }
             if key != META_KEY {
-                own.push((key, Some(value)));
+                internal.push((key, Some(value)));
             }
         }
         self.meta.applied = applied;
-        own.push((Bytes::from_static(META_KEY), Some(self.meta.encode())));
-        self.target.apply(own)?;
+        internal.push((Bytes::from_static(META_KEY), Some(self.meta.encode())));
+        self.target.apply(internal)?;
         self.target.sync()
     }
 }

@@ -16,7 +16,7 @@ const MIN_WASTEFUL_BYTES: u64 = 96 << 20;
 
 impl Checkpointer {
     pub(super) fn run_housekeeping(&mut self) {
-        if !is_due(&mut self.timers.housekept, HOUSEKEEPING_INTERVAL) {
+        if !is_due(&mut self.timers.housekeeping, HOUSEKEEPING_INTERVAL) {
             return;
         }
         self.ballast.restore();
@@ -24,13 +24,13 @@ impl Checkpointer {
         if let Err(error) = self.files.prepare_spare(self.spare_bytes) {
             tracing::debug!(%error, "could not prepare a segment of the log");
         }
-        if is_due(&mut self.timers.pruned, PRUNE_INTERVAL)
+        if is_due(&mut self.timers.prune, PRUNE_INTERVAL)
             && let Err(error) = prune_lost_and_found(&self.paths)
         {
             tracing::warn!(%error, "could not prune lost+found");
         }
         let every = if self.is_short_of_space() { COMPACT_INTERVAL_LOW_SPACE } else { COMPACT_INTERVAL };
-        if is_due(&mut self.timers.compacted, every) {
+        if is_due(&mut self.timers.compact, every) {
             self.compact_if_wasteful();
         }
     }

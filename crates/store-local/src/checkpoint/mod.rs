@@ -100,9 +100,9 @@ pub(crate) enum VerifyState {
 /// When things were done last.
 pub(crate) struct Timers {
     frozen: Instant,
-    housekept: Option<Instant>,
-    pruned: Option<Instant>,
-    compacted: Option<Instant>,
+    housekeeping: Option<Instant>,
+    prune: Option<Instant>,
+    compact: Option<Instant>,
     /// The bytes that the last compaction left on the disk, and those of the entries then.
     compacted_size: Option<(u64, u64)>,
     retry_at: Option<Instant>,
@@ -112,9 +112,9 @@ impl Default for Timers {
     fn default() -> Self {
         Self {
             frozen: Instant::now(),
-            housekept: None,
-            pruned: None,
-            compacted: None,
+            housekeeping: None,
+            prune: None,
+            compact: None,
             compacted_size: None,
             retry_at: None,
         }
@@ -125,15 +125,15 @@ impl Checkpointer {
     /// Starts the thread. It gives itself back when it ends, with whether the index has everything.
     pub(crate) fn start(
         self,
-        work: mpsc::Receiver<CheckpointTask>,
+        tasks: mpsc::Receiver<CheckpointTask>,
     ) -> std::io::Result<JoinHandle<(Self, Result<(), StoreError>)>> {
-        thread::Builder::new().name("zarrd-checkpoint".into()).spawn(move || self.run(&work))
+        thread::Builder::new().name("zarrd-checkpoint".into()).spawn(move || self.run(&tasks))
     }
 
-    fn run(mut self, work: &mpsc::Receiver<CheckpointTask>) -> (Self, Result<(), StoreError>) {
+    fn run(mut self, tasks: &mpsc::Receiver<CheckpointTask>) -> (Self, Result<(), StoreError>) {
         loop {
             let next =
-                if self.has_background_work() { work.try_recv().ok() } else { work.recv_timeout(POLL_INTERVAL).ok() };
+                if self.has_background_work() { tasks.try_recv().ok() } else { tasks.recv_timeout(POLL_INTERVAL).ok() };
             match next {
                 Some(CheckpointTask::Stop) => {
                     let result = self.finish();

@@ -119,7 +119,7 @@ impl CommitGroup {
         let positions: Vec<Option<usize>> =
             bulk.changes.iter().map(|change| change.key().and_then(|key| bulk.position_of(key))).collect();
         let Bulk { changes, current, prepared, .. } = bulk;
-        let commit = Arc::new(prepared.numbered(self.number));
+        let commit = Arc::new(prepared.with_number(self.number));
         self.number = commit.number().max(self.number);
         let mut outcomes = Vec::with_capacity(changes.len());
         for ((change, current), index) in changes.into_iter().zip(current).zip(positions) {

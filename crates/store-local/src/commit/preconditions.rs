@@ -54,8 +54,8 @@ pub(super) fn check_intent_limit(changes: &[PlainChange], state: &impl State) ->
     if added == 0 {
         return Ok(());
     }
-    let settled = count(|change| matches!(change, PlainChange::Intent { record: None, .. }));
-    if state.intents()?.saturating_add(added) > MAX_INTENTS.saturating_add(settled) {
+    let removed = count(|change| matches!(change, PlainChange::Intent { record: None, .. }));
+    if state.intents()?.saturating_add(added) > MAX_INTENTS.saturating_add(removed) {
         return Err(IntentError::TooMany { limit: MAX_INTENTS }.into());
     }
     Ok(())

@@ -34,7 +34,7 @@ impl GarbageCollector {
         let (sender, jobs) = mpsc::channel();
         let collector = Self { jobs: sender, directory: directory.clone() };
         let pins = Arc::downgrade(pins);
-        let thread = thread::Builder::new().name("zarrd-gc".into()).spawn(move || work(&directory, &pins, &jobs))?;
+        let thread = thread::Builder::new().name("zarrd-gc".into()).spawn(move || run(&directory, &pins, &jobs))?;
         Ok((collector, thread))
     }
 
@@ -73,7 +73,7 @@ impl GarbageCollector {
     }
 }
 
-fn work(directory: &Directory, pins: &Weak<Pins>, jobs: &mpsc::Receiver<Job>) {
+fn run(directory: &Directory, pins: &Weak<Pins>, jobs: &mpsc::Receiver<Job>) {
     let mut last_check = Instant::now();
     loop {
         // The clock decides when pins are looked over, however many files there are to remove.

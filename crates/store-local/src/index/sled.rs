@@ -13,7 +13,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{Index, IndexError, IndexIter, catch, redb::caught};
+use super::{Index, IndexError, IndexIter, catch, redb::catch_next};
 
 /// The file of the settings that sled was made with.
 const SETTINGS_FILE: &str = "conf";
@@ -26,7 +26,7 @@ pub(crate) struct SledIndex {
     /// `None` only while it is dropped.
     db: Option<sled::Db>,
     /// Dropped after `db`.
-    _released: UnlockWaiter,
+    _unlock_waiter: UnlockWaiter,
 }
 
 /// Waits, when it is dropped, until sled has let go of its file.
@@ -66,7 +66,7 @@ impl SledIndex {
             .segment_size(usize::try_from(segment_bytes).unwrap_or(usize::MAX))
             .flush_every_ms(None)
             .open()?;
-        let index = Self { db: Some(db), _released: UnlockWaiter(dir.join(FILE)) };
+        let index = Self { db: Some(db), _unlock_waiter: UnlockWaiter(dir.join(FILE)) };
         // sled never syncs the entries of the files that it has made.
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(IndexError::Io)?;
         index.sync()?;
@@ -114,7 +114,7 @@ impl Index for SledIndex {
                 let entry = entries.next()?;
                 Some(entry.map(|(key, record)| (Bytes::from_owner(key), Bytes::from_owner(record))).map_err(Into::into))
             };
-            Ok(Box::new(std::iter::from_fn(caught(next))) as IndexIter<'_>)
+            Ok(Box::new(std::iter::from_fn(catch_next(next))) as IndexIter<'_>)
         })
     }
 

@@ -156,7 +156,7 @@ impl PreparedBulk {
     }
 
     /// Gives its changes the numbers after this one.
-    pub(crate) fn numbered(self, number: u64) -> BulkCommit {
+    pub(crate) fn with_number(self, number: u64) -> BulkCommit {
         BulkCommit { prepared: self, number }
     }
 

@@ -201,7 +201,7 @@ mod tests {
         let mut payload = BytesMut::new();
         operations().iter().for_each(|operation| operation.encode(&mut payload));
         let payload = payload.freeze();
-        let whole = (0..payload.len()).filter(|len| decode_payload(payload.slice(..*len)).is_some()).count();
-        assert_eq!(whole, operations().len(), "only at the ends of operations");
+        let decodable = (0..payload.len()).filter(|len| decode_payload(payload.slice(..*len)).is_some()).count();
+        assert_eq!(decodable, operations().len(), "only at the ends of operations");
     }
 }

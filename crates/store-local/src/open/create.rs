@@ -21,11 +21,11 @@ pub(super) fn create(paths: &Paths, index: IndexOptions, files: &Arc<LogFiles>) 
     let io = |action, path: &Path| OpenError::io(action, path.to_owned());
     File::create(paths.creation_marker()).map_err(io("make", &paths.creation_marker()))?;
     sync_dir(&paths.dir)?;
-    for part in [paths.index(), paths.log()] {
-        if part.exists() {
-            fs::remove_dir_all(&part).map_err(io("empty", &part))?;
+    for dir in [paths.index(), paths.log()] {
+        if dir.exists() {
+            fs::remove_dir_all(&dir).map_err(io("empty", &dir))?;
         }
-        fs::create_dir_all(&part).map_err(io("make", &part))?;
+        fs::create_dir_all(&dir).map_err(io("make", &dir))?;
     }
     Directory::create(&paths.values()).map_err(io("make", &paths.values()))?;
     fs::create_dir_all(paths.lost_and_found()).map_err(io("make", &paths.lost_and_found()))?;

@@ -53,8 +53,8 @@ impl CommitWatermark {
 /// Compares the entry about itself of an index of format 1 with its entries.
 pub(super) fn check_index(paths: &Paths, index: &dyn Index, watermark: CommitWatermark) -> Result<Meta, OpenError> {
     let found = Meta::recount(index).map_err(|error| index_open_error(paths, error))?;
-    let own = index.get(FORMAT_1_META_KEY).map_err(|error| index_open_error(paths, error))?;
-    let Some(own) = own else {
+    let entry = index.get(FORMAT_1_META_KEY).map_err(|error| index_open_error(paths, error))?;
+    let Some(entry) = entry else {
         // Nothing was ever committed.
         return if found == Meta::default() {
             Ok(found)
@@ -62,7 +62,7 @@ pub(super) fn check_index(paths: &Paths, index: &dyn Index, watermark: CommitWat
             Err(OpenError::corrupt(paths.index(), FileCorruption::Missing))
         };
     };
-    let (body, sum) = own
+    let (body, sum) = entry
         .split_last_chunk::<8>()
         .ok_or_else(|| OpenError::corrupt(paths.index(), FileCorruption::ContentMismatch))?;
     let fields: Vec<u64> = body.as_chunks::<8>().0.iter().map(|field| u64::from_be_bytes(*field)).collect();

@@ -55,7 +55,8 @@ fn insert_group(
 ) -> Result<Option<Arc<BulkCommit>>, OpenError> {
     let bulk = group.operations.iter().find_map(|operation| match operation {
         Operation::Bulk { id, number, entries, checksum } => Some(
-            PreparedBulk::read(files.dir(), key, *id, *entries, *checksum).map(|bulk| Arc::new(bulk.numbered(*number))),
+            PreparedBulk::read(files.dir(), key, *id, *entries, *checksum)
+                .map(|bulk| Arc::new(bulk.with_number(*number))),
         ),
         Operation::Set { .. } | Operation::Erase { .. } => None,
         Operation::ErasePrefix { .. } | Operation::Intent { .. } => None,

@@ -66,9 +66,9 @@ impl Sizes {
 pub(crate) fn write_zeros(file: &mut File, mut bytes: u64) -> io::Result<()> {
     let zeros = vec![0; 1 << 18];
     while bytes > 0 {
-        let part = usize::try_from(bytes).unwrap_or(usize::MAX).min(zeros.len());
-        file.write_all(zeros.get(..part).unwrap_or_default())?;
-        bytes = bytes.saturating_sub(part as u64);
+        let chunk = usize::try_from(bytes).unwrap_or(usize::MAX).min(zeros.len());
+        file.write_all(zeros.get(..chunk).unwrap_or_default())?;
+        bytes = bytes.saturating_sub(chunk as u64);
     }
     Ok(())
 }

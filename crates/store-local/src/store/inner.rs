@@ -67,7 +67,7 @@ pub(crate) struct StoreInner {
     pub(super) applied: Arc<Notify>,
     pub(super) threads: Mutex<Option<Threads>>,
     pub(super) requests: Mutex<Option<mpsc::Sender<Request>>>,
-    pub(super) work: Mutex<Option<mpsc::Sender<CheckpointTask>>>,
+    pub(super) tasks: Mutex<Option<mpsc::Sender<CheckpointTask>>>,
 }
 
 /// The threads and handles that end when the store is closed.
@@ -192,9 +192,9 @@ impl StoreInner {
         sent.map_err(|_| self.committer_error())
     }
 
-    pub(super) fn send_task(&self, work: CheckpointTask) -> Result<(), StoreError> {
+    pub(super) fn send_task(&self, tasks: CheckpointTask) -> Result<(), StoreError> {
         self.read_only.check()?;
-        let sent = self.work.lock().as_ref().ok_or(StoreError::Closed)?.send(work);
+        let sent = self.tasks.lock().as_ref().ok_or(StoreError::Closed)?.send(tasks);
         sent.map_err(|_| StoreError::Closed)
     }
 
@@ -249,8 +249,8 @@ impl StoreInner {
             let _ = requests.send(Request::Stop);
         }
         let committed = committer.join();
-        if let Some(work) = self.work.lock().take() {
-            let _ = work.send(CheckpointTask::Stop);
+        if let Some(tasks) = self.tasks.lock().take() {
+            let _ = tasks.send(CheckpointTask::Stop);
         }
         let (checkpointer, applied) = checkpointer.join().map_err(|_| StoreError::ReadOnly)?;
         self.collector.stop();
@@ -301,8 +301,8 @@ impl Drop for StoreInner {
         if let Some(requests) = self.requests.get_mut().take() {
             let _ = requests.send(Request::Stop);
         }
-        if let Some(work) = self.work.get_mut().take() {
-            let _ = work.send(CheckpointTask::Stop);
+        if let Some(tasks) = self.tasks.get_mut().take() {
+            let _ = tasks.send(CheckpointTask::Stop);
         }
     }
 }

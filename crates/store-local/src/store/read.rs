@@ -80,7 +80,7 @@ pub(super) async fn staged(
 
 fn inline(meta: ValueMeta, range: Range<u64>, bytes: &Bytes) -> GetResult {
     let stream = slice_stream(&range, bytes);
-    GetResult { meta: meta, range, stream }
+    GetResult { meta, range, stream }
 }
 
 fn slice_stream(range: &Range<u64>, bytes: &Bytes) -> ByteStream {
@@ -104,10 +104,10 @@ async fn file_value(
     let mut reader = ValueReader { open, remaining: range.clone(), prefetch: VecDeque::new(), permit };
     let until = range.start.saturating_add(if reader.permit.is_some() { wanted } else { wanted.min(1) });
     while reader.remaining.start < until {
-        let piece = reader.open.read(&mut reader.remaining).await?;
-        reader.prefetch.push_back(piece);
+        let chunk = reader.open.read(&mut reader.remaining).await?;
+        reader.prefetch.push_back(chunk);
     }
-    Ok(GetResult { meta: meta, range, stream: reader.stream() })
+    Ok(GetResult { meta, range, stream: reader.stream() })
 }
 
 /// A file being read.
@@ -122,15 +122,15 @@ struct ValueReader {
 impl ValueReader {
     fn stream(self) -> ByteStream {
         stream::try_unfold(self, |mut reader| async move {
-            if let Some(piece) = reader.prefetch.pop_front() {
-                return Ok(Some((piece, reader)));
+            if let Some(chunk) = reader.prefetch.pop_front() {
+                return Ok(Some((chunk, reader)));
             }
             reader.permit = None;
             if reader.remaining.is_empty() {
                 return Ok(None);
             }
-            let piece = reader.open.read(&mut reader.remaining).await?;
-            Ok(Some((piece, reader)))
+            let chunk = reader.open.read(&mut reader.remaining).await?;
+            Ok(Some((chunk, reader)))
         })
         .boxed()
     }

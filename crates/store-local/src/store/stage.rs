@@ -59,29 +59,29 @@ pub(super) async fn stage(inner: &Arc<StoreInner>, key: &Key, mut content: Paylo
         announced: content.size,
         file: UploadFile::None,
     };
-    while let Some(piece) = content.stream.next().await {
-        upload.append(&piece?).await?;
+    while let Some(chunk) = content.stream.next().await {
+        upload.append(&chunk?).await?;
     }
     upload.finish(key).await
 }
 
 impl Upload {
-    async fn append(&mut self, mut piece: &[u8]) -> Result<(), StoreError> {
-        self.received = self.received.saturating_add(piece.len() as u64);
+    async fn append(&mut self, mut chunk: &[u8]) -> Result<(), StoreError> {
+        self.received = self.received.saturating_add(chunk.len() as u64);
         if self.announced.is_some_and(|announced| self.received > announced) {
             return Err(self.length_mismatch());
         }
         loop {
-            piece = self.buffered.append(piece, &self.inner.buffers);
-            if piece.is_empty() {
+            chunk = self.buffered.append(chunk, &self.inner.buffers);
+            if chunk.is_empty() {
                 return Ok(());
             }
-            self.write_gathered().await?;
+            self.write_buffered().await?;
         }
     }
 
     /// Waits for the write that is under way and begins that of what was gathered.
-    async fn write_gathered(&mut self) -> Result<(), StoreError> {
+    async fn write_buffered(&mut self) -> Result<(), StoreError> {
         let writer = self.writer().await?;
         let mut buffered = std::mem::take(&mut self.buffered);
         let inner = Arc::clone(&self.inner);
@@ -131,8 +131,8 @@ impl Upload {
 
 impl UploadBuffer {
     /// Takes as much of `piece` as there is room for, and gives back the rest.
-    fn append<'p>(&mut self, piece: &'p [u8], buffers: &Buffers) -> &'p [u8] {
-        let (head, rest) = piece.split_at(piece.len().min(BUFFER_BYTES.saturating_sub(self.len)));
+    fn append<'p>(&mut self, chunk: &'p [u8], buffers: &Buffers) -> &'p [u8] {
+        let (head, rest) = chunk.split_at(chunk.len().min(BUFFER_BYTES.saturating_sub(self.len)));
         let (start, end) = (self.len, self.len.saturating_add(head.len()));
         self.len = end;
         if end <= SMALL_BUFFER_BYTES {
@@ -142,16 +142,16 @@ impl UploadBuffer {
         let small = &self.small;
         let buffer = self.buffer.get_or_insert_with(|| {
             let mut buffer = buffers.take();
-            buffer.part(0, small.len()).copy_from_slice(small);
+            buffer.slice_mut(0, small.len()).copy_from_slice(small);
             buffer
         });
-        buffer.part(start, end).copy_from_slice(head);
+        buffer.slice_mut(start, end).copy_from_slice(head);
         rest
     }
 
     fn bytes(&mut self) -> &[u8] {
         match &mut self.buffer {
-            Some(buffer) => buffer.part(0, self.len),
+            Some(buffer) => buffer.slice_mut(0, self.len),
             None => &self.small,
         }
     }

@@ -51,7 +51,7 @@ impl StoreInner {
         let recent = Arc::new(RecentChanges::default());
         let applied = Arc::new(Notify::new());
         let (requests, received) = mpsc::channel();
-        let (work, received_work) = mpsc::channel();
+        let (tasks, received_tasks) = mpsc::channel();
         let spare_bytes = log.segment_size().saturating_mul(2).min(sizes.segment);
         let committer = Committer {
             log,
@@ -62,7 +62,7 @@ impl StoreInner {
                 views: Arc::clone(&views),
                 files: Arc::clone(&files),
                 collector: collector.clone(),
-                checkpointer: work.clone(),
+                checkpointer: tasks.clone(),
                 freeze_bytes: sizes.commit_buffer / 4,
                 freeze_log_bytes: sizes.commit_buffer,
             },
@@ -93,12 +93,12 @@ impl StoreInner {
         };
         let threads = Threads::Writing {
             committer: committer.start(received)?,
-            checkpointer: checkpointer.start(received_work)?,
+            checkpointer: checkpointer.start(received_tasks)?,
             collector: collector_thread,
             lock,
         };
         // What was replayed is applied at once.
-        let _ = work.send(CheckpointTask::Apply);
+        let _ = tasks.send(CheckpointTask::Apply);
         Ok(Self {
             cursors: CursorSigner::new(identity.secret),
             log_key: LogKey::new(identity.id, identity.secret),
@@ -125,7 +125,7 @@ impl StoreInner {
             applied,
             threads: Mutex::new(Some(threads)),
             requests: Mutex::new(Some(requests)),
-            work: Mutex::new(Some(work)),
+            tasks: Mutex::new(Some(tasks)),
         })
     }
 
@@ -178,7 +178,7 @@ impl StoreInner {
             applied: Arc::new(Notify::new()),
             threads: Mutex::new(Some(threads)),
             requests: Mutex::new(Some(requests)),
-            work: Mutex::new(None),
+            tasks: Mutex::new(None),
         })
     }
 }

@@ -37,7 +37,7 @@ impl Buffers {
 
 impl Buffer {
     /// The bytes from `start` on, up to `end` or the buffer's own end.
-    pub(crate) fn part(&mut self, start: usize, end: usize) -> &mut [u8] {
+    pub(crate) fn slice_mut(&mut self, start: usize, end: usize) -> &mut [u8] {
         let end = end.min(self.bytes.len());
         self.bytes.get_mut(start..end).unwrap_or_default()
     }

@@ -134,7 +134,7 @@ impl OpenValue {
         let last = range.end.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES).min(self.layout.size);
         let end = last.min(begin.saturating_add(BUFFER_BYTES as u64));
         let mut buffer = self.buffers.take();
-        let blocks = buffer.part(0, to_usize(end.saturating_sub(begin)));
+        let blocks = buffer.slice_mut(0, to_usize(end.saturating_sub(begin)));
         let expected = self.layout.file_len();
         read_at(&self.file, blocks, begin, wait, |found| {
             self.corrupt(ValueCorruption::Length { file: self.name.to_string(), expected, found })

@@ -66,18 +66,18 @@ impl Writer {
         Ok(StagedFile { file: FileRef { id, size: self.size, checksum }, guard: self.guard })
     }
 
-    fn sum(&mut self, mut piece: &[u8]) {
-        while !piece.is_empty() {
+    fn sum(&mut self, mut chunk: &[u8]) {
+        while !chunk.is_empty() {
             let room = BLOCK_BYTES.saturating_sub(self.size % BLOCK_BYTES);
-            let take = piece.len().min(super::trailer::to_usize(room));
-            let (now, rest) = piece.split_at(take);
+            let take = chunk.len().min(super::trailer::to_usize(room));
+            let (now, rest) = chunk.split_at(take);
             self.block.update(now);
             self.size = self.size.saturating_add(take as u64);
             if self.size.is_multiple_of(BLOCK_BYTES) {
                 self.sums.push(self.block.digest());
                 self.block.reset();
             }
-            piece = rest;
+            chunk = rest;
         }
     }
 }

@@ -154,10 +154,10 @@ impl Memtable {
         let ranges = self.ranges.read();
         let erased = ranges.erased.last_of(key, at).map(|number| Latest { number, change: LatestChange::Erased });
         let bulk = ranges.bulk.iter().filter(|bulk| bulk.number() <= at).filter_map(|bulk| {
-            let (place, entry) = bulk.find(key)?;
+            let (index, entry) = bulk.find(key)?;
             let change =
-                if entry.is_set() { LatestChange::InBulk(Arc::clone(bulk), place) } else { LatestChange::Erased };
-            Some(Latest { number: bulk.number_of(place), change })
+                if entry.is_set() { LatestChange::InBulk(Arc::clone(bulk), index) } else { LatestChange::Erased };
+            Some(Latest { number: bulk.number_of(index), change })
         });
         found.into_iter().chain(erased).chain(bulk).max_by_key(|latest| latest.number)
     }

@@ -203,7 +203,7 @@ impl View {
         match latest.change {
             LatestChange::Erased => Ok(None),
             LatestChange::Record(bytes) => self.decode(key, bytes).map(Some),
-            LatestChange::InBulk(bulk, place) => bulk.record(key, place).map(Some),
+            LatestChange::InBulk(bulk, index) => bulk.record(key, index).map(Some),
         }
     }
 
