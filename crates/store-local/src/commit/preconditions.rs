@@ -7,7 +7,7 @@ use crate::{gc::ReplacedFile, record::Record};
 
 /// The state of a key, as far as commits are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Current {
+pub(crate) struct KeyState {
     /// The number of the change that set it.
     number: u64,
     file: Option<ReplacedFile>,
@@ -15,7 +15,7 @@ pub(crate) struct Current {
 
 /// The state that a commit is judged against.
 pub(crate) trait State {
-    fn current(&self, key: &Key) -> Result<Option<Current>, StoreError>;
+    fn current(&self, key: &Key) -> Result<Option<KeyState>, StoreError>;
 
     fn first_below(&self, prefix: &Prefix) -> Result<Option<Key>, StoreError>;
 
@@ -25,7 +25,7 @@ pub(crate) trait State {
     fn intents(&self) -> Result<usize, StoreError>;
 }
 
-impl Current {
+impl KeyState {
     pub(crate) fn of(record: &Record) -> Self {
         let file = record.file().map(|file| ReplacedFile { id: file.id, size: file.size });
         Self { number: record.commit, file }
@@ -37,35 +37,35 @@ impl Current {
 }
 
 /// Judges all preconditions; what each changed key has, in the order of the changes, and `None` for those of prefixes and intents.
-pub(crate) fn judge(
+pub(crate) fn check_changes(
     changes: &[PlainChange],
     state: &impl State,
     store_id: u64,
-) -> Result<Vec<Option<Current>>, StoreError> {
-    let judged = changes.iter().map(|change| judge_change(change, state, store_id)).collect::<Result<_, _>>()?;
-    judge_number_of_intents(changes, state)?;
-    Ok(judged)
+) -> Result<Vec<Option<KeyState>>, StoreError> {
+    let checked = changes.iter().map(|change| check_change(change, state, store_id)).collect::<Result<_, _>>()?;
+    check_intent_limit(changes, state)?;
+    Ok(checked)
 }
 
 /// Fails if the changes would leave more intents than there may be.
-pub(super) fn judge_number_of_intents(changes: &[PlainChange], state: &impl State) -> Result<(), StoreError> {
+pub(super) fn check_intent_limit(changes: &[PlainChange], state: &impl State) -> Result<(), StoreError> {
     let count = |wanted: fn(&PlainChange) -> bool| changes.iter().filter(|change| wanted(change)).count();
     let added = count(|change| matches!(change, PlainChange::Intent { record: Some(_), .. }));
     if added == 0 {
         return Ok(());
     }
-    let settled = count(|change| matches!(change, PlainChange::Intent { record: None, .. }));
-    if state.intents()?.saturating_add(added) > MAX_INTENTS.saturating_add(settled) {
+    let removed = count(|change| matches!(change, PlainChange::Intent { record: None, .. }));
+    if state.intents()?.saturating_add(added) > MAX_INTENTS.saturating_add(removed) {
         return Err(IntentError::TooMany { limit: MAX_INTENTS }.into());
     }
     Ok(())
 }
 
-pub(super) fn judge_change(
+pub(super) fn check_change(
     change: &PlainChange,
     state: &impl State,
     store_id: u64,
-) -> Result<Option<Current>, StoreError> {
+) -> Result<Option<KeyState>, StoreError> {
     match change {
         PlainChange::Key { key, precondition, action } => {
             if let Action::Set(value) = action {
@@ -92,7 +92,7 @@ pub(super) fn judge_change(
 }
 
 /// The outcome of a change, given the number that it got.
-pub(super) fn outcome(change: &PlainChange, current: Option<Current>, number: u64, store_id: u64) -> ChangeOutcome {
+pub(super) fn outcome(change: &PlainChange, current: Option<KeyState>, number: u64, store_id: u64) -> ChangeOutcome {
     match change {
         PlainChange::Key { action: Action::Set(_), .. } => {
             ChangeOutcome::Set(PutResult { version: version(store_id, number), replaced: current.is_some() })

@@ -7,8 +7,8 @@ use store::{ChangeOutcome, IntentId, Key, Prefix, StoreError};
 
 use super::{
     Action, PlainChange, Reply, StagedValue, answer,
-    bulk::{Bulk, Visible},
-    judge::{Current, State, judge, outcome},
+    bulk::{Bulk, VisibleState},
+    preconditions::{KeyState, State, check_changes, outcome},
     recent::Changed,
 };
 use crate::{
@@ -23,12 +23,12 @@ use crate::{
 type Acknowledge = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 /// Changes on top of what is visible.
-pub(crate) struct Round {
+pub(crate) struct CommitGroup {
     pub(super) operations: Vec<Operation>,
     /// The bytes that the operations take in the log.
     pub(super) bytes: usize,
     /// The state of the keys that the round itself has changed.
-    current: HashMap<Key, Option<Current>>,
+    current: HashMap<Key, Option<KeyState>>,
     bulk: Option<Arc<BulkCommit>>,
     /// The number of the last change.
     pub(super) number: u64,
@@ -39,14 +39,14 @@ pub(crate) struct Round {
 }
 
 /// The visible state, with the round's changes on top.
-struct RoundState<'r> {
-    round: &'r Round,
-    visible: Visible<'r>,
+struct GroupState<'r> {
+    group: &'r CommitGroup,
+    visible: VisibleState<'r>,
 }
 
-impl State for RoundState<'_> {
-    fn current(&self, key: &Key) -> Result<Option<Current>, StoreError> {
-        match self.round.current.get(key) {
+impl State for GroupState<'_> {
+    fn current(&self, key: &Key) -> Result<Option<KeyState>, StoreError> {
+        match self.group.current.get(key) {
             Some(current) => Ok(*current),
             None => self.visible.current(key),
         }
@@ -67,7 +67,7 @@ impl State for RoundState<'_> {
     }
 }
 
-impl Round {
+impl CommitGroup {
     pub(super) fn new(number: u64, store_id: u64) -> Self {
         Self {
             operations: Vec::new(),
@@ -100,29 +100,30 @@ impl Round {
     }
 
     /// Judges a commit and takes it in as a whole, or answers that it fails.
-    pub(super) fn take(&mut self, view: &View, changes: Vec<PlainChange>, reply: Reply<Vec<ChangeOutcome>>) {
-        let state = RoundState { round: self, visible: Visible(view) };
-        let locations = judge(&changes, &state, self.store_id).and_then(|current| Ok((current, locations(&changes)?)));
+    pub(super) fn add(&mut self, view: &View, changes: Vec<PlainChange>, reply: Reply<Vec<ChangeOutcome>>) {
+        let state = GroupState { group: self, visible: VisibleState(view) };
+        let locations =
+            check_changes(&changes, &state, self.store_id).and_then(|current| Ok((current, locations(&changes)?)));
         match locations {
             Ok((current, locations)) => {
                 let outcomes = self.apply(changes, &current, locations);
                 self.acknowledge(reply, Ok(outcomes));
             }
-            Err(error) => self.refuse(reply, error),
+            Err(error) => self.reject(reply, error),
         }
     }
 
     /// Takes in a large commit, which has been judged.
-    pub(super) fn take_bulk(&mut self, bulk: Bulk, reply: Reply<Vec<ChangeOutcome>>) {
+    pub(super) fn add_bulk(&mut self, bulk: Bulk, reply: Reply<Vec<ChangeOutcome>>) {
         self.erase_prefixes(&bulk.changes);
-        let places: Vec<Option<usize>> =
-            bulk.changes.iter().map(|change| change.key().and_then(|key| bulk.place_of(key))).collect();
+        let positions: Vec<Option<usize>> =
+            bulk.changes.iter().map(|change| change.key().and_then(|key| bulk.position_of(key))).collect();
         let Bulk { changes, current, prepared, .. } = bulk;
-        let commit = Arc::new(prepared.numbered(self.number));
+        let commit = Arc::new(prepared.with_number(self.number));
         self.number = commit.number().max(self.number);
         let mut outcomes = Vec::with_capacity(changes.len());
-        for ((change, current), place) in changes.into_iter().zip(current).zip(places) {
-            let number = place.map_or(self.number, |place| commit.number_of(place));
+        for ((change, current), index) in changes.into_iter().zip(current).zip(positions) {
+            let number = index.map_or(self.number, |index| commit.number_of(index));
             outcomes.push(outcome(&change, current, number, self.store_id));
             match change {
                 PlainChange::Key { action: Action::Set(value), .. } => {
@@ -151,7 +152,7 @@ impl Round {
     }
 
     /// Answers a commit that fails: once what it was judged against is durable, since it may be this round.
-    pub(super) fn refuse<T: Send + 'static>(&mut self, reply: Reply<T>, error: StoreError) {
+    pub(super) fn reject<T: Send + 'static>(&mut self, reply: Reply<T>, error: StoreError) {
         if self.has_changes() {
             self.acknowledge(reply, Err(error));
         } else {
@@ -193,7 +194,7 @@ impl Round {
     fn apply(
         &mut self,
         changes: Vec<PlainChange>,
-        current: &[Option<Current>],
+        current: &[Option<KeyState>],
         locations: Vec<Option<Location>>,
     ) -> Vec<ChangeOutcome> {
         let modified = now_millis();
@@ -209,7 +210,7 @@ impl Round {
                     value.mark_committed();
                     self.replaced.extend(current.and_then(|current| current.file()));
                     let record = Record { commit: number, modified, location };
-                    self.current.insert(key.clone(), Some(Current::of(&record)));
+                    self.current.insert(key.clone(), Some(KeyState::of(&record)));
                     let record = record.encode(key.as_bytes(), self.store_id);
                     self.push(Operation::Set { key, number, record });
                     if value.file().is_some() {

@@ -17,25 +17,25 @@ use tempfile::TempDir;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::{
-    checkpoint::{Checkpointer, Work},
+    checkpoint::{CheckpointTask, Checkpointer},
     clean_shutdown,
     commit::{Action, PlainChange, RecentChanges, Request, is_bulk},
     gc::{GarbageCollector, Pin, Pins},
     index::{self, Index},
-    keys::LogKey,
     log::LogFiles,
+    log_key::LogKey,
     open::{Identity, Lock},
     paths::Paths,
     read_only_flag::ReadOnlyFlag,
     record::{FileId, Record},
     space::{Ballast, Reserve},
-    spill::Spill,
+    spill::SpillFiles,
     values::{Buffers, Directory},
     view::{View, Views},
 };
 
 /// See the module's page.
-pub(crate) struct Core {
+pub(crate) struct StoreInner {
     pub(super) paths: Paths,
     pub(super) identity: Identity,
     pub(crate) views: Arc<Views>,
@@ -46,7 +46,7 @@ pub(crate) struct Core {
     pub(crate) buffers: Buffers,
     pub(super) pins: Arc<Pins>,
     pub(super) collector: GarbageCollector,
-    pub(super) failure: Arc<ReadOnlyFlag>,
+    pub(super) read_only: Arc<ReadOnlyFlag>,
     pub(super) reserve: Reserve,
     pub(super) ballast: Arc<Ballast>,
     pub(super) cursors: CursorSigner,
@@ -55,19 +55,19 @@ pub(crate) struct Core {
     pub(super) epoch_start: u64,
     pub(super) epoch: u64,
     /// What is read ahead of an answer, in KiB, over all readers.
-    pub(super) ahead: Arc<Semaphore>,
+    pub(super) prefetch: Arc<Semaphore>,
     /// The bytes of small staged values that may be in memory.
     pub(super) inline: Arc<Semaphore>,
     /// The bytes of small values that snapshots may hold in memory.
     pub(crate) snapshots: Arc<Semaphore>,
-    pub(super) spill: Spill,
+    pub(super) spill: SpillFiles,
     /// The most memory of changes that the index does not have yet, in bytes.
     pub(super) commit_buffer: u64,
     /// Notified whenever the index has caught up.
     pub(super) applied: Arc<Notify>,
     pub(super) threads: Mutex<Option<Threads>>,
     pub(super) requests: Mutex<Option<mpsc::Sender<Request>>>,
-    pub(super) work: Mutex<Option<mpsc::Sender<Work>>>,
+    pub(super) tasks: Mutex<Option<mpsc::Sender<CheckpointTask>>>,
 }
 
 /// The threads and handles that end when the store is closed.
@@ -87,14 +87,14 @@ pub(super) enum Threads {
 }
 
 /// The longest that a commit waits while the index falls behind the log.
-const LONGEST_WAIT: Duration = Duration::from_secs(20);
+const MAX_COMMIT_WAIT: Duration = Duration::from_secs(20);
 /// The bytes of log that may wait for the index, for each byte of the commit buffer: large commits carry values that are not
 /// in memory.
-const LOG_PER_BUFFER: u64 = 16;
+const LOG_BYTES_PER_BUFFER_BYTE: u64 = 16;
 /// The longest that readers may take to leave the index when the store is closed.
-const LONGEST_READ: Duration = Duration::from_secs(30);
+const MAX_READER_WAIT: Duration = Duration::from_secs(30);
 
-impl Core {
+impl StoreInner {
     pub(crate) fn store_id(&self) -> u64 {
         self.identity.id
     }
@@ -108,7 +108,7 @@ impl Core {
     }
 
     /// Which store this is, and which opening of it: a staged value is good for no other.
-    pub(super) fn opening(&self) -> (u64, u64) {
+    pub(super) fn open_id(&self) -> (u64, u64) {
         (self.identity.id, self.epoch_start)
     }
 
@@ -121,7 +121,7 @@ impl Core {
         loop {
             let view = self.views.now()?;
             let record = view.record(key)?;
-            if !view.relies_on_deleting(key) || self.has_sweeps_of(&view)? {
+            if !view.depends_on_deleting_phase(key) || self.has_sweeps_of(&view)? {
                 return Ok(record);
             }
         }
@@ -148,12 +148,12 @@ impl Core {
     /// The same without waiting for anything.
     pub(super) fn has_space(&self, bytes: u64) -> Result<(), StoreError> {
         let space = self.directory.space().map_err(|error| StoreError::io("ask for the free space", error))?;
-        self.reserve.check(space, self.ballast.held(), bytes)
+        self.reserve.check(space, self.ballast.size(), bytes)
     }
 
     /// Waits until there is room for changes that the index does not have yet. What only erases has twice the room, so that
     /// space can be made when there is none; large commits have half of it, so that small ones do not wait for them.
-    pub(super) async fn admit(&self, changes: &[PlainChange]) -> Result<(), StoreError> {
+    pub(super) async fn wait_for_buffer_space(&self, changes: &[PlainChange]) -> Result<(), StoreError> {
         let adds = |change: &PlainChange| match change {
             PlainChange::Key { action, .. } => matches!(action, Action::Set(_)),
             PlainChange::Intent { record, .. } => record.is_some(),
@@ -165,7 +165,7 @@ impl Core {
             (true, false) => self.commit_buffer,
             (true, true) => self.commit_buffer / 2,
         };
-        let deadline = tokio::time::Instant::now() + LONGEST_WAIT;
+        let deadline = tokio::time::Instant::now() + MAX_COMMIT_WAIT;
         loop {
             let applied = self.applied.notified();
             tokio::pin!(applied);
@@ -174,11 +174,11 @@ impl Core {
             let frozen = parts.frozen.as_ref().map_or(0, |frozen| frozen.bytes());
             let used = parts.active.bytes().saturating_add(frozen);
             drop(parts);
-            if used < limit && self.log_files.unapplied_bytes() < limit.saturating_mul(LOG_PER_BUFFER) {
+            if used < limit && self.log_files.unapplied_bytes() < limit.saturating_mul(LOG_BYTES_PER_BUFFER_BYTE) {
                 return Ok(());
             }
             if tokio::time::timeout_at(deadline, applied).await.is_err() {
-                self.failure.check()?;
+                self.read_only.check()?;
                 // An index that has no space does not catch up.
                 self.has_space(0)?;
                 return Err(StoreError::Busy { retry_after: Some(Duration::from_secs(1)) });
@@ -189,12 +189,12 @@ impl Core {
     pub(super) fn send(&self, request: Request) -> Result<(), StoreError> {
         let sent = self.requests.lock().as_ref().ok_or(StoreError::Closed)?.send(request);
         // The lock is released here, since finding out why the committer is gone takes it again.
-        sent.map_err(|_| self.committer_is_gone())
+        sent.map_err(|_| self.committer_error())
     }
 
-    pub(super) fn ask_checkpointer(&self, work: Work) -> Result<(), StoreError> {
-        self.failure.check()?;
-        let sent = self.work.lock().as_ref().ok_or(StoreError::Closed)?.send(work);
+    pub(super) fn send_task(&self, tasks: CheckpointTask) -> Result<(), StoreError> {
+        self.read_only.check()?;
+        let sent = self.tasks.lock().as_ref().ok_or(StoreError::Closed)?.send(tasks);
         sent.map_err(|_| StoreError::Closed)
     }
 
@@ -203,17 +203,17 @@ impl Core {
     }
 
     /// The committer ends when the store is closed, and otherwise only by a panic, after which nothing is certain.
-    pub(super) fn committer_is_gone(&self) -> StoreError {
+    pub(super) fn committer_error(&self) -> StoreError {
         if self.requests.lock().is_none() {
             return StoreError::Closed;
         }
-        self.failure.set(&StoreError::Closed);
+        self.read_only.set(&StoreError::Closed);
         StoreError::ReadOnly
     }
 
     /// Leaves the store as if the committer had panicked.
     #[cfg(test)]
-    pub(super) fn lose_committer(&self) {
+    pub(super) fn disconnect_committer(&self) {
         let (sender, receiver) = mpsc::channel();
         drop(receiver);
         *self.requests.lock() = Some(sender);
@@ -249,8 +249,8 @@ impl Core {
             let _ = requests.send(Request::Stop);
         }
         let committed = committer.join();
-        if let Some(work) = self.work.lock().take() {
-            let _ = work.send(Work::Stop);
+        if let Some(tasks) = self.tasks.lock().take() {
+            let _ = tasks.send(CheckpointTask::Stop);
         }
         let (checkpointer, applied) = checkpointer.join().map_err(|_| StoreError::ReadOnly)?;
         self.collector.stop();
@@ -260,12 +260,12 @@ impl Core {
         let (index, generations, meta) = checkpointer.into_parts();
         close_index(index)?;
         committed.map_err(|_| StoreError::ReadOnly)?;
-        self.failure.check()?;
+        self.read_only.check()?;
         let marked = applied.and_then(|()| {
             let marked = clean_shutdown::write(&self.paths, &generations.dir(), self.epoch, meta.applied);
             marked.map_err(|error| StoreError::io("mark the store as closed", error))
         });
-        self.ballast.restore_opening();
+        self.ballast.restore_open_reserve();
         drop(lock);
         match marked {
             // The log has everything, so all that is lost is that the next start is quick.
@@ -280,8 +280,8 @@ impl Core {
 
 /// Waits until no reader is in the index, and closes it. It may panic on damage.
 fn close_index(index: Arc<dyn Index>) -> Result<(), StoreError> {
-    let began = Instant::now();
-    while Arc::strong_count(&index) > 1 && began.elapsed() < LONGEST_READ {
+    let started = Instant::now();
+    while Arc::strong_count(&index) > 1 && started.elapsed() < MAX_READER_WAIT {
         std::thread::sleep(Duration::from_millis(1));
     }
     let closed = index::catch(|| {
@@ -291,7 +291,7 @@ fn close_index(index: Arc<dyn Index>) -> Result<(), StoreError> {
     closed.map_err(crate::view::store_error)
 }
 
-impl Drop for Core {
+impl Drop for StoreInner {
     /// Ends the threads of a store that was not closed, which leaves it as a crash would.
     fn drop(&mut self) {
         if self.threads.get_mut().is_none() {
@@ -301,8 +301,8 @@ impl Drop for Core {
         if let Some(requests) = self.requests.get_mut().take() {
             let _ = requests.send(Request::Stop);
         }
-        if let Some(work) = self.work.get_mut().take() {
-            let _ = work.send(Work::Stop);
+        if let Some(tasks) = self.tasks.get_mut().take() {
+            let _ = tasks.send(CheckpointTask::Stop);
         }
     }
 }
