@@ -287,7 +287,7 @@ fn files_that_do_not_fit() {
         (&file[..139], "int16", exactly(&[2, 3]), "the selection has 12 bytes, and 11 came"),
         (&file[..100], "int16", exactly(&[2, 3]), "the .npy file ends within its head"),
         (b"", "int16", exactly(&[2, 3]), "the .npy file ends within its head"),
-        (b"[[1]]", "int16", exactly(&[1]), "this is no .npy file: it does not begin with \\x93NUMPY"),
+        (b"[[1]]", "int16", exactly(&[1]), "not a .npy file: it does not begin with \\x93NUMPY"),
     ] {
         assert_eq!(why(NPY, file, data_type, &extents), reason);
     }
