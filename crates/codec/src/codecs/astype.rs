@@ -1,14 +1,26 @@
-//! `astype`: the elements in another type.
+//! The `astype` codec: converts elements to another data type.
 //!
-//! Specification: [numcodecs.astype](https://numcodecs.readthedocs.io/en/stable/filter/astype.html).
+//! - Kind: array to array (v3), bytes to bytes (v2, draft)
+//! - Names: `numcodecs.astype` (v3), id `astype` (v2, draft)
+//! - Specification: [numcodecs.astype](https://numcodecs.readthedocs.io/en/stable/filter/astype.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"encode_dtype": "<f4", "decode_dtype": "<f8"}
 //! ```
 //!
-//! `decode_dtype` is the array's where it is left out and the array is known. Datetimes and timedeltas are converted as
-//! the `int64` that counts their units, as in NumPy: "not a time" is the least of these. Deviations: only numbers, booleans and times are converted, not texts;
-//! and times of one kind not to another unit, since NumPy's answer depends on its version. Limits: nothing but the number of elements, which stays.
+//! `decode_dtype` defaults to the array's data type in v3; it is required after the array-to-bytes codec.
+//!
+//! ## Encoded bytes
+//!
+//! The elements as NumPy's `astype` converts them. Datetimes and timedeltas are converted as the `int64` that counts
+//! their units; "not a time" is the smallest `int64`.
+//!
+//! ## Errors and limits
+//!
+//! Only numbers, booleans and times are converted, not strings. Times are not converted to another unit of the same
+//! kind, because NumPy's result depends on its version. The number of elements does not change.
 
 use bytes::Bytes;
 use meta::{

@@ -1,15 +1,28 @@
-//! `bitround`: floating-point numbers with so many bits of their mantissa.
+//! The `bitround` codec: rounds floating-point numbers to a number of mantissa bits.
 //!
-//! Specification: [numcodecs.bitround](https://numcodecs.readthedocs.io/en/stable/filter/bitround.html), which is also what the
-//! [registered `bitround`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/bitround) does to `float16`, `float32` and `float64`.
+//! - Kind: array to array (v3), bytes to bytes (v2, draft)
+//! - Names: `bitround` and `numcodecs.bitround` (v3), id `bitround` (v2, draft)
+//! - Specification: [numcodecs.bitround](https://numcodecs.readthedocs.io/en/stable/filter/bitround.html); the
+//!   [registered `bitround`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/bitround) does the
+//!   same to `float16`, `float32` and `float64`
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"keepbits": 10}
 //! ```
 //!
-//! What is lost in encoding is lost: decoding does nothing, whatever the elements are, and however many bits are said to be kept. So arrays of every data type of a fixed size are
-//! read. Encoded are floats that have the bits that are to be kept; all else is refused, as numcodecs does. Deviations: of the registered codec's types, integers, complex numbers
-//! and times are not encoded. Limits: nothing but the number of elements, which stays.
+//! `keepbits` is the number of mantissa bits to keep.
+//!
+//! ## Encoded bytes
+//!
+//! The elements, with the other mantissa bits rounded to zero (half to even). Decoding is the identity, so arrays of
+//! every data type of a fixed size can be read.
+//!
+//! ## Errors and limits
+//!
+//! Encoding supports floats with at least `keepbits` mantissa bits. The integers, complex numbers and times of the
+//! registered codec are not encoded. The number of elements does not change.
 
 use bytes::Bytes;
 use meta::{

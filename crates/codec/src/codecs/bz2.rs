@@ -1,13 +1,25 @@
-//! `bz2`: bzip2.
+//! The `bz2` codec: compresses bytes with bzip2.
 //!
-//! Specification: [numcodecs.bz2](https://numcodecs.readthedocs.io/en/stable/compression/bz2.html). Levels are 1 to 9; where none is given, 1.
+//! - Kind: bytes to bytes
+//! - Names: `numcodecs.bz2` (v3), id `bz2` (v2), `https://purl.org/zarr/spec/codec/bz2` (draft)
+//! - Specification: [numcodecs.bz2](https://numcodecs.readthedocs.io/en/stable/compression/bz2.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"level": 1}
 //! ```
 //!
-//! Several streams one after the other are decoded to all of their contents; other bytes after the last are an error, where Python's `bz2` ignores
-//! them. Limits: decoding takes 3.7 MB at the most beside its output, which is allocated as it is decoded, beyond a small multiple of the input.
+//! `level` is 1 (the default) to 9.
+//!
+//! ## Encoded bytes
+//!
+//! One bzip2 stream. Several concatenated streams are decoded, too.
+//!
+//! ## Errors and limits
+//!
+//! Bytes after the last stream are an error; Python's `bz2` ignores them. Decoding needs at most 3.7 MB in addition to
+//! its output, which grows as it is decoded, beyond a small multiple of the input.
 
 use std::sync::Arc;
 

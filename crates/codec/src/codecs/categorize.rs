@@ -1,14 +1,26 @@
-//! `categorize`: texts as the numbers of labels.
+//! The `categorize` codec: stores strings as the numbers of labels.
 //!
-//! Specification: [numcodecs.categorize](https://numcodecs.readthedocs.io/en/stable/filter/categorize.html).
+//! - Kind: array to bytes for objects; for `<U` array to array (v3) or bytes to bytes (v2, draft)
+//! - Names: `numcodecs.categorize` (v3), id `categorize` (v2, draft)
+//! - Specification: [numcodecs.categorize](https://numcodecs.readthedocs.io/en/stable/filter/categorize.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"labels": ["female", "male"], "dtype": "|O", "astype": "|u1"}
 //! ```
 //!
-//! Labels are numbered from 1; 0 is every other text, and is read as the empty one. `dtype` is `|O` (then it makes bytes of the array) or a `<U`, whose
-//! length cuts labels; `astype` is `|u1` where it is left out. Deviations: `astype` has to have the number of the last label. Limits: as many codes as
-//! the chunk has elements.
+//! `dtype` is `|O`, or a `<U` whose length truncates the labels. `astype` is the data type of the numbers, by default
+//! `|u1`.
+//!
+//! ## Encoded bytes
+//!
+//! One number per element: 0 for strings that are not labels, which are decoded as the empty string, and `i` for the
+//! `i`-th label, counted from 1.
+//!
+//! ## Errors and limits
+//!
+//! `astype` has to be able to hold the number of labels. There are exactly as many numbers as the chunk has elements.
 
 use std::{collections::HashMap, sync::Arc};
 

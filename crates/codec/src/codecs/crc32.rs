@@ -1,12 +1,24 @@
-//! `crc32`: the CRC-32 of zlib before or after the bytes.
+//! The `crc32` codec: appends or prepends the CRC-32 checksum of zlib.
 //!
-//! Specification: [numcodecs.crc32](https://numcodecs.readthedocs.io/en/stable/checksum32.html). Where no location is given, it is `start`.
+//! - Kind: bytes to bytes
+//! - Names: `numcodecs.crc32` (v3), id `crc32` (v2, draft)
+//! - Specification: [numcodecs.crc32](https://numcodecs.readthedocs.io/en/stable/checksum32.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"location": "start"}
 //! ```
 //!
-//! Limits: what is decoded is the encoded bytes without four of them; nothing is copied.
+//! `location` is `start` (the default) or `end`.
+//!
+//! ## Encoded bytes
+//!
+//! The decoded bytes with a little-endian `u32` before or after them.
+//!
+//! ## Errors and limits
+//!
+//! Fewer than four bytes and a checksum mismatch are errors. Decoding returns a slice of its input; it does not copy.
 
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;

@@ -1,15 +1,27 @@
-//! `delta`: each element as its difference to the one before.
+//! The `delta` codec: stores the differences of consecutive elements.
 //!
-//! Specification: [numcodecs.delta](https://numcodecs.readthedocs.io/en/stable/filter/delta.html).
+//! - Kind: array to array (v3), bytes to bytes (v2, draft)
+//! - Names: `numcodecs.delta` (v3), id `delta` (v2, draft)
+//! - Specification: [numcodecs.delta](https://numcodecs.readthedocs.io/en/stable/filter/delta.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"dtype": "<i4", "astype": "<i2"}
 //! ```
 //!
-//! `astype`, the type of the differences, is `dtype` where it is left out; `dtype` in turn is the array's where the array is known. As in numcodecs
-//! integers wrap around, and sums are made in the type in which NumPy adds the two types. Deviations: chunks of no elements are encoded as such, where
-//! numcodecs fails. Timedeltas are those of NumPy, in which what is calculated with "not a time" is not one, and differences of them have their type or one of
-//! integers; datetimes are refused, as NumPy does not add them. Limits: nothing but the number of elements, which stays.
+//! `dtype` defaults to the array's data type in v3; it is required after the array-to-bytes codec. `astype`, the type
+//! of the differences, defaults to `dtype`.
+//!
+//! ## Encoded bytes
+//!
+//! The first element and the differences. As in numcodecs, integers wrap around, and sums are computed in NumPy's
+//! result type of the two types. The result of arithmetic with "not a time" is "not a time".
+//!
+//! ## Errors and limits
+//!
+//! Timedeltas have differences of their own type or of an integer type. Datetimes are rejected, because NumPy does not
+//! add them. Chunks without elements are encoded; numcodecs fails on them. The number of elements does not change.
 
 use bytes::{Bytes, BytesMut};
 use meta::{

@@ -1,15 +1,30 @@
-//! `fixedscaleoffset`: `(x - offset) * scale`, rounded and in another type.
+//! The `fixedscaleoffset` codec: stores `(x - offset) * scale`, rounded, in another data type.
 //!
-//! Specification: [numcodecs.fixedscaleoffset](https://numcodecs.readthedocs.io/en/stable/filter/fixedscaleoffset.html).
+//! - Kind: array to array (v3), bytes to bytes (v2, draft)
+//! - Names: `numcodecs.fixedscaleoffset` (v3), id `fixedscaleoffset` (v2, draft)
+//! - Specification:
+//!   [numcodecs.fixedscaleoffset](https://numcodecs.readthedocs.io/en/stable/filter/fixedscaleoffset.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"offset": 1000, "scale": 10, "dtype": "<f8", "astype": "|u1"}
 //! ```
 //!
-//! `astype` is `dtype` where it is left out, and `dtype` the array's where the array is known. As in NumPy 2, an offset or a scale that is written as an
-//! integer leaves integers integers (which wrap around), and one with a decimal point makes `float64` of them; floats and complex numbers keep their type.
-//! Decoding divides, which makes `float64` of integers, and does not round. Of complex numbers both parts are rounded, and what becomes real loses the imaginary
-//! part. Limits: nothing but the number of elements, which stays.
+//! `dtype` defaults to the array's data type in v3; it is required after the array-to-bytes codec. `astype` defaults to
+//! `dtype`.
+//!
+//! ## Encoded bytes
+//!
+//! One number of type `astype` per element, computed as by NumPy 2: integers stay integers, and wrap around, if
+//! `offset` and `scale` are written as integers, and become `float64` if they have a decimal point; floats and complex
+//! numbers keep their type. Decoding divides, which makes integers `float64`, and does not round. Both parts of complex
+//! numbers are rounded; the conversion to a real type drops the imaginary part.
+//!
+//! ## Errors and limits
+//!
+//! An integer `offset` or `scale` that the integer type cannot hold is an error. The number of elements does not
+//! change.
 
 use bytes::Bytes;
 use meta::{

@@ -1,14 +1,26 @@
-//! `fletcher32`: the Fletcher checksum of HDF5 after the bytes.
+//! The `fletcher32` codec: appends the Fletcher-32 checksum of HDF5.
 //!
-//! Specification: [numcodecs.fletcher32](https://numcodecs.readthedocs.io/en/stable/checksum32.html), which is
-//! [HDF5's](https://github.com/HDFGroup/hdf5/blob/develop/src/H5checksum.c) `H5_checksum_fletcher32`. It has no configuration.
+//! - Kind: bytes to bytes
+//! - Names: `numcodecs.fletcher32` (v3), id `fletcher32` (v2, draft)
+//! - Specification: [numcodecs.fletcher32](https://numcodecs.readthedocs.io/en/stable/checksum32.html), which is
+//!   `H5_checksum_fletcher32` of [HDF5](https://github.com/HDFGroup/hdf5/blob/develop/src/H5checksum.c)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {}
 //! ```
 //!
-//! The sums are of words of two bytes, the most significant first; an odd last byte is the upper half of one. The sum of no bytes is 0, where numcodecs
-//! fails. Limits: what is decoded is the encoded bytes without four of them; nothing is copied.
+//! The codec has no configuration.
+//!
+//! ## Encoded bytes
+//!
+//! The decoded bytes followed by a little-endian `u32`: two sums of big-endian 16-bit words. An odd last byte is the
+//! upper half of a word. The checksum of no bytes is 0, where numcodecs fails.
+//!
+//! ## Errors and limits
+//!
+//! Fewer than four bytes and a checksum mismatch are errors. Decoding returns a slice of its input; it does not copy.
 
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;

@@ -1,16 +1,27 @@
-//! `gzip`: RFC 1952.
+//! The `gzip` codec: compresses bytes with gzip (RFC 1952).
 //!
-//! Specification: [gzip codec](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/gzip/index.html),
-//! [numcodecs.gzip](https://numcodecs.readthedocs.io/en/stable/compression/gzip.html). Levels are 0 to 9; where none is given, 5 in v3 and 1 in
-//! numcodecs, as zarr-python has it. numcodecs also takes -1, zlib's own default.
+//! - Kind: bytes to bytes
+//! - Names: `gzip` and `numcodecs.gzip` (v3), id `gzip` (v2), `https://purl.org/zarr/spec/codec/gzip` (draft)
+//! - Specification: [gzip codec](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/gzip/index.html),
+//!   [numcodecs.gzip](https://numcodecs.readthedocs.io/en/stable/compression/gzip.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"level": 1}
 //! ```
 //!
-//! Several members one after the other are decoded to all of their contents, and zeros after the last are ignored, as Python's `gzip` does; other
-//! bytes there are an error. Limits: the output is allocated as it is decoded, beyond a small multiple of the input; a member's own
-//! statement of its length is not believed.
+//! `level` is 0 to 9, in numcodecs also -1 (zlib's default). As in zarr-python, it defaults to 5 in v3 and to 1 in
+//! numcodecs.
+//!
+//! ## Encoded bytes
+//!
+//! One gzip member. As by Python's `gzip`, several members are decoded, and zeros after the last one are ignored.
+//!
+//! ## Errors and limits
+//!
+//! Other bytes after the last member are an error. The output grows as it is decoded, beyond a small multiple of the
+//! input; the length in a member's trailer is not trusted.
 
 use std::sync::Arc;
 

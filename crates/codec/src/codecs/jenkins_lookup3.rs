@@ -1,14 +1,26 @@
-//! `jenkins_lookup3`: the hash of Bob Jenkins after the bytes.
+//! The `jenkins_lookup3` codec: appends Bob Jenkins's lookup3 hash.
 //!
-//! Specification: [numcodecs.jenkins_lookup3](https://numcodecs.readthedocs.io/en/stable/checksum32.html), which is `hashlittle` of
-//! [lookup3](https://www.burtleburtle.net/bob/c/lookup3.c), as HDF5 has it.
+//! - Kind: bytes to bytes
+//! - Names: `numcodecs.jenkins_lookup3` (v3), id `jenkins_lookup3` (v2, draft)
+//! - Specification: [numcodecs.jenkins_lookup3](https://numcodecs.readthedocs.io/en/stable/checksum32.html), which is
+//!   `hashlittle` of [lookup3](https://www.burtleburtle.net/bob/c/lookup3.c), as in HDF5
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"initval": 0, "prefix": null}
 //! ```
 //!
-//! `prefix` is hashed before the bytes and not stored. numcodecs takes it as Python bytes, for which it has no JSON; here it is a list of their numbers.
-//! Limits: what is decoded is the encoded bytes without four of them; nothing is copied.
+//! `initval` is the initial value of the hash. `prefix` is hashed before the bytes and not stored; numcodecs has Python
+//! bytes there, which JSON cannot represent, so it is a list of byte values here.
+//!
+//! ## Encoded bytes
+//!
+//! The decoded bytes followed by a little-endian `u32`.
+//!
+//! ## Errors and limits
+//!
+//! Fewer than four bytes and a hash mismatch are errors. Decoding returns a slice of its input; it does not copy.
 
 use std::iter;
 

@@ -1,16 +1,29 @@
-//! `json2`: objects as JSON.
+//! The `json2` codec: stores objects as JSON.
 //!
-//! Specification: [numcodecs.json](https://numcodecs.readthedocs.io/en/stable/other/json.html).
+//! - Kind: array to bytes
+//! - Names: `numcodecs.json2` (v3), id `json2` (v2, draft)
+//! - Specification: [numcodecs.json](https://numcodecs.readthedocs.io/en/stable/other/json.html)
+//!
+//! ## Configuration
 //!
 //! ```json
-//! {"encoding": "utf-8", "allow_nan": true, "check_circular": true, "ensure_ascii": true, "indent": null, "separators": [",", ":"], "skipkeys": false,
-//!  "sort_keys": true, "strict": true}
+//! {"encoding": "utf-8", "allow_nan": true, "check_circular": true, "ensure_ascii": true, "indent": null, "separators": [",", ":"],
+//!  "skipkeys": false, "sort_keys": true, "strict": true}
 //! ```
 //!
-//! One list: the elements as nested lists, the `dtype`, the shape. In memory each element is one JSON text of its own, in which Python's `NaN` and
-//! infinities, which are no JSON, are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`. All that is configured may be left out, and only matters in
-//! writing. Deviations: no `indent` is written, and integers beyond 64 bits are written as floats; control characters within strings are refused, whatever `strict` is.
-//! Limits: as many elements as the chunk has, each nested at most 127 deep; `encoding` is Python's name of UTF-8, UTF-16, UTF-32, ASCII or Latin-1.
+//! All members are optional and only affect encoding. `encoding` is Python's name of UTF-8, UTF-16, UTF-32, ASCII or
+//! Latin-1.
+//!
+//! ## Encoded bytes
+//!
+//! One JSON list: the elements as nested lists, the `dtype` and the shape. A decoded element is the text of a JSON value,
+//! in which Python's `NaN` and infinities, which are not JSON, are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`.
+//! `indent` is ignored, and integers beyond 64 bits are written as floats.
+//!
+//! ## Errors and limits
+//!
+//! There are exactly as many elements as the chunk has, each nested at most 127 levels deep. Control characters in strings
+//! are rejected, whatever `strict` is.
 
 use std::sync::Arc;
 

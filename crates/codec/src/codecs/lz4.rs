@@ -1,14 +1,26 @@
-//! `lz4`: one LZ4 block after its length.
+//! The `lz4` codec: compresses bytes as one LZ4 block.
 //!
-//! Specification: [numcodecs.lz4](https://numcodecs.readthedocs.io/en/stable/compression/lz4.html), the
-//! [block format](https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md). The length is four bytes, little-endian. An acceleration below 1 is 1.
+//! - Kind: bytes to bytes
+//! - Names: `numcodecs.lz4` (v3), id `lz4` (v2), `https://purl.org/zarr/spec/codec/lz4` (draft)
+//! - Specification: [numcodecs.lz4](https://numcodecs.readthedocs.io/en/stable/compression/lz4.html), [block
+//!   format](https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"acceleration": 1}
 //! ```
 //!
-//! Limits: a length beyond the limit, or beyond what the block could yield, is refused before anything is allocated. Chunks of 2113929216
-//! (`0x7e000000`) bytes or more cannot be encoded.
+//! `acceleration` is an integer; values below 1 mean 1, the default.
+//!
+//! ## Encoded bytes
+//!
+//! The decoded length as a little-endian `u32`, and one LZ4 block.
+//!
+//! ## Errors and limits
+//!
+//! A length beyond the limit, or beyond what the block can decode to, is rejected before anything is allocated. Chunks
+//! of 2113929216 (`0x7e000000`) bytes or more cannot be encoded.
 
 use std::sync::Arc;
 

@@ -1,18 +1,31 @@
-//! `lzma`: xz, its predecessor, and raw streams.
+//! The `lzma` codec: compresses bytes as xz, LZMA-alone or raw LZMA streams.
 //!
-//! Specification: [numcodecs.lzma](https://numcodecs.readthedocs.io/en/stable/compression/lzma.html), which is Python's
-//! [`lzma`](https://docs.python.org/3/library/lzma.html); the [xz format](https://tukaani.org/xz/xz-file-format.txt). Formats are 1 (xz), 2 (alone)
-//! and 3 (raw, which needs filters); checks, in xz only, -1 (CRC64), 0, 1, 4 and 10; presets 0 to 9, with 2147483648 added for "extreme";
-//! filters those of Python: LZMA1 (in 2 and 3, alone), LZMA2, delta, and those of machine code, with the options that it has for them.
+//! - Kind: bytes to bytes
+//! - Names: `numcodecs.lzma` (v3), id `lzma` (v2), `https://purl.org/zarr/spec/codec/lzma` (draft)
+//! - Specification: [numcodecs.lzma](https://numcodecs.readthedocs.io/en/stable/compression/lzma.html), which is
+//!   Python's [`lzma`](https://docs.python.org/3/library/lzma.html); [xz
+//!   format](https://tukaani.org/xz/xz-file-format.txt)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"format": 3, "check": -1, "preset": null, "filters": [{"id": 3, "dist": 4}, {"id": 33, "preset": 1}]}
 //! ```
 //!
-//! Several streams one after the other are decoded to all of their contents, except raw ones; other bytes after the last are an error, where Python's
-//! `lzma` ignores them. xz with filters is decoded, where numcodecs refuses to. Limits: dictionaries of at most 128 MiB, be it by the configuration or by the
-//! stream (those of the presets have up to 64 MiB), and none larger than the chunk where we choose it; other output is allocated as it is
-//! decoded, beyond a small multiple of the input.
+//! `format` is 1 (xz), 2 (LZMA-alone) or 3 (raw, which requires `filters`). `check` is only for xz: -1 (CRC64), 0, 1, 4
+//! or 10. `preset` is 0 to 9, plus 2147483648 for "extreme". `filters` are those of Python: LZMA1 (alone, in formats 2
+//! and 3), LZMA2, delta and the branch filters of machine code, with Python's options.
+//!
+//! ## Encoded bytes
+//!
+//! One stream of the format. Several concatenated streams are decoded, too, except for raw ones. xz with filters is
+//! decoded, which numcodecs rejects.
+//!
+//! ## Errors and limits
+//!
+//! Bytes after the last stream are an error; Python's `lzma` ignores them. Dictionaries have at most 128 MiB, whether
+//! the configuration or the stream declares them (those of the presets have up to 64 MiB), and for encoding at most the
+//! chunk's size. The output grows as it is decoded, beyond a small multiple of the input.
 
 use std::{fmt, sync::Arc};
 

@@ -1,13 +1,27 @@
-//! `packbits`: booleans as bits.
+//! The `packbits` codec of numcodecs: stores eight booleans per byte.
 //!
-//! Specification: [numcodecs.packbits](https://numcodecs.readthedocs.io/en/stable/filter/packbits.html). No configuration:
+//! - Kind: array to array (v3), bytes to bytes (v2, draft)
+//! - Names: `numcodecs.packbits` (v3), id `packbits` (v2, draft); the v3 name `packbits` is [another
+//!   codec](super::packbits_v3)
+//! - Specification: [numcodecs.packbits](https://numcodecs.readthedocs.io/en/stable/filter/packbits.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {}
 //! ```
 //!
-//! The first byte says how many bits of the last are padding; the first boolean is the highest bit. In v3 the encoded array has one dimension.
-//! Deviations: padding of 8 bits and more, which numcodecs takes off, is an error. Limits: as many booleans as the chunk has.
+//! The codec has no configuration.
+//!
+//! ## Encoded bytes
+//!
+//! One byte with the number of padding bits, then the booleans, the first one in the highest bit of a byte. In v3 the
+//! encoded array is one-dimensional.
+//!
+//! ## Errors and limits
+//!
+//! Only booleans are encoded. Eight or more padding bits, which numcodecs removes, are an error, and so is another
+//! number of booleans than the chunk has.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use meta::{

@@ -1,14 +1,27 @@
-//! `packbits` of the registry of v3: some bits of each number, one after the other.
+//! The `packbits` codec of v3: stores a range of bits of each number.
 //!
-//! Specification: [`packbits`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/packbits).
+//! - Kind: array to bytes
+//! - Names: `packbits` (v3); numcodecs has [another codec](super::packbits_numcodecs) of that name
+//! - Specification: [`packbits`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/packbits)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"padding_encoding": "first_byte", "first_bit": 0, "last_bit": 11}
 //! ```
 //!
-//! All may be left out or `null`: then nothing tells the padding, and all bits are kept. The parts of complex numbers are numbers each; bits that
-//! are not kept are 0, or above those of signed integers their highest. The first bit of a byte is its lowest, as zarrs has it: of booleans that is the other way round than in
-//! numcodecs' codec of this name. Limits: only the plain numbers and booleans; a chunk is exactly as long as its bits and the byte that tells the padding, which has to be right.
+//! All members are optional or `null`: by default the padding is not stored, and all bits are kept.
+//!
+//! ## Encoded bytes
+//!
+//! The bits from `first_bit` to `last_bit` of each number, lowest bit first as in zarrs (the booleans of numcodecs have
+//! the opposite order), with the number of padding bits in the first or last byte if `padding_encoding` says so. The
+//! two parts of complex numbers are separate numbers. Decoding sets dropped bits to 0, and those above the kept bits of
+//! signed integers to the sign.
+//!
+//! ## Errors and limits
+//!
+//! Only numbers and booleans are encoded. The encoded size is exact, and the number of padding bits is checked.
 
 use std::sync::Arc;
 

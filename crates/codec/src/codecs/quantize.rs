@@ -1,13 +1,26 @@
-//! `quantize`: floating-point numbers with so many decimal digits.
+//! The `quantize` codec: rounds floating-point numbers to a number of decimal digits.
 //!
-//! Specification: [numcodecs.quantize](https://numcodecs.readthedocs.io/en/stable/filter/quantize.html).
+//! - Kind: array to array (v3), bytes to bytes (v2, draft)
+//! - Names: `numcodecs.quantize` (v3), id `quantize` (v2, draft)
+//! - Specification: [numcodecs.quantize](https://numcodecs.readthedocs.io/en/stable/filter/quantize.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"digits": 2, "dtype": "<f8", "astype": "<f4"}
 //! ```
 //!
-//! `astype` is `dtype` where it is left out, and `dtype` the array's where the array is known. What is lost in encoding is lost: decoding only changes the
-//! type. In v3, zarr-python takes the array to keep its type; here it becomes one of `astype`. Limits: nothing but the number of elements, which stays.
+//! `dtype` defaults to the array's data type in v3; it is required after the array-to-bytes codec. `astype` defaults to
+//! `dtype`.
+//!
+//! ## Encoded bytes
+//!
+//! The rounded elements, as `astype`. In v3 the encoded array has the type `astype`; zarr-python keeps the array's type
+//! there. Decoding only converts the type.
+//!
+//! ## Errors and limits
+//!
+//! Both types are floating-point types. The number of elements does not change.
 
 use bytes::Bytes;
 use meta::{

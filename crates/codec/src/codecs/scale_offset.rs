@@ -1,14 +1,25 @@
-//! `scale_offset`: `(x - offset) * scale`, in the type of the elements.
+//! The `scale_offset` codec: stores `(x - offset) * scale`, in the data type of the elements.
 //!
-//! Specification: [`scale_offset`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/scale_offset).
+//! - Kind: array to array
+//! - Names: `scale_offset` (v3)
+//! - Specification: [`scale_offset`](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/scale_offset)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"offset": 5, "scale": 3}
 //! ```
 //!
-//! Both are written as fill values of the array's type are. Where they are left out they are 0 and 1, as zarr-python has it. Floats are calculated with in their own
-//! type. Integers are exact: what their type cannot hold is an error, in decoding also where `scale` divides with a remainder.
-//! Limits: the scale is not 0; nothing but the number of elements, which stays.
+//! Both are written like fill values of the array's data type. As in zarr-python, they default to 0 and 1.
+//!
+//! ## Encoded bytes
+//!
+//! One element per element. Floats are computed in their own type; integers are computed exactly.
+//!
+//! ## Errors and limits
+//!
+//! A `scale` of 0 is invalid. An integer result that the type cannot hold is an error, and so is a remainder when
+//! decoding divides by `scale`. The number of elements does not change.
 
 use bytes::Bytes;
 use meta::{

@@ -1,16 +1,31 @@
-//! `sharding_indexed`: a chunk of chunks.
+//! The `sharding_indexed` codec: stores a chunk as a shard of inner chunks.
 //!
-//! Specification: [sharding codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.html).
-//! The 2020 draft's sharding storage transformer (`indexed` 1.0, zarr-python 2.13 to 2.18) is read into the same codec: its index has no checksum.
+//! - Kind: array to bytes
+//! - Names: `sharding_indexed` (v3); the draft's storage transformer `sharding/1.0` of type `indexed` (zarr-python 2.13
+//!   to 2.18) is read into it, with an index that has no checksum
+//! - Specification: [sharding codec
+//!   1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/sharding-indexed/index.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"chunk_shape": [32, 32], "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "gzip", "configuration": {"level": 1}}],
 //!  "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}], "index_location": "end"}
 //! ```
 //!
-//! A shard is its inner chunks in any order, gaps allowed, with an index of `(offset, length)` pairs before or after them. Limits: an inner chunk
-//! lies within the shard and outside its index, and is no longer than its chain allows; inner chunks may share bytes unless they are shards; the index's chain has codecs of exact length only; shards
-//! are nested at most [`MAX_SHARD_DEPTH`](meta::limits::MAX_SHARD_DEPTH) deep.
+//! `chunk_shape` divides the shape of the shard. `index_codecs` defaults to `bytes` (little-endian) and `crc32c`,
+//! `index_location` to `end`.
+//!
+//! ## Encoded bytes
+//!
+//! The encoded inner chunks in any order, with gaps allowed, and an index of `(offset, length)` pairs before or after
+//! them. An inner chunk that is equal to the fill value is not stored.
+//!
+//! ## Errors and limits
+//!
+//! An inner chunk lies within the shard and outside its index, and is at most as long as its chain allows. Inner chunks
+//! may share bytes unless they are shards. The index's chain consists of codecs with an exact encoded size. Shards are
+//! nested at most [`MAX_SHARD_DEPTH`](meta::limits::MAX_SHARD_DEPTH) deep.
 
 use std::{any::Any, collections::BTreeMap, ops::Range, sync::Arc};
 

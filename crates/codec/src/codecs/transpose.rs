@@ -1,13 +1,25 @@
-//! `transpose`: the dimensions in another order.
+//! The `transpose` codec: reorders the dimensions of an array.
 //!
-//! Specification: [transpose codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/transpose/index.html).
-//! Its older forms, the strings `"C"` and `"F"`, mean the dimensions as they are and reversed.
+//! - Kind: array to array
+//! - Names: `transpose` (v3); order `F` of v2 and the draft is read into it
+//! - Specification: [transpose codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/transpose/index.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"order": [1, 0, 2]}
 //! ```
 //!
-//! Dimension `i` of what is encoded is dimension `order[i]` of the array. Limits: `order` names each dimension once; nothing is longer afterwards.
+//! Dimension `i` of the encoded array is dimension `order[i]` of the decoded one. The older strings `"C"` and `"F"`
+//! mean the identity and the reversed order.
+//!
+//! ## Encoded bytes
+//!
+//! The same elements in another order.
+//!
+//! ## Errors and limits
+//!
+//! `order` names each dimension exactly once. The size of the chunk does not change.
 
 use std::sync::Arc;
 

@@ -1,13 +1,25 @@
-//! `vlen-array`: one-dimensional arrays of variable length.
+//! The `vlen-array` codec: stores one-dimensional arrays of variable length.
 //!
-//! Specification: [numcodecs.vlen](https://numcodecs.readthedocs.io/en/stable/other/vlen.html).
+//! - Kind: array to bytes
+//! - Names: `numcodecs.vlen-array` (v3), id `vlen-array` (v2, draft)
+//! - Specification: [numcodecs.vlen](https://numcodecs.readthedocs.io/en/stable/other/vlen.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"dtype": "<i4"}
 //! ```
 //!
-//! The number of elements, then each with its length in bytes before it, all `u32` little-endian. Deviations: bytes after the last element are an error, which
-//! numcodecs ignores. Limits: as many elements as the chunk has, each a whole number of elements of its own, within the bytes and the budget.
+//! `dtype` is the data type of the inner elements, which have a fixed size.
+//!
+//! ## Encoded bytes
+//!
+//! The number of elements, then each element after its length in bytes; all numbers are little-endian `u32`.
+//!
+//! ## Errors and limits
+//!
+//! There are exactly as many elements as the chunk has, each with complete inner elements, within the bytes and the
+//! memory budget. Bytes after the last element, which numcodecs ignores, are an error.
 
 use meta::{
     codecs::{CodecSpec, Namespace},

@@ -1,14 +1,25 @@
-//! `zlib`: RFC 1950.
+//! The `zlib` codec: compresses bytes with zlib (RFC 1950).
 //!
-//! Specification: [numcodecs.zlib](https://numcodecs.readthedocs.io/en/stable/compression/zlib.html). Levels are -1 (zlib's own default) to 9; where none
-//! is given, 1.
+//! - Kind: bytes to bytes
+//! - Names: `numcodecs.zlib` (v3), id `zlib` (v2), `https://purl.org/zarr/spec/codec/zlib` (draft)
+//! - Specification: [numcodecs.zlib](https://numcodecs.readthedocs.io/en/stable/compression/zlib.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"level": 1}
 //! ```
 //!
-//! Bytes after the end of the stream are an error, where Python's `zlib` ignores them. Limits: the output is allocated as it is decoded, beyond a
-//! small multiple of the input.
+//! `level` is -1 (zlib's default) to 9, by default 1.
+//!
+//! ## Encoded bytes
+//!
+//! One zlib stream.
+//!
+//! ## Errors and limits
+//!
+//! Bytes after the end of the stream are an error; Python's `zlib` ignores them. The output grows as it is decoded,
+//! beyond a small multiple of the input.
 
 use std::sync::Arc;
 

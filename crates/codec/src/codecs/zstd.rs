@@ -1,17 +1,29 @@
-//! `zstd`: RFC 8878.
+//! The `zstd` codec: compresses bytes with Zstandard (RFC 8878).
 //!
-//! Specification: [zstd codec](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zstd),
-//! [numcodecs.zstd](https://numcodecs.readthedocs.io/en/stable/compression/zstd.html). Levels are -131072 to 22, 0 stands for 3; where none is given, 0.
-//! numcodecs takes the highest level for any above it.
+//! - Kind: bytes to bytes
+//! - Names: `zstd` and `numcodecs.zstd` (v3), id `zstd` (v2), `https://purl.org/zarr/spec/codec/zstd` (draft)
+//! - Specification: [zstd codec](https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zstd),
+//!   [numcodecs.zstd](https://numcodecs.readthedocs.io/en/stable/compression/zstd.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"level": 3, "checksum": false}
 //! ```
 //!
-//! Any number of frames, with skippable ones among them, are decoded to all of their contents, whether they declare their length or not; other
-//! bytes are an error. Limits: frames that declare more than the limit are refused before anything is allocated; what they declare is otherwise
-//! believed up to a small multiple of the input. Windows cost nothing of their own, whatever their size: the output itself serves as one.
-//! Frames that need a dictionary are refused.
+//! `level` is -131072 to 22; 0, the default, means 3. In numcodecs, higher levels mean 22. `checksum` appends a
+//! checksum to the frame.
+//!
+//! ## Encoded bytes
+//!
+//! One frame. Any number of frames is decoded, including skippable ones and those that do not declare their content
+//! size.
+//!
+//! ## Errors and limits
+//!
+//! Other bytes are an error, and so are frames that need a dictionary. Frames that declare more than the limit are
+//! rejected before anything is allocated; a smaller declared size is trusted up to a small multiple of the input.
+//! Window sizes do not matter, because the output serves as the window.
 
 use std::{cell::RefCell, sync::Arc};
 
