@@ -28,7 +28,7 @@ use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::bounded_output::{Bounded, Decoder, Step, compressed_len};
+use super::bounded_output::{BoundedOutput, Step, StreamDecoder, compressed_size_bound};
 use crate::{
     BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
     factory::{invalid_configuration, parse_configuration},
@@ -53,22 +53,22 @@ struct Configuration {
     level: u32,
 }
 
-impl Decoder for Decompress {
+impl StreamDecoder for Decompress {
     fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<Step, CodecError> {
         let before = self.total_in();
-        let status = self.decompress_vec(input, output).map_err(library)?;
-        Ok(Step { used: self.total_in().saturating_sub(before), ended: matches!(status, Status::StreamEnd) })
+        let status = self.decompress_vec(input, output).map_err(library_error)?;
+        Ok(Step { consumed: self.total_in().saturating_sub(before), is_finished: matches!(status, Status::StreamEnd) })
     }
 }
 
 impl BytesToBytes for Bz2 {
     fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
-        let mut decoded = Bounded::new(NAME, encoded.len(), limit);
+        let mut decoded = BoundedOutput::new(NAME, encoded.len(), limit);
         let mut rest = &encoded[..];
         loop {
-            rest = decoded.append(&mut Decompress::new(false), rest)?;
+            rest = decoded.decode_stream(&mut Decompress::new(false), rest)?;
             if rest.is_empty() {
-                return Ok(decoded.finish());
+                return Ok(decoded.into_bytes());
             }
         }
     }
@@ -79,8 +79,10 @@ impl BytesToBytes for Bz2 {
         loop {
             let used = usize::try_from(compress.total_in()).unwrap_or(usize::MAX);
             let rest = decoded.get(used..).unwrap_or_default();
-            if matches!(compress.compress_vec(rest, &mut encoded, Action::Finish).map_err(library)?, Status::StreamEnd)
-            {
+            if matches!(
+                compress.compress_vec(rest, &mut encoded, Action::Finish).map_err(library_error)?,
+                Status::StreamEnd
+            ) {
                 return Ok(encoded.into());
             }
             encoded.reserve(encoded.capacity().max(64));
@@ -88,7 +90,7 @@ impl BytesToBytes for Bz2 {
     }
 
     fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
-        compressed_len(decoded)
+        compressed_size_bound(decoded)
     }
 
     fn cost(&self) -> Cost {
@@ -105,7 +107,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     Ok(Codec::BytesToBytes(Arc::new(Bz2 { level })))
 }
 
-fn library(source: ::bzip2::Error) -> CodecError {
+fn library_error(source: ::bzip2::Error) -> CodecError {
     CodecError::Library { codec: NAME, source: Box::new(source) }
 }
 

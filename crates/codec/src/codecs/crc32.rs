@@ -23,7 +23,7 @@
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::checksum::{Location, checksum};
+use super::checksum::{Location, checksum_codec};
 use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
 const NAME: &str = "crc32";
@@ -39,5 +39,5 @@ struct Configuration {
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
     let Configuration { location } = parse_configuration(spec)?;
-    Ok(checksum(NAME, location.unwrap_or(Location::Start), libdeflater::crc32))
+    Ok(checksum_codec(NAME, location.unwrap_or(Location::Start), libdeflater::crc32))
 }

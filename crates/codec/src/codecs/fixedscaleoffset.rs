@@ -34,7 +34,7 @@ use meta::{
 use serde::Deserialize;
 
 use super::{
-    filter::{self, Kernel, Side, dtype_of},
+    filter::{self, FilterElements, FilterKernel, configured_or_input_dtype},
     numbers::{Arithmetic, Divisible, Dtype, Num, cast, update, with_arithmetic, with_divisible},
 };
 use crate::{ChainError, Codec, CodecError, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
@@ -70,10 +70,15 @@ enum Scalar {
 
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration { offset, scale, dtype, astype } = parse_configuration(spec)?;
-    let dtype = dtype_of(spec, dtype, input)?;
+    let dtype = configured_or_input_dtype(spec, dtype, input)?;
     let astype = astype.unwrap_or(dtype);
     let kernel = FixedScaleOffset { offset, scale, dtype: dtype.number, astype: astype.number };
-    filter::create(spec, input, kernel, [Side::of(spec, dtype)?, Side::of(spec, astype)?])
+    filter::create(
+        spec,
+        input,
+        kernel,
+        [FilterElements::from_dtype(spec, dtype)?, FilterElements::from_dtype(spec, astype)?],
+    )
 }
 
 impl Scalar {
@@ -96,7 +101,7 @@ impl Scalar {
     }
 
     /// As an element of a type. NumPy refuses integers that an integer type does not have.
-    fn to<T: Num>(self) -> Result<T, CodecError> {
+    fn to_element<T: Num>(self) -> Result<T, CodecError> {
         let value = match self {
             Self::Integer(value) => T::from_i64(value),
             Self::Unsigned(value) => T::from_u64(value),
@@ -109,7 +114,7 @@ impl Scalar {
 }
 
 /// `elements - scalar` or `elements * scalar`.
-fn combine(
+fn apply(
     (bytes, number): (Vec<u8>, Number),
     scalar: Scalar,
     operation: Operation,
@@ -117,12 +122,12 @@ fn combine(
     let result = scalar.result_type(number);
     let mut bytes = if result == number { bytes } else { cast(&bytes, number, result) };
     with_arithmetic!(result, T => {
-        let scalar: T = scalar.to()?;
+        let scalar: T = scalar.to_element()?;
         match operation {
             Operation::Subtract => update(&mut bytes, |value: T| value.diff(scalar)),
             Operation::Multiply => update(&mut bytes, |value: T| value.multiply(scalar)),
         }
-    }, else return Err(no_number()));
+    }, else return Err(not_numeric()));
     Ok((bytes, result))
 }
 
@@ -132,7 +137,7 @@ enum Operation {
     Multiply,
 }
 
-impl Kernel for FixedScaleOffset {
+impl FilterKernel for FixedScaleOffset {
     const NAME: &'static str = "fixedscaleoffset";
 
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
@@ -145,7 +150,7 @@ impl Kernel for FixedScaleOffset {
         with_divisible!(number, T => {
             let (scale, offset) = (T::from_f64(scale), T::from_f64(offset));
             update(&mut decoded, |value: T| value.divide(scale).add(offset));
-        }, else return Err(no_number()));
+        }, else return Err(not_numeric()));
         if number == self.dtype {
             return Ok(decoded.into());
         }
@@ -153,14 +158,14 @@ impl Kernel for FixedScaleOffset {
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        let shifted = combine((decoded.to_vec(), self.dtype), self.offset, Operation::Subtract)?;
-        let (mut scaled, number) = combine(shifted, self.scale, Operation::Multiply)?;
-        with_arithmetic!(number, T => update(&mut scaled, T::around), else return Err(no_number()));
+        let shifted = apply((decoded.to_vec(), self.dtype), self.offset, Operation::Subtract)?;
+        let (mut scaled, number) = apply(shifted, self.scale, Operation::Multiply)?;
+        with_arithmetic!(number, T => update(&mut scaled, T::around), else return Err(not_numeric()));
         Ok(cast(&scaled, number, self.astype).into())
     }
 }
 
-fn no_number() -> CodecError {
+fn not_numeric() -> CodecError {
     CodecError::Malformed { codec: FixedScaleOffset::NAME, reason: "the elements are no numbers" }
 }
 

@@ -30,7 +30,7 @@ use meta::{
 use serde::Deserialize;
 
 use super::{
-    filter::{self, Kernel, Side, dtype_of},
+    filter::{self, FilterElements, FilterKernel, configured_or_input_dtype},
     numbers::{Arithmetic, Divisible, Dtype, Num, cast, update, with_divisible},
 };
 use crate::{
@@ -59,14 +59,19 @@ struct Configuration {
 
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration { digits, dtype, astype } = parse_configuration(spec)?;
-    let dtype = dtype_of(spec, dtype, input)?;
+    let dtype = configured_or_input_dtype(spec, dtype, input)?;
     let astype = astype.unwrap_or(dtype);
     let float = |dtype: Dtype| matches!(dtype.number, Number::Float16 | Number::Float32 | Number::Float64);
     if !float(dtype) || !float(astype) {
         return Err(invalid_configuration(spec, "can only be used with floating-point numbers"));
     }
     let kernel = Quantize { scale: scale(digits), dtype: dtype.number, astype: astype.number };
-    filter::create(spec, input, kernel, [Side::of(spec, dtype)?, Side::of(spec, astype)?])
+    filter::create(
+        spec,
+        input,
+        kernel,
+        [FilterElements::from_dtype(spec, dtype)?, FilterElements::from_dtype(spec, astype)?],
+    )
 }
 
 /// The power of two that keeps this many digits, computed by the same operations as in numcodecs.
@@ -76,7 +81,7 @@ fn scale(digits: i32) -> f64 {
     10_f64.powf(-exponent).log2().ceil().exp2()
 }
 
-impl Kernel for Quantize {
+impl FilterKernel for Quantize {
     const NAME: &'static str = "quantize";
 
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {

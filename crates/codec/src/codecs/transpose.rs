@@ -81,50 +81,53 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
 }
 
 /// A codec with the array that it makes of the one that it is given.
-type Applied = (Arc<dyn ArrayToArray>, ChunkRepresentation);
+type TransposedArray = (Arc<dyn ArrayToArray>, ChunkRepresentation);
 
 /// The codec that gives an array its dimensions in another order, and what it makes of it; `None` unless `order` names each dimension once.
-pub(crate) fn transpose_codec(array: &ChunkRepresentation, order: Vec<usize>) -> Result<Option<Applied>, ChainError> {
-    let Some(inverse) = inverse(&order, array.shape().len()) else { return Ok(None) };
+pub(crate) fn transpose_codec(
+    array: &ChunkRepresentation,
+    order: Vec<usize>,
+) -> Result<Option<TransposedArray>, ChainError> {
+    let Some(inverse_permutation) = inverse_permutation(&order, array.shape().len()) else { return Ok(None) };
     let shape: Vec<u64> = order.iter().filter_map(|&axis| array.shape().get(axis).copied()).collect();
     let (encode, decode) = Permutation::new(array.shape(), &order)
-        .zip(Permutation::new(&shape, &inverse))
+        .zip(Permutation::new(&shape, &inverse_permutation))
         .ok_or(ChainError::ChunkTooLarge)?;
     let encoded = ChunkRepresentation::new(array.data_type().clone(), shape, array.fill_value().clone())?;
     let size = array.data_type().fixed_size();
-    let (encode, decode) = (encode.of_size(size), decode.of_size(size));
+    let (encode, decode) = (encode.with_element_size(size), decode.with_element_size(size));
     let identity = order.is_sorted();
     Ok(Some((Arc::new(Transpose { order, encode, decode, identity }), encoded)))
 }
 
 /// The position of each dimension; `None` unless `order` names each of them once.
-fn inverse(order: &[usize], rank: usize) -> Option<Vec<usize>> {
+fn inverse_permutation(order: &[usize], rank: usize) -> Option<Vec<usize>> {
     if order.len() != rank {
         return None;
     }
-    let mut inverse = vec![None; rank];
+    let mut inverse_permutation = vec![None; rank];
     for (to, &from) in order.iter().enumerate() {
-        if inverse.get_mut(from)?.replace(to).is_some() {
+        if inverse_permutation.get_mut(from)?.replace(to).is_some() {
             return None;
         }
     }
-    inverse.into_iter().collect()
+    inverse_permutation.into_iter().collect()
 }
 
 /// The bytes of a matrix of `rows` and `columns` with its rows as columns.
 pub(super) fn transpose_bytes(bytes: Bytes, rows: usize, columns: usize) -> Bytes {
     let axes = [Axis { extent: columns, stride: 1 }, Axis { extent: rows, stride: columns }];
-    Permutation::of_axes(axes.into()).of_size(Some(1)).apply(bytes)
+    Permutation::from_axes(axes.into()).with_element_size(Some(1)).apply(bytes)
 }
 
-fn permuted(permutation: &Permutation, elements: Elements) -> Result<Elements, CodecError> {
+fn permute_elements(permutation: &Permutation, elements: Elements) -> Result<Elements, CodecError> {
     let elements = match elements {
         Elements::Fixed(bytes) => return Ok(Elements::Fixed(permutation.apply(bytes))),
         Elements::Variable(elements) => elements,
     };
     let mut moved = VariableBuilder::new(elements.memory_size());
     let mismatch = || CodecError::Malformed { codec: NAME, reason: "the elements are not as many as the chunk has" };
-    permutation.sources(|from| {
+    permutation.for_each_source(|from| {
         let element = elements.get(from).ok_or_else(mismatch)?;
         moved.push(element).map_err(|_| mismatch())
     })?;
@@ -133,11 +136,11 @@ fn permuted(permutation: &Permutation, elements: Elements) -> Result<Elements, C
 
 impl ArrayToArray for Transpose {
     fn decode(&self, encoded: Elements) -> Result<Elements, CodecError> {
-        permuted(&self.decode, encoded)
+        permute_elements(&self.decode, encoded)
     }
 
     fn encode(&self, decoded: Elements) -> Result<Elements, CodecError> {
-        permuted(&self.encode, decoded)
+        permute_elements(&self.encode, decoded)
     }
 
     fn is_identity(&self) -> bool {
@@ -149,6 +152,6 @@ impl ArrayToArray for Transpose {
     }
 
     fn cost(&self) -> Cost {
-        Cost { decode: self.decode.steps(), encode: self.encode.steps() }
+        Cost { decode: self.decode.steps_per_byte(), encode: self.encode.steps_per_byte() }
     }
 }

@@ -28,7 +28,7 @@ use meta::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::vlen::{self, Content};
+use super::vlen::{self, ElementKind};
 use crate::{
     ByteSwap, ChainError, Codec, CodecFactory, CodecInput, FactoryContext,
     factory::{invalid_configuration, parse_configuration},
@@ -50,5 +50,5 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
         .map_err(|error| invalid_configuration(spec, format!("has no dtype: {error}")))?;
     let size = data_type.fixed_size().filter(|&size| size > 0);
     let size = size.ok_or_else(|| invalid_configuration(spec, format!("cannot be used with arrays of {data_type}")))?;
-    vlen::create(NAME, spec, input, Content::Array { size, swap: ByteSwap::new(&data_type, &order) })
+    vlen::create(NAME, spec, input, ElementKind::Array { size, swap: ByteSwap::new(&data_type, &order) })
 }

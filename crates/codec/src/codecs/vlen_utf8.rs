@@ -25,7 +25,7 @@
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::vlen::{self, Content};
+use super::vlen::{self, ElementKind};
 use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
 const NAME: &str = "vlen-utf8";
@@ -41,5 +41,5 @@ struct Configuration {}
 
 fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let Configuration {} = parse_configuration(spec)?;
-    vlen::create(NAME, spec, input, Content::Text)
+    vlen::create(NAME, spec, input, ElementKind::Text)
 }

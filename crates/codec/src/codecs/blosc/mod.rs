@@ -41,7 +41,7 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::bounded_output::compressed_len;
+use super::bounded_output::compressed_size_bound;
 use crate::{
     BytesRepresentation, BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound,
     FactoryContext,
@@ -87,7 +87,7 @@ impl BytesToBytes for Blosc {
     }
 
     fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
-        compressed_len(decoded)
+        compressed_size_bound(decoded)
     }
 
     fn cost(&self) -> Cost {
