@@ -199,7 +199,7 @@ const LEFT: [(&str, &[&[&str]]); 9] = [
             &["selection::json", "selection::request"],
         ],
     ),
-    ("server", &[&["array_api::format::csv", "array_api::format::header"], &["exchange", "guard", "routes"]]),
+    ("server", &[]),
     (
         "store",
         &[

@@ -2,7 +2,7 @@
 
 use wire::problem::ProblemType;
 
-use crate::refusal::Refusal;
+use crate::error::Refusal;
 
 /// Runs what takes a while on a thread that may be kept.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {

@@ -5,7 +5,7 @@ use std::{
     str::FromStr,
 };
 
-use ::array::Caller;
+use array::Caller;
 use http::{HeaderMap, HeaderName, header::FORWARDED};
 
 /// A network, such as `10.0.0.0/8`, or one address.

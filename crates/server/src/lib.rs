@@ -7,32 +7,34 @@
 //!
 //! [`app`] is the same without the connections, for tests and for embedding.
 
+mod app;
 mod array_api;
 mod blocking;
-mod body;
 mod caller;
-mod claim;
-mod coding;
+mod content_encoding;
+mod dispatch;
 mod engine;
-mod exchange;
+mod error;
 mod extract;
 mod guard;
 mod headers;
+mod memory_claim;
 mod metrics;
 mod node_api;
-mod pace;
-mod refusal;
+mod operations_api;
+mod progress_timeout;
+mod request_body;
 mod request_id;
+mod response_body;
 mod routes;
 mod serve;
-mod service;
 mod settings;
-mod state;
 mod store_api;
 
+pub use app::App;
 pub use array::{Caller, EmptyChunks, Options as ArrayOptions};
 pub use caller::{Network, NetworkError};
-pub use routes::{Effect, Operation, ROUTES, Route, app};
+pub use dispatch::app;
+pub use routes::{Effect, Operation, ROUTES, Route};
 pub use serve::serve;
 pub use settings::{Access, Changes, Host, HostError, Hosts, Limits, Origin, OriginError, Settings};
-pub use state::App;

@@ -2,13 +2,13 @@
 
 use std::{future::Future, pin::Pin};
 
-use axum::{Router, extract::Request, handler::Handler, response::Response};
+use axum::{extract::Request, handler::Handler, response::Response};
 use http::Method;
 use wire::{query, routes};
 
 use crate::{
-    array_api, exchange, node_api, service,
-    state::App,
+    app::App,
+    array_api, node_api, operations_api,
     store_api::{erase, get, list, put},
 };
 
@@ -107,23 +107,21 @@ pub static ROUTES: &[Route] = &[
     },
     Route {
         template: routes::HEALTH,
-        operations: &[on!(GET, Reads, service::health), on!(HEAD, Reads, service::health)],
+        operations: &[on!(GET, Reads, operations_api::health), on!(HEAD, Reads, operations_api::health)],
     },
-    Route { template: routes::READY, operations: &[on!(GET, Reads, service::ready), on!(HEAD, Reads, service::ready)] },
+    Route {
+        template: routes::READY,
+        operations: &[on!(GET, Reads, operations_api::ready), on!(HEAD, Reads, operations_api::ready)],
+    },
     Route {
         template: routes::METRICS,
-        operations: &[on!(GET, Reads, service::metrics), on!(HEAD, Reads, service::metrics)],
+        operations: &[on!(GET, Reads, operations_api::metrics), on!(HEAD, Reads, operations_api::metrics)],
     },
     Route {
         template: routes::OPENAPI,
-        operations: &[on!(GET, Reads, service::openapi), on!(HEAD, Reads, service::openapi)],
+        operations: &[on!(GET, Reads, operations_api::openapi), on!(HEAD, Reads, operations_api::openapi)],
     },
 ];
-
-/// The surfaces of `app` as a service, without the connections that [`serve`](crate::serve()) adds.
-pub fn app(app: App) -> Router {
-    Router::new().fallback(move |request| exchange::answer(app, request))
-}
 
 impl Route {
     /// The resource at a path, as it came and not decoded.

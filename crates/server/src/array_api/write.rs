@@ -1,6 +1,6 @@
 //! Elements on their way in.
 
-use ::array::WriteReport;
+use array::WriteReport;
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -8,7 +8,7 @@ use axum::{
 use http::{HeaderMap, header::ETAG};
 use meta::selection::Selection;
 use wire::{
-    array,
+    array as wire_array,
     elements::Extents,
     etag,
     headers::SHAPE,
@@ -16,12 +16,12 @@ use wire::{
     query::{AppendQuery, WriteQuery},
 };
 
-use super::incoming::{Arrived, Wanted, arrive};
+use super::decode::{Arrived, Wanted, arrive};
 use crate::{
-    body::ElementsBody,
     engine::Engine,
+    error::Refusal,
     extract::{AtArray, Query, WriteConditions},
-    refusal::Refusal,
+    request_body::ElementsBody,
 };
 
 /// `PUT`: writes the elements that the query selects.
@@ -62,6 +62,6 @@ fn written(report: WriteReport) -> Response {
         report;
     let mut headers = HeaderMap::new();
     headers.extend(version.map(|version| (ETAG, etag::render(version))));
-    headers.extend(array::shape(&shape).map(|shape| (SHAPE, shape)));
+    headers.extend(wire_array::shape(&shape).map(|shape| (SHAPE, shape)));
     (headers, Json(WriteAnswer { shape, stored, erased, repeated })).into_response()
 }

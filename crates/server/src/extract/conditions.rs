@@ -2,20 +2,20 @@
 
 use std::time::SystemTime;
 
-use ::store::{Info, Precondition, Version, VersionMatch};
 use axum::extract::FromRequestParts;
 use http::{
     HeaderMap, HeaderName, Method,
     header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE},
     request::Parts,
 };
+use store::{Info, Precondition, Version, VersionMatch};
 use wire::{
     etag,
     range::{self, RangeRequest},
     time,
 };
 
-use crate::{refusal::Refusal, state::App};
+use crate::{app::App, error::Refusal};
 
 /// Under which conditions a value is read, and which part of it.
 pub(crate) struct ReadConditions {

@@ -8,7 +8,7 @@ use wire::query::{
     NodePutQuery, NodeQuery, OF_NODE_POST, QueryError, VALIDATE, WriteQuery, parse_key_write,
 };
 
-use crate::{refusal::Refusal, state::App};
+use crate::{app::App, error::Refusal};
 
 /// The query of the request, of a resource that has such ones.
 pub(crate) struct Query<Q>(pub(crate) Q);

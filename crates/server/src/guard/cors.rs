@@ -10,8 +10,8 @@ use http::{
     },
 };
 
-use super::{allow, allowed};
-use crate::{routes::Route, state::App};
+use super::access::{allow, allowed};
+use crate::{app::App, routes::Route};
 
 /// What pages of any origin may send.
 const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(

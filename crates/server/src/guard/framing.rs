@@ -3,7 +3,7 @@
 use http::{HeaderMap, header::TRANSFER_ENCODING};
 use wire::problem::{Members, Problem, ProblemType};
 
-use crate::refusal::Refusal;
+use crate::error::Refusal;
 
 /// Refuses bodies with a transfer coding other than `chunked`, which would be stored undecoded (RFC 9112, 6.1).
 ///

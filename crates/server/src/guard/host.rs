@@ -3,8 +3,8 @@
 use http::{HeaderMap, Uri, Version, header::HOST};
 use wire::problem::{Members, Problem, ProblemType};
 
-use super::shown;
-use crate::{refusal::Refusal, settings::Hosts, state::App};
+use super::shown::shown;
+use crate::{app::App, error::Refusal, settings::Hosts};
 
 /// Refuses requests for hosts that the server does not answer to.
 ///

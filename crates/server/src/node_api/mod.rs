@@ -1,12 +1,11 @@
 //! `/node`: the structure of hierarchies.
 
-mod answer;
-mod page;
+mod members_page;
+mod render;
 
 use std::sync::Arc;
 
-use ::array::{ConvertOptions, CreateAction, CreateOptions, Depth, IfExists, LossPolicy, Permit};
-use ::store::Precondition;
+use array::{ConvertOptions, CreateAction, CreateOptions, Depth, IfExists, LossPolicy, Permit};
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -16,6 +15,7 @@ use meta::{
     documents::Changes,
     zom::{MAX_VIOLATIONS, Version, Zom},
 };
+use store::Precondition;
 use wire::{
     headers::SCHEMA_JSON,
     listing::Erased,
@@ -23,12 +23,12 @@ use wire::{
     query::{self, Confirm, NodeDeleteQuery, NodePatchQuery, NodePutQuery, NodeQuery},
 };
 
-use self::answer::{Telling, lost};
+use self::render::{Telling, lost};
 use crate::{
-    body::{Document, NodeDocument, OF_NODE, PatchDocument},
     engine::Engine,
+    error::Refusal,
     extract::{AtNode, AtSchema, ConvertNode, Forms, Query, TagConditions, ValidateNode, WriteConditions},
-    refusal::Refusal,
+    request_body::{Document, NodeDocument, OF_NODE, PatchDocument},
 };
 
 /// Documents beyond this size are parsed where they do not keep other requests waiting.
@@ -43,7 +43,7 @@ pub(crate) async fn get(
     conditions: TagConditions,
 ) -> Result<Response, Refusal> {
     if let Some(page) = &query.page {
-        return page::get(&engine, &path, &query, page, &forms, &conditions).await;
+        return members_page::get(&engine, &path, &query, page, &forms, &conditions).await;
     }
     let depth = match query.depth {
         query::Depth::Levels(levels) => Depth::Levels(levels),

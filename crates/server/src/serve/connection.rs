@@ -22,10 +22,10 @@ use wire::headers::REQUEST_ID;
 
 use super::{
     lingering::Lingering,
-    paced::Paced,
-    places::{Activity, Answering},
+    slots::{Activity, Answering},
+    write_timeout::Paced,
 };
-use crate::{caller, exchange, guard, pace::Pace, refusal::Refusal, routes::Route, state::App};
+use crate::{app::App, caller, dispatch, error::Refusal, guard, progress_timeout::Pace, routes::Route};
 
 /// How much of a request is read at a time. A head may be up to twice as long.
 const BUFFER: usize = 64 << 10;
@@ -94,11 +94,11 @@ async fn answer(app: App, manner: Manner, activity: Arc<Activity>, request: Requ
         return pending().await;
     };
     let response = match manner {
-        Manner::Serve => exchange::answer(app, request).await,
+        Manner::Serve => dispatch::answer(app, request).await,
         Manner::TurnAway
             if Route::find(request.method(), request.uri().path()).is_some_and(Route::is_for_operators) =>
         {
-            closing(exchange::answer(app, request).await)
+            closing(dispatch::answer(app, request).await)
         }
         Manner::TurnAway => closing(turned_away(&app, &request)),
     };

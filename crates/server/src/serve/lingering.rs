@@ -17,7 +17,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::places::Activity;
+use super::slots::Activity;
 
 /// How long, and how much, is still read after the last answer.
 const TIME: Duration = Duration::from_secs(2);

@@ -2,8 +2,8 @@
 
 mod connection;
 mod lingering;
-mod paced;
-mod places;
+mod slots;
+mod write_timeout;
 
 use std::{future::Future, io, net::IpAddr, sync::Arc, time::Duration};
 
@@ -14,9 +14,11 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::state::App;
-use connection::{Connection, Manner};
-use places::{Origin, Place, Places};
+use self::{
+    connection::{Connection, Manner},
+    slots::{Origin, Place, Places},
+};
+use crate::app::App;
 
 /// The most connections beyond the limit that are turned away, or answered to operators, at a time; and no more than a quarter of the limit, since each takes
 /// a file descriptor. Only where all of these are being answered, another is closed without a word.

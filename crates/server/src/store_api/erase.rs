@@ -10,9 +10,9 @@ use wire::{headers::EXISTED, listing::Erased, query::Confirm};
 
 use super::put::precondition;
 use crate::{
+    app::App,
+    error::Refusal,
     extract::{AtKey, AtPrefix, KeyWrite, Query, WriteConditions},
-    refusal::Refusal,
-    state::App,
 };
 
 /// `DELETE` of a key: erases its value, if it has one.

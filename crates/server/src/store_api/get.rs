@@ -1,11 +1,11 @@
 //! Reading values.
 
-use ::store::{Info, Key, StoreError, Value};
 use axum::{body::Body, extract::State, response::Response};
 use http::{
     HeaderMap, HeaderValue, StatusCode, Uri,
     header::{ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED},
 };
+use store::{Info, Key, StoreError, Value};
 use wire::{
     etag,
     headers::MODIFIED,
@@ -13,13 +13,13 @@ use wire::{
     time,
 };
 
-use super::{media, redirect};
+use super::{content_type, redirect};
 use crate::{
-    body::value_body,
+    app::App,
+    error::Refusal,
     extract::{AtKey, Condition, ReadConditions},
     headers::REVALIDATE,
-    refusal::Refusal,
-    state::App,
+    response_body::value_body,
 };
 
 const BYTES: HeaderValue = HeaderValue::from_static("bytes");
@@ -137,7 +137,7 @@ fn described(status: StatusCode, key: &Key, info: &Info, conditions: &ReadCondit
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.reserve(16);
-    headers.insert(CONTENT_TYPE, media::of(key));
+    headers.insert(CONTENT_TYPE, content_type::of(key));
     headers.insert(ACCEPT_RANGES, BYTES);
     validators(headers, info, conditions);
     response

@@ -2,8 +2,7 @@
 
 use std::future::ready;
 
-use ::array::Claim;
-use ::store::{Page, Prefix};
+use array::Claim;
 use axum::{
     body::Body,
     extract::State,
@@ -14,22 +13,23 @@ use http::{
     HeaderValue, Uri,
     header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY},
 };
+use store::{Page, Prefix};
 use wire::{
     headers::{JSON, NDJSON},
     query::{DEFAULT_LIMIT, ListKind, ListQuery},
 };
 
 use super::{
-    html,
-    json::{self, Step},
-    redirect, walk,
+    html_listing,
+    json_listing::{self, Step},
+    pages, redirect,
 };
 use crate::{
-    claim::Claimed,
+    app::App,
+    error::Refusal,
     extract::{AtPrefix, Media, Query, Wanted},
     headers::REVALIDATE,
-    refusal::Refusal,
-    state::App,
+    memory_claim::Claimed,
 };
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
@@ -74,18 +74,18 @@ fn offered(kind: ListKind) -> &'static [Media] {
 async fn page(app: &App, claim: &Claim, prefix: &Prefix, query: ListQuery) -> Result<Response, Refusal> {
     let (kind, limit) = (query.kind, query.limit.unwrap_or(DEFAULT_LIMIT));
     let query = ListQuery { limit: Some(limit), ..query };
-    let memory = match json::kept(kind, limit) {
+    let memory = match json_listing::kept(kind, limit) {
         ..=SMALL => None,
         kept => Some(claim.take(kept as u64).await?),
     };
     let body = match kind {
         ListKind::Keys => {
-            let steps = walk::keys(app.clone(), prefix.clone(), query).await?.map_ok(Step::from);
-            json::body(kind, prefix, steps.boxed(), memory).await?
+            let steps = pages::keys(app.clone(), prefix.clone(), query).await?.map_ok(Step::from);
+            json_listing::body(kind, prefix, steps.boxed(), memory).await?
         }
         ListKind::Dir => {
-            let steps = walk::dir(app.clone(), prefix.clone(), query).await?.map_ok(Step::from);
-            json::body(kind, prefix, steps.boxed(), memory).await?
+            let steps = pages::dir(app.clone(), prefix.clone(), query).await?.map_ok(Step::from);
+            json_listing::body(kind, prefix, steps.boxed(), memory).await?
         }
     };
     Ok(([(CONTENT_TYPE, JSON)], body).into_response())
@@ -93,8 +93,8 @@ async fn page(app: &App, claim: &Claim, prefix: &Prefix, query: ListQuery) -> Re
 
 /// All entries, or as many as the limit says, one per line.
 async fn lines(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response, Refusal> {
-    let pages = walk::keys(app.clone(), prefix.clone(), query).await?;
-    let body = Body::from_stream(pages.map(|page| page.map(|page| walk::lines(&page))));
+    let pages = pages::keys(app.clone(), prefix.clone(), query).await?;
+    let body = Body::from_stream(pages.map(|page| page.map(|page| pages::lines(&page))));
     Ok(([(CONTENT_TYPE, NDJSON)], body).into_response())
 }
 
@@ -105,13 +105,13 @@ async fn links(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response,
     if !prefix.is_root() && app.store().list_prefix(prefix, Page::first(1)).await?.keys.is_empty() {
         return Err(Refusal::no_such_prefix(prefix));
     }
-    let pages = walk::dir(app.clone(), prefix.clone(), query).await?;
+    let pages = pages::dir(app.clone(), prefix.clone(), query).await?;
     let rows = {
         let prefix = prefix.clone();
-        pages.map(move |page| page.map(|page| html::rows(&prefix, &page)))
+        pages.map(move |page| page.map(|page| html_listing::rows(&prefix, &page)))
     };
-    let head = stream::once(ready(Ok(html::head(prefix))));
-    let foot = stream::once(ready(Ok(html::foot())));
+    let head = stream::once(ready(Ok(html_listing::head(prefix))));
+    let foot = stream::once(ready(Ok(html_listing::foot())));
     let body = Body::from_stream(head.chain(rows).chain(foot));
     Ok(([(CONTENT_TYPE, HTML), (CONTENT_SECURITY_POLICY, NOTHING)], body).into_response())
 }

@@ -2,16 +2,16 @@
 
 use std::time::SystemTime;
 
-use ::store::{Key, Precondition, StoreError};
 use axum::{body::Body, extract::State, response::Response};
 use http::{StatusCode, header::ETAG};
+use store::{Key, Precondition, StoreError};
 use wire::{etag, time};
 
 use crate::{
-    body::{Upload, content},
+    app::App,
+    error::Refusal,
     extract::{AtKey, KeyWrite, Query, WriteConditions},
-    refusal::Refusal,
-    state::App,
+    request_body::{Upload, content},
 };
 
 /// `PUT`: sets the value to the body.

@@ -1,14 +1,14 @@
 //! Where a prefix is that was asked for without its slash.
 
-use ::store::{Key, Page, Prefix};
 use axum::{body::Body, response::Response};
 use http::{
     HeaderValue, StatusCode, Uri,
     header::{CACHE_CONTROL, LOCATION},
 };
+use store::{Key, Page, Prefix};
 use wire::routes::{decode, encode};
 
-use crate::{headers::REVALIDATE, refusal::Refusal, state::App};
+use crate::{app::App, error::Refusal, headers::REVALIDATE};
 
 /// Sends on to the prefix that `key` would be with a `/`, if anything lies below it.
 pub(super) async fn to_prefix(app: &App, key: &Key, uri: &Uri) -> Result<Response, Refusal> {

@@ -1,0 +1,78 @@
+//! What every request shares.
+
+use std::{fmt, num::NonZeroUsize, sync::Arc, thread::available_parallelism};
+
+use array::{Arrays, MemoryBudget};
+use store::TransactionalStore;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::{metrics::Metrics, request_id::RequestIds, settings::Settings};
+
+/// A store with the settings by which it is served. Clones are the same.
+#[derive(Clone)]
+pub struct App(Arc<Shared>);
+
+struct Shared {
+    store: Arc<dyn TransactionalStore>,
+    arrays: Arrays,
+    settings: Settings,
+    metrics: Metrics,
+    request_ids: RequestIds,
+    steps: Semaphore,
+}
+
+impl App {
+    /// Serves `store` by `settings`.
+    pub fn new(store: Arc<dyn TransactionalStore>, settings: Settings) -> Self {
+        let arrays = Arrays::new(store.clone(), settings.arrays);
+        Self(Arc::new(Shared {
+            arrays,
+            metrics: Metrics::new(),
+            request_ids: RequestIds::new(),
+            steps: Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)),
+            store,
+            settings,
+        }))
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn TransactionalStore> {
+        &self.0.store
+    }
+
+    /// Its arrays.
+    pub fn arrays(&self) -> &Arrays {
+        &self.0.arrays
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    /// The memory that all requests together may hold.
+    pub(crate) fn memory(&self) -> &MemoryBudget {
+        self.0.arrays.memory()
+    }
+
+    /// The right to take one step of a listing, in turn. There are as many at a time as cores: were there as many as listings, whoever asks for
+    /// something small would wait for all of them.
+    pub(crate) async fn step(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.0.steps.acquire().await.ok()
+    }
+
+    pub(crate) fn request_ids(&self) -> &RequestIds {
+        &self.0.request_ids
+    }
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").field("settings", &self.0.settings).finish_non_exhaustive()
+    }
+}

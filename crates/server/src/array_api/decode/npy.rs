@@ -1,0 +1,197 @@
+//! `.npy` files. Their elements have the type of the array in any byte order; texts and byte strings may be shorter than the array's, and may become
+//! elements of variable length.
+
+use array::ElementSource;
+use bytes::{Bytes, BytesMut};
+use codec::{Swap, VariableElements};
+use futures::{StreamExt, TryStreamExt, stream};
+use meta::data_type::DataType;
+use store::ByteStream;
+use wire::elements::npy::{Head, HeadError, head, head_len};
+
+use super::{
+    Arrived, Bounds, IncomingError, Wanted,
+    buffered::{Whole, made},
+    here, indices,
+    transcoder::Passage,
+    variable::Collector,
+};
+use crate::request_body::ElementsBody;
+
+/// The size of a code point of NumPy's texts.
+const CODE_POINT: usize = 4;
+
+/// What becomes of the elements of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Conversion {
+    /// They stay, or become larger.
+    Fixed,
+    /// Texts of variable length.
+    Texts,
+    /// Byte strings of variable length.
+    Bytes,
+}
+
+pub(super) async fn arrive(bounds: &Bounds, mut body: ElementsBody, wanted: Wanted) -> Result<Arrived, IncomingError> {
+    let (head, begun) = read_head(&mut body.stream).await?;
+    let conversion = conversion(&head.data_type, &wanted.data_type)?;
+    if !wanted.extents.fit(&head.shape) {
+        return Err(IncomingError::Shape { expected: wanted.extents, found: head.shape });
+    }
+    let count = wanted.count(&head.shape);
+    let shape: Vec<Option<u64>> = head.shape.iter().copied().map(Some).collect();
+    let size = head.data_type.fixed_size().unwrap_or(0);
+    let expected = byte_len(&head.shape, size);
+    let announced = body.size.map(|all| all.saturating_sub(begun.head_len));
+    if let Some(found) = announced.filter(|found| *found != expected) {
+        return Err(IncomingError::Length { expected, found });
+    }
+    let swap = Swap::new(&head.data_type, &head.order);
+    let passage = Passage { expected: Some(expected), extents: shape, data_type: wanted.data_type, size, swap };
+    let is_transposed = head.fortran_order && head.shape.iter().filter(|extent| **extent != 1).count() > 1;
+    if !is_transposed && conversion == Conversion::Fixed {
+        let stream = stream::iter([Ok(begun.rest.freeze())]).chain(body.stream).boxed();
+        return Ok(Arrived { elements: ElementSource::Fixed(passage.through(stream)), count, memory: None });
+    }
+    let limit = bounds.text;
+    if expected > limit {
+        return Err(match is_transposed {
+            true => IncomingError::Fortran { size: expected, limit },
+            false => IncomingError::TooLarge { limit },
+        });
+    }
+    // The elements as they came, in another order, and as something else.
+    let needed = |size: u64| size.saturating_mul(4);
+    let Whole { bytes, memory } = bounds.whole(begun.rest, body.stream, Some(expected), needed).await?;
+    if bytes.len() as u64 != expected {
+        return Err(IncomingError::Length { expected, found: bytes.len() as u64 });
+    }
+    // Elements of no size take their time, too.
+    let work = expected.max(byte_len(&head.shape, 1));
+    let elements = made(work, move || {
+        let bytes = if is_transposed { transposed(&bytes, size, &head.shape).into() } else { bytes };
+        Ok(match conversion {
+            Conversion::Fixed => ElementSource::Fixed(passage.through(here(bytes))),
+            Conversion::Texts | Conversion::Bytes => {
+                ElementSource::Variable(passage.variable(conversion, bytes, limit)?)
+            }
+        })
+    });
+    Ok(Arrived { elements: elements.await?, count, memory })
+}
+
+/// What came behind the head.
+struct Begun {
+    head_len: u64,
+    rest: BytesMut,
+}
+
+async fn read_head(stream: &mut ByteStream) -> Result<(Head, Begun), IncomingError> {
+    let mut bytes = BytesMut::new();
+    loop {
+        if let Some(len) = head_len(&bytes)?.filter(|len| *len <= bytes.len()) {
+            let read = head(&bytes.split_to(len))?;
+            return Ok((read, Begun { head_len: len as u64, rest: bytes }));
+        }
+        match stream.try_next().await? {
+            Some(piece) => bytes.extend_from_slice(&piece),
+            None => return Err(HeadError::Ended.into()),
+        }
+    }
+}
+
+fn byte_len(shape: &[u64], size: usize) -> u64 {
+    if size == 0 || shape.contains(&0) {
+        return 0;
+    }
+    shape.iter().fold(size as u64, |product, extent| product.saturating_mul(*extent))
+}
+
+/// What makes elements of the array's type out of those of a file.
+fn conversion(found: &DataType, wanted: &DataType) -> Result<Conversion, IncomingError> {
+    // Of elements of no size, nothing comes that could become larger.
+    let fits = || found.fixed_size() > Some(0) && found.fixed_size() <= wanted.fixed_size();
+    match (kind(found), kind(wanted), wanted.name().as_str()) {
+        _ if found == wanted => Ok(Conversion::Fixed),
+        (Some('U'), Some('U'), _) | (Some('S'), Some('S'), _) if fits() => Ok(Conversion::Fixed),
+        (Some('U'), _, "string") => Ok(Conversion::Texts),
+        (Some('S'), _, "bytes") => Ok(Conversion::Bytes),
+        _ => Err(IncomingError::ElementType { expected: wanted.to_string(), found: found.to_string() }),
+    }
+}
+
+/// The letter by which NumPy tells the kind of a type.
+fn kind(data_type: &DataType) -> Option<char> {
+    let descr = data_type.npy_descr()?;
+    descr.strip_prefix('\'')?.chars().nth(1)
+}
+
+impl Passage {
+    /// Elements of variable length, of what pads them to one.
+    fn variable(&self, conversion: Conversion, bytes: Bytes, limit: u64) -> Result<VariableElements, IncomingError> {
+        let bytes = self.swap.apply(bytes);
+        let mut elements = Collector::new(&self.data_type, limit);
+        let count = self.extents.iter().flatten().fold(1_u64, |count, extent| count.saturating_mul(*extent));
+        let mut push = |number: u64, element: &[u8]| match conversion {
+            Conversion::Texts => {
+                let Some(text) = text(element) else {
+                    let at = indices(&self.extents, number);
+                    return Err(IncomingError::Element { at, flaw: "a text has what is no code point" });
+                };
+                elements.push(text.as_bytes(), &self.extents)
+            }
+            Conversion::Bytes | Conversion::Fixed => elements.push(trimmed(element), &self.extents),
+        };
+        match self.size {
+            // NumPy has texts of no length. They end where there is no more room for them.
+            0 => (0..count).try_for_each(|number| push(number, &[]))?,
+            size => (0..).zip(bytes.chunks_exact(size)).try_for_each(|(number, element)| push(number, element))?,
+        }
+        Ok(elements.finish())
+    }
+}
+
+fn text(element: &[u8]) -> Option<String> {
+    let code_points = element.as_chunks::<CODE_POINT>().0;
+    let mut text =
+        code_points.iter().map(|word| char::from_u32(u32::from_le_bytes(*word))).collect::<Option<String>>()?;
+    text.truncate(text.trim_end_matches('\0').len());
+    Some(text)
+}
+
+fn trimmed(element: &[u8]) -> &[u8] {
+    let padding = element.iter().rev().take_while(|byte| **byte == 0).count();
+    element.get(..element.len().saturating_sub(padding)).unwrap_or_default()
+}
+
+/// Elements of `size` bytes in C order, of those in Fortran order: all of the `shape`.
+fn transposed(bytes: &[u8], size: usize, shape: &[u64]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len());
+    // How far apart in Fortran order are elements that are neighbours along each dimension.
+    let strides: Vec<usize> = shape
+        .iter()
+        .scan(size, |next, extent| {
+            let stride = *next;
+            *next = next.saturating_mul(usize::try_from(*extent).unwrap_or(usize::MAX));
+            Some(stride)
+        })
+        .collect();
+    let mut at = vec![0_u64; shape.len()];
+    let mut from = 0_usize;
+    while out.len() < bytes.len() {
+        out.extend_from_slice(bytes.get(from..from.saturating_add(size)).unwrap_or_default());
+        for ((at, &extent), &stride) in at.iter_mut().zip(shape).zip(&strides).rev() {
+            *at += 1;
+            from = from.saturating_add(stride);
+            if *at < extent {
+                break;
+            }
+            from = from.saturating_sub(stride.saturating_mul(usize::try_from(extent).unwrap_or(usize::MAX)));
+            *at = 0;
+        }
+        if size == 0 || from >= bytes.len() {
+            break;
+        }
+    }
+    out
+}

@@ -1,0 +1,177 @@
+//! `format=csv`: RFC 4180. Two dimensions are rows and columns; of one dimension, or none, each element has a line of its own, with a column for each
+//! field of a struct.
+//!
+//! Elements are written as in JSON, strings without their quotes; what JSON writes as a list is one field with the list's text.
+
+use meta::data_type::DataType;
+
+use super::{
+    csv_field::{LINE_END, text_field},
+    csv_header::Line,
+    encoder::{Begun, Encoder},
+    slice::Answer,
+};
+
+/// Writes rows.
+pub(super) struct Csv {
+    /// What is left of the header line.
+    header: Option<Line>,
+    /// `None` where rows have no fields, and there is a line for each.
+    data_type: Option<DataType>,
+    columns: u64,
+    /// How many fields the row has so far.
+    fields: u64,
+    /// How elements become fields.
+    cells: Cells,
+    /// The JSON of an element, kept for its memory.
+    json: Vec<u8>,
+}
+
+/// How elements become fields.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cells {
+    /// Each is one.
+    Elements,
+    /// Each field of a struct is one.
+    StructFields,
+}
+
+pub(super) fn obstacle(answer: &Answer) -> Option<String> {
+    let rank = answer.shape.len();
+    (rank > 2).then(|| format!("has rows and columns, and the selection has {rank} dimensions"))
+}
+
+impl Csv {
+    pub(super) fn new(answer: &Answer) -> Self {
+        let columns = match answer.shape.as_slice() {
+            [_, columns] if *columns > 0 => *columns,
+            _ => 1,
+        };
+        let data_type = answer.outer().is_none().then(|| answer.data_type.clone());
+        // No line stands for a first dimension that is empty.
+        let columns = if answer.shape.first() == Some(&0) { 0 } else { columns };
+        let cells = match answer.shape.len() < 2 && !answer.data_type.field_names().is_empty() {
+            true => Cells::StructFields,
+            false => Cells::Elements,
+        };
+        let header = answer.header.as_ref().map(|header| Line::new(header, &answer.shape));
+        Self { header, data_type, columns, fields: 0, cells, json: Vec::new() }
+    }
+}
+
+impl Encoder for Csv {
+    fn begin(&mut self, out: &mut Vec<u8>) -> Begun {
+        self.header.as_mut().map_or(Begun::Fully, |header| header.write(out))
+    }
+
+    fn element(&mut self, element: &[u8], out: &mut Vec<u8>) {
+        if self.columns == 0 {
+            return;
+        }
+        if self.fields > 0 {
+            out.push(b',');
+        }
+        if let Some(data_type) = &self.data_type {
+            self.json.clear();
+            data_type.write_json(element, &mut self.json);
+            match self.cells {
+                Cells::Elements => field(&self.json, out),
+                Cells::StructFields => struct_fields(&self.json, out),
+            }
+        }
+        self.fields += 1;
+        if self.fields == self.columns {
+            self.fields = 0;
+            out.extend_from_slice(LINE_END);
+        }
+    }
+}
+
+/// Writes the items of a JSON list as fields.
+fn struct_fields(json: &[u8], out: &mut Vec<u8>) {
+    let list = json.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")).unwrap_or(json);
+    let (mut depth, mut within_text, mut escaped) = (0_usize, false, false);
+    let mut ends = |byte: &u8| {
+        match (within_text, *byte) {
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (_, b'"') => within_text = !within_text,
+            (false, b'[' | b'{') => depth = depth.saturating_add(1),
+            (false, b']' | b'}') => depth = depth.saturating_sub(1),
+            (false, b',') => return depth == 0,
+            _ => {}
+        }
+        false
+    };
+    for (index, item) in list.split(|byte| ends(byte)).enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        field(item, out);
+    }
+}
+
+/// Writes the JSON of an element as a field.
+fn field(json: &[u8], out: &mut Vec<u8>) {
+    match json.first() {
+        Some(b'"') => match json.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) {
+            Some(text) if !text.contains(&b'\\') => text_field(text, out),
+            // What a type writes as a string is one.
+            _ => text_field(&serde_json::from_slice::<String>(json).unwrap_or_default().into_bytes(), out),
+        },
+        _ => text_field(json, out),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{answer, encoded};
+    use super::*;
+
+    #[test]
+    fn rows_and_columns() {
+        let csv = |shape: &[u64], elements: &[u8]| {
+            let elements: Vec<&[u8]> = elements.chunks(1).collect();
+            encoded(Csv::new(&answer("int8", shape)), &elements)
+        };
+        assert_eq!(csv(&[], &[7]), "7\r\n");
+        assert_eq!(csv(&[2], &[7, 255]), "7\r\n-1\r\n");
+        assert_eq!(csv(&[2, 2], &[1, 2, 3, 4]), "1,2\r\n3,4\r\n");
+        assert_eq!(csv(&[2, 1], &[1, 2]), "1\r\n2\r\n");
+    }
+
+    #[test]
+    fn empty_dimensions() {
+        for (shape, text) in [(&[0][..], ""), (&[0, 3], ""), (&[2, 0], "\r\n\r\n")] {
+            let answer = answer("int8", shape);
+            let empties = vec![&b""[..]; answer.empties().unwrap() as usize];
+            assert_eq!(encoded(Csv::new(&answer), &empties), text, "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn quotes() {
+        let strings = ["a", "", "x,y", "say \"hi\"", "two\nlines", "é\\"].map(str::as_bytes);
+        let text = encoded(Csv::new(&answer("string", &[2, 3])), &strings);
+        assert_eq!(text, "a,\"\",\"x,y\"\r\n\"say \"\"hi\"\"\",\"two\nlines\",é\\\r\n");
+        let complex = [1.0_f32, -2.5].map(f32::to_le_bytes).concat();
+        let text = encoded(Csv::new(&answer("complex64", &[])), &[&complex]);
+        assert!(text.starts_with("\"[1") && text.ends_with("-2.5]\"\r\n"), "{text}");
+        let nan = encoded(Csv::new(&answer("float32", &[])), &[&f32::NAN.to_le_bytes()]);
+        assert_eq!(nan, "NaN\r\n");
+    }
+
+    #[test]
+    fn the_fields_of_a_struct() {
+        for (json, fields) in [
+            ("[1,\"a\",2.5]", "1,a,2.5"),
+            ("[[1,2],\"x,\\\"]\",null]", "\"[1,2]\",\"x,\"\"]\",null"),
+            ("[\"\"]", "\"\""),
+            ("[\"a\\\\\",{\"b\":[1,2]}]", "a\\,\"{\"\"b\"\":[1,2]}\""),
+        ] {
+            let mut out = Vec::new();
+            struct_fields(json.as_bytes(), &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), fields, "{json}");
+        }
+    }
+}

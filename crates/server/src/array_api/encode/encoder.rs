@@ -1,0 +1,26 @@
+//! Encoders that write elements one after the other.
+
+/// How large blocks become that are written element by element, and what is gathered into one answer.
+pub(in crate::array_api) const BLOCK: usize = 64 << 10;
+/// How much of what comes before the first element was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::array_api) enum Begun {
+    /// A part of it, and there is more.
+    Partly,
+    /// All that was left.
+    Fully,
+}
+
+/// Writes elements one after the other.
+pub(in crate::array_api) trait Encoder: Send {
+    /// Writes what comes before the first element, or the next part of it where that is long.
+    fn begin(&mut self, _out: &mut Vec<u8>) -> Begun {
+        Begun::Fully
+    }
+
+    /// One element.
+    fn element(&mut self, element: &[u8], out: &mut Vec<u8>);
+
+    /// What comes after the last element.
+    fn end(&mut self, _out: &mut Vec<u8>) {}
+}

@@ -1,0 +1,319 @@
+//! Where everything that can go wrong becomes HTTP, once.
+
+use std::{sync::Arc, time::SystemTime};
+
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use http::{
+    HeaderName, HeaderValue, Method, StatusCode,
+    header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER},
+};
+use meta::NodePath;
+use store::{BoxError, IntentError, StoreError, UploadError, Version};
+use wire::{
+    digest::DigestError,
+    etag::{self, EtagError},
+    headers::{MODIFIED, PROBLEM_JSON},
+    problem::{Members, Problem, ProblemType},
+    query::{CONFIRM, QueryError},
+    range::ContentRange,
+    routes::PathError,
+    time,
+};
+
+use crate::request_id::RequestId;
+
+mod from_array;
+mod from_node;
+mod from_write;
+
+/// Why a request is not answered as it asks: a problem document for the client, and its cause for the log.
+///
+/// As a response it is only a mark, which [`Refusal::taken_from`] finds and [`Refusal::render`] turns into the document
+/// when the request's id is at hand.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    problem: Problem,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    cause: Option<BoxError>,
+}
+
+impl Refusal {
+    pub(crate) fn new(problem: Problem) -> Self {
+        Self::with(problem, Vec::new(), None)
+    }
+
+    pub(crate) fn with_header(problem: Problem, name: HeaderName, value: HeaderValue) -> Self {
+        Self::with(problem, vec![(name, value)], None)
+    }
+
+    /// A refusal whose cause is the log's business only.
+    pub(crate) fn because(kind: ProblemType, cause: impl Into<BoxError>) -> Self {
+        Self::with(Problem::new(kind), Vec::new(), Some(cause.into()))
+    }
+
+    /// A header that cannot be understood.
+    pub(crate) fn header(name: &'static str, detail: impl Into<String>) -> Self {
+        let members = Members { header: Some(name.to_owned()), ..Members::default() };
+        Self::new(Problem::new(ProblemType::InvalidHeader).with_detail(detail).with_members(members))
+    }
+
+    /// There is nothing at the path.
+    pub(crate) fn not_found() -> Self {
+        Self::new(Problem::new(ProblemType::NotFound))
+    }
+
+    /// The path names no node.
+    pub(crate) fn path(error: PathError) -> Self {
+        Self::new(Problem::new(ProblemType::InvalidPath).with_detail(error.to_string()))
+    }
+
+    /// The key has no value.
+    pub(crate) fn no_such_key(key: &store::Key) -> Self {
+        let members = Members { key: Some(key.to_string()), ..Members::default() };
+        Self::new(Problem::new(ProblemType::NoSuchKey).with_members(members))
+    }
+
+    /// No key lies below the prefix.
+    pub(crate) fn no_such_prefix(prefix: &store::Prefix) -> Self {
+        let detail = format!("no key lies below {prefix}");
+        Self::new(Problem::new(ProblemType::NoSuchKey).with_detail(detail))
+    }
+
+    /// The resource does not have the method.
+    pub(crate) fn method(method: &Method, allow: &str) -> Self {
+        let methods = allow.split(", ").map(str::to_owned).collect();
+        let problem = Problem::new(ProblemType::MethodNotAllowed)
+            .with_detail(format!("there is no {method} here"))
+            .with_members(Members { allow: methods, ..Members::default() });
+        let value = HeaderValue::from_str(allow).unwrap_or(HeaderValue::from_static(""));
+        Self::with_header(problem, ALLOW, value)
+    }
+
+    /// Erasing everything was not confirmed.
+    pub(crate) fn unconfirmed(what: &str) -> Self {
+        let problem = Problem::new(ProblemType::ConfirmationNeeded)
+            .with_detail(format!("{what}; say confirm=all if that is meant"))
+            .with_members(Members { parameter: Some(CONFIRM.to_owned()), ..Members::default() });
+        Self::new(problem)
+    }
+
+    /// A body of this media type is not taken; `known` are those that are.
+    pub(crate) fn media_type(known: &[&str]) -> Self {
+        let known = known.iter().map(|&known| known.to_owned()).collect();
+        let members = Members { header: Some("Content-Type".to_owned()), known: Some(known), ..Members::default() };
+        Self::new(Problem::new(ProblemType::UnsupportedMediaType).with_members(members))
+    }
+
+    /// A range that names no byte of an answer of `size` bytes.
+    pub(crate) fn range_not_satisfiable(size: u64, version: Option<Version>) -> Self {
+        let problem = Problem::new(ProblemType::RangeNotSatisfiable)
+            .with_detail(format!("the answer has {size} bytes"))
+            .with_members(Members { size: Some(size), ..Members::default() });
+        let whole = HeaderValue::try_from(ContentRange { range: None, size }.render());
+        let headers = whole.into_iter().map(|whole| (CONTENT_RANGE, whole));
+        let headers = headers.chain(version.map(|version| (ETAG, etag::render(version))));
+        Self::with(problem, headers.collect(), None)
+    }
+
+    /// The body is larger than it may be.
+    pub(crate) fn body_too_large(limit: u64) -> Self {
+        let problem = Problem::new(ProblemType::BodyTooLarge)
+            .with_detail(format!("the body is larger than the limit of {limit} bytes"))
+            .with_members(Members { limit: Some(limit), ..Members::default() });
+        Self::new(problem)
+    }
+
+    /// There is more to do than can be done.
+    pub(crate) fn busy(retry_after: Option<std::time::Duration>) -> Self {
+        let seconds = retry_after.map_or(1, |wait| wait.as_secs().max(1));
+        Self::with_header(Problem::new(ProblemType::Busy), RETRY_AFTER, HeaderValue::from(seconds))
+    }
+
+    /// The same, or that the client has as much going on as one may have while others wait; it may be otherwise soon.
+    fn for_now(kind: ProblemType, detail: String) -> Self {
+        Self::with_header(Problem::new(kind).with_detail(detail), RETRY_AFTER, HeaderValue::from(1))
+    }
+
+    /// Takes a refusal out of the response that it was made into.
+    pub(crate) fn taken_from(response: &mut Response) -> Option<Self> {
+        response.extensions_mut().remove()
+    }
+
+    /// The response with the problem document.
+    pub(crate) fn render(&self, id: &RequestId) -> Response {
+        let problem = Problem { request: id.to_string(), ..self.0.problem.clone() };
+        let mut response = Response::new(Body::from(problem.to_json()));
+        *response.status_mut() = self.status();
+        response.headers_mut().insert(CONTENT_TYPE, PROBLEM_JSON);
+        response.headers_mut().extend(self.0.headers.iter().cloned());
+        response
+    }
+
+    /// Tells the log: the server's own failures loudly and with their cause, clients' mistakes quietly.
+    pub(crate) fn log(&self, id: &RequestId) {
+        let Parts { problem, cause, .. } = &*self.0;
+        let kind = problem.kind.slug();
+        let cause = cause.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static));
+        let key = problem.members.key.as_deref();
+        match problem.kind {
+            ProblemType::Internal | ProblemType::DamagedValue => {
+                tracing::error!(request = %id, problem = kind, key, error = cause, "a request failed");
+            }
+            // What is asked for is told to the client; it is nothing that went wrong here.
+            ProblemType::UnsupportedNode => {
+                tracing::debug!(request = %id, problem = kind, key, error = cause, "a request was refused");
+            }
+            _ if self.status().is_server_error() => {
+                tracing::warn!(request = %id, problem = kind, key, error = cause, "a request could not be served");
+            }
+            _ => tracing::debug!(request = %id, problem = kind, key, error = cause, "a request was refused"),
+        }
+    }
+
+    fn with(problem: Problem, headers: Vec<(HeaderName, HeaderValue)>, cause: Option<BoxError>) -> Self {
+        Self(Arc::new(Parts { problem, headers, cause }))
+    }
+
+    /// What kind of problem this is.
+    pub(crate) fn kind(&self) -> ProblemType {
+        self.0.problem.kind
+    }
+
+    fn status(&self) -> StatusCode {
+        self.kind().status()
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = self.status();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::PreconditionFailed { key, current } => {
+                let members =
+                    Members { key: Some(key.to_string()), current: current.map(etag::text), ..Members::default() };
+                Self::new(Problem::new(ProblemType::PreconditionFailed).with_members(members))
+            }
+            StoreError::NotEmpty { ref prefix, ref key } => {
+                let members =
+                    Members { key: Some(key.to_string()), prefix: Some(prefix.to_string()), ..Members::default() };
+                let problem = Problem::new(ProblemType::PrefixNotEmpty);
+                Self::new(problem.with_detail(error.to_string()).with_members(members))
+            }
+            StoreError::RangeNotSatisfiable { info } => {
+                let problem = Problem::new(ProblemType::RangeNotSatisfiable)
+                    .with_detail(format!("the value has {} bytes", info.size))
+                    .with_members(Members { size: Some(info.size), ..Members::default() });
+                let whole = ContentRange { range: None, size: info.size };
+                let texts = [
+                    (CONTENT_RANGE, whole.render()),
+                    (ETAG, etag::text(info.version)),
+                    (LAST_MODIFIED, time::http_date(time::last_modified(info.modified, SystemTime::now()))),
+                    (MODIFIED, time::rfc3339(info.modified)),
+                ];
+                let header = |(name, text)| Some((name, HeaderValue::try_from(text).ok()?));
+                Self::with(problem, texts.into_iter().filter_map(header).collect(), None)
+            }
+            StoreError::Corrupt { ref key, .. } => {
+                let members = Members { key: Some(key.to_string()), ..Members::default() };
+                let problem = Problem::new(ProblemType::DamagedValue).with_members(members);
+                Self::with(problem, Vec::new(), Some(error.into()))
+            }
+            StoreError::OutOfSpace => Self::because(ProblemType::OutOfSpace, error),
+            StoreError::ReadOnly => Self::because(ProblemType::StoreReadOnly, error),
+            StoreError::Closed => Self::because(ProblemType::Stopping, error),
+            StoreError::InvalidCursor => Self::new(Problem::new(ProblemType::InvalidCursor)),
+            StoreError::Upload(error) => error.into(),
+            StoreError::Busy { retry_after } => Self::busy(retry_after),
+            StoreError::SnapshotExpired | StoreError::Intent(IntentError::TooMany { .. }) => Self::busy(None),
+            StoreError::TooManyChanges { .. }
+            | StoreError::Intent(_)
+            | StoreError::RepeatedKey { .. }
+            | StoreError::ForeignStaged
+            | StoreError::NotInSnapshot { .. }
+            | StoreError::Io { .. }
+            | StoreError::Index(_)
+            | StoreError::Unauthorized
+            | StoreError::Forbidden { .. }
+            | StoreError::Remote { .. }
+            | StoreError::Protocol { .. }
+            | StoreError::Transport(_) => Self::because(ProblemType::Internal, error),
+        }
+    }
+}
+
+impl From<UploadError> for Refusal {
+    fn from(error: UploadError) -> Self {
+        let detail = error.to_string();
+        let (kind, members) = match error {
+            UploadError::TooLarge { limit } => {
+                (ProblemType::ValueTooLarge, Members { limit: Some(limit), ..Members::default() })
+            }
+            UploadError::Length { announced, received } => {
+                let members = Members { announced: Some(announced), received: Some(received), ..Members::default() };
+                (ProblemType::LengthMismatch, members)
+            }
+            UploadError::Digest => (ProblemType::DigestMismatch, Members::default()),
+            UploadError::TimedOut => (ProblemType::BodyTimeout, Members::default()),
+            UploadError::Aborted(cause) => return Self::because(ProblemType::BodyAborted, cause),
+        };
+        Self::new(Problem::new(kind).with_detail(detail).with_members(members))
+    }
+}
+
+impl From<PathError> for Refusal {
+    fn from(error: PathError) -> Self {
+        Self::new(Problem::new(ProblemType::InvalidKey).with_detail(error.to_string()))
+    }
+}
+
+impl From<EtagError> for Refusal {
+    fn from(error: EtagError) -> Self {
+        Self::header(error.header, error.to_string())
+    }
+}
+
+impl From<DigestError> for Refusal {
+    fn from(error: DigestError) -> Self {
+        Self::header("Content-Digest", error.to_string())
+    }
+}
+
+impl From<QueryError> for Refusal {
+    fn from(error: QueryError) -> Self {
+        let texts = |known: &[&str]| Some(known.iter().map(|&name| name.to_owned()).collect());
+        let detail = error.to_string();
+        let (kind, parameter, known) = match error {
+            QueryError::Unknown { name, known } => (ProblemType::UnknownParameter, name, texts(known)),
+            QueryError::Repeated { name, known } => (ProblemType::RepeatedParameter, name.to_owned(), texts(known)),
+            QueryError::Missing { names, known } => {
+                let first = names.first().copied().unwrap_or_default();
+                (ProblemType::MissingParameter, first.to_owned(), texts(known))
+            }
+            QueryError::Invalid { name, .. } => (ProblemType::InvalidParameter, name.to_owned(), None),
+            QueryError::UnknownListing { .. } => {
+                (ProblemType::UnknownListing, wire::query::LIST.to_owned(), texts(&["dir", "keys"]))
+            }
+        };
+        let members = Members { parameter: Some(parameter), known, ..Members::default() };
+        Self::new(Problem::new(kind).with_detail(detail).with_members(members))
+    }
+}
+
+/// The members of a problem with a node.
+fn at(path: &NodePath) -> Members {
+    Members { path: Some(path.to_string()), ..Members::default() }
+}

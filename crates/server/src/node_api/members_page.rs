@@ -1,0 +1,51 @@
+//! A group with a page of its members.
+
+use array::{MemberPage, Members};
+use axum::response::Response;
+use http::{
+    HeaderValue, StatusCode,
+    header::{HeaderMap, LINK},
+};
+use meta::{NodePath, zom::Version};
+use wire::{
+    headers::CURSOR,
+    query::{MembersPage, NodeQuery},
+    routes,
+};
+
+use super::render::Telling;
+use crate::{
+    engine::Engine,
+    error::Refusal,
+    extract::{Forms, TagConditions},
+};
+
+/// `GET` with a limit: the node with some of its members, and where the next ones are.
+pub(super) async fn get(
+    engine: &Engine,
+    path: &NodePath,
+    query: &NodeQuery,
+    page: &MembersPage,
+    forms: &Forms,
+    conditions: &TagConditions,
+) -> Result<Response, Refusal> {
+    let wanted = MemberPage { limit: page.limit, cursor: page.cursor.clone() };
+    let mapped = query.mapped.map(Version::dialect);
+    let Members { node, next } = engine.hierarchies().members(path, query.dialect, &wanted, mapped).await?;
+    let mut response = Telling::new(query, forms).answer(engine, node, conditions).await?;
+    if let Some(cursor) = next.filter(|_| response.status() == StatusCode::OK) {
+        let page = Some(MembersPage { limit: page.limit, cursor: Some(cursor) });
+        say_next(path, NodeQuery { page, ..query.clone() }, response.headers_mut());
+    }
+    Ok(response)
+}
+
+/// Adds the headers for the next page.
+fn say_next(path: &NodePath, next: NodeQuery, headers: &mut HeaderMap) {
+    let cursor = next.page.as_ref().and_then(|page| page.cursor.as_ref());
+    // Both are ASCII without control characters.
+    let cursor = cursor.and_then(|cursor| HeaderValue::try_from(cursor.as_str()).ok());
+    let link = HeaderValue::try_from(format!("<{}?{}>; rel=\"next\"", routes::node_path(path), next.render()));
+    headers.extend(cursor.map(|cursor| (CURSOR, cursor)));
+    headers.extend(link.ok().map(|link| (LINK, link)));
+}

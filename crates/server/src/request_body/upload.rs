@@ -1,0 +1,242 @@
+//! Values coming in.
+
+use std::{error::Error, io};
+
+use array::Claim;
+use axum::{
+    body::Body,
+    extract::{FromRequest, Request},
+};
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::{
+    HeaderMap,
+    header::{CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE},
+};
+use http_body::{Body as _, Frame};
+use http_body_util::BodyExt;
+use sha2::{Digest as _, Sha256, Sha512};
+use store::{ByteStream, Content, StoreError, UploadError};
+use tokio::time::{Instant, timeout};
+use wire::{
+    digest::{self, Algorithm, Digest, DigestError},
+    headers::CONTENT_DIGEST,
+    problem::{Members, Problem, ProblemType},
+};
+
+use crate::{app::App, error::Refusal, memory_claim, progress_timeout::Pace};
+
+/// A body that is to become a value, judged by its headers before any of it is read.
+pub(crate) struct Upload {
+    body: Body,
+    size: Option<u64>,
+    digests: Vec<Digest>,
+}
+
+/// A body with the elements of an array, judged by its headers before any of it is read.
+pub(crate) struct ElementsBody {
+    /// What it is said to be, in lower case and without parameters.
+    pub(crate) media_type: Option<String>,
+    /// How long it is, where that was announced.
+    pub(crate) size: Option<u64>,
+    /// It fails where a value would: see [`content`].
+    pub(crate) stream: ByteStream,
+    /// That of the request.
+    pub(crate) claim: Claim,
+}
+
+impl FromRequest<App> for Upload {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        Self::judge(request, app.settings().limits.value, |limit| UploadError::TooLarge { limit }.into())
+    }
+}
+
+impl FromRequest<App> for ElementsBody {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+        let media_type = media_type(request.headers());
+        let claim = memory_claim::of(request.extensions(), app);
+        let upload = Upload::judge(request, app.settings().limits.value, Refusal::body_too_large)?;
+        let Content { size, stream } = content(app, upload);
+        Ok(Self { media_type, size, stream, claim })
+    }
+}
+
+/// The content of a value that comes by `upload`: it fails where more or less comes than was announced, where it stops
+/// coming, where it is too large, and at its end where it does not match its digests.
+pub(crate) fn content(app: &App, upload: Upload) -> Content {
+    let size = upload.size;
+    let receiving = Receiving::new(app, upload, app.settings().limits.value);
+    let stream = stream::try_unfold(receiving, |mut receiving| async move {
+        Ok(receiving.next().await?.map(|piece| (piece, receiving)))
+    });
+    Content { size, stream: stream.map(|piece| piece.map_err(StoreError::Upload)).boxed() }
+}
+
+/// What the body must hash to.
+pub(super) fn digests(headers: &HeaderMap) -> Result<Vec<Digest>, DigestError> {
+    let mut digests = Vec::new();
+    for line in headers.get_all(CONTENT_DIGEST) {
+        digests.extend(digest::parse(line.to_str().map_err(|_| DigestError::Malformed)?)?);
+    }
+    Ok(digests)
+}
+
+/// What curl says of every body of which it is told nothing.
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// What the body is said to be, in lower case and without parameters; `None` where nothing is said. A form, which no body here is, is said by curl alone, and
+/// says nothing.
+pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
+    let kind = headers.get(CONTENT_TYPE)?.to_str().unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    Some(kind).filter(|kind| kind != FORM)
+}
+
+/// Refuses a body that is compressed for transport.
+pub(super) fn refuse_coded(headers: &HeaderMap) -> Result<(), Refusal> {
+    if headers.get_all(CONTENT_ENCODING).iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Ok(());
+    }
+    let members = Members { header: Some("Content-Encoding".to_owned()), ..Members::default() };
+    Err(Refusal::new(Problem::new(ProblemType::EncodedBody).with_members(members)))
+}
+
+/// A body that is being received.
+pub(super) struct Receiving {
+    app: App,
+    body: Body,
+    pace: Pace,
+    limit: u64,
+    announced: Option<u64>,
+    received: u64,
+    hashes: Vec<(Hasher, Vec<u8>)>,
+}
+
+/// Both of them hold a block of the message, so neither is small.
+#[derive(Clone)]
+enum Hasher {
+    Sha256(Sha256),
+    Sha512(Sha512),
+}
+
+impl Upload {
+    fn judge(request: Request, limit: u64, too_large: impl FnOnce(u64) -> Refusal) -> Result<Self, Refusal> {
+        let headers = request.headers();
+        if headers.contains_key(CONTENT_RANGE) {
+            return Err(Refusal::header("Content-Range", "a part of something cannot be set"));
+        }
+        refuse_coded(headers)?;
+        let digests = digests(headers)?;
+        let upload = Self::new(request.into_body(), digests);
+        if upload.size.is_some_and(|size| size > limit) {
+            return Err(too_large(limit));
+        }
+        Ok(upload)
+    }
+
+    pub(super) fn new(body: Body, digests: Vec<Digest>) -> Self {
+        Self { size: body.size_hint().exact(), body, digests }
+    }
+
+    /// How long it is, where that was announced.
+    pub(super) fn size(&self) -> Option<u64> {
+        self.size
+    }
+}
+
+impl Receiving {
+    /// Receives at most `limit` bytes.
+    pub(super) fn new(app: &App, upload: Upload, limit: u64) -> Self {
+        Self {
+            app: app.clone(),
+            body: upload.body,
+            pace: Pace::of_uploads(&app.settings().limits),
+            limit,
+            announced: upload.size,
+            received: 0,
+            hashes: upload.digests.into_iter().map(|digest| (Hasher::new(digest.algorithm), digest.hash)).collect(),
+        }
+    }
+
+    /// The next piece, or `None` at the end if all is well.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, UploadError> {
+        while let Some(frame) = self.frame().await? {
+            // Trailers are no part of the value.
+            let Ok(piece) = frame.into_data() else { continue };
+            self.count(piece.len() as u64)?;
+            for (hasher, _) in &mut self.hashes {
+                hasher.update(&piece);
+            }
+            return Ok(Some(piece));
+        }
+        self.end().map(|()| None)
+    }
+
+    /// What comes next, if it comes in time.
+    async fn frame(&mut self) -> Result<Option<Frame<Bytes>>, UploadError> {
+        let begun = Instant::now();
+        let come = timeout(self.pace.left(), self.body.frame()).await;
+        let Some(frame) = come.map_err(|_| UploadError::TimedOut)? else { return Ok(None) };
+        let frame = frame.map_err(|error| self.broken(error.into_inner()))?;
+        self.pace.went(begun.elapsed(), frame.data_ref().map_or(0, |piece| piece.len() as u64));
+        Ok(Some(frame))
+    }
+
+    fn count(&mut self, bytes: u64) -> Result<(), UploadError> {
+        self.app.metrics().received(bytes);
+        self.received = self.received.saturating_add(bytes);
+        let limit = self.limit;
+        if self.received > limit { Err(UploadError::TooLarge { limit }) } else { Ok(()) }
+    }
+
+    fn end(&mut self) -> Result<(), UploadError> {
+        if let Some(announced) = self.announced.filter(|announced| *announced != self.received) {
+            return Err(UploadError::Length { announced, received: self.received });
+        }
+        let matching = self.hashes.iter().all(|(hasher, wanted)| hasher.clone().finish() == *wanted);
+        if matching { Ok(()) } else { Err(UploadError::Digest) }
+    }
+
+    /// What a body means that fails instead of ending.
+    fn broken(&self, error: Box<dyn Error + Send + Sync>) -> UploadError {
+        let ended = |cause: &(dyn Error + 'static)| {
+            cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
+        };
+        match self.announced {
+            Some(announced) if causes(&*error).any(ended) => UploadError::Length { announced, received: self.received },
+            _ => UploadError::Aborted(error),
+        }
+    }
+}
+
+impl Hasher {
+    fn new(algorithm: Algorithm) -> Self {
+        match algorithm {
+            Algorithm::Sha256 => Self::Sha256(Sha256::new()),
+            Algorithm::Sha512 => Self::Sha512(Sha512::new()),
+        }
+    }
+
+    fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Sha256(hasher) => hasher.update(bytes),
+            Self::Sha512(hasher) => hasher.update(bytes),
+        }
+    }
+
+    fn finish(self) -> Vec<u8> {
+        match self {
+            Self::Sha256(hasher) => hasher.finalize().to_vec(),
+            Self::Sha512(hasher) => hasher.finalize().to_vec(),
+        }
+    }
+}
+
+/// An error and what caused it, from the outside in.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}

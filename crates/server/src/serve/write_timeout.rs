@@ -1,0 +1,155 @@
+//! Clients that do not take what they are sent.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::{Instant, Sleep, sleep_until},
+};
+
+use crate::progress_timeout::Pace;
+
+/// A stream that breaks where its other side takes what is written more slowly than its [`Pace`] allows.
+pub(super) struct Paced<S> {
+    stream: S,
+    pace: Pace,
+    /// Since when a write waits.
+    waiting: Option<Instant>,
+    /// When patience is at its end; made at the first wait.
+    overdue: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Paced<S> {
+    pub(super) fn new(stream: S, pace: Pace) -> Self {
+        Self { stream, pace, waiting: None, overdue: None }
+    }
+
+    /// Counts what a write did, and fails in its place where it waits for too long.
+    fn watch(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match written {
+            Poll::Ready(Ok(bytes)) => {
+                let waited = self.waiting.take().map_or_else(Default::default, |since| since.elapsed());
+                self.pace.went(waited, bytes as u64);
+                written
+            }
+            Poll::Ready(Err(_)) => written,
+            Poll::Pending => self.poll_overdue(context).map(|()| Err(io::ErrorKind::TimedOut.into())),
+        }
+    }
+
+    fn poll_overdue(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.waiting.is_none() {
+            let now = Instant::now();
+            self.waiting = Some(now);
+            let end = now + self.pace.left();
+            match &mut self.overdue {
+                Some(overdue) => overdue.as_mut().reset(end),
+                None => self.overdue = Some(Box::pin(sleep_until(end))),
+            }
+        }
+        match &mut self.overdue {
+            Some(overdue) => overdue.as_mut().poll(context),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.watch(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{num::NonZeroU64, time::Duration};
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+    use crate::settings::Limits;
+
+    const PATIENCE: Duration = Duration::from_millis(600);
+
+    /// A thousand bytes a second.
+    fn pace() -> Pace {
+        Pace::of_downloads(&Limits { download_timeout: PATIENCE, rate: NonZeroU64::new(1000), ..Limits::default() })
+    }
+
+    #[tokio::test]
+    async fn who_takes_nothing_is_cut_off() {
+        let (near, _far) = duplex(16);
+        let begun = Instant::now();
+        let error = Paced::new(near, pace()).write_all(&[0; 17]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() >= PATIENCE);
+    }
+
+    #[tokio::test]
+    async fn who_takes_a_byte_now_and_then_is_cut_off() {
+        let (near, mut far) = duplex(16);
+        let begun = Instant::now();
+        let reader = tokio::spawn(async move {
+            while far.read_u8().await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        });
+        // At this pace it would take ten minutes.
+        let error = Paced::new(near, pace()).write_all(&[0; 6000]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() >= PATIENCE);
+        reader.abort();
+    }
+
+    #[tokio::test]
+    async fn who_keeps_the_rate_gets_all() {
+        let (near, mut far) = duplex(1000);
+        let reader = tokio::spawn(async move {
+            let mut buffer = [0; 1000];
+            let mut pieces = 0;
+            while far.read_exact(&mut buffer).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                pieces += 1;
+            }
+            pieces
+        });
+        Paced::new(near, pace()).write_all(&[0; 60_000]).await.unwrap();
+        assert_eq!(reader.await.unwrap(), 60);
+    }
+}

@@ -1,0 +1,271 @@
+//! Listings as JSON, written while they are read.
+//!
+//! `values` come after all `keys`, so what is known of the values is kept until then, in some 50 bytes each. The names of keys are not kept, and those of
+//! prefixes only up to a bound, at which the page ends.
+
+use std::{collections::VecDeque, io::Write};
+
+use array::Permit;
+use axum::body::Body;
+use bytes::Bytes;
+use futures::{Stream, StreamExt, TryStreamExt, stream};
+use serde::Serialize;
+use store::{Cursor, DirPage, Entry, Info, KeyPage, Prefix, StoreError};
+use wire::{listing::ValueInfo, query::ListKind};
+
+/// The bytes of names of prefixes that are kept. A page whose names are longer ends at some point beyond it.
+const MOST_NAMES: usize = 1 << 20;
+
+/// The memory that an answer with so many entries keeps until they are written.
+pub(super) const fn kept(kind: ListKind, limit: usize) -> usize {
+    let infos = limit.saturating_mul(size_of::<Info>());
+    match kind {
+        ListKind::Keys => infos,
+        // Most prefixes have short names; they are few where these are long.
+        ListKind::Dir => infos.saturating_add(limit.saturating_mul(64)),
+    }
+}
+
+/// Some entries of a listing.
+pub(super) struct Step {
+    keys: Vec<Entry>,
+    prefixes: Vec<Prefix>,
+    cursor: Option<Cursor>,
+}
+
+impl From<KeyPage> for Step {
+    fn from(KeyPage { keys, cursor }: KeyPage) -> Self {
+        Self { keys, prefixes: Vec::new(), cursor }
+    }
+}
+
+impl From<DirPage> for Step {
+    fn from(DirPage { keys, prefixes, cursor }: DirPage) -> Self {
+        Self { keys, prefixes, cursor }
+    }
+}
+
+/// The document with the page that `steps` are, which holds `memory` until it was sent. The first step is read at once, and where it is the whole page, the length of the document is known.
+pub(super) async fn body<S>(
+    kind: ListKind,
+    prefix: &Prefix,
+    steps: S,
+    memory: Option<Permit>,
+) -> Result<Body, StoreError>
+where
+    S: Stream<Item = Result<Step, StoreError>> + Send + Unpin + 'static,
+{
+    let mut page = Page::new(kind, prefix, steps, memory);
+    let first = page.next().await?.unwrap_or_default();
+    if page.stage == Stage::Keys {
+        let rest = stream::try_unfold(page, async |mut page| Ok(page.next().await?.map(|piece| (piece, page))));
+        let first = stream::iter([Ok::<_, StoreError>(first)]);
+        return Ok(Body::from_stream(first.chain(rest)));
+    }
+    let mut all = Vec::from(first);
+    while let Some(piece) = page.next().await? {
+        all.extend_from_slice(&piece);
+    }
+    Ok(Body::from(all))
+}
+
+/// A page that is being written.
+struct Page<S> {
+    kind: ListKind,
+    steps: S,
+    stage: Stage,
+    text: Text,
+    infos: VecDeque<Vec<Info>>,
+    prefixes: VecDeque<Vec<Prefix>>,
+    names: usize,
+    cursor: Option<Cursor>,
+    _memory: Option<Permit>,
+}
+
+/// What is written next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Keys,
+    Values,
+    Prefixes,
+    End,
+    Nothing,
+}
+
+/// Some of the text, and whether the array that it is in has elements already.
+#[derive(Default)]
+struct Text {
+    bytes: Vec<u8>,
+    begun: bool,
+}
+
+impl<S: Stream<Item = Result<Step, StoreError>> + Unpin> Page<S> {
+    fn new(kind: ListKind, prefix: &Prefix, steps: S, memory: Option<Permit>) -> Self {
+        let mut text = Text::default();
+        text.put(b"{\"prefix\":");
+        text.value(prefix.as_str());
+        text.array("keys");
+        Self {
+            kind,
+            steps,
+            stage: Stage::Keys,
+            text,
+            infos: VecDeque::new(),
+            prefixes: VecDeque::new(),
+            names: 0,
+            cursor: None,
+            _memory: memory,
+        }
+    }
+
+    /// The next piece of the text.
+    async fn next(&mut self) -> Result<Option<Bytes>, StoreError> {
+        match self.stage {
+            Stage::Keys => match self.steps.try_next().await? {
+                Some(step) => self.keys(step),
+                None => self.end_keys(),
+            },
+            Stage::Values => match self.infos.pop_front() {
+                Some(infos) => infos.iter().for_each(|info| self.text.element(&ValueInfo::new(info))),
+                None => self.end_values(),
+            },
+            Stage::Prefixes => match self.prefixes.pop_front() {
+                Some(prefixes) => prefixes.iter().for_each(|prefix| self.text.element(prefix.as_str())),
+                None => self.stage = Stage::End,
+            },
+            Stage::End => {
+                self.text.put(b"],\"cursor\":");
+                self.text.value(&self.cursor.as_ref().map(Cursor::as_str));
+                self.text.put(b"}");
+                self.stage = Stage::Nothing;
+            }
+            Stage::Nothing => return Ok(None),
+        }
+        Ok(Some(std::mem::take(&mut self.text.bytes).into()))
+    }
+
+    fn keys(&mut self, Step { keys, prefixes, cursor }: Step) {
+        for entry in &keys {
+            self.text.element(entry.key.as_str());
+        }
+        self.infos.push_back(keys.into_iter().map(|entry| entry.info).collect());
+        self.names = prefixes.iter().map(|prefix| prefix.as_str().len()).fold(self.names, usize::saturating_add);
+        self.prefixes.push_back(prefixes);
+        self.cursor = cursor;
+        if self.cursor.is_none() || self.names > MOST_NAMES {
+            self.end_keys();
+        }
+    }
+
+    fn end_keys(&mut self) {
+        self.stage = Stage::Values;
+        self.text.put(b"]");
+        self.text.array("values");
+    }
+
+    fn end_values(&mut self) {
+        self.stage = match self.kind {
+            ListKind::Keys => Stage::End,
+            ListKind::Dir => {
+                self.text.put(b"]");
+                self.text.array("prefixes");
+                Stage::Prefixes
+            }
+        };
+    }
+}
+
+impl Text {
+    fn put(&mut self, bytes: &[u8]) {
+        // Writing into memory does not fail, here and below.
+        let _ = self.bytes.write_all(bytes);
+    }
+
+    /// Begins a member that is an array.
+    fn array(&mut self, name: &str) {
+        self.put(b",");
+        self.value(name);
+        self.put(b":[");
+        self.begun = false;
+    }
+
+    fn element<T: Serialize + ?Sized>(&mut self, element: &T) {
+        if std::mem::replace(&mut self.begun, true) {
+            self.put(b",");
+        }
+        self.value(element);
+    }
+
+    fn value<T: Serialize + ?Sized>(&mut self, value: &T) {
+        let _ = serde_json::to_writer(&mut self.bytes, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use http_body_util::BodyExt;
+    use store::{Key, Version};
+    use wire::listing::{DirListing, KeyListing};
+
+    use super::*;
+
+    fn entry(name: &str) -> Entry {
+        let modified = UNIX_EPOCH + Duration::from_millis(1_795_242_488_123);
+        Entry { key: Key::parse(name).unwrap(), info: Info { size: 3, version: Version::from_u128(1), modified } }
+    }
+
+    fn prefix(name: &str) -> Prefix {
+        Prefix::parse(name).unwrap()
+    }
+
+    async fn written(kind: ListKind, at: &str, steps: Vec<Step>) -> Bytes {
+        let steps = stream::iter(steps.into_iter().map(Ok));
+        body(kind, &prefix(at), steps, None).await.unwrap().collect().await.unwrap().to_bytes()
+    }
+
+    #[tokio::test]
+    async fn the_text_is_that_of_the_document() {
+        let page = |keys: &[&str], cursor: Option<&str>| KeyPage {
+            keys: keys.iter().map(|key| entry(key)).collect(),
+            cursor: cursor.map(Cursor::from_text),
+        };
+        for steps in [
+            vec![page(&[], None)],
+            vec![page(&["a/\"b"], None)],
+            vec![page(&["a/b", "a/c"], Some("x")), page(&["a/d"], Some("y"))],
+            vec![page(&["a/b"], Some("x")), page(&["a/c"], None)],
+        ] {
+            let keys = steps.iter().flat_map(|step| step.keys.clone()).collect();
+            let whole = KeyPage { keys, cursor: steps.last().unwrap().cursor.clone() };
+            let document = serde_json::to_vec(&KeyListing::new(&prefix("a/"), whole)).unwrap();
+            assert_eq!(written(ListKind::Keys, "a/", steps.into_iter().map(Step::from).collect()).await, document);
+        }
+        let steps = || {
+            vec![
+                DirPage { keys: vec![entry("b")], prefixes: vec![prefix("a/")], cursor: Some(Cursor::from_text("x")) },
+                DirPage { keys: vec![entry("d")], prefixes: vec![prefix("c/"), prefix("e/")], cursor: None },
+            ]
+        };
+        let whole = DirPage {
+            keys: vec![entry("b"), entry("d")],
+            prefixes: vec![prefix("a/"), prefix("c/"), prefix("e/")],
+            cursor: None,
+        };
+        let document = serde_json::to_vec(&DirListing::new(&Prefix::root(), whole)).unwrap();
+        assert_eq!(written(ListKind::Dir, "", steps().into_iter().map(Step::from).collect()).await, document);
+    }
+
+    #[tokio::test]
+    async fn long_names_of_prefixes_end_the_page() {
+        let step = |number: usize| DirPage {
+            keys: Vec::new(),
+            prefixes: (0..256).map(|name| prefix(&format!("{}/{name}/", "x".repeat(900)))).collect(),
+            cursor: Some(Cursor::from_text(number.to_string())),
+        };
+        let text = written(ListKind::Dir, "", (0..40).map(|number| step(number).into()).collect()).await;
+        let listing: DirListing = serde_json::from_slice(&text).unwrap();
+        assert_eq!((listing.prefixes.len(), listing.cursor.as_deref()), (5 * 256, Some("4")));
+    }
+}

@@ -1,0 +1,93 @@
+//! Listings that are read page by page while they are sent.
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use store::{Cursor, DirPage, KeyPage, Page, Prefix, StoreError};
+use wire::{listing::KeyLine, query::ListQuery};
+
+use crate::app::App;
+
+/// How many entries are held at a time. With the longest names they take a quarter of a MiB.
+const STEP: usize = 256;
+
+/// Where a walk is.
+struct Walk {
+    app: App,
+    prefix: Prefix,
+    /// How many entries are still wanted; `None` where all are.
+    left: Option<usize>,
+    /// What comes next: `None` at the end.
+    next: Option<Option<Cursor>>,
+}
+
+/// The keys below `prefix` from the query's cursor on, up to its limit.
+///
+/// The first page is read at once, so that what is wrong with the request is found before the answer begins.
+pub(super) async fn keys(
+    app: App,
+    prefix: Prefix,
+    query: ListQuery,
+) -> Result<impl Stream<Item = Result<KeyPage, StoreError>> + Send, StoreError> {
+    let mut walk = Walk::new(app, prefix, query);
+    let first = walk.next_keys().await?.map(Ok);
+    let rest = stream::try_unfold(walk, async |mut walk| Ok(walk.next_keys().await?.map(|page| (page, walk))));
+    Ok(stream::iter(first).chain(rest))
+}
+
+/// The children of `prefix`, in the same way.
+pub(super) async fn dir(
+    app: App,
+    prefix: Prefix,
+    query: ListQuery,
+) -> Result<impl Stream<Item = Result<DirPage, StoreError>> + Send, StoreError> {
+    let mut walk = Walk::new(app, prefix, query);
+    let first = walk.next_dir().await?.map(Ok);
+    let rest = stream::try_unfold(walk, async |mut walk| Ok(walk.next_dir().await?.map(|page| (page, walk))));
+    Ok(stream::iter(first).chain(rest))
+}
+
+/// The entries of a page, one JSON document per line.
+pub(super) fn lines(page: &KeyPage) -> Bytes {
+    let mut lines = Vec::new();
+    for entry in &page.keys {
+        // Writing plain structures into memory does not fail.
+        let _ = serde_json::to_writer(&mut lines, &KeyLine::new(entry));
+        lines.push(b'\n');
+    }
+    lines.into()
+}
+
+impl Walk {
+    fn new(app: App, prefix: Prefix, query: ListQuery) -> Self {
+        Self { app, prefix, left: query.limit, next: Some(query.cursor) }
+    }
+
+    async fn next_keys(&mut self) -> Result<Option<KeyPage>, StoreError> {
+        let Some(page) = self.page() else { return Ok(None) };
+        let turn = self.app.step().await;
+        let found = self.app.store().list_prefix(&self.prefix, page).await?;
+        drop(turn);
+        self.advance(found.keys.len(), found.cursor.clone());
+        Ok(Some(found))
+    }
+
+    async fn next_dir(&mut self) -> Result<Option<DirPage>, StoreError> {
+        let Some(page) = self.page() else { return Ok(None) };
+        let turn = self.app.step().await;
+        let found = self.app.store().list_dir(&self.prefix, page).await?;
+        drop(turn);
+        self.advance(found.keys.len() + found.prefixes.len(), found.cursor.clone());
+        Ok(Some(found))
+    }
+
+    fn page(&mut self) -> Option<Page> {
+        let limit = self.left.map_or(STEP, |left| left.min(STEP));
+        let cursor = self.next.take().filter(|_| limit > 0)?;
+        Some(Page { limit, cursor })
+    }
+
+    fn advance(&mut self, entries: usize, cursor: Option<Cursor>) {
+        self.left = self.left.map(|left| left.saturating_sub(entries));
+        self.next = cursor.map(Some);
+    }
+}
