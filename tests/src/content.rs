@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_determined_and_differ() {
+    fn values_are_deterministic_and_differ_by_seed() {
         for size in [0, 1, PIECE - 1, PIECE, PIECE + 1, 5 * PIECE + 7] {
             let value = Generated::new(1, size).bytes();
             assert_eq!(value.len() as u64, size);

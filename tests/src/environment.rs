@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_environment_is_made_once_per_recipe() {
+    fn environment_is_created_once_per_recipe() {
         let place = tempfile::tempdir().unwrap();
         let dir = place.path().join("env");
         let mut made_times = 0;

@@ -425,7 +425,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_is_in_the_first_line() {
+    fn address_is_parsed_from_the_first_line() {
         let line = "zarrd is listening on http://127.0.0.1:40123 (store: sled:/tmp/x)\n";
         assert_eq!(address(line), Some("127.0.0.1:40123".parse().unwrap()));
         assert_eq!(address("zarrd: no"), None);

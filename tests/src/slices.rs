@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_is_read() {
+    fn last_line_is_parsed() {
         let line = "compared 61 arrays, 366 answers with 1000 elements, 9 refusals; 0 arrays differ";
         assert_eq!(Compared::read(line), Compared { arrays: 61, answers: 366 });
     }

@@ -30,7 +30,7 @@ async fn is_as_before(server: &Server) {
 }
 
 #[tokio::test]
-async fn a_page_of_another_origin_reads_and_changes_nothing() {
+async fn cross_origin_page_can_read_but_not_write() {
     let server = Launch::of("memory:").start();
     set(&server).await;
     for origin in ["https://evil.example", "null", "http://127.0.0.1:1", &server.url("")] {
@@ -53,7 +53,7 @@ async fn a_page_of_another_origin_reads_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_page_of_an_allowed_origin_may_change() {
+async fn allowed_origin_can_write() {
     let server = Launch::of("memory:").arg("--cors-origin").arg("https://viewer.example").start();
     let answer = send(&server, Method::PUT, "/store/new", header::ORIGIN, "https://viewer.example").await;
     assert_eq!(answer.status(), StatusCode::CREATED);
@@ -62,7 +62,7 @@ async fn a_page_of_an_allowed_origin_may_change() {
 }
 
 #[tokio::test]
-async fn a_rebound_host_name_gets_nothing() {
+async fn dns_rebinding_is_rejected() {
     let server = Launch::of("memory:").start();
     set(&server).await;
     for host in ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil.example"] {

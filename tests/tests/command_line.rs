@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
-use client::{ArrayClient, BaseUrl, Declaration, Dialect, NodeClient, NodePath, Zom, select};
+use client::{ArrayClient, BaseUrl, CreateOptions, Dialect, NodeClient, NodePath, Zom, select};
 use serde_json::{Value, json};
 use store::{Key, Precondition, WriteableStore};
 use tempfile::TempDir;
@@ -30,7 +30,7 @@ async fn fill(server: &Server) {
     let nodes = NodeClient::new(BaseUrl::parse(&server.url("")).unwrap()).unwrap();
     let declare = async |at: &str, dialect: Dialect, zom: Value| {
         let zom = Zom::parse(zom.to_string()).unwrap();
-        nodes.of_dialect(dialect).declare(&path(at), &zom, &Declaration::default()).await.unwrap();
+        nodes.of_dialect(dialect).create(&path(at), &zom, &CreateOptions::default()).await.unwrap();
     };
     let mut mice = array(&[20, 20], &[10, 10]);
     mice["attributes"] = json!({"unit": "mV", "odd\u{1b}": 1});
@@ -147,7 +147,7 @@ async fn groups_are_listed_and_shown_as_trees() {
 }
 
 #[tokio::test]
-async fn all_is_told_of_a_node() {
+async fn info_shows_all_metadata_of_a_node() {
     let both = Both::begin(&[
         &["info", "lab/mice"],
         &["info", "--json", "lab/mice"],
@@ -174,7 +174,7 @@ async fn all_is_told_of_a_node() {
     assert!(!text.contains('\u{1b}'), "{text}");
     let json: Value = serde_json::from_str(json).unwrap();
     assert_eq!(json["stored"]["chunks"], 3);
-    assert_eq!((&json["places"], &json["bytes"]), (&json!(4), &json!(1600)));
+    assert_eq!((&json["num_chunks"], &json["bytes"]), (&json!(4), &json!(1600)));
     assert_eq!(json["document"]["attributes"]["unit"], "mV");
     assert!(group.contains("members       1 group, 1 array, 2 of other dialects\n"), "{group}");
     assert!(draft.contains("dialect       draft\n") && draft.contains("stored        1 chunk of 2, "), "{draft}");
@@ -247,7 +247,7 @@ async fn only_chunks_are_counted() {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_and_twins_are_told() {
+async fn consolidated_and_counterpart_documents_are_listed() {
     let server = Launch::of("memory:").start();
     fill(&server).await;
     let store = server.store();
@@ -282,7 +282,7 @@ async fn consolidated_metadata_and_twins_are_told() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_told_is_said() {
+async fn unreadable_nodes_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let store = format!("sled:{}", dir.path().display());
     let server = Launch::of(&store).start();
@@ -308,17 +308,17 @@ async fn what_cannot_be_told_is_said() {
 }
 
 #[tokio::test]
-async fn empty_chunks_are_stored_where_that_is_asked_for() {
+async fn empty_chunks_are_stored_on_request() {
     for (launch, stored) in [
         (Launch::of("memory:"), 0),
-        (Launch::of("memory:").arg("--store-empty-chunks"), 1),
-        (Launch::of("memory:").env("ZARRD_STORE_EMPTY_CHUNKS", "true"), 1),
+        (Launch::of("memory:").arg("--write-empty-chunks"), 1),
+        (Launch::of("memory:").env("ZARRD_WRITE_EMPTY_CHUNKS", "true"), 1),
     ] {
         let server = launch.start();
         let arrays = ArrayClient::new(BaseUrl::parse(&server.url("")).unwrap()).unwrap();
         let zom = Zom::parse(array(&[2], &[2]).to_string()).unwrap();
-        arrays.nodes().declare(&path("a"), &zom, &Declaration::default()).await.unwrap();
+        arrays.nodes().create(&path("a"), &zom, &CreateOptions::default()).await.unwrap();
         let report = arrays.write(&path("a"), select![], &[0.0_f32, 0.0], Precondition::none()).await.unwrap();
-        assert_eq!((report.stored, report.erased), (stored, 1 - stored));
+        assert_eq!((report.chunks_written, report.chunks_erased), (stored, 1 - stored));
     }
 }

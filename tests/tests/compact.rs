@@ -9,7 +9,7 @@ use zarrd_tests::{
 };
 
 #[tokio::test]
-async fn a_compacted_store_has_what_it_had() {
+async fn compaction_preserves_every_value() {
     for kind in ["sled", "redb"] {
         let dir = tempfile::tempdir().unwrap();
         let store = format!("{kind}:{}", dir.path().join("store").display());

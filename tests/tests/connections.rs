@@ -58,7 +58,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn a_client_that_vanishes_during_an_upload_leaves_nothing_behind() {
+async fn disconnected_upload_leaves_no_data() {
     let dir = tempfile::tempdir().unwrap();
     let server = Launch::sled(dir.path()).start();
     let values = dir.path().join("values");
@@ -84,7 +84,7 @@ async fn a_client_that_vanishes_during_an_upload_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_running_download_is_finished_before_the_server_stops() {
+async fn running_download_completes_before_shutdown() {
     let dir = tempfile::tempdir().unwrap();
     let server = Launch::sled(dir.path()).start();
     let value = Generated::new(4, 48 << 20).bytes();
@@ -105,7 +105,7 @@ async fn a_running_download_is_finished_before_the_server_stops() {
 }
 
 #[tokio::test]
-async fn an_upload_that_is_running_when_the_server_stops_is_taken() {
+async fn running_upload_is_stored_before_shutdown() {
     let dir = tempfile::tempdir().unwrap();
     let server = Launch::sled(dir.path()).start();
     let mut stream = begin_upload(&server, "late", "Content-Length: 11534336");

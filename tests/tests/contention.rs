@@ -10,14 +10,14 @@ use zarrd_tests::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_write_is_lost_torn_or_mixed() {
+async fn concurrent_writes_are_never_lost_torn_or_mixed() {
     for layout in Layout::ALL {
         contend(Plan { layout, time: Duration::from_secs(4), ..Plan::default() }).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_write_is_lost_torn_or_mixed_when_the_server_is_killed() {
+async fn concurrent_writes_survive_a_killed_server() {
     for (layout, index) in Layout::ALL.into_iter().zip(["redb", "sled", "redb"]) {
         let plan = Plan { layout, index: index.to_owned(), kills: 3, time: Duration::from_secs(5), ..Plan::default() };
         contend(plan).await;

@@ -24,13 +24,13 @@ fn server(dir: &Path) -> Server {
 }
 
 #[test]
-fn it_is_valid_and_so_are_its_examples() {
+fn openapi_document_and_examples_are_valid() {
     let Some(python) = python_for_contract() else { return };
     say(python.run("contract/validate.py", &[&document()]));
 }
 
 #[test]
-fn redocly_finds_nothing() {
+fn redocly_reports_no_problems() {
     let Some(node) = node() else { return };
     say(node.run_package(
         "redocly",
@@ -39,7 +39,7 @@ fn redocly_finds_nothing() {
 }
 
 #[test]
-fn every_answer_to_generated_requests_is_documented() {
+fn responses_to_generated_requests_are_documented() {
     let Some(python) = python_for_contract() else { return };
     let dir = tempfile::tempdir().unwrap();
     let server = server(dir.path());
@@ -48,7 +48,7 @@ fn every_answer_to_generated_requests_is_documented() {
 }
 
 #[test]
-fn a_generated_client_works() {
+fn generated_client_works() {
     let Some(python) = python_for_contract() else { return };
     let dir = tempfile::tempdir().unwrap();
     let server = server(dir.path());

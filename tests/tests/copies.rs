@@ -44,7 +44,7 @@ fn is_refused(store: &str, dir: &Path) {
 }
 
 #[tokio::test]
-async fn a_copy_that_was_killed_is_refused_and_one_that_finished_is_not() {
+async fn killed_copy_is_rejected_and_finished_copy_opens() {
     let dir = tempfile::tempdir().unwrap();
     let from = dir.path().join("from");
     fill(&from).await;
@@ -76,7 +76,7 @@ async fn a_copy_that_was_killed_is_refused_and_one_that_finished_is_not() {
 }
 
 #[tokio::test]
-async fn a_copy_that_is_stopped_or_made_again_is_judged_as_well() {
+async fn stopped_and_repeated_copies_are_checked() {
     let dir = tempfile::tempdir().unwrap();
     let from = dir.path().join("from");
     fill(&from).await;

@@ -75,7 +75,7 @@ fn npy(shape: &str) -> Vec<u8> {
 
 /// Selections, writes and appends without elements, and reads of single elements, cost next to nothing, however large the shape is.
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_costs_nothing() {
+async fn empty_requests_cost_nothing() {
     let server = Launch::of("memory:").start();
     let large = 1 << 62;
     let many = |first: u64, last: u64| -> Vec<u64> { [vec![first], vec![1; 62], vec![last]].concat() };
@@ -156,7 +156,7 @@ async fn nothing_costs_nothing() {
 
 /// A stack of any number of entries is answered, in every format, and a chunk that several entries are in is decoded once.
 #[tokio::test(flavor = "multi_thread")]
-async fn stacks_are_answered_as_points_are() {
+async fn stacked_selections_are_as_fast_as_points() {
     let server = Launch::of("memory:").arg("--chunk-cache").arg("0").start();
     let gzip = json!([little(), {"name": "gzip", "configuration": {"level": 1}}]);
     declare(&server, "a", document(&[256, 1024], &[64, 1024], &gzip)).await;
@@ -222,7 +222,7 @@ async fn one_element(server: &Server, name: &str) -> ([u16; 2], Vec<Problem>, Du
 
 /// Dimensions that change places again and again do it once.
 #[tokio::test(flavor = "multi_thread")]
-async fn transposes_one_after_the_other_are_one() {
+async fn consecutive_transposes_are_merged() {
     // What may be done is no bound here, so that nothing but that they are one makes it cheap.
     let server = Launch::of("memory:").arg("--max-work").arg("1PiB").start();
     let rotated: Vec<usize> = (1..25).chain([0]).collect();
@@ -242,7 +242,7 @@ async fn transposes_one_after_the_other_are_one() {
 
 /// Transposes that cannot be one, since something is between them, are refused before anything is decoded.
 #[tokio::test(flavor = "multi_thread")]
-async fn many_slow_transposes_of_a_large_chunk_are_refused() {
+async fn expensive_transposes_of_a_large_chunk_are_rejected() {
     let server = Launch::of("memory:").start();
     let delta = json!({"name": "numcodecs.delta", "configuration": {"dtype": "|u1"}});
     let pairs = || -> Vec<Value> { (0..20).flat_map(|_| [transpose(&REVERSED), delta.clone()]).collect() };
@@ -275,7 +275,7 @@ async fn many_slow_transposes_of_a_large_chunk_are_refused() {
 
 /// A chunk that takes more work than it may is refused, with the flag.
 #[tokio::test(flavor = "multi_thread")]
-async fn few_bytes_do_not_make_much_work() {
+async fn small_requests_cannot_cause_excessive_work() {
     let one = ("application/json", b"7".to_vec());
     let server = Launch::of("memory:").arg("--max-work").arg("64MiB").start();
     let bz2 = json!([little(), {"name": "numcodecs.bz2", "configuration": {"level": 9}}]);
@@ -289,7 +289,7 @@ async fn few_bytes_do_not_make_much_work() {
 
 /// What is accepted can be read back.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_accepted_can_be_read_back() {
+async fn accepted_arrays_can_be_read_back() {
     let server = Launch::of("memory:").start();
     let zstd = json!([little(), {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]);
     for size in [255 * MIB, 256 * MIB] {
@@ -308,7 +308,7 @@ async fn what_is_accepted_can_be_read_back() {
 
 /// Text is counted as text.
 #[tokio::test(flavor = "multi_thread")]
-async fn brackets_are_counted() {
+async fn json_nesting_is_limited() {
     let server = Launch::of("memory:").start();
     let shape: Vec<u64> = [vec![60_000_000], vec![1; 63]].concat();
     let chunk: Vec<u64> = [vec![60_000_000], vec![1; 63]].concat();
@@ -322,7 +322,7 @@ async fn brackets_are_counted() {
 
 /// While one caller decodes all that it can, a single element for another comes soon.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stranger_is_answered_while_others_decode() {
+async fn new_client_is_served_while_others_decode() {
     let server = Arc::new(Launch::of("memory:").arg("--chunk-cache").arg("0").start());
     let zstd = json!([little(), {"name": "zstd", "configuration": {"level": 1, "checksum": false}}]);
     declare(&server, "heavy", document(&[64 * MIB], &[64 * MIB], &zstd)).await;

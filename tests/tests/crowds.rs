@@ -16,7 +16,7 @@ use zarrd_tests::{
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn crowds_take_bounded_memory_and_lock_nobody_out() {
+async fn crowds_use_bounded_memory_and_block_no_client() {
     let dir = tempfile::tempdir().unwrap();
     let plan = Plan {
         clients: 400,
@@ -33,7 +33,7 @@ async fn crowds_take_bounded_memory_and_lock_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_thousand_silent_connections_lock_nobody_out() {
+async fn two_thousand_silent_connections_block_no_client() {
     let dir = tempfile::tempdir().unwrap();
     let plan = Plan {
         clients: 2000,
@@ -49,7 +49,7 @@ async fn two_thousand_silent_connections_lock_nobody_out() {
 }
 
 #[test]
-fn operators_are_answered_while_every_connection_uploads() {
+fn operational_endpoints_respond_while_every_connection_uploads() {
     let dir = tempfile::tempdir().unwrap();
     let server = Launch::sled(dir.path()).arg("--max-connections=20").start();
     let uploads: Vec<_> = (0..20)
@@ -80,7 +80,7 @@ fn operators_are_answered_while_every_connection_uploads() {
 }
 
 #[test]
-fn an_upload_of_a_byte_now_and_then_ends() {
+fn slow_trickling_upload_is_disconnected() {
     let dir = tempfile::tempdir().unwrap();
     let server = Launch::sled(dir.path()).arg("--upload-timeout=2s").start();
     let mut stream = TcpStream::connect(server.address()).unwrap();

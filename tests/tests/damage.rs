@@ -73,7 +73,7 @@ impl Filled {
         assert!(checked.stderr.contains("lab/large"), "{checked:?}");
         assert!(!checked.stderr.contains("lab/small"), "{checked:?}");
         let summary: serde_json::Value = serde_json::from_str(checked.stdout.trim()).unwrap();
-        assert_eq!((&summary["keys"], &summary["damaged"]), (&51.into(), &1.into()));
+        assert_eq!((&summary["keys"], &summary["corrupt"]), (&51.into(), &1.into()));
     }
 
     /// Expects that no start is made of the store, that the message names a file, and that nothing is touched.
@@ -138,7 +138,7 @@ async fn range(server: &Server, from: usize, to: usize) -> Response {
 }
 
 async fn is_damaged(answer: Response) {
-    let problem = problem(answer, ProblemType::DamagedValue).await;
+    let problem = problem(answer, ProblemType::CorruptValue).await;
     assert_eq!(problem.members.key.as_deref(), Some("lab/large"));
 }
 
@@ -161,7 +161,7 @@ fn flip(path: &Path, offset: u64) {
 }
 
 #[tokio::test]
-async fn a_flipped_bit_in_a_value_is_an_error_where_it_is_read() {
+async fn flipped_bit_in_a_value_fails_its_reads() {
     let filled = Filled::new("sled", 1 << 20).await;
     let damaged = 400_000;
     flip(&filled.value_file(), damaged as u64);
@@ -188,7 +188,7 @@ async fn a_flipped_bit_in_a_value_is_an_error_where_it_is_read() {
 }
 
 #[tokio::test]
-async fn damage_far_into_a_value_breaks_the_answer_off() {
+async fn corruption_late_in_a_value_aborts_the_response() {
     let filled = Filled::new("sled", 8 << 20).await;
     let damaged = 7 << 20;
     flip(&filled.value_file(), damaged as u64);
@@ -212,7 +212,7 @@ async fn damage_far_into_a_value_breaks_the_answer_off() {
 }
 
 #[tokio::test]
-async fn a_missing_value_file_is_an_error_and_not_absence() {
+async fn missing_value_file_is_an_error_not_404() {
     let filled = Filled::new("redb", 1 << 20).await;
     fs::remove_file(filled.value_file()).unwrap();
     let server = filled.start();
@@ -230,7 +230,7 @@ async fn a_missing_value_file_is_an_error_and_not_absence() {
 }
 
 #[tokio::test]
-async fn a_flipped_bit_in_the_index_is_healed_by_the_log_or_refused_at_the_start() {
+async fn flipped_bit_in_the_index_is_repaired_or_rejected() {
     for kind in KINDS {
         for part in 0..3 {
             let filled = Filled::new(kind, 1 << 20).await;
@@ -242,7 +242,7 @@ async fn a_flipped_bit_in_the_index_is_healed_by_the_log_or_refused_at_the_start
 }
 
 #[tokio::test]
-async fn a_truncated_index_is_healed_by_the_log_or_refused_and_a_missing_one_is_refused() {
+async fn truncated_index_is_repaired_or_rejected_and_missing_index_rejected() {
     for kind in KINDS {
         let filled = Filled::new(kind, 1 << 20).await;
         let file = filled.index_file();
@@ -257,7 +257,7 @@ async fn a_truncated_index_is_healed_by_the_log_or_refused_and_a_missing_one_is_
 }
 
 #[tokio::test]
-async fn an_older_copy_of_the_index_is_brought_up_to_date_by_the_log() {
+async fn older_index_is_replayed_from_the_log() {
     for kind in KINDS {
         for crashed in [false, true] {
             let filled = Filled::new(kind, 1 << 20).await;
@@ -286,7 +286,7 @@ async fn an_older_copy_of_the_index_is_brought_up_to_date_by_the_log() {
 }
 
 #[tokio::test]
-async fn a_log_that_lacks_what_the_index_needs_is_refused_at_the_start() {
+async fn incomplete_log_is_rejected_at_startup() {
     for kind in KINDS {
         let filled = Filled::new(kind, 1 << 20).await;
         let (log, older) = (filled.dir.path().join("log"), tempfile::tempdir().unwrap());

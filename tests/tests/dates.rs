@@ -17,11 +17,11 @@ async fn header(server: &Server, name: impl http::header::AsHeaderName) -> Strin
 }
 
 async fn modified(server: &Server) -> String {
-    header(server, "zarrd-modified").await.split('.').next().unwrap().to_owned()
+    header(server, "zarr-modified").await.split('.').next().unwrap().to_owned()
 }
 
 #[tokio::test]
-async fn an_overwrite_within_the_same_second_is_seen_by_conditions_with_dates() {
+async fn overwrite_within_the_same_second_fails_date_conditions() {
     for kind in ["sled", "redb"] {
         let dir = tempfile::tempdir().unwrap();
         let server = Launch::of(format_args!("{kind}:{}", dir.path().display())).start();

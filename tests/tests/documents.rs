@@ -17,7 +17,7 @@ const HIERARCHIES: &str = "120";
 const DOCUMENTS: u64 = 2000;
 
 #[test]
-fn changes_leave_every_byte_that_they_do_not_name() {
+fn patches_preserve_every_unnamed_byte() {
     let (Some(newest), Some(zarr_2)) = (python(), python_with_zarr_2()) else { return };
     let written = tempfile::tempdir().unwrap();
     zarr_2.run("documents/write_zarr2.py", &[text(written.path()), HIERARCHIES]);
@@ -31,7 +31,7 @@ fn changes_leave_every_byte_that_they_do_not_name() {
 
 /// Attributes that are no JSON to the letter, and fill values that are no numbers, do not keep xarray from opening a dataset after any change, or from saving it again.
 #[test]
-fn xarray_opens_and_saves_what_was_changed() {
+fn xarray_opens_and_saves_patched_datasets() {
     let (Some(newest), Some(zarr_2)) = (python(), python_with_zarr_2()) else { return };
     for (python, of) in [(newest, "zarr-3"), (zarr_2, "zarr-2")] {
         let server = Launch::of("memory:").start();

@@ -9,12 +9,12 @@ use zarrd_tests::{
 };
 
 #[tokio::test]
-async fn a_call_that_fails_while_sled_opens_is_no_damage() {
+async fn failing_system_call_while_sled_opens_is_not_reported_as_corruption() {
     each_call_fails("sled").await;
 }
 
 #[tokio::test]
-async fn a_call_that_fails_while_redb_opens_is_no_damage() {
+async fn failing_system_call_while_redb_opens_is_not_reported_as_corruption() {
     each_call_fails("redb").await;
 }
 

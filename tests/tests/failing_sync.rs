@@ -33,7 +33,7 @@ async fn all_are_there(server: &Server, count: u64) {
 }
 
 #[tokio::test]
-async fn a_failed_sync_makes_the_store_read_only_until_the_next_start() {
+async fn failed_fsync_makes_the_store_read_only_until_restart() {
     for kind in ["sled", "redb"] {
         for (what, after) in [("small", 100), ("large", 100_000)] {
             fails_and_recovers(kind, what, after).await;
@@ -58,14 +58,14 @@ async fn fails_and_recovers(kind: &str, what: &str, size: u64) {
     let answer = put(&server, "lost", Generated::new(99, size).bytes()).await;
     assert!(answer.status().is_server_error(), "{kind}, {what}: {answer:?}");
     let ready = server.get("/readyz").await;
-    problem(ready, ProblemType::StoreReadOnly).await;
+    problem(ready, ProblemType::ReadOnlyStore).await;
     // The disk is well again, but what it dropped meanwhile nobody knows.
     fs::remove_file(&marker).unwrap();
-    problem(put(&server, "kept/1", "new".into()).await, ProblemType::StoreReadOnly).await;
+    problem(put(&server, "kept/1", "new".into()).await, ProblemType::ReadOnlyStore).await;
     let erased = server.delete("/store/kept/1").await;
-    problem(erased, ProblemType::StoreReadOnly).await;
+    problem(erased, ProblemType::ReadOnlyStore).await;
     let erased = server.delete("/store/kept/").await;
-    problem(erased, ProblemType::StoreReadOnly).await;
+    problem(erased, ProblemType::ReadOnlyStore).await;
     assert_eq!(server.get("/healthz").await.status(), StatusCode::OK);
     let health = zarrd_with(["health", "--url", &server.url("")]);
     assert_eq!(health.code, Some(1), "{health:?}");

@@ -21,7 +21,7 @@ async fn is_writable(server: &Server) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_with_few_descriptors_serves() {
+async fn server_works_with_few_file_descriptors() {
     for (kind, files) in [("sled", 64), ("redb", 64), ("sled", 256)] {
         let dir = tempfile::tempdir().unwrap();
         let store = format!("{kind}:{}", dir.path().display());
@@ -73,7 +73,7 @@ async fn a_server_with_few_descriptors_serves() {
 }
 
 #[tokio::test]
-async fn without_descriptors_values_are_refused_until_there_are_some_again() {
+async fn uploads_fail_without_descriptors_and_recover() {
     for kind in ["sled", "redb"] {
         let dir = tempfile::tempdir().unwrap();
         let server = Launch::of(format_args!("{kind}:{}", dir.path().display())).start();

@@ -67,7 +67,7 @@ impl Written {
 }
 
 #[tokio::test]
-async fn zarr_python_writes_and_reads_back_also_after_a_restart() {
+async fn zarr_python_round_trips_across_a_restart() {
     let Some(python) = python() else { return };
     let mut written = Written::by(&python);
     for _ in 0..2 {
@@ -81,7 +81,7 @@ async fn zarr_python_writes_and_reads_back_also_after_a_restart() {
 }
 
 #[test]
-fn zarr_python_erases_with_a_few_lines_more() {
+fn zarr_python_erases_with_an_extended_store() {
     let Some(python) = python() else { return };
     let dir = tempfile::tempdir().unwrap();
     let server = Launch::sled(dir.path()).start();
@@ -89,7 +89,7 @@ fn zarr_python_erases_with_a_few_lines_more() {
 }
 
 #[tokio::test]
-async fn tensorstore_reads_what_zarr_python_wrote() {
+async fn tensorstore_reads_zarr_python_arrays() {
     let Some(python) = python() else { return };
     let written = Written::by(&python);
     let said = python.run("read_tensorstore.py", &[written.elements()]);
@@ -99,7 +99,7 @@ async fn tensorstore_reads_what_zarr_python_wrote() {
 }
 
 #[test]
-fn zarrita_reads_what_zarr_python_wrote() {
+fn zarrita_reads_zarr_python_arrays() {
     let (Some(python), Some(node)) = (python(), node()) else { return };
     let written = Written::by(&python);
     for arguments in [&[written.elements()][..], &[written.elements(), "suffix"]] {

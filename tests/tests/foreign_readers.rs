@@ -29,7 +29,7 @@ impl Pins {
 }
 
 #[test]
-fn all_that_zarr_python_3_can_create() {
+fn zarr_python_3_reads_back_its_rewritten_arrays() {
     let Some(python) = python() else { return };
     let originals = Originals::by(&python, "write_zarr3.py");
     assert_eq!(originals.said, "zarr-python 3.4.2 wrote 2885 arrays and refused 157 combinations");
@@ -43,7 +43,7 @@ fn all_that_zarr_python_3_can_create() {
 }
 
 #[test]
-fn all_that_zarr_python_2_can_create() {
+fn zarr_python_2_reads_back_its_rewritten_arrays() {
     let (Some(python), Some(old)) = (python(), python_with_zarr_2()) else { return };
     let originals = Originals::by(&old, "write_zarr2.py");
     assert_eq!(originals.said, "zarr-python 2.18.7 wrote 3420 arrays and refused 298 combinations");
@@ -62,7 +62,7 @@ fn all_that_zarr_python_2_can_create() {
 }
 
 #[test]
-fn what_zarr_python_2_can_create_in_the_draft() {
+fn zarr_python_2_reads_back_its_rewritten_draft_arrays() {
     let (Some(python), Some(old)) = (python(), python_with_zarr_2()) else { return };
     let originals = Originals::by(&old, "write_zarr2.py");
     let (mirrored, pins) = (Mirrored::of(&python, &originals, Hierarchy::Draft), pinned("draft"));
@@ -76,7 +76,7 @@ fn what_zarr_python_2_can_create_in_the_draft() {
 }
 
 #[test]
-fn all_that_tensorstore_can_create() {
+fn tensorstore_reads_back_its_rewritten_arrays() {
     let Some(python) = python() else { return };
     let originals = Originals::by(&python, "write_tensorstore.py");
     assert_eq!(originals.said, "tensorstore 0.1.86 wrote 844 arrays and refused 6 combinations");
@@ -90,7 +90,7 @@ fn all_that_tensorstore_can_create() {
 
 /// The hierarchies of zarr-python's users, declared once more and written once more; the readers are those that read the originals.
 #[test]
-fn hierarchies_of_zarr_python_are_declared_and_written_once_more() {
+fn zarr_python_reads_back_recreated_hierarchies() {
     let Some(python) = python() else { return };
     let [store, elements, copied] = [(); 3].map(|()| tempfile::tempdir().unwrap());
     let [elements, copied] = [&elements, &copied].map(|dir| dir.path().to_str().unwrap());
@@ -110,21 +110,21 @@ fn hierarchies_of_zarr_python_are_declared_and_written_once_more() {
 }
 
 #[test]
-fn models_of_pydantic_zarr_go_there_and_back() {
+fn pydantic_zarr_models_round_trip() {
     let Some(python) = python() else { return };
     let server = Launch::of("memory:").start();
     say(python.run("writes/pydantic_models.py", &[&server.url("")]).trim_end());
 }
 
 #[test]
-fn the_examples_of_zep_6_create_what_they_say() {
+fn zep_6_examples_create_the_described_nodes() {
     let Some(python) = python() else { return };
     let server = Launch::of("memory:").start();
     say(python.run("writes/zep6.py", &[&server.url("")]).trim_end());
 }
 
 #[test]
-fn datasets_of_xarray_grow_and_nobody_sees_a_shape_without_its_data() {
+fn xarray_append_never_exposes_a_shape_without_data() {
     let Some(python) = python() else { return };
     let store = tempfile::tempdir().unwrap();
     let server = Launch::sled(store.path()).start();

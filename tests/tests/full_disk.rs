@@ -53,7 +53,7 @@ fn value_files(dir: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_sets_and_heals_when_there_is_space() {
+async fn full_disk_rejects_writes_until_space_is_free() {
     for kind in ["sled", "redb"] {
         let Some(disk) = SmallDisk::mount(FileSystem::Tmpfs, 96) else { return };
         fills_and_heals(kind, &disk.store()).await;
@@ -126,7 +126,7 @@ async fn fills_and_heals(kind: &str, dir: &Path) {
 
 /// Another program takes all the space, the reserve included.
 #[tokio::test]
-async fn nothing_that_was_acknowledged_is_lost_when_others_fill_the_disk() {
+async fn acknowledged_writes_survive_a_disk_filled_by_others() {
     for kind in ["sled", "redb"] {
         let Some(disk) = SmallDisk::mount(FileSystem::Tmpfs, 96) else { return };
         let store = format!("{kind}:{}", disk.store().display());
@@ -154,7 +154,7 @@ async fn nothing_that_was_acknowledged_is_lost_when_others_fill_the_disk() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_lives_through_full_disks_in_any_order() {
+async fn store_survives_any_sequence_of_full_disks() {
     for index in ["sled", "redb"] {
         for (kind, value_bytes, steps) in [(FileSystem::Tmpfs, 256 << 10, 30), (FileSystem::Ext4, 8 << 10, 10)] {
             let Some(disk) = SmallDisk::mount(kind, 64) else { return };
@@ -169,7 +169,7 @@ async fn a_store_lives_through_full_disks_in_any_order() {
 
 /// Nothing is left to give back but the piece that is kept for this.
 #[tokio::test]
-async fn a_store_opens_again_and_again_with_no_byte_free() {
+async fn store_reopens_repeatedly_on_a_full_disk() {
     for index in ["sled", "redb"] {
         for kind in [FileSystem::Tmpfs, FileSystem::Ext4] {
             let Some(disk) = SmallDisk::mount(kind, 64) else { return };

@@ -13,7 +13,7 @@ fn made_by(python: &Python) -> String {
 }
 
 #[test]
-fn tables_of_codecs_are_what_the_newest_numcodecs_makes() {
+fn golden_tables_match_the_newest_numcodecs() {
     let Some(python) = python() else { return };
     let rows = "454 rows of tests/numcodecs.rs, 49 rows of src/codecs/known.rs, 45 rows of tests/chain/rows.rs";
     assert_eq!(made_by(&python), format!("made {rows}; 0 differ"));
@@ -21,7 +21,7 @@ fn tables_of_codecs_are_what_the_newest_numcodecs_makes() {
 
 /// It has neither v3 nor all codecs, but objects.
 #[test]
-fn tables_of_codecs_are_what_the_numcodecs_of_zarr_python_2_makes() {
+fn golden_tables_match_the_numcodecs_of_zarr_python_2() {
     let Some(python) = python_with_zarr_2() else { return };
     let rows = "454 rows of tests/numcodecs.rs, 49 rows of src/codecs/known.rs, 25 rows of tests/chain/rows.rs";
     assert_eq!(made_by(&python), format!("made {rows}; 0 differ"));

@@ -138,7 +138,7 @@ fn lies() -> Vec<Vec<u8>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn chunks_that_lie() {
+async fn malformed_chunks_are_rejected() {
     let mut attack = Attack::start();
     for (number, compressor) in compressors().iter().enumerate() {
         for (position, is_filter) in [("c", false), ("f", true)] {
@@ -156,7 +156,7 @@ async fn chunks_that_lie() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bombs() {
+async fn decompression_bombs_are_rejected() {
     let mut attack = Attack::start();
     // 4 MB that become 4 GB in 512 members, for a chunk of 16 bytes.
     let bomb = gzip(8).repeat(512);
@@ -186,7 +186,7 @@ async fn bombs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn shards_that_lie() {
+async fn malformed_shards_are_rejected() {
     let mut attack = Attack::start();
     let bytes = json!({"name": "bytes"});
     let little = json!([{"name": "bytes", "configuration": {"endian": "little"}}]);
@@ -253,7 +253,7 @@ async fn shards_that_lie() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metadata_that_lies() {
+async fn malformed_metadata_is_rejected() {
     let mut attack = Attack::start();
     let document = |change: &dyn Fn(&mut Value)| {
         let mut document: Value = serde_json::from_str(&v3(&[4], &[4], &json!([{"name": "bytes"}]))).unwrap();
@@ -313,7 +313,7 @@ async fn metadata_that_lies() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn selections_that_lie() {
+async fn malformed_selections_are_rejected() {
     let mut attack = Attack::start();
     let whole = i64::MAX as u64;
     attack.put("a/zarr.json", v3(&[whole, 1000], &[1, 1], &json!([{"name": "bytes"}]))).await;
@@ -324,7 +324,7 @@ async fn selections_that_lie() {
         ("-9223372036854775808", ProblemType::IndexOutOfBounds),
         ("99999999999999999999999999", ProblemType::IndexOutOfBounds),
         ("::0", ProblemType::InvalidSelection),
-        ("0,0,0", ProblemType::UnfitSelection),
+        ("0,0,0", ProblemType::SelectionRankMismatch),
         ("...,...", ProblemType::InvalidSelection),
         ("0:", ProblemType::SelectionTooLarge),
         ("::2", ProblemType::SelectionTooLarge),

@@ -21,17 +21,17 @@ use zarrd_tests::{
 const CHUNKS: usize = 4_000;
 /// One of so many is a value file.
 const FILES: usize = 20;
-const CONVERT: &str = "/node/from?convert=v2&to=/to";
+const CONVERT: &str = "/node/from?convert=v2&target=/to";
 /// A group and an array.
 const DOCUMENTS: usize = 2;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_conversion_is_undone_with_sled() {
+async fn interrupted_conversion_is_undone_with_sled() {
     is_interrupted(IndexKind::Sled).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_conversion_is_undone_with_redb() {
+async fn interrupted_conversion_is_undone_with_redb() {
     is_interrupted(IndexKind::Redb).await;
 }
 
@@ -104,7 +104,7 @@ async fn is_interrupted(kind: IndexKind) {
 
 /// Killed before its first chunk, killed again before it was undone, and undone by another command than `serve`.
 #[tokio::test]
-async fn an_intent_without_chunks_is_settled_by_any_command_that_writes() {
+async fn intent_without_chunks_is_settled_by_any_writing_command() {
     for kind in [IndexKind::Sled, IndexKind::Redb] {
         let dir = tempfile::tempdir().unwrap();
         let (store, source) = (dir.path().join("store"), dir.path().join("source"));

@@ -25,12 +25,12 @@ const FILES: usize = 300;
 const LISTING: Duration = Duration::from_millis(50);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_erase_has_happened_or_not_with_sled() {
+async fn interrupted_erase_is_atomic_with_sled() {
     is_interrupted(IndexKind::Sled).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_erase_has_happened_or_not_with_redb() {
+async fn interrupted_erase_is_atomic_with_redb() {
     is_interrupted(IndexKind::Redb).await;
 }
 

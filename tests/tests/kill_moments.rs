@@ -8,12 +8,12 @@ use zarrd_tests::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_opens_after_any_signal_with_sled() {
+async fn store_opens_after_a_signal_at_any_moment_with_sled() {
     opens_after_signals("sled").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_opens_after_any_signal_with_redb() {
+async fn store_opens_after_a_signal_at_any_moment_with_redb() {
     opens_after_signals("redb").await;
 }
 

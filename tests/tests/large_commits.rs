@@ -14,7 +14,7 @@ use zarrd_tests::{
 const MOST: u64 = 300 << 20;
 
 #[tokio::test]
-async fn the_largest_commit_and_its_erase_take_bounded_memory() {
+async fn largest_commit_and_erase_use_bounded_memory() {
     for index in [IndexKind::Sled, IndexKind::Redb] {
         let dir = tempfile::tempdir().unwrap();
         let plan = Plan { index, chunks: 99_000, keys: 20_000, watch: Duration::from_secs(2) };

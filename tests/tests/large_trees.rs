@@ -24,7 +24,7 @@ fn group(members: Map<String, Value>) -> Value {
 
 /// A tree is declared by several requests, told page by page, changed at its top and erased.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tree_of_several_requests_is_told_in_pages_and_erased() {
+async fn large_tree_is_paginated_and_erased() {
     let dir = tempfile::tempdir().unwrap();
     let server = Launch::sled(dir.path()).start();
     let begun = Instant::now();

@@ -19,7 +19,7 @@ const UPLOADS: u64 = 1000;
 const MORE: u64 = 50 << 20;
 
 #[test]
-fn memory_comes_back_after_a_thousand_uploads_that_were_dropped_in_the_middle() {
+fn memory_is_released_after_a_thousand_aborted_uploads() {
     let files = getrlimit(Resource::Nofile);
     if files.maximum.is_some_and(|most| most < UPLOADS + 100) {
         return skip("a thousand connections at a time");

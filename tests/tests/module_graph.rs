@@ -242,7 +242,7 @@ const LEFT: [(&str, &[&[&str]]); 9] = [
 ];
 
 #[test]
-fn modules_import_in_one_direction() {
+fn modules_import_without_cycles() {
     for (name, left) in LEFT {
         let left: BTreeSet<Vec<String>> =
             left.iter().map(|circle| circle.iter().map(|&module| module.to_owned()).collect()).collect();

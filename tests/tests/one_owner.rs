@@ -8,7 +8,7 @@ use zarrd_tests::{
 };
 
 #[test]
-fn a_second_server_is_refused_and_told_who_holds_the_store() {
+fn second_server_fails_and_names_the_lock_owner() {
     let dir = tempfile::tempdir().unwrap();
     let first = Launch::sled(dir.path()).start();
     let refused = Launch::sled(dir.path()).start_refused();
@@ -23,7 +23,7 @@ fn a_second_server_is_refused_and_told_who_holds_the_store() {
 
 /// In memory, where opening takes no time, a lock that is given back late would show.
 #[test]
-fn a_new_store_starts_every_time() {
+fn new_store_starts_repeatedly() {
     let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
         skip("a file system in memory at /dev/shm");
         return;

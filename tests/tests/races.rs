@@ -10,26 +10,26 @@ use zarrd_tests::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_an_erased_or_replaced_array_comes_back() {
+async fn erased_or_replaced_elements_do_not_return() {
     for race in [Race::Delete, Race::Replace, Race::DeleteAbove] {
         compete(Plan { rounds: 24, ..Plan::of(race) }).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_smaller_shape_cuts_off_stays_away() {
+async fn truncated_elements_do_not_return() {
     for race in [Race::Shrink, Race::Resize] {
         compete(Plan { rounds: 48, ..Plan::of(race) }).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_is_of_one_commit_and_there_is_nothing_of_one_that_was_not_made() {
+async fn copy_is_a_snapshot_and_a_failed_copy_leaves_nothing() {
     compete(Plan { rounds: 32, ..Plan::of(Race::Copy) }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_of_that_holds_when_the_server_is_killed() {
+async fn races_stay_consistent_when_the_server_is_killed() {
     let mut interrupted = 0;
     for (race, index) in Race::ALL.into_iter().zip(["sled", "redb"].into_iter().cycle()) {
         let end = Ending::Killed(Duration::from_millis(100));

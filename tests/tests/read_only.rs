@@ -15,7 +15,7 @@ use zarrd_tests::{
 };
 
 #[tokio::test]
-async fn a_read_only_server_refuses_every_change_before_its_body() {
+async fn read_only_server_rejects_changes_before_the_body() {
     let dir = tempfile::tempdir().unwrap();
     let launch = Launch::sled(dir.path());
     let server = launch.start();
@@ -61,7 +61,7 @@ async fn a_read_only_server_refuses_every_change_before_its_body() {
 }
 
 #[test]
-fn a_read_only_server_makes_no_store() {
+fn read_only_server_does_not_create_a_store() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("mistyped");
     let refused = Launch::sled(&store).arg("--read-only").start_refused();

@@ -69,7 +69,7 @@ fn output(command: &mut Command) -> io::Result<String> {
 }
 
 #[test]
-fn every_snippet_prints_what_the_readme_says() {
+fn every_snippet_prints_the_documented_output() {
     let missing = |tool: &&str| Command::new(tool).arg("--version").output().is_err();
     if let Some(tool) = ["curl", "wget", "rclone"].into_iter().find(missing) {
         skip(tool);
@@ -109,7 +109,7 @@ async fn the_rust_snippets_run() {
 }
 
 #[test]
-fn the_readme_has_the_figures_of_the_benchmarks() {
+fn readme_summary_matches_the_benchmarks() {
     let summary = |file| {
         let document = fs::read_to_string(workspace().join(file)).unwrap();
         section(&document, "summary").unwrap().to_owned()

@@ -149,7 +149,7 @@ fn npy(descr: &str, shape: &str, elements: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn models_that_break_their_schema() {
+async fn models_violating_the_schema_are_rejected() {
     let mut refusing = Refusing::start().await;
     let changed = |pointer: &str, value: Value| {
         let mut zom = group(&json!({"a": group(&json!({"b": v3(&[4, 6], &[2, 4], &json!("uint8"), &json!(0))}))}));
@@ -212,7 +212,7 @@ async fn models_that_break_their_schema() {
 }
 
 #[tokio::test]
-async fn nodes_that_cannot_be_there() {
+async fn nodes_at_impossible_paths_are_rejected() {
     let mut refusing = Refusing::start().await;
     // Names, in the path and in the model.
     let array = v3(&[4], &[2], &json!("uint8"), &json!(0));
@@ -237,15 +237,15 @@ async fn nodes_that_cannot_be_there() {
 
     // A node that is there and differs.
     let other = v3(&[4, 7], &[2, 4], &json!("uint8"), &json!(0));
-    let found = refusing.declare("lab/bytes", &other, ProblemType::NodeDiffers).await;
+    let found = refusing.declare("lab/bytes", &other, ProblemType::NodeConflict).await;
     let [difference] = &found.members.differences[..] else { panic!("{found:?}") };
     assert_eq!(
-        (difference.pointer.as_str(), &difference.declared, &difference.found),
+        (difference.pointer.as_str(), &difference.expected, &difference.actual),
         ("/shape/1", &Some(Json::compact(&json!(7))), &Some(Json::compact(&json!(6))))
     );
-    let found = refusing.declare("lab", &group(&json!({"bytes": group(&json!({}))})), ProblemType::NodeDiffers).await;
+    let found = refusing.declare("lab", &group(&json!({"bytes": group(&json!({}))})), ProblemType::NodeConflict).await;
     assert!(found.members.differences.len() > 1, "{found:?}");
-    refusing.declare("lab/bytes", &group(&json!({})), ProblemType::NodeDiffers).await;
+    refusing.declare("lab/bytes", &group(&json!({})), ProblemType::NodeConflict).await;
     let same = v3(&[4, 6], &[2, 4], &json!("uint8"), &json!(0));
     for (path, zom) in [("lab/bytes", &same), ("lab/bytes", &other), ("lab", &group(&json!({})))] {
         let request = refusing.request(Method::PUT, &format!("/node/{path}"), JSON, zom.to_string());
@@ -268,22 +268,22 @@ async fn nodes_that_cannot_be_there() {
         ("old/bytes/far/below", "/old/bytes"),
         ("sketch/bytes/x?dialect=draft", "/sketch/bytes"),
     ] {
-        let found = refusing.declare(path, &other, ProblemType::BelowArray).await;
+        let found = refusing.declare(path, &other, ProblemType::ParentIsArray).await;
         assert_eq!(found.members.array.as_deref(), Some(array), "{found:?}");
     }
-    refusing.declare("sketch?dialect=v3", &group(&json!({})), ProblemType::OtherDialect).await;
+    refusing.declare("sketch?dialect=v3", &group(&json!({})), ProblemType::DialectConflict).await;
 
     // What the draft could say, but not the model by which it is told.
     let mut mixed = v2(&[4, 6]);
     mixed["dtype"] = json!([["a", "<i4"], ["b", ">i4"]]);
     mixed["fill_value"] = json!("AAAAAAAAAAA=");
-    refusing.declare("sketch/mixed?dialect=draft", &mixed, ProblemType::Inconvertible).await;
+    refusing.declare("sketch/mixed?dialect=draft", &mixed, ProblemType::Unconvertible).await;
     let tree = json!({"zarr_format": 2, "attributes": {}, "members": {"fine": v2(&[4, 6]), "mixed": mixed}});
-    refusing.declare("sketch/tree?dialect=draft&lossy", &tree, ProblemType::Inconvertible).await;
+    refusing.declare("sketch/tree?dialect=draft&allow_lossy", &tree, ProblemType::Unconvertible).await;
 
     // Erasing, and what is not there.
     let root = refusing.request(Method::DELETE, "/node/", JSON, "");
-    refusing.send(root, ProblemType::ConfirmationNeeded).await;
+    refusing.send(root, ProblemType::ConfirmationRequired).await;
     for (method, path, body) in [
         (Method::DELETE, "/node/nothing", ""),
         (Method::PATCH, "/node/nothing", "{\"attributes\": {}}"),
@@ -306,7 +306,7 @@ async fn nodes_that_cannot_be_there() {
 }
 
 #[tokio::test]
-async fn patches_that_do_not_fit() {
+async fn invalid_patches_are_rejected() {
     let mut refusing = Refusing::start().await;
     for path in ["lab/bytes", "old/bytes", "sketch/bytes"] {
         for (patch, place) in [
@@ -350,14 +350,15 @@ async fn patches_that_do_not_fit() {
 }
 
 #[tokio::test]
-async fn bodies_that_do_not_fit() {
+async fn invalid_bodies_are_rejected() {
     let mut refusing = Refusing::start().await;
-    let sizes = |problem: &Problem| (problem.members.expected, problem.members.found);
+    let sizes = |problem: &Problem| (problem.members.expected, problem.members.actual);
     for array in ["lab/bytes", "old/bytes", "sketch/bytes"] {
         for (select, expected) in [("", 24), ("?select=1:3,::2", 6), ("?select=0,(5,0,3)", 3)] {
             for length in [0, 1, expected - 1, expected + 1, 100] {
-                let found =
-                    refusing.write(&format!("{array}{select}"), RAW, vec![7; length], ProblemType::UnfitBody).await;
+                let found = refusing
+                    .write(&format!("{array}{select}"), RAW, vec![7; length], ProblemType::BodyShapeMismatch)
+                    .await;
                 let both = (Some(expected as u64), Some(length as u64));
                 refusing.check(sizes(&found) == both, || format!("{array}{select} {length}: {found:?}"));
             }
@@ -367,7 +368,7 @@ async fn bodies_that_do_not_fit() {
             let pieces = (0..length).map(|_| Ok::<_, std::io::Error>(vec![7]));
             let body = reqwest::Body::wrap_stream(futures::stream::iter(pieces));
             let request = refusing.request(Method::PUT, &format!("/array/{array}"), RAW, body);
-            let found = refusing.send(request, ProblemType::UnfitBody).await;
+            let found = refusing.send(request, ProblemType::BodyShapeMismatch).await;
             refusing.check(found.members.expected == Some(24), || format!("{length} bytes in pieces: {found:?}"));
         }
         for (select, file) in [
@@ -375,7 +376,7 @@ async fn bodies_that_do_not_fit() {
             ("", npy("|u1", "(6, 4)", &[1; 24])),
             ("?select=0", npy("|u1", "(1, 6)", &[1; 6])),
         ] {
-            refusing.write(&format!("{array}{select}"), NPY, file, ProblemType::UnfitBody).await;
+            refusing.write(&format!("{array}{select}"), NPY, file, ProblemType::BodyShapeMismatch).await;
         }
         for (select, tree) in [
             ("", json!([1, 2, 3])),
@@ -385,7 +386,7 @@ async fn bodies_that_do_not_fit() {
             ("?select=:1", json!([1, 2, 3, 4, 5, 6])),
         ] {
             let target = format!("{array}{select}");
-            refusing.write(&target, JSON, tree.to_string(), ProblemType::UnfitBody).await;
+            refusing.write(&target, JSON, tree.to_string(), ProblemType::BodyShapeMismatch).await;
         }
         for text in ["", "[", "[[1,2,3,4,5,6],", "[[1,]", "nul", "7 x"] {
             let request = refusing.request(Method::PUT, &format!("/array/{array}"), JSON, text);
@@ -401,7 +402,7 @@ async fn bodies_that_do_not_fit() {
         }
         // Appends.
         for (target, body) in [("?append=0", vec![7; 7]), ("?append=1", vec![7; 6]), ("?append=-1", vec![7; 1])] {
-            let found = refusing.append(&format!("{array}{target}"), RAW, body, ProblemType::UnfitBody).await;
+            let found = refusing.append(&format!("{array}{target}"), RAW, body, ProblemType::BodyShapeMismatch).await;
             refusing.check(sizes(&found).0 > Some(1), || format!("{found:?}"));
         }
         for (target, file) in [
@@ -409,10 +410,12 @@ async fn bodies_that_do_not_fit() {
             ("?append=1", npy("|u1", "(5, 2)", &[1; 10])),
             ("?append=0", npy("|u1", "(6,)", &[1; 6])),
         ] {
-            refusing.append(&format!("{array}{target}"), NPY, file, ProblemType::UnfitBody).await;
+            refusing.append(&format!("{array}{target}"), NPY, file, ProblemType::BodyShapeMismatch).await;
         }
-        refusing.append(&format!("{array}?append=0"), JSON, "[[1,2,3]]", ProblemType::UnfitBody).await;
-        refusing.append(&format!("{array}?append=0"), JSON, "[[1,2,3,4,5,6],[1,2]]", ProblemType::UnfitBody).await;
+        refusing.append(&format!("{array}?append=0"), JSON, "[[1,2,3]]", ProblemType::BodyShapeMismatch).await;
+        refusing
+            .append(&format!("{array}?append=0"), JSON, "[[1,2,3,4,5,6],[1,2]]", ProblemType::BodyShapeMismatch)
+            .await;
         for dimension in ["2", "-3", "x", "99999999999999999999"] {
             refusing
                 .append(&format!("{array}?append={dimension}"), RAW, vec![7; 6], ProblemType::InvalidParameter)
@@ -421,9 +424,9 @@ async fn bodies_that_do_not_fit() {
         // Selections.
         for (select, kind) in [
             ("4", ProblemType::IndexOutOfBounds),
-            ("0,0,0", ProblemType::UnfitSelection),
-            ("(1,1)", ProblemType::UnfitSelection),
-            ("(1,-3)", ProblemType::UnfitSelection),
+            ("0,0,0", ProblemType::SelectionRankMismatch),
+            ("(1,1)", ProblemType::SelectionRankMismatch),
+            ("(1,-3)", ProblemType::SelectionRankMismatch),
             ("x", ProblemType::InvalidSelection),
             ("::0", ProblemType::InvalidSelection),
         ] {
@@ -436,7 +439,7 @@ async fn bodies_that_do_not_fit() {
         refusing.send(request.header(header::IF_NONE_MATCH, "*"), ProblemType::PreconditionFailed).await;
         refusing.write(array, "text/csv", "1,2", ProblemType::UnsupportedMediaType).await;
         let request = refusing.request(Method::PUT, &format!("/array/{array}"), RAW, vec![7; 24]);
-        refusing.send(request.header(header::CONTENT_ENCODING, "gzip"), ProblemType::EncodedBody).await;
+        refusing.send(request.header(header::CONTENT_ENCODING, "gzip"), ProblemType::UnsupportedContentEncoding).await;
     }
     refusing.write("lab", RAW, vec![7; 24], ProblemType::NotAnArray).await;
     refusing.write("lab/nothing", RAW, vec![7; 24], ProblemType::NoSuchNode).await;
@@ -445,7 +448,7 @@ async fn bodies_that_do_not_fit() {
 }
 
 #[tokio::test]
-async fn values_that_the_data_type_cannot_hold() {
+async fn values_out_of_the_data_type_range_are_rejected() {
     let mut refusing = Refusing::start().await;
     for array in ["lab/bytes", "old/bytes", "sketch/bytes"] {
         for value in [
@@ -503,7 +506,7 @@ async fn values_that_the_data_type_cannot_hold() {
         let request = refusing.request(Method::PUT, &format!("/array/{target}"), NPY, file);
         let before = refusing.keys().await;
         let found = Problem::from_json(&request.send().await.unwrap().bytes().await.unwrap()).unwrap();
-        let kinds = [ProblemType::InvalidElement, ProblemType::UnfitBody, ProblemType::InvalidBody];
+        let kinds = [ProblemType::InvalidElement, ProblemType::BodyShapeMismatch, ProblemType::InvalidBody];
         assert!(kinds.contains(&found.kind), "{target}: {found:?}");
         assert_eq!(refusing.keys().await, before);
     }

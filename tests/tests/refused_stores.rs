@@ -50,7 +50,7 @@ fn is_refused(launch: &Launch, dir: &Path, texts: &[&str]) {
 }
 
 #[test]
-fn a_store_of_a_later_format_is_named_as_one() {
+fn store_of_a_newer_format_is_rejected_with_its_version() {
     for kind in ["sled", "redb"] {
         let dir = tempfile::tempdir().unwrap();
         launch(kind, dir.path()).start().stop();
@@ -68,7 +68,7 @@ fn a_store_of_a_later_format_is_named_as_one() {
 }
 
 #[test]
-fn a_directory_of_other_files_is_left_alone() {
+fn directory_with_foreign_files_is_untouched() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("photos")).unwrap();
     fs::write(dir.path().join("photos/1"), "one").unwrap();
@@ -79,14 +79,14 @@ fn a_directory_of_other_files_is_left_alone() {
 }
 
 #[test]
-fn a_store_with_another_index_says_which() {
+fn store_with_another_index_names_it() {
     let dir = tempfile::tempdir().unwrap();
     launch("redb", dir.path()).start().stop();
     is_refused(&launch("sled", dir.path()), dir.path(), &["has a redb index, not a sled one"]);
 }
 
 #[test]
-fn the_store_of_another_user_is_refused_by_its_first_file() {
+fn store_of_another_user_is_rejected_at_its_first_file() {
     if !is_root("running as another user") {
         return;
     }

@@ -75,7 +75,7 @@ fn still_runs(process: &mut Process) {
 }
 
 #[test]
-fn a_server_told_to_stop_while_its_store_opens_closes_it_in_order() {
+fn sigterm_while_the_store_opens_closes_it_cleanly() {
     let Some(held) = Held::new() else { return };
     for signal in [Signal::INT, Signal::TERM] {
         let dir = tempfile::tempdir().unwrap();
@@ -94,7 +94,7 @@ fn a_server_told_to_stop_while_its_store_opens_closes_it_in_order() {
 }
 
 #[test]
-fn a_second_signal_while_the_store_opens_ends_the_server_at_once() {
+fn second_signal_while_the_store_opens_kills_the_server() {
     let Some(held) = Held::new() else { return };
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let dir = tempfile::tempdir().unwrap();
@@ -112,7 +112,7 @@ fn a_second_signal_while_the_store_opens_ends_the_server_at_once() {
 }
 
 #[test]
-fn commands_finish_opening_and_close_the_store_before_they_stop() {
+fn interrupted_commands_close_the_store_before_exit() {
     let Some(held) = Held::new() else { return };
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
@@ -148,7 +148,7 @@ fn commands_finish_opening_and_close_the_store_before_they_stop() {
 }
 
 #[tokio::test]
-async fn a_hangup_does_not_end_a_server() {
+async fn sighup_does_not_stop_the_server() {
     let server = Launch::of("memory:").start();
     server.signal(Signal::HUP);
     server.wait_for_log("SIGHUP");

@@ -18,7 +18,7 @@ fn compared_originals(python: &Python, writer: &Python, script: &str) -> Compare
 }
 
 #[test]
-fn all_of_the_drafts_sample() {
+fn slices_of_the_draft_sample_match() {
     let Some(python) = python() else { return };
     let sample = workspace().join("tests/data/draft_v3_zarr218.tar.gz");
     let compared = compared(&python, "note_sample.py", &[sample.to_str().unwrap()], 20);
@@ -26,28 +26,28 @@ fn all_of_the_drafts_sample() {
 }
 
 #[test]
-fn all_that_zarr_python_3_writes() {
+fn slices_of_zarr_python_3_arrays_match() {
     let Some(python) = python() else { return };
     let compared = compared_originals(&python, &python, "write_zarr3.py");
     assert_eq!(compared, Compared { arrays: 2885, answers: 14367 });
 }
 
 #[test]
-fn all_that_zarr_python_2_writes() {
+fn slices_of_zarr_python_2_arrays_match() {
     let (Some(python), Some(old)) = (python(), python_with_zarr_2()) else { return };
     let compared = compared_originals(&python, &old, "write_zarr2.py");
     assert_eq!(compared, Compared { arrays: 3420, answers: 16795 });
 }
 
 #[test]
-fn all_that_tensorstore_writes() {
+fn slices_of_tensorstore_arrays_match() {
     let Some(python) = python() else { return };
     let compared = compared_originals(&python, &python, "write_tensorstore.py");
     assert_eq!(compared, Compared { arrays: 844, answers: 4211 });
 }
 
 #[test]
-fn thousands_of_random_selections() {
+fn random_selections_match_numpy() {
     let Some(python) = python() else { return };
     let compared = compared(&python, "write_random.py", &["60"], 60);
     assert_eq!(compared, Compared { arrays: 60, answers: 7380 });

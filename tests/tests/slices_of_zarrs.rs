@@ -148,7 +148,7 @@ fn storage(server: &Server) -> AsyncReadableWritableListableStorage {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_type_of_fixed_size_through_every_chain() {
+async fn fixed_size_types_through_every_codec_chain_match_zarrs() {
     let dir = tempfile::tempdir().unwrap();
     let server = Launch::sled(dir.path()).start();
     let storage = storage(&server);
@@ -179,7 +179,7 @@ async fn every_type_of_fixed_size_through_every_chain() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn some_bits_of_numbers() {
+async fn packed_bits_match_zarrs() {
     let dir = tempfile::tempdir().unwrap();
     let server = Launch::sled(dir.path()).start();
     let storage = storage(&server);
@@ -211,7 +211,7 @@ async fn some_bits_of_numbers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn texts_and_byte_strings() {
+async fn variable_length_types_match_zarrs() {
     let dir = tempfile::tempdir().unwrap();
     let server = Launch::sled(dir.path()).start();
     let storage = storage(&server);

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use zarrd_tests::server::{Launch, zarrd_with};
 
 #[test]
-fn nothing_is_made_where_the_port_is_taken() {
+fn occupied_port_creates_no_store() {
     let dir = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -21,7 +21,7 @@ fn nothing_is_made_where_the_port_is_taken() {
 }
 
 #[test]
-fn a_store_takes_as_much_as_flags_and_variables_allow() {
+fn size_limits_follow_flags_and_variables() {
     let dir = tempfile::tempdir().unwrap();
     let launch = Launch::sled(dir.path());
     launch.clone().arg("--commit-buffer=8MiB").arg("--max-retained=1GiB").start().stop();

@@ -10,6 +10,7 @@ use tokio::{
 };
 
 use crate::{
+    background,
     cache::ChunkCache,
     error::ArrayError,
     locks::{
@@ -29,6 +30,9 @@ use crate::{
 
 /// The number of steps up to which a job is small: some threads are reserved for small jobs.
 const SMALL_JOB_STEPS: u64 = 4 << 20;
+
+/// The number of steps beyond which a job has a low priority.
+const BACKGROUND_STEPS: u64 = 1 << 20;
 
 /// The work of parsing, searching and writing one byte of a document, in steps.
 const STEPS_PER_DOCUMENT_BYTE: u64 = 16;
@@ -151,7 +155,11 @@ impl Context {
             let _permit = permit;
             work()
         };
-        tokio::task::spawn_blocking(work).await.map_err(|_| ArrayError::ShuttingDown)?
+        let job = match steps {
+            ..=BACKGROUND_STEPS => tokio::task::spawn_blocking(work),
+            _ => background::spawn_blocking(work),
+        };
+        job.await.map_err(|_| ArrayError::ShuttingDown)?
     }
 
     /// Runs a job on `bytes` bytes of documents on the blocking pool, as [`run_blocking`](Self::run_blocking) does.
@@ -160,7 +168,11 @@ impl Context {
         bytes: u64,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ArrayError> {
-        self.run_blocking(bytes.saturating_mul(STEPS_PER_DOCUMENT_BYTE), || Ok::<_, ArrayError>(work())).await
+        let steps = bytes.saturating_mul(STEPS_PER_DOCUMENT_BYTE);
+        if steps > BACKGROUND_STEPS {
+            background::leave().await;
+        }
+        self.run_blocking(steps, || Ok::<_, ArrayError>(work())).await
     }
 
     /// Looks up `keys` keys: a few at once, many in turn, with as many requests at a time as there are blocking
@@ -170,6 +182,7 @@ impl Context {
         if keys <= INLINE_LOOKUPS {
             return Ok(lookups.await);
         }
+        background::leave().await;
         let _turn = self.threads.take(self.caller(), 1, RequestSize::Large, THREAD_TIMEOUT).await?;
         Ok(block_in_place(lookups).await)
     }
@@ -204,6 +217,7 @@ impl Context {
 /// Polls a future that keeps its worker busy for long: other tasks of the same worker move to another thread. A runtime
 /// with a single thread has none to move them to.
 pub(crate) async fn block_in_place<T>(busy: impl Future<Output = T>) -> T {
+    background::leave().await;
     let runtime = Handle::current();
     match runtime.runtime_flavor() {
         RuntimeFlavor::MultiThread => tokio::task::block_in_place(|| runtime.block_on(busy)),

@@ -25,10 +25,11 @@
 //!
 //! # Modules
 //!
-//! Arrows point one way: `error`, `options` ← `memory`, `locks`, `cache`, `node` ← `context` ← `resolve` ← `metadata` ←
+//! Arrows point one way: `error`, `options`, `background` ← `memory`, `locks`, `cache`, `node` ← `context` ← `resolve` ← `metadata` ←
 //! `read`, `write`, `hierarchy` ← `arrays`.
 
 mod arrays;
+mod background;
 mod cache;
 mod context;
 mod error;
@@ -46,15 +47,13 @@ mod work;
 mod write;
 
 pub use arrays::Arrays;
+pub use background::run_request;
 pub use error::ArrayError;
 pub use hierarchy::{
     hierarchies::Hierarchies,
     intents::SettledIntents,
     members::{MAX_MEMBERS, MemberPage, Members},
-    options::{
-        ConversionReport, ConvertOptions, CreateAction, CreateOptions, CreateOutcome, Depth, IfExists, LinkTarget,
-        LossPolicy, NodeInfo,
-    },
+    options::{CreateAction, CreateOptions, CreateOutcome, DescribedNode},
 };
 pub use memory::{
     caller::{Caller, Usage},
@@ -62,10 +61,13 @@ pub use memory::{
     error::MemoryError,
 };
 pub use metadata::error::NodeError;
-pub use node::broken::{Broken, BrokenNode};
+pub use node::broken::Broken;
+pub use operations::{
+    BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, WriteReport,
+};
 pub use options::{EmptyChunks, Options};
 pub use read::{
     array_read::ArrayRead,
     metrics::{ReadMetrics, ReadStats},
 };
-pub use write::{append::Append, error::WriteError, region::RegionWrite, report::WriteReport, source::ElementSource};
+pub use write::{append::Append, error::WriteError, region::RegionWrite, source::ElementSource};

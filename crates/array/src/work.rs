@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_carried_is_free() {
+    fn work_proportional_to_transferred_bytes_is_free() {
         let allowance = WorkBudget::new(4, Some(2), 100);
         assert!(allowance.check(8 * FREE_STEPS_PER_BYTE + 100).is_ok());
         assert!(matches!(

@@ -72,7 +72,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn arrays_grow(case in case()) {
+    fn appends_match_naive_concatenation(case in case()) {
         runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             let options = Options { slab_memory: case.assembly, ..Options::default() };
             let site = Site::new(&case.document, options).await;
@@ -107,7 +107,7 @@ fn plain() -> Value {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_changes_nothing() {
+async fn mismatching_append_changes_nothing() {
     let site = Site::new(&document(&[2, 3], &[2, 2], "uint16", &plain(), &[]), Options::default()).await;
     let before = site.versions().await;
     let node = path();
@@ -145,7 +145,7 @@ async fn what_does_not_fit_changes_nothing() {
 
 /// Many append at the same time: each step is there once, whole, and a reader never sees a step that is not there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn appends_come_one_after_the_other() {
+async fn concurrent_appends_are_serialized() {
     const TASKS: u8 = 8;
     const STEPS: usize = 12;
     let site = Site::new(&document(&[0, 5], &[4, 2], "uint16", &plain(), &[]), Options::default()).await;

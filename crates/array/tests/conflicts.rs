@@ -140,7 +140,7 @@ async fn read(arrays: &Arrays) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn chunks_that_change_are_done_again() {
+async fn conflicting_chunks_are_retried() {
     // Few conflicts are met optimistically, more behind locks, which whoever writes to the store alone does not know of.
     for times in [0, 1, 2, 3, 4, 10] {
         let (_, arrays) = meddled("a/c/1", Bytes::from_static(&[5; 4]), times).await;
@@ -152,7 +152,7 @@ async fn chunks_that_change_are_done_again() {
 }
 
 #[tokio::test]
-async fn a_chunk_that_always_changes_is_not_written() {
+async fn gives_up_when_chunk_keeps_changing() {
     let (store, arrays) = meddled("a/c/1", Bytes::from_static(&[5; 4]), u64::MAX).await;
     let error = write(&arrays, "2:6").await.unwrap_err();
     assert!(matches!(error, WriteError::Array(ArrayError::TooManyConflicts { .. })), "{error:?}");
@@ -164,7 +164,7 @@ async fn a_chunk_that_always_changes_is_not_written() {
 }
 
 #[tokio::test]
-async fn a_document_that_says_more_meanwhile_is_no_hindrance() {
+async fn attribute_change_does_not_fail_the_write() {
     let (store, arrays) = meddled("a/zarr.json", document("something"), 5).await;
     let path = NodePath::parse("/a").unwrap();
     let report = write(&arrays, "2:6").await.unwrap();
@@ -179,7 +179,7 @@ async fn a_document_that_says_more_meanwhile_is_no_hindrance() {
 }
 
 #[tokio::test]
-async fn a_chunk_of_the_array_that_came_instead_is_no_damage() {
+async fn chunk_of_a_replaced_array_is_not_reported_as_corrupt() {
     let (store, arrays) = meddled("a/c/1", Bytes::new(), 0).await;
     let path = NodePath::parse("/a").unwrap();
     let selection = Selection::parse("2:6").unwrap();

@@ -97,7 +97,7 @@ fn draft(shape: &[u64], fill: u8) -> Value {
 }
 
 #[tokio::test]
-async fn one_path_in_three_dialects() {
+async fn v3_precedes_v2_precedes_draft() {
     let lab = Lab::new();
     lab.json("zarr.json", &entry_point(".json")).await;
     lab.json("meta/root/a/x.array.json", &draft(&[3], 1)).await;
@@ -116,7 +116,7 @@ async fn one_path_in_three_dialects() {
 }
 
 #[tokio::test]
-async fn chunks_of_each_dialect() {
+async fn chunks_of_every_dialect_are_read() {
     let lab = Lab::new();
     lab.json("n/zarr.json", &v3(&[3, 2], 0)).await;
     lab.set("n/c/0/0", [1, 2, 3, 4]).await;
@@ -134,7 +134,7 @@ async fn chunks_of_each_dialect() {
 
 /// Draft, "Entry point metadata": `metadata_key_suffix` says how metadata keys end; "Metadata keys": the root's keys are `meta/root.array` and so on.
 #[tokio::test]
-async fn draft_root_array_with_its_own_suffix() {
+async fn draft_root_array_uses_its_metadata_key_suffix() {
     let lab = Lab::new();
     lab.json("r/zarr.json", &entry_point(".zmeta")).await;
     lab.json("r/meta/root.array.zmeta", &draft(&[3], 4)).await;
@@ -146,7 +146,7 @@ async fn draft_root_array_with_its_own_suffix() {
 
 /// Draft, "Chunk grids": a 0-dimensional array has the one chunk `c`; zarr-python 2.x wrote `c0`.
 #[tokio::test]
-async fn draft_chunk_without_dimensions() {
+async fn draft_scalar_chunk_is_read_from_either_key() {
     let lab = Lab::new();
     lab.json("zarr.json", &entry_point(".json")).await;
     for (name, chunk) in [("a", "c"), ("b", "c0")] {
@@ -161,7 +161,7 @@ async fn draft_chunk_without_dimensions() {
 
 /// Draft, "Implicit groups": a path below which there are nodes is a group.
 #[tokio::test]
-async fn draft_groups() {
+async fn draft_path_with_descendants_is_a_group() {
     let lab = Lab::new();
     lab.json("zarr.json", &entry_point(".json")).await;
     lab.json("meta/root/a/b/c.array.json", &draft(&[1], 4)).await;
@@ -176,7 +176,7 @@ async fn draft_groups() {
 
 /// Draft, "Entry point metadata": an unknown encoding or an extension that must be understood keeps a reader out; another is ignored.
 #[tokio::test]
-async fn draft_hierarchies_that_are_not_understood() {
+async fn unknown_draft_extensions_prevent_opening() {
     let lab = Lab::new();
     lab.json("meta/root/x.array.json", &draft(&[1], 4)).await;
     let mut entry = entry_point(".json");
@@ -202,7 +202,7 @@ async fn draft_hierarchies_that_are_not_understood() {
 }
 
 #[tokio::test]
-async fn the_nearest_root_counts() {
+async fn nearest_entry_point_applies() {
     let lab = Lab::new();
     lab.json("zarr.json", &entry_point(".json")).await;
     lab.json("meta/root/in/x.array.json", &draft(&[1], 1)).await;
@@ -213,7 +213,7 @@ async fn the_nearest_root_counts() {
 }
 
 #[tokio::test]
-async fn groups_and_nothing() {
+async fn groups_and_missing_nodes_are_not_arrays() {
     let lab = Lab::new();
     lab.json("g/zarr.json", &json!({"zarr_format": 3, "node_type": "group"})).await;
     lab.json("h/.zgroup", &json!({"zarr_format": 2})).await;
@@ -228,7 +228,7 @@ async fn groups_and_nothing() {
 }
 
 #[tokio::test]
-async fn selections_that_are_too_large() {
+async fn too_large_selections_are_rejected() {
     let lab = Lab::with(Options { max_chunks: 100, ..Options::default() });
     lab.json("big/zarr.json", &v3(&[1 << 40, 1 << 40], 0)).await;
     let ArrayError::SelectionTooLarge { size, limit, smaller } = lab.refused("/big").await else {
@@ -245,7 +245,7 @@ async fn selections_that_are_too_large() {
 }
 
 #[tokio::test]
-async fn chunks_that_are_not_what_they_should_be() {
+async fn malformed_chunks_are_rejected() {
     let lab = Lab::with(Options { max_memory: 1 << 20, ..Options::default() });
     lab.json("a/zarr.json", &v3(&[4], 0)).await;
     for wrong in [vec![], vec![1], vec![1, 2, 3]] {
@@ -272,7 +272,7 @@ async fn chunks_that_are_not_what_they_should_be() {
 }
 
 #[tokio::test]
-async fn fingerprints_tell_of_every_change() {
+async fn fingerprint_changes_with_every_visible_change() {
     let lab = Lab::new();
     lab.json("a/zarr.json", &v3(&[4, 4], 0)).await;
     lab.set("a/c/0/0", [1, 2, 3, 4]).await;

@@ -233,7 +233,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn what_is_selected_is_read(case in case()) {
+    fn slices_match_naive_indexing(case in case()) {
         runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(async {
             let arrays = Arrays::new(case.store().await, options(case.assembly, case.cache));
             let region = Region { dimensions: case.request.clone() };
@@ -254,7 +254,7 @@ proptest! {
     }
 
     #[test]
-    fn points_are_read(case in case(), seed in vec(vec(any::<u64>(), 3), 1..30)) {
+    fn points_match_naive_indexing(case in case(), seed in vec(vec(any::<u64>(), 3), 1..30)) {
         runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             let arrays = Arrays::new(case.store().await, options(case.assembly, case.cache));
             let point = |seed: &Vec<u64>| seed.iter().zip(case.view()).map(|(seed, extent)| (seed % extent) as i64 - (seed / 2 % 2 * extent) as i64).collect::<Vec<_>>();
@@ -274,7 +274,7 @@ proptest! {
 
 /// Runs that are as long as the pieces in which an answer is assembled, and longer.
 #[tokio::test(flavor = "multi_thread")]
-async fn long_runs_are_read() {
+async fn runs_longer_than_the_slab_buffer_are_read() {
     let gzip = json!([bytes("little"), {"name": "gzip", "configuration": {"level": 1}}]);
     for (shape, chunk) in
         [(vec![700_000], vec![170_000]), (vec![900, 512], vec![130, 512]), (vec![3, 300_000], vec![2, 300_000])]
@@ -308,7 +308,7 @@ async fn long_runs_are_read() {
 
 /// A view shows what begins at its offset, in its own indices; another offset is another answer.
 #[tokio::test(flavor = "multi_thread")]
-async fn views_have_their_own_indices() {
+async fn view_is_indexed_from_its_origin() {
     let case = |origin: u64| Case {
         shape: vec![10],
         origin: vec![origin],

@@ -67,7 +67,7 @@ async fn elements(reading: ArrayRead) -> Result<Vec<u8>, ArrayError> {
 
 /// Every commit sets all chunks and the metadata (the fill value stands for a chunk that is never there) to one number.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_slice_sees_one_commit() {
+async fn slice_reflects_one_commit() {
     let store = Arc::new(MemoryStore::new());
     let stop = Arc::new(AtomicBool::new(false));
     let version = |number: u8| {
@@ -113,7 +113,7 @@ async fn a_slice_sees_one_commit() {
 
 /// Readers that stop in the middle hold neither chunks nor threads that others wait for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_readers_keep_nobody_waiting() {
+async fn slow_readers_block_no_one() {
     let store = Arc::new(MemoryStore::new());
     let chunk = encoded(&gzip(), vec![7; 256 << 10]);
     store
@@ -148,7 +148,7 @@ async fn slow_readers_keep_nobody_waiting() {
 
 /// Where others have all the memory, a reading is refused after a while, and not before; when they are gone, it is read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn memory_is_shared_and_given_back() {
+async fn exhausted_memory_rejects_reads_until_released() {
     let store = Arc::new(MemoryStore::new());
     let raw = json!([{"name": "bytes"}]);
     store
@@ -185,7 +185,7 @@ async fn memory_is_shared_and_given_back() {
 
 /// What is being read stays readable while it is overwritten.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_reading_outlives_what_it_reads() {
+async fn read_survives_overwrite_and_erase() {
     let store = Arc::new(MemoryStore::new());
     let values = |number: u8| {
         vec![
@@ -204,7 +204,7 @@ async fn a_reading_outlives_what_it_reads() {
 
 /// Chunks that are not stored are not decoded, however large they would be.
 #[tokio::test]
-async fn no_memory_is_reserved_for_chunks_that_are_not_stored() {
+async fn missing_chunks_reserve_no_memory() {
     let store = Arc::new(MemoryStore::new());
     let document = document(&[10], &[1 << 40], &gzip(), 3);
     store.set(&Key::parse("a/zarr.json").unwrap(), document.into(), Precondition::default()).await.unwrap();

@@ -94,7 +94,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn regions_are_written(case in case()) {
+    fn region_writes_match_naive_indexing(case in case()) {
         runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             let options = Options { slab_memory: case.assembly, ..Options::default() };
             let site = Site::new(&case.document, options).await;
@@ -138,7 +138,7 @@ async fn write(site: &Site, select: &str, incoming: ElementSource) -> Result<Wri
 }
 
 #[tokio::test]
-async fn what_does_not_fit_changes_nothing() {
+async fn mismatching_write_changes_nothing() {
     let site = Site::new(&document(&[8, 8], &[4, 4], &gzip()), Options::default()).await;
     write(&site, "", site.incoming(&site.elements(1, 64), 10)).await.unwrap();
     let before = site.versions().await;
@@ -168,7 +168,7 @@ async fn what_does_not_fit_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_chunk_that_is_damaged_is_not_written_in_part() {
+async fn partial_write_to_a_corrupt_chunk_fails() {
     let site = Site::new(&document(&[8], &[4], &gzip()), Options::default()).await;
     written::set(&site.store, "a/c/1", b"damage".to_vec()).await;
     let before = site.versions().await;
@@ -180,7 +180,7 @@ async fn a_chunk_that_is_damaged_is_not_written_in_part() {
 }
 
 #[tokio::test]
-async fn arrays_of_too_many_chunks_and_too_large_ones() {
+async fn too_many_or_too_large_chunks_are_rejected() {
     let site = Site::new(&document(&[1 << 40], &[1], &gzip()), Options::default()).await;
     let error = write(&site, "", ElementSource::Scalar(vec![1, 2])).await.unwrap_err();
     assert!(matches!(error, WriteError::Array(ArrayError::TooManyChunks { .. })), "{error:?}");
@@ -191,7 +191,7 @@ async fn arrays_of_too_many_chunks_and_too_large_ones() {
 }
 
 #[tokio::test]
-async fn empty_chunks_are_not_stored_unless_they_are_to_be() {
+async fn empty_chunks_are_stored_only_if_configured() {
     for (empty_chunks, extension, stored) in
         [(EmptyChunks::Omit, false, 1), (EmptyChunks::Store, false, 2), (EmptyChunks::Store, true, 1)]
     {
@@ -217,7 +217,7 @@ async fn empty_chunks_are_not_stored_unless_they_are_to_be() {
 
 /// Where elements that were never written are undefined, or readers take a missing chunk for something else, what was written is there.
 #[tokio::test]
-async fn empty_chunks_are_stored_where_readers_do_not_agree_on_missing_ones() {
+async fn empty_chunks_are_stored_if_missing_ones_are_ambiguous() {
     for (dtype, filters, fill, stored) in [
         ("<i2", json!(null), json!(0), 0),
         ("<i2", json!(null), json!(null), 2),
@@ -238,7 +238,7 @@ async fn empty_chunks_are_stored_where_readers_do_not_agree_on_missing_ones() {
 
 /// zarr-python 2.x finds the chunk of an array without dimensions at another key than the draft says.
 #[tokio::test]
-async fn the_chunk_of_a_draft_array_without_dimensions_moves() {
+async fn draft_scalar_chunk_moves_to_the_zarr_python_key() {
     let store = Arc::new(MemoryStore::new());
     let entry = json!({"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0",
         "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json", "extensions": []});
@@ -257,7 +257,7 @@ async fn the_chunk_of_a_draft_array_without_dimensions_moves() {
 
 /// Arrays of v2 and the draft, in both orders, are written and appended to.
 #[tokio::test]
-async fn arrays_of_all_dialects() {
+async fn v2_and_draft_arrays_are_written_and_appended_to() {
     let entry = json!({"zarr_format": "https://purl.org/zarr/spec/protocol/core/3.0",
         "metadata_encoding": "https://purl.org/zarr/spec/protocol/core/3.0", "metadata_key_suffix": ".json", "extensions": []});
     for order in ["C", "F"] {
@@ -292,7 +292,7 @@ async fn arrays_of_all_dialects() {
 
 /// The document changes while the elements come.
 #[tokio::test]
-async fn an_array_that_changes_meanwhile() {
+async fn write_fails_if_the_selected_region_changed() {
     let before = document(&[8, 8], &[4, 4], &gzip());
     let mut told = before.clone();
     told["attributes"] = json!({"unit": "m"});
@@ -339,7 +339,7 @@ async fn an_array_that_changes_meanwhile() {
 
 /// Each of many writers adds to its own elements, which share chunks with those of others, so that a lost write would be seen.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn writers_of_the_same_chunks_lose_nothing() {
+async fn concurrent_writers_of_the_same_chunks_lose_no_update() {
     const WRITERS: u64 = 16;
     let site = Arc::new(Site::new(&document(&[64, 6], &[16, 4], &gzip()), Options::default()).await);
     let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -386,7 +386,7 @@ async fn writers_of_the_same_chunks_lose_nothing() {
 
 /// Inner chunks that a write does not touch go over as they are stored, even those that nobody could decode.
 #[tokio::test]
-async fn inner_chunks_that_are_not_touched_stay_as_they_are() {
+async fn untouched_inner_chunks_are_copied_verbatim() {
     let shards = json!([{"name": "sharding_indexed", "configuration": {"chunk_shape": [4], "codecs": gzip(),
         "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "index_location": "end"}}]);
     let site = Site::new(&document(&[20], &[12], &shards), Options::default()).await;

@@ -167,7 +167,7 @@ impl Refusal {
                 Knowledge::NotDone
             }
             // Its store may have been closed with the change under way.
-            (Some(ProblemType::Stopping), _) => Knowledge::Unknown,
+            (Some(ProblemType::ShuttingDown), _) => Knowledge::Unknown,
             (None, StatusCode::TOO_MANY_REQUESTS) => Knowledge::NotDone,
             (None, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT) => {
                 Knowledge::Unknown

@@ -49,7 +49,7 @@
 //! It writes them too, and [`NodeClient`] finds, creates and changes the hierarchies that they are in:
 //!
 //! ```no_run
-//! use client::{ArrayClient, BaseUrl, Declaration, Depth, NodePath, Zom, select};
+//! use client::{ArrayClient, BaseUrl, CreateOptions, Depth, NodePath, Zom, select};
 //! use serde_json::json;
 //! use store::Precondition;
 //!
@@ -57,7 +57,7 @@
 //! let arrays = ArrayClient::new(BaseUrl::parse("http://127.0.0.1:8000")?)?;
 //! let (nodes, mice) = (arrays.nodes(), NodePath::parse("lab/exp1/mice")?);
 //!
-//! nodes.declare(&mice, &Zom::parse(zom)?, &Declaration::default()).await?;
+//! nodes.create(&mice, &Zom::parse(zom)?, &CreateOptions::default()).await?;
 //! arrays.write(&mice, select![0..10, ..], json!(0), Precondition::none()).await?;
 //! let wrote = arrays.append(&mice, 0, frame, Precondition::none()).await?;
 //! println!("{:?}", wrote.shape);
@@ -110,7 +110,7 @@ pub mod zarrs;
 
 #[cfg(feature = "ndarray")]
 pub use array::NpyElement;
-pub use array::{ArrayClient, ArrayError, Description, Element, ElementStream, Elements, NewElements, WriteReport};
+pub use array::{ArrayClient, ArrayError, Description, Element, ElementStream, Elements, NewElements};
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use failure::TransportError;
 pub use meta::{
@@ -121,14 +121,13 @@ pub use meta::{
     zom::{self, Zom},
 };
 pub use node::{
-    BrokenNode, Changed, Child, Comparison, Conversion, ConversionReport, Declaration, Declared, Effect, Flat,
-    FoundNode, Kind, Members, NodeClient, NodeError, Patch,
+    Changed, Child, Comparison, CreateOptions, CreateOutcome, CreateStatus, Flat, Kind, Members, NodeClient, NodeError,
+    Patch,
+};
+pub use operations::{
+    BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, WriteReport,
 };
 pub use options::{BuildError, ClientBuilder, Connection, Retries, Timeouts};
 pub use store::HttpStore;
 pub use token::{Token, TokenError};
-pub use wire::{
-    health::Readiness,
-    node::LinkTarget,
-    query::{Depth, Existing, Losses},
-};
+pub use wire::health::Readiness;

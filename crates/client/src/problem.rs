@@ -32,7 +32,7 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
             Some(key) => StoreError::PreconditionFailed { key, current: current(&problem) },
             None => remote(refusal),
         },
-        ProblemType::DamagedValue => match key {
+        ProblemType::CorruptValue => match key {
             Some(key) => StoreError::Corrupt { key, cause: Corruption::Remote { request: refusal.request } },
             None => remote(refusal),
         },
@@ -41,17 +41,18 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
             _ => remote(refusal),
         },
         ProblemType::InvalidCursor => StoreError::InvalidCursor,
-        ProblemType::LengthMismatch | ProblemType::BodyAborted | ProblemType::BodyTimeout => of_content(&problem),
+        ProblemType::LengthMismatch | ProblemType::IncompleteBody | ProblemType::BodyTimeout => of_content(&problem),
         ProblemType::DigestMismatch => UploadError::Digest.into(),
         ProblemType::ValueTooLarge => match problem.members.limit {
             Some(limit) => UploadError::TooLarge { limit }.into(),
             None => remote(refusal),
         },
         ProblemType::OutOfSpace => StoreError::OutOfSpace,
-        ProblemType::StoreReadOnly => StoreError::ReadOnly,
-        ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests | ProblemType::Stopping => {
-            StoreError::Busy { retry_after: refusal.retry_after }
-        }
+        ProblemType::ReadOnlyStore => StoreError::ReadOnly,
+        ProblemType::Busy
+        | ProblemType::TooManyConflicts
+        | ProblemType::TooManyRequests
+        | ProblemType::ShuttingDown => StoreError::Busy { retry_after: refusal.retry_after },
         ProblemType::ForbiddenHost
         | ProblemType::ForbiddenOrigin
         | ProblemType::ReadOnlyAccess
@@ -62,26 +63,26 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         ProblemType::InvalidKey
         | ProblemType::InvalidHeader
         | ProblemType::UnknownParameter
-        | ProblemType::RepeatedParameter
+        | ProblemType::DuplicateParameter
         | ProblemType::InvalidParameter
         | ProblemType::UnknownListing
-        | ProblemType::ConfirmationNeeded
+        | ProblemType::ConfirmationRequired
         | ProblemType::MissingHost
         | ProblemType::NotFound
         | ProblemType::MethodNotAllowed
-        | ProblemType::EncodedBody
-        | ProblemType::TransferCodedBody
+        | ProblemType::UnsupportedContentEncoding
+        | ProblemType::UnsupportedTransferEncoding
         | ProblemType::TooMuchMemory
         | ProblemType::Internal => remote(refusal),
         // They are about elements, not about keys.
         ProblemType::InvalidPath
         | ProblemType::MissingParameter
         | ProblemType::InvalidSelection
-        | ProblemType::UnfitSelection
+        | ProblemType::SelectionRankMismatch
         | ProblemType::IndexOutOfBounds
         | ProblemType::NoSuchNode
         | ProblemType::NotAcceptable
-        | ProblemType::FormatCannotHold
+        | ProblemType::UnsuitableFormat
         | ProblemType::NotAnArray
         | ProblemType::BodyTooLarge
         | ProblemType::SelectionTooLarge
@@ -96,17 +97,17 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         | ProblemType::InvalidNodeName
         | ProblemType::InvalidPatch
         | ProblemType::InvalidBody
-        | ProblemType::UnfitBody
+        | ProblemType::BodyShapeMismatch
         | ProblemType::InvalidElement
-        | ProblemType::NodeDiffers
+        | ProblemType::NodeConflict
         | ProblemType::StrayKeys
-        | ProblemType::BelowArray
-        | ProblemType::OtherDialect
+        | ProblemType::ParentIsArray
+        | ProblemType::DialectConflict
         | ProblemType::ShapeChanged
         | ProblemType::TooManyNodes
         | ProblemType::TooManyChanges
-        | ProblemType::Lossy
-        | ProblemType::Inconvertible
+        | ProblemType::LossyConversion
+        | ProblemType::Unconvertible
         | ProblemType::UnencodableChunk => remote(refusal),
     }
 }
@@ -185,7 +186,7 @@ mod tests {
             let as_meant = match kind {
                 ProblemType::PreconditionFailed => matches!(&error, StoreError::PreconditionFailed { key, current }
                     if key.as_str() == "named" && *current == Some(Version::from_u128(42))),
-                ProblemType::DamagedValue => {
+                ProblemType::CorruptValue => {
                     matches!(&error, StoreError::Corrupt { key, cause: Corruption::Remote { request } }
                     if key.as_str() == "named" && request == "r")
                 }
@@ -196,15 +197,15 @@ mod tests {
                     matches!(error, StoreError::Upload(UploadError::Length { announced: 3, received: 2 }))
                 }
                 ProblemType::DigestMismatch => matches!(error, StoreError::Upload(UploadError::Digest)),
-                ProblemType::BodyAborted => matches!(error, StoreError::Upload(UploadError::Aborted(_))),
+                ProblemType::IncompleteBody => matches!(error, StoreError::Upload(UploadError::Aborted(_))),
                 ProblemType::BodyTimeout => matches!(error, StoreError::Upload(UploadError::TimedOut)),
                 ProblemType::ValueTooLarge => matches!(error, StoreError::Upload(UploadError::TooLarge { limit: 7 })),
                 ProblemType::OutOfSpace => matches!(error, StoreError::OutOfSpace),
-                ProblemType::StoreReadOnly => matches!(error, StoreError::ReadOnly),
+                ProblemType::ReadOnlyStore => matches!(error, StoreError::ReadOnly),
                 ProblemType::Busy
                 | ProblemType::TooManyConflicts
                 | ProblemType::TooManyRequests
-                | ProblemType::Stopping => {
+                | ProblemType::ShuttingDown => {
                     matches!(error, StoreError::Busy { retry_after: Some(wait) } if wait.as_secs() == 9)
                 }
                 ProblemType::ForbiddenHost
@@ -227,7 +228,7 @@ mod tests {
         for kind in [
             ProblemType::PreconditionFailed,
             ProblemType::PrefixNotEmpty,
-            ProblemType::DamagedValue,
+            ProblemType::CorruptValue,
             ProblemType::ValueTooLarge,
         ] {
             let error = into_error(refusal(Problem::new(kind)), None);

@@ -8,8 +8,8 @@ mod served;
 mod changed {
     use bytes::Bytes;
     use client::{
-        ArrayClient, ArrayError, Child, Conversion, Declaration, Depth, Dialect, Effect, Existing, Json, Kind,
-        NewElements, NodeClient, NodeError, NodePath, Patch, Zom, select, zom,
+        ArrayClient, ArrayError, Child, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, IfExists, Json,
+        Kind, NewElements, NodeClient, NodeError, NodePath, Patch, Zom, select, zom,
     };
     use futures::{StreamExt, stream};
     use serde_json::{Map, Value, json};
@@ -58,8 +58,8 @@ mod changed {
     /// `/lab`: a group with the array `mice`, four by three of `uint16`, and an empty group.
     async fn lab(served: &Served) -> Value {
         let lab = group(json!({"mice": array("uint16", &[4, 3], &[2, 3]), "empty": group(json!({}))}));
-        let declared = nodes(served).declare(&path("lab"), &zom(&lab), &Declaration::default()).await.unwrap();
-        assert_eq!(declared.effect, Effect::Created);
+        let declared = nodes(served).create(&path("lab"), &zom(&lab), &CreateOptions::default()).await.unwrap();
+        assert_eq!(declared.status, CreateStatus::Created);
         lab
     }
 
@@ -76,8 +76,8 @@ mod changed {
         let tree = lab(&served).await;
         assert!(nodes.exists(&at).await.unwrap());
 
-        let again = nodes.declare(&at, &zom(&tree), &Declaration::default()).await.unwrap();
-        assert_eq!(again.effect, Effect::Present);
+        let again = nodes.create(&at, &zom(&tree), &CreateOptions::default()).await.unwrap();
+        assert_eq!(again.status, CreateStatus::Existed);
         let found = nodes.node(&at, Depth::All).await.unwrap();
         assert_eq!((found.dialect, found.implicit, &found.path), (Dialect::V3, false, &at));
         assert_eq!((found.version, &found.zom), (again.node.version, &again.node.zom));
@@ -112,22 +112,25 @@ mod changed {
         let mut tree = lab(&served).await;
         tree["members"]["mice"]["shape"] = json!([5, 3]);
         let other = zom(&tree);
-        let error = nodes.declare(&at, &other, &Declaration::default()).await.unwrap_err();
+        let error = nodes.create(&at, &other, &CreateOptions::default()).await.unwrap_err();
         let NodeError::Differs { path: of, differences } = error else { panic!("{error:?}") };
         let [difference] = &differences[..] else { panic!("{differences:?}") };
         assert_eq!((of, difference.pointer.as_str()), (at.clone(), "/members/mice/shape/0"));
         assert_eq!((&difference.declared, &difference.found), (&Some(text(json!(5))), &Some(text(json!(4)))));
         let compared = nodes.validate(&at, &other).await.unwrap();
-        assert_eq!((compared.equal, compared.differences, compared.truncated), (false, differences, false));
+        assert_eq!((compared.unchanged, compared.differences, compared.truncated), (false, differences, false));
 
-        let absent = Declaration { condition: Precondition::absent(), ..Declaration::default() };
-        let error = nodes.declare(&at, &other, &absent).await.unwrap_err();
+        let absent = CreateOptions { precondition: Precondition::absent(), ..CreateOptions::default() };
+        let error = nodes.create(&at, &other, &absent).await.unwrap_err();
         let NodeError::PreconditionFailed { current: Some(current), .. } = error else { panic!("{error:?}") };
-        let replace =
-            Declaration { existing: Existing::Replace, condition: Precondition::at(current), ..Declaration::default() };
-        let declared = nodes.declare(&at, &other, &replace).await.unwrap();
-        assert_eq!(declared.effect, Effect::Present);
-        assert!(nodes.validate(&at, &other).await.unwrap().equal);
+        let replace = CreateOptions {
+            if_exists: IfExists::Replace,
+            precondition: Precondition::at(current),
+            ..CreateOptions::default()
+        };
+        let declared = nodes.create(&at, &other, &replace).await.unwrap();
+        assert_eq!(declared.status, CreateStatus::Existed);
+        assert!(nodes.validate(&at, &other).await.unwrap().unchanged);
     }
 
     #[tokio::test]
@@ -136,7 +139,7 @@ mod changed {
         let nodes = nodes(&served);
         lab(&served).await;
         let array = zom(&array("uint8", &[1], &[1]));
-        let declare = async |at: &str| nodes.declare(&path(at), &array, &Declaration::default()).await.unwrap_err();
+        let declare = async |at: &str| nodes.create(&path(at), &array, &CreateOptions::default()).await.unwrap_err();
         let error = declare("lab/mice/c").await;
         assert!(
             matches!(&error, NodeError::BelowArray { array: Some(above), .. } if *above == path("lab/mice")),
@@ -156,9 +159,9 @@ mod changed {
             "filters": null, "order": "C", "attributes": {},
         }}}));
         let v2 = nodes.of_dialect(Dialect::V2);
-        v2.declare(&path("lab/old"), &old, &Declaration::default()).await.unwrap();
+        v2.create(&path("lab/old"), &old, &CreateOptions::default()).await.unwrap();
         let found = nodes.node(&path("lab"), Depth::All).await.unwrap();
-        assert_eq!(found.other, [(path("lab/old"), Dialect::V2)]);
+        assert_eq!(found.other_dialects, [(path("lab/old"), Dialect::V2)]);
         let other = Child { path: path("lab/old"), dialect: Dialect::V2, kind: None };
         assert!(nodes.children(&path("lab")).await.unwrap().contains(&other));
         let error = nodes.of_dialect(Dialect::Draft).node(&path("lab/old"), Depth::All).await.unwrap_err();
@@ -166,10 +169,10 @@ mod changed {
 
         let mapped = nodes.node_as(&path("lab/old"), Depth::All, zom::Version::V3).await.unwrap();
         assert_eq!((mapped.dialect, mapped.zom.version), (Dialect::V2, zom::Version::V3));
-        let into = Conversion { into: Dialect::Draft, to: None };
+        let into = ConvertOptions { dialect: Dialect::Draft, target: None };
         let error = nodes.convert(&path("lab/old"), &into).await.unwrap_err();
         assert!(matches!(error, NodeError::NotInPlace { .. }), "{error:?}");
-        let into = Conversion { into: Dialect::V3, to: None };
+        let into = ConvertOptions { dialect: Dialect::V3, target: None };
         let report = nodes.convert(&path("lab/old"), &into).await.unwrap();
         assert_eq!((report.nodes, report.chunks), (2, 0));
         assert_eq!(nodes.node(&path("lab/old/x"), Depth::All).await.unwrap().dialect, Dialect::V3);
@@ -211,7 +214,7 @@ mod changed {
         lab(&served).await;
         let none = Precondition::none;
         let report = arrays.write(&at, select![0..2, ..], &[1_u16, 2, 3, 4, 5, 6], none()).await.unwrap();
-        assert_eq!((report.shape.as_slice(), report.stored, report.erased), (&[4, 3][..], 1, 0));
+        assert_eq!((report.shape.as_slice(), report.chunks_written, report.chunks_erased), (&[4, 3][..], 1, 0));
         arrays.write(&at, select![.., 1], json!(9), none()).await.unwrap();
         arrays.write(&at, select![3, ..; 2], json!([7, 8]), none()).await.unwrap();
         arrays.write(&at, select![2, 0], Bytes::from_static(&[0, 1]), none()).await.unwrap();
@@ -222,14 +225,14 @@ mod changed {
         assert_eq!(arrays.nodes().node(&at, Depth::All).await.unwrap().version, report.version);
 
         let words = zom(&array("string", &[2], &[2]));
-        arrays.nodes().declare(&path("words"), &words, &Declaration::default()).await.unwrap();
+        arrays.nodes().create(&path("words"), &words, &CreateOptions::default()).await.unwrap();
         arrays.write(&path("words"), select![], NewElements::texts(["é", "bc"]).unwrap(), none()).await.unwrap();
         arrays.append(&path("words"), -1, NewElements::texts(["d"]).unwrap(), none()).await.unwrap();
         let found = arrays.read(&path("words"), select![]).await.unwrap();
         assert_eq!(found.texts().unwrap(), ["é", "bc", "d"]);
 
         let scalar = zom(&array("int8", &[], &[]));
-        arrays.nodes().declare(&path("one"), &scalar, &Declaration::default()).await.unwrap();
+        arrays.nodes().create(&path("one"), &scalar, &CreateOptions::default()).await.unwrap();
         arrays.write(&path("one"), select![], &[-5_i8], none()).await.unwrap();
         assert_eq!(arrays.read_as::<i8>(&path("one"), select![]).await.unwrap().content, [-5]);
     }
@@ -256,10 +259,10 @@ mod changed {
         let served = Served::start().await;
         let (arrays, at) = (arrays(&served), path("many"));
         let many = zom(&array("uint32", &[1 << 20], &[1 << 16]));
-        arrays.nodes().declare(&at, &many, &Declaration::default()).await.unwrap();
+        arrays.nodes().create(&at, &many, &CreateOptions::default()).await.unwrap();
         let pieces = || stream::iter(0..1024_u32).map(|n| Ok(Bytes::from(n.to_le_bytes().repeat(1024))));
         let report = arrays.write(&at, select![], Content::from_stream(pieces()), Precondition::none()).await.unwrap();
-        assert_eq!(report.stored, 16);
+        assert_eq!(report.chunks_written, 16);
         let found = arrays.read_as::<u32>(&at, select![..; 1024]).await.unwrap();
         assert!(found.content.iter().copied().eq(0..1024));
 
@@ -302,7 +305,7 @@ mod changed {
     async fn who_may_only_read() {
         let served = Served::of(MemoryStore::new(), Settings { access: Access::Read, ..Settings::default() }).await;
         let group = zom(&group(json!({})));
-        let error = nodes(&served).declare(&path("a"), &group, &Declaration::default()).await.unwrap_err();
+        let error = nodes(&served).create(&path("a"), &group, &CreateOptions::default()).await.unwrap_err();
         assert!(matches!(error, NodeError::Forbidden { .. }), "{error:?}");
         let error = arrays(&served).write(&path("a"), select![], json!(1), Precondition::none()).await.unwrap_err();
         assert!(matches!(error, ArrayError::Forbidden { .. }), "{error:?}");

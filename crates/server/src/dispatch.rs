@@ -61,7 +61,7 @@ async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> 
     let operation = route.operation(method, query);
     let operation = operation.ok_or_else(|| Refusal::method(method, &guard::allow(&app, route, query)))?;
     guard::change(&app, operation.effect, headers)?;
-    Ok(operation.run(request, app).await)
+    Ok(array::run_request(operation.run(request, app)).await)
 }
 
 /// A request that is being answered.

@@ -8,7 +8,7 @@ use wire::{query, routes};
 
 use crate::{
     app::App,
-    array_api, node_api, operations_api,
+    array_api, monitoring_api, node_api,
     store_api::{erase, get, list, put},
 };
 
@@ -107,19 +107,19 @@ pub static ROUTES: &[Route] = &[
     },
     Route {
         template: routes::HEALTH,
-        operations: &[on!(GET, Reads, operations_api::health), on!(HEAD, Reads, operations_api::health)],
+        operations: &[on!(GET, Reads, monitoring_api::health), on!(HEAD, Reads, monitoring_api::health)],
     },
     Route {
         template: routes::READY,
-        operations: &[on!(GET, Reads, operations_api::ready), on!(HEAD, Reads, operations_api::ready)],
+        operations: &[on!(GET, Reads, monitoring_api::ready), on!(HEAD, Reads, monitoring_api::ready)],
     },
     Route {
         template: routes::METRICS,
-        operations: &[on!(GET, Reads, operations_api::metrics), on!(HEAD, Reads, operations_api::metrics)],
+        operations: &[on!(GET, Reads, monitoring_api::metrics), on!(HEAD, Reads, monitoring_api::metrics)],
     },
     Route {
         template: routes::OPENAPI,
-        operations: &[on!(GET, Reads, operations_api::openapi), on!(HEAD, Reads, operations_api::openapi)],
+        operations: &[on!(GET, Reads, monitoring_api::openapi), on!(HEAD, Reads, monitoring_api::openapi)],
     },
 ];
 

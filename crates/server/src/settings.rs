@@ -62,7 +62,7 @@ pub struct Limits {
     /// The most connections at a time. Beyond them, the one that has been idle for longest is closed for a new one; where none is idle, the new one is answered 503.
     pub connections: usize,
     /// How long the head of a request may take, and how long a connection may be idle between two.
-    pub head_timeout: Duration,
+    pub header_timeout: Duration,
     /// How long the body of a request may make no progress.
     pub upload_timeout: Duration,
     /// How long a client may not take what it is sent.
@@ -134,7 +134,7 @@ impl Default for Limits {
             text_selection: 64 << 20,
             read_request: 16 << 20,
             connections: 1024,
-            head_timeout: Duration::from_secs(60),
+            header_timeout: Duration::from_secs(60),
             upload_timeout: Duration::from_secs(60),
             download_timeout: Duration::from_secs(60),
             rate: NonZeroU64::new(1 << 10),

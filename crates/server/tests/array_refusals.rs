@@ -54,7 +54,7 @@ async fn queries() {
     let problem = refused(&site, "/array/m?slect=0", ProblemType::UnknownParameter).await;
     assert_eq!(problem.members.parameter.as_deref(), Some("slect"));
     assert_eq!(problem.members.known.unwrap(), ["select", "format", "dialect", "min", "max", "header"]);
-    refused(&site, "/array/m?format=raw&format=raw", ProblemType::RepeatedParameter).await;
+    refused(&site, "/array/m?format=raw&format=raw", ProblemType::DuplicateParameter).await;
     for query in ["format=npz", "dialect=v4", "format=png&min=nan", "format=png&min=2&max=1", "max=1"] {
         refused(&site, &format!("/array/m?{query}"), ProblemType::InvalidParameter).await;
     }
@@ -72,7 +72,7 @@ async fn selections() {
         assert_eq!(problem.members.position, Some(position), "{text}: {}", problem.detail);
         assert_eq!(problem.members.parameter.as_deref(), Some("select"));
     }
-    let problem = refused(&site, "/array/m?select=0,0,0", ProblemType::UnfitSelection).await;
+    let problem = refused(&site, "/array/m?select=0,0,0", ProblemType::SelectionRankMismatch).await;
     assert_eq!(problem.detail, "3 items were given for an array of 2 dimensions");
     for (select, dimension, index, extent) in
         [("4", 0, 4, 4), ("0,-7", 1, -7, 6), (":,(0,6)", 1, 6, 6), ("99999999999999999999", 0, i64::MAX, 4)]
@@ -102,7 +102,7 @@ async fn bodies() {
     let answer = post(&site, "/array/m?read", r#"{"points": [[0, 0], [1, 6]]}"#).await;
     let members = answer.problem(ProblemType::IndexOutOfBounds).members;
     assert_eq!((members.dimension, members.index, members.extent), (Some(1), Some(6), Some(6)));
-    post(&site, "/array/m?read", r#"{"stack": ["0", "0:2"]}"#).await.problem(ProblemType::UnfitSelection);
+    post(&site, "/array/m?read", r#"{"stack": ["0", "0:2"]}"#).await.problem(ProblemType::SelectionRankMismatch);
 
     let problem = post(&site, "/array/m", "{}").await.problem(ProblemType::MissingParameter);
     assert_eq!(problem.members.parameter.as_deref(), Some("read"));
@@ -112,7 +112,7 @@ async fn bodies() {
         assert_eq!(answer.problem(ProblemType::UnsupportedMediaType).members.known.unwrap(), ["application/json"]);
     }
     let coded = [("content-type", "application/json; charset=utf-8"), ("content-encoding", "gzip")];
-    site.ask(Method::POST, "/array/m?read", &coded, "{}").await.problem(ProblemType::EncodedBody);
+    site.ask(Method::POST, "/array/m?read", &coded, "{}").await.problem(ProblemType::UnsupportedContentEncoding);
 }
 
 #[tokio::test]
@@ -145,12 +145,12 @@ async fn formats_that_cannot_hold_it() {
         ("/array/m?select=0&format=png", &["json", "raw", "npy", "csv"]),
         ("/array/m?select=1:1&format=png", &["json", "raw", "npy", "csv"]),
     ] {
-        let problem = refused(&site, path, ProblemType::FormatCannotHold).await;
+        let problem = refused(&site, path, ProblemType::UnsuitableFormat).await;
         assert_eq!(problem.members.known.unwrap(), known, "{path}: {}", problem.detail);
     }
     put(&site, "s/c/0/0", b"\x04\0\0\0\x02\0\0\0a\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec()).await;
     let answer = site.get("/array/s?format=npy", &[]).await;
-    assert_eq!(answer.problem(ProblemType::FormatCannotHold).members.known.unwrap(), ["json", "raw", "csv"]);
+    assert_eq!(answer.problem(ProblemType::UnsuitableFormat).members.known.unwrap(), ["json", "raw", "csv"]);
 }
 
 #[tokio::test]

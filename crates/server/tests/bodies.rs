@@ -166,9 +166,9 @@ async fn bodies_that_are_refused() {
     let before = raw(&site, "m").await;
     for (path, media_type, body, kind) in [
         ("m", "text/csv", &b"1,2"[..], ProblemType::UnsupportedMediaType),
-        ("m", RAW, b"abc", ProblemType::UnfitBody),
+        ("m", RAW, b"abc", ProblemType::BodyShapeMismatch),
         ("m?select=0,0", NPY, b"PK", ProblemType::InvalidBody),
-        ("m?select=0", JSON, b"[1,2,3]", ProblemType::UnfitBody),
+        ("m?select=0", JSON, b"[1,2,3]", ProblemType::BodyShapeMismatch),
         ("m?select=0", JSON, b"[1,2,3,4,5,6", ProblemType::InvalidBody),
         ("m?select=0,:2", JSON, b"[1,\"two\"]", ProblemType::InvalidElement),
         ("flags", RAW, &[0, 1, 2, 0], ProblemType::InvalidElement),
@@ -177,7 +177,9 @@ async fn bodies_that_are_refused() {
         let problem = write(&site, &path, media_type, body).await.problem(kind);
         match kind {
             ProblemType::InvalidElement => assert!(problem.members.element.is_some(), "{path}"),
-            ProblemType::UnfitBody => assert!(problem.members.found.is_some() && problem.members.expected.is_some()),
+            ProblemType::BodyShapeMismatch => {
+                assert!(problem.members.actual.is_some() && problem.members.expected.is_some())
+            }
             _ => {}
         }
         // Nothing is announced: what is wrong is found in the stream.

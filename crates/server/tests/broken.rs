@@ -183,7 +183,9 @@ async fn what_is_around_a_broken_node_is_told() {
 async fn broken_nodes_are_named_with_key_and_reason() {
     for case in Case::all() {
         let site = case.site().await;
-        for query in ["?include=source", "?with=origin&depth=all", "?include=source&as=v2", "?include=source&limit=9"] {
+        for query in
+            ["?include=source", "?include=source&depth=all", "?include=source&as=v2", "?include=source&limit=9"]
+        {
             let answer = site.get(&case.group(query), &[]).await;
             case.check(&answer, StatusCode::OK, query);
             let source: Source = serde_json::from_slice(&answer.body).unwrap();
@@ -191,7 +193,7 @@ async fn broken_nodes_are_named_with_key_and_reason() {
             assert_eq!((broken.path.as_str(), broken.problem.key.as_str()), (case.bad().as_str(), case.key.as_str()));
             assert_eq!(broken.dialect.name(), case.place.dialect);
             assert!((5..=200).contains(&broken.problem.reason.len()), "{broken:?}");
-            assert!(source.other.is_empty(), "{source:?}");
+            assert!(source.other_dialects.is_empty(), "{source:?}");
         }
         // Asked for itself, it is refused by its key.
         for path in [case.child("node", "bad"), case.child("array", "bad"), case.child("node", "bad?as=v3")] {
@@ -230,21 +232,21 @@ async fn a_broken_node_is_a_difference() {
         let report = site.json(Method::POST, &case.group(&format!("?validate&{dialect}")), &zom).await;
         case.check(&report, StatusCode::OK, "validate");
         let report = report.json();
-        assert_eq!(report["equal"], false, "{case:?}");
+        assert_eq!(report["unchanged"], false, "{case:?}");
         let differences = report["differences"].as_array().unwrap();
         assert_eq!(differences.len(), 1, "{report}");
         assert_eq!(differences[0]["pointer"], "/members/bad");
-        assert_eq!(differences[0]["found"]["problem"]["key"], case.key);
+        assert_eq!(differences[0]["actual"]["problem"]["key"], case.key);
         // Something declared in its place is another node.
         let mut declared = zom.clone();
         declared["members"]["bad"] = zom["members"]["good"].clone();
         let report = site.json(Method::POST, &case.group(&format!("?validate&{dialect}")), &declared).await.json();
         assert_eq!(report["differences"][0]["pointer"], "/members/bad", "{case:?}");
-        assert_eq!(report["differences"][0]["declared"], zom["members"]["good"]);
-        assert_eq!(report["differences"][0]["found"]["problem"]["key"], case.key);
+        assert_eq!(report["differences"][0]["expected"], zom["members"]["good"]);
+        assert_eq!(report["differences"][0]["actual"]["problem"]["key"], case.key);
         for body in [&zom, &declared] {
             let refused = site.json(Method::PUT, &case.group(&format!("?{dialect}")), body).await;
-            refused.problem(ProblemType::NodeDiffers);
+            refused.problem(ProblemType::NodeConflict);
         }
         assert_eq!(site.value(&case.key).await.unwrap(), case.text, "{case:?}");
     }
@@ -265,7 +267,7 @@ async fn a_broken_node_can_be_replaced_and_erased() {
         let bad = case.child("node", "bad");
         let good = &zom["members"]["good"];
         let refused = site.json(Method::PUT, &format!("{bad}?{dialect}"), good).await;
-        refused.problem(ProblemType::NodeDiffers);
+        refused.problem(ProblemType::NodeConflict);
         let answer = site.json(Method::PUT, &format!("{bad}?overwrite&{dialect}"), good).await;
         case.check(&answer, StatusCode::OK, "replace of the node");
         assert_eq!(site.get(&bad, &[]).await.json(), *good, "{case:?}");
@@ -289,7 +291,7 @@ async fn a_broken_node_can_be_replaced_and_erased() {
 async fn a_conversion_leaves_broken_nodes_out_and_tells_them() {
     for case in Case::all().into_iter().filter(|case| case.place.group != "/") {
         let other = if case.place.dialect == "v2" { "v3" } else { "v2" };
-        let mut targets = vec![format!("?convert={other}&to=/copy")];
+        let mut targets = vec![format!("?convert={other}&target=/copy")];
         if case.place.dialect == "v2" {
             targets.push(format!("?convert={other}"));
         }
@@ -299,8 +301,8 @@ async fn a_conversion_leaves_broken_nodes_out_and_tells_them() {
             case.check(&report, StatusCode::OK, &query);
             let losses = report.json()["losses"].clone();
             let lost = losses.as_array().unwrap().iter().find(|loss| loss["path"] == case.bad());
-            assert!(lost.unwrap()["what"].as_str().unwrap().contains(&case.key), "{losses}");
-            let at = if query.contains("to=") { "/copy" } else { case.place.group };
+            assert!(lost.unwrap()["property"].as_str().unwrap().contains(&case.key), "{losses}");
+            let at = if query.contains("target=") { "/copy" } else { case.place.group };
             let good = site.get(&format!("/array{at}/good?dialect={other}"), &[]).await;
             assert_eq!(good.json(), json!([5, 6]), "{query} {case:?}");
             assert_eq!(site.value(&case.key).await.unwrap(), case.text, "{case:?}");

@@ -40,7 +40,7 @@ async fn broken_documents_of_the_root() {
         assert_eq!(created.status, StatusCode::CREATED, "{created:?}");
         assert_eq!(site.value(key).await.unwrap(), NO_DOCUMENTS[text]);
         let zom = json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "members": {}});
-        site.json(Method::PUT, "/node/?dialect=v3", &zom).await.problem(ProblemType::NodeDiffers);
+        site.json(Method::PUT, "/node/?dialect=v3", &zom).await.problem(ProblemType::NodeConflict);
         let replaced = site.json(Method::PUT, "/node/?overwrite&dialect=v3", &zom).await;
         assert_eq!(replaced.status, StatusCode::OK, "{replaced:?}");
         assert_eq!(site.keys().await, ["zarr.json"]);
@@ -96,7 +96,7 @@ async fn a_hierarchy_of_the_draft_without_a_readable_entry_point() {
         let zom = json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "members": {}});
         for dialect in ["v3", "draft"] {
             let path = format!("/node/d?dialect={dialect}");
-            site.json(Method::PUT, &path, &zom).await.problem(ProblemType::NodeDiffers);
+            site.json(Method::PUT, &path, &zom).await.problem(ProblemType::NodeConflict);
         }
         let replaced = site.json(Method::PUT, "/node/d?overwrite&dialect=draft", &zom).await;
         assert_eq!(replaced.status, StatusCode::OK, "{replaced:?}");
@@ -162,7 +162,7 @@ async fn members_of_other_dialects_are_counted() {
     }
     assert!(site.get("/node/g?as=v3", &[]).await.json()["members"]["new"].is_object());
     let source: Source = serde_json::from_slice(&site.get("/node/g?include=source", &[]).await.body).unwrap();
-    assert_eq!((source.other[0].path.as_str(), source.broken[0].path.as_str()), ("/g/new", "/g/empty"));
+    assert_eq!((source.other_dialects[0].path.as_str(), source.broken[0].path.as_str()), ("/g/new", "/g/empty"));
 }
 
 /// Where one of two documents at a path is broken, the other one's node is there for whoever asks for it.
@@ -192,7 +192,7 @@ async fn what_is_not_supported_is_told_as_it_is() {
     assert_eq!((answer.status, answer.header("zarr-broken")), (StatusCode::OK, "1"));
     let problem = site.get("/node/h/x", &[]).await.problem(ProblemType::UnsupportedNode);
     assert_eq!(problem.members.key.as_deref(), Some("h/x/zarr.json"));
-    site.json(Method::PUT, "/node/h/x", &v3_array("uint8", &[1], &[1])).await.problem(ProblemType::NodeDiffers);
+    site.json(Method::PUT, "/node/h/x", &v3_array("uint8", &[1], &[1])).await.problem(ProblemType::NodeConflict);
     let replaced = site.json(Method::PUT, "/node/h/x?overwrite", &v3_array("uint8", &[1], &[1])).await;
     assert_eq!(replaced.status, StatusCode::OK, "{replaced:?}");
 }

@@ -54,12 +54,12 @@ async fn each_failure_has_its_problem() {
         StoreError::io("read a secret file", io::Error::other("secret"))
     }
     for (how, kind) in [
-        (damaged as fn(&Key) -> StoreError, ProblemType::DamagedValue),
+        (damaged as fn(&Key) -> StoreError, ProblemType::CorruptValue),
         (failed, ProblemType::Internal),
         (|_| StoreError::Index("secret".into()), ProblemType::Internal),
         (|_| StoreError::OutOfSpace, ProblemType::OutOfSpace),
-        (|_| StoreError::ReadOnly, ProblemType::StoreReadOnly),
-        (|_| StoreError::Closed, ProblemType::Stopping),
+        (|_| StoreError::ReadOnly, ProblemType::ReadOnlyStore),
+        (|_| StoreError::Closed, ProblemType::ShuttingDown),
         (|_| StoreError::Busy { retry_after: None }, ProblemType::Busy),
         (|_| panic!("secret"), ProblemType::Internal),
     ] {
@@ -69,13 +69,13 @@ async fn each_failure_has_its_problem() {
         if kind != ProblemType::OutOfSpace {
             answers.extend(erasures(&site).await);
         }
-        if ![ProblemType::OutOfSpace, ProblemType::StoreReadOnly].contains(&kind) {
+        if ![ProblemType::OutOfSpace, ProblemType::ReadOnlyStore].contains(&kind) {
             answers.extend(reads(&site).await);
         }
         for answer in answers {
             let problem = answer.problem(kind);
             assert!(!answer.text().contains("secret"), "causes are for the log: {answer:?}");
-            assert_eq!(problem.members.key.is_some(), kind == ProblemType::DamagedValue);
+            assert_eq!(problem.members.key.is_some(), kind == ProblemType::CorruptValue);
             assert_eq!(answer.headers.contains_key("retry-after"), kind == ProblemType::Busy);
         }
     }
@@ -101,8 +101,8 @@ async fn readiness() {
     let out_of_space = ProblemType::OutOfSpace.uri();
     assert_eq!((full.status, full.json()), (StatusCode::OK, json!({"writable": false, "problem": out_of_space})));
     let read_only = failing(|_| StoreError::ReadOnly).get("/readyz", &[]).await;
-    read_only.problem(ProblemType::StoreReadOnly);
-    failing(|_| StoreError::Closed).get("/readyz", &[]).await.problem(ProblemType::Stopping);
+    read_only.problem(ProblemType::ReadOnlyStore);
+    failing(|_| StoreError::Closed).get("/readyz", &[]).await.problem(ProblemType::ShuttingDown);
     assert_eq!(failing(|_| StoreError::ReadOnly).get("/healthz", &[]).await.status, StatusCode::OK);
 }
 
@@ -186,7 +186,7 @@ impl TransactionalStore for Damaged {
 #[tokio::test]
 async fn damage_at_the_beginning_is_an_answer_of_its_own() {
     let site = Site::over(Arc::new(Damaged { first_is: Err(()) }), Settings::default());
-    let problem = site.get("/store/a", &[]).await.problem(ProblemType::DamagedValue);
+    let problem = site.get("/store/a", &[]).await.problem(ProblemType::CorruptValue);
     assert_eq!(problem.members.key.as_deref(), Some("a"));
 }
 

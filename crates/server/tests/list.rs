@@ -30,7 +30,7 @@ async fn the_examples_of_the_specification() {
     assert_eq!(below["keys"], json!(["a/b"]));
     assert_eq!(below["prefixes"], json!(["a/c/"]));
     let head = site.head("/store/a/b", &[]).await;
-    let value = json!({"size": 3, "etag": head.header("etag"), "modified": head.header("zarrd-modified")});
+    let value = json!({"size": 3, "etag": head.header("etag"), "modified": head.header("zarr-modified")});
     assert_eq!(below["values"], json!([value]));
     assert_eq!(site.get("/store/a/?list=keys", &[]).await.json()["keys"], json!(["a/b", "a/c/d"]));
     let all = site.get("/store/?list=keys", &[]).await.json();
@@ -71,7 +71,7 @@ async fn queries_of_listings() {
         let problem = site.get(&format!("/store/?limit={limit}"), &[]).await.problem(ProblemType::InvalidParameter);
         assert_eq!(problem.members.parameter.as_deref(), Some("limit"));
     }
-    site.get("/store/?limit=1&limit=2", &[]).await.problem(ProblemType::RepeatedParameter);
+    site.get("/store/?limit=1&limit=2", &[]).await.problem(ProblemType::DuplicateParameter);
     assert_eq!(site.get("/store/?_=12345", &[]).await.status, StatusCode::OK);
 }
 

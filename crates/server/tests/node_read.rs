@@ -100,7 +100,7 @@ async fn where_it_comes_from() {
     let source: Source = serde_json::from_slice(&answer.body).unwrap();
     assert_eq!((source.dialect.name(), source.path.as_str(), source.implicit), ("v2", "/g", false));
     assert_eq!(answer.json()["node"], site.get("/node/g", &[]).await.json());
-    let other: Vec<_> = source.other.iter().map(|other| (other.path.as_str(), other.dialect.name())).collect();
+    let other: Vec<_> = source.other_dialects.iter().map(|other| (other.path.as_str(), other.dialect.name())).collect();
     assert_eq!(other, [("/g/new", "v3")]);
     assert!(source.losses.is_empty() && source.links.is_empty());
     let root: Source = serde_json::from_slice(&site.get("/node?include=source", &[]).await.body).unwrap();
@@ -167,7 +167,7 @@ async fn what_cannot_be_read() {
         problem.members.known.unwrap(),
         ["depth", "limit", "cursor", "as", "flat", "include", "with", "dialect"]
     );
-    site.get("/node/m?flat&flat", &[]).await.problem(ProblemType::RepeatedParameter);
+    site.get("/node/m?flat&flat", &[]).await.problem(ProblemType::DuplicateParameter);
     for query in ["depth=x", "depth=-1", "as=draft", "flat=1", "include=all", "with=all", "dialect=v4"] {
         site.get(&format!("/node/m?{query}"), &[]).await.problem(ProblemType::InvalidParameter);
     }

@@ -62,7 +62,7 @@ async fn names_and_places() {
         let path = format!("/{name}");
         assert_eq!((problem.members.path, problem.members.dialect.as_deref()), (Some(path), Some("v3")));
     }
-    let problem = refused(&site, Method::PUT, "/node/m/below", &array(), ProblemType::BelowArray).await;
+    let problem = refused(&site, Method::PUT, "/node/m/below", &array(), ProblemType::ParentIsArray).await;
     assert_eq!((problem.members.path.as_deref(), problem.members.array.as_deref()), (Some("/m/below"), Some("/m")));
     for len in [1015, 1016, 1023, 1024] {
         let path = format!("/node/{}", "n".repeat(len));
@@ -70,7 +70,8 @@ async fn names_and_places() {
             let problem = refused(&site, Method::PUT, &path, &body, ProblemType::InvalidNodeName).await;
             assert!(problem.detail.contains("1024"), "{len}");
         }
-        refused(&site, Method::PUT, &format!("{path}?dialect=v2&lossy"), &array(), ProblemType::InvalidNodeName).await;
+        refused(&site, Method::PUT, &format!("{path}?dialect=v2&allow_lossy"), &array(), ProblemType::InvalidNodeName)
+            .await;
         site.get(&path, &[]).await.problem(ProblemType::NoSuchNode);
         site.delete(&path, &[]).await.problem(ProblemType::NoSuchNode);
     }
@@ -87,10 +88,10 @@ async fn names_and_places() {
 async fn what_a_dialect_does_not_say() {
     let site = site().await;
     let named = with(v3_array("uint8", &[4, 4], &[2, 2]), "/dimension_names", json!(["y", null]));
-    let problem = refused(&site, Method::PUT, "/node/new?dialect=v2", &named, ProblemType::Lossy).await;
+    let problem = refused(&site, Method::PUT, "/node/new?dialect=v2", &named, ProblemType::LossyConversion).await;
     assert_eq!(problem.members.dialect.as_deref(), Some("v2"));
     assert!(problem.members.losses.iter().any(|loss| loss.pointer.starts_with("/dimension_names")));
-    let created = site.json(Method::PUT, "/node/new?dialect=v2&lossy", &named).await;
+    let created = site.json(Method::PUT, "/node/new?dialect=v2&allow_lossy", &named).await;
     assert_eq!((created.status, created.header("zarr-dialect")), (StatusCode::CREATED, "v2"));
     let lost = problem.members.losses.len().to_string();
     assert_eq!(created.header("zarr-losses"), lost, "what was lost is told");
@@ -101,7 +102,7 @@ async fn what_a_dialect_does_not_say() {
             "chunk_shape": [1], "codecs": [{"name": "bytes"}], "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
         }}]),
     );
-    let problem = refused(&site, Method::PUT, "/node/more?dialect=v2", &sharded, ProblemType::Inconvertible).await;
+    let problem = refused(&site, Method::PUT, "/node/more?dialect=v2", &sharded, ProblemType::Unconvertible).await;
     assert!(problem.members.pointer.unwrap().starts_with("/codecs"));
 }
 
@@ -110,18 +111,18 @@ async fn conversions() {
     let site = site().await;
     let refused =
         async |query: &str, kind| refused(&site, Method::POST, &format!("/node/{query}"), &json!({}), kind).await;
-    let problem = refused("m?convert=v2", ProblemType::Inconvertible).await;
+    let problem = refused("m?convert=v2", ProblemType::Unconvertible).await;
     assert_eq!(problem.members.pointer.as_deref(), Some("/chunk_key_encoding"), "the chunks have other keys");
-    refused("m?convert=v2&to=/copy&lossy", ProblemType::UnknownParameter).await;
+    refused("m?convert=v2&target=/copy&allow_lossy", ProblemType::UnknownParameter).await;
     refused("none?convert=v3", ProblemType::NoSuchNode).await;
     refused("g?convert=v3&dialect=v3", ProblemType::NoSuchNode).await;
     let problem = refused("g?convert=draft", ProblemType::MissingParameter).await;
     assert_eq!(problem.members.parameter.as_deref(), Some("to"));
-    let problem = refused("g?convert=v3&to=/m/g", ProblemType::BelowArray).await;
+    let problem = refused("g?convert=v3&target=/m/g", ProblemType::ParentIsArray).await;
     assert_eq!(problem.members.array.as_deref(), Some("/m"));
-    refused("g?convert=v3&to=/__g", ProblemType::InvalidNodeName).await;
+    refused("g?convert=v3&target=/__g", ProblemType::InvalidNodeName).await;
     refused("g?convert=v3&depth=1", ProblemType::UnknownParameter).await;
-    let told = site.json(Method::POST, "/node/m?convert=v2&to=/copy", &json!({})).await.json();
+    let told = site.json(Method::POST, "/node/m?convert=v2&target=/copy", &json!({})).await.json();
     let losses = told["losses"].as_array().unwrap();
     assert!(!losses.is_empty() && losses.iter().all(|loss| loss["path"] == "/m"), "what was there stays: {told}");
 }
@@ -166,7 +167,7 @@ async fn bodies() {
     assert_eq!(problem.members.known.unwrap(), ["application/json"]);
     let merge = [("content-type", "application/merge-patch+json")];
     send(&merge, text.clone().into()).await.problem(ProblemType::UnsupportedMediaType);
-    send(&[("content-encoding", "gzip")], text.clone().into()).await.problem(ProblemType::EncodedBody);
+    send(&[("content-encoding", "gzip")], text.clone().into()).await.problem(ProblemType::UnsupportedContentEncoding);
     let wrong = [("content-digest", "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:")];
     send(&wrong, text.clone().into()).await.problem(ProblemType::DigestMismatch);
     let pieces = (0..65).map(|_| Ok::<_, std::io::Error>(vec![b' '; 1 << 20]));

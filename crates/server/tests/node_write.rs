@@ -68,7 +68,7 @@ async fn the_example_of_the_specification() {
         assert_eq!((created.status, created.header("zarr-dialect")), (StatusCode::CREATED, array), "{created:?}");
         assert_eq!(site.put(&format!("/node/{version}"), &headers, example.clone()).await.status, StatusCode::OK);
         let report = site.ask(Method::POST, &format!("/node/{version}?validate"), &headers, example).await;
-        assert_eq!(report.json()["equal"], true);
+        assert_eq!(report.json()["unchanged"], true);
     }
 }
 
@@ -115,16 +115,16 @@ async fn what_differs() {
     declare(&site, "/node/a", &experiment()).await;
     let before = site.all().await;
     let other = with(experiment(), "/members/foo/shape", json!([4, 7]));
-    let problem = declare(&site, "/node/a", &other).await.problem(ProblemType::NodeDiffers);
+    let problem = declare(&site, "/node/a", &other).await.problem(ProblemType::NodeConflict);
     assert_eq!(problem.members.path.as_deref(), Some("/a"));
     let [difference] = &problem.members.differences[..] else { panic!("{problem:?}") };
     assert_eq!(difference.pointer, "/members/foo/shape/1");
     assert_eq!(
-        (&difference.declared, &difference.found),
+        (&difference.expected, &difference.actual),
         (&Some(Json::compact(&json!(7))), &Some(Json::compact(&json!(6))))
     );
     let fewer = v3_group(json!({}));
-    let problem = declare(&site, "/node/a", &fewer).await.problem(ProblemType::NodeDiffers);
+    let problem = declare(&site, "/node/a", &fewer).await.problem(ProblemType::NodeConflict);
     assert_eq!(problem.members.differences.len(), 2);
     assert_eq!(site.all().await, before);
 
@@ -199,7 +199,7 @@ async fn erasing() {
     let problem = site.delete("/node/m", &[]).await.problem(ProblemType::NoSuchNode);
     assert_eq!(problem.members.path.as_deref(), Some("/m"));
     for path in ["/node", "/node/"] {
-        let problem = site.delete(path, &[]).await.problem(ProblemType::ConfirmationNeeded);
+        let problem = site.delete(path, &[]).await.problem(ProblemType::ConfirmationRequired);
         assert_eq!(problem.members.parameter.as_deref(), Some("confirm"));
     }
     site.delete("/node//g", &[]).await.problem(ProblemType::InvalidPath);
@@ -220,9 +220,12 @@ async fn comparing() {
         assert_eq!(answer.status, StatusCode::OK, "{answer:?}");
         serde_json::from_slice(&answer.body).unwrap()
     };
-    assert_eq!(compare(&experiment()).await, ValidateReport { equal: true, differences: Vec::new(), truncated: false });
+    assert_eq!(
+        compare(&experiment()).await,
+        ValidateReport { unchanged: true, differences: Vec::new(), truncated: false }
+    );
     let report = compare(&with(experiment(), "/members/foo/data_type", json!("float64"))).await;
-    assert!(!report.equal && !report.truncated);
+    assert!(!report.unchanged && !report.truncated);
     assert_eq!(report.differences[0].pointer, "/members/foo/data_type");
     let many: serde_json::Map<_, _> =
         (0..150).map(|name| (format!("n{name}"), v3_array("uint8", &[1], &[1]))).collect();
@@ -246,14 +249,14 @@ async fn converting() {
     assert_eq!(shown.header("zarr-dialect"), "v3");
     let problem = convert("convert=draft").await.problem(ProblemType::MissingParameter);
     assert_eq!(problem.members.parameter.as_deref(), Some("to"));
-    let copied = convert("convert=draft&to=/copy").await;
+    let copied = convert("convert=draft&target=/copy").await;
     assert_eq!(copied.status, StatusCode::OK, "{copied:?}");
     assert_eq!(site.get("/node/copy/a", &[]).await.header("zarr-dialect"), "draft");
 
     let problem = convert("").await.problem(ProblemType::MissingParameter);
     assert_eq!(problem.members.parameter.as_deref(), Some("validate"));
     assert_eq!(problem.members.known.unwrap(), ["validate", "convert", "to", "dialect"]);
-    for query in ["convert=v4", "convert", "convert=v3&to=a//b", "convert=v3&validate", "validate&to=/a"] {
+    for query in ["convert=v4", "convert", "convert=v3&target=a//b", "convert=v3&validate", "validate&target=/a"] {
         convert(query).await.problem(ProblemType::InvalidParameter);
     }
 }

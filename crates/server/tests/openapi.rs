@@ -146,9 +146,9 @@ async fn answers_that_are_not_documented_are_noticed() {
         assert!(noticed.clone().is_err_and(|said| said.contains(reason)), "{path} {to}: {noticed:?}");
     }
     let mut answer = site.get("/store/a/b", &[]).await;
-    answer.headers.remove("zarrd-modified");
+    answer.headers.remove("zarr-modified");
     let noticed = check(&CONTRACT, "/store/a/b", &answer);
-    assert_eq!(noticed, Err("the required header Zarrd-Modified is missing".to_owned()));
+    assert_eq!(noticed, Err("the required header Zarr-Modified is missing".to_owned()));
 }
 
 fn check(contract: &Contract, path: &str, answer: &Answer) -> Result<(), String> {

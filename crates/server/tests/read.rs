@@ -22,13 +22,13 @@ async fn a_value_with_all_that_is_known_of_it() {
     assert_eq!(got.header("etag"), etag);
     assert_eq!(got.header("accept-ranges"), "bytes");
     assert!(got.header("last-modified").ends_with(" GMT"));
-    let millis = wire::time::parse_rfc3339(got.header("zarrd-modified")).unwrap();
+    let millis = wire::time::parse_rfc3339(got.header("zarr-modified")).unwrap();
     assert_eq!(wire::time::http_date(millis), got.header("last-modified"), "it is not settled yet");
     assert!(!got.headers.contains_key("content-encoding"));
 
     let head = site.head("/store/a/zarr.json", &[]).await;
     assert!(head.body.is_empty());
-    for name in ["content-length", "content-type", "etag", "last-modified", "accept-ranges", "zarrd-modified"] {
+    for name in ["content-length", "content-type", "etag", "last-modified", "accept-ranges", "zarr-modified"] {
         assert_eq!(head.header(name), got.header(name), "{name}");
     }
 }
@@ -177,7 +177,7 @@ async fn dates_do_not_hide_what_is_overwritten_within_their_second() {
     let second = |time: std::time::SystemTime| time.duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
     let modified = async || {
         let head = site.head("/store/v", &[]).await;
-        second(wire::time::parse_rfc3339(head.header("zarrd-modified")).unwrap())
+        second(wire::time::parse_rfc3339(head.header("zarr-modified")).unwrap())
     };
     // Until both are of one second.
     let (old, date) = loop {

@@ -124,7 +124,7 @@ fn uses(template: &str, method: &str) -> &'static [(&'static str, &'static str)]
             ("?validate", ARRAY),
             ("?convert=v2", ""),
             ("?convert=v3", ""),
-            ("?convert=draft&to=/a", ""),
+            ("?convert=draft&target=/a", ""),
             ("?validate&dialect=draft", ARRAY),
         ],
         ("/node/{path}", _) => {

@@ -63,9 +63,9 @@ async fn erase() {
     let etag = site.set("v", b"1").await;
     site.delete("/store/v", &[("if-match", "\"other\"")]).await.problem(ProblemType::PreconditionFailed);
     let gone = site.delete("/store/v", &[("if-match", &etag)]).await;
-    assert_eq!((gone.status, gone.header("zarrd-existed")), (StatusCode::NO_CONTENT, "true"));
+    assert_eq!((gone.status, gone.header("zarr-existed")), (StatusCode::NO_CONTENT, "true"));
     let again = site.delete("/store/v", &[]).await;
-    assert_eq!((again.status, again.header("zarrd-existed")), (StatusCode::NO_CONTENT, "false"));
+    assert_eq!((again.status, again.header("zarr-existed")), (StatusCode::NO_CONTENT, "false"));
     site.delete("/store/v", &[("if-match", "*")]).await.problem(ProblemType::PreconditionFailed);
 }
 
@@ -79,7 +79,7 @@ async fn erase_prefixes() {
     assert_eq!((erased.status, erased.json()), (StatusCode::OK, serde_json::json!({"erased": 2})));
     assert!(site.value("a").await.is_some() && site.value("ab").await.is_some());
     assert_eq!(site.delete("/store/a%2F", &[]).await.json()["erased"], 0);
-    site.delete("/store/", &[]).await.problem(ProblemType::ConfirmationNeeded);
+    site.delete("/store/", &[]).await.problem(ProblemType::ConfirmationRequired);
     site.delete("/store/?confirm=yes", &[]).await.problem(ProblemType::InvalidParameter);
     site.delete("/store/ab/", &[("if-match", "*")]).await.problem(ProblemType::InvalidHeader);
     assert!(site.value("ab").await.is_some());
@@ -125,7 +125,7 @@ async fn writes_know_their_parameters() {
     site.delete("/store/a/b?confirm=all", &[]).await.problem(ProblemType::UnknownParameter);
     let problem = site.delete("/store/a/?confrim=all", &[]).await.problem(ProblemType::UnknownParameter);
     assert_eq!(problem.members.known, Some(vec!["confirm".to_owned()]));
-    site.delete("/store/?confirm=all&confirm=all", &[]).await.problem(ProblemType::RepeatedParameter);
+    site.delete("/store/?confirm=all&confirm=all", &[]).await.problem(ProblemType::DuplicateParameter);
     assert_eq!(site.value("a/b").await.unwrap(), "1");
 }
 
@@ -158,7 +158,7 @@ async fn bodies_that_stop_or_break_off() {
     site.put("/store/v", &[], Body::from_stream(stalled)).await.problem(ProblemType::BodyTimeout);
     let broken = stream::iter([Ok(Bytes::from_static(b"12")), Err(std::io::Error::other("secret"))]);
     let answer = site.put("/store/v", &[], Body::from_stream(broken)).await;
-    answer.problem(ProblemType::BodyAborted);
+    answer.problem(ProblemType::IncompleteBody);
     assert!(!answer.text().contains("secret"), "causes are for the log");
     assert_eq!(site.value("v").await, None);
 }
@@ -185,7 +185,7 @@ async fn digests() {
 async fn bodies_that_would_not_come_back_as_they_are() {
     let site = Site::new();
     let encoded = site.put("/store/v", &[("content-encoding", "gzip")], "x").await;
-    encoded.problem(ProblemType::EncodedBody);
+    encoded.problem(ProblemType::UnsupportedContentEncoding);
     site.put("/store/v", &[("content-range", "bytes 0-0/2")], "x").await.problem(ProblemType::InvalidHeader);
     assert_eq!(site.value("v").await, None);
     assert_eq!(site.put("/store/v", &[("content-encoding", "identity")], "x").await.status, StatusCode::CREATED);

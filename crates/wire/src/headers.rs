@@ -7,9 +7,9 @@ pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The digests of a body, as in RFC 9530.
 pub const CONTENT_DIGEST: HeaderName = HeaderName::from_static("content-digest");
 /// The time a value was set, in RFC 3339 with milliseconds; `Last-Modified` has only seconds.
-pub const MODIFIED: HeaderName = HeaderName::from_static("zarrd-modified");
+pub const MODIFIED: HeaderName = HeaderName::from_static("zarr-modified");
 /// True if an erased key had a value: `true` or `false`.
-pub const EXISTED: HeaderName = HeaderName::from_static("zarrd-existed");
+pub const EXISTED: HeaderName = HeaderName::from_static("zarr-existed");
 /// The data type of an answer's elements, see [`array::data_type`](crate::array::data_type).
 pub const DATA_TYPE: HeaderName = HeaderName::from_static("zarr-data-type");
 /// The shape of an answer, see [`array::shape`](crate::array::shape).

@@ -5,6 +5,7 @@
 use std::io;
 
 use meta::{Dialect, json::Json};
+use operations::LinkTarget;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The properties of a node besides its ZOM. The answer to `include=source` has the ZOM as its `node`; with `flat` the
@@ -19,7 +20,7 @@ pub struct Source {
     /// True if it is a group without a document, which exists because there are nodes below it.
     pub implicit: bool,
     /// The children that are of another dialect, and so not among the members.
-    pub other: Vec<OtherNode>,
+    pub other_dialects: Vec<OtherNode>,
     /// The nodes below it that are left out of the ZOM because one of their documents cannot be read. Empty if the
     /// server does not report them.
     #[serde(default)]
@@ -82,7 +83,7 @@ pub struct BrokenDocument {
     pub reason: String,
 }
 
-/// Something that another dialect does not say.
+/// A property that another dialect cannot represent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
     /// The path of the node.
@@ -90,7 +91,7 @@ pub struct Loss {
     /// The location in its document, as a JSON Pointer (RFC 6901).
     pub pointer: String,
     /// The lost property.
-    pub what: String,
+    pub property: String,
 }
 
 /// Another node that an extension of a group names.
@@ -103,17 +104,8 @@ pub struct Link {
     /// The path that it names, from the group on.
     pub path: String,
     /// The target of the link.
-    pub found: LinkTarget,
-}
-
-/// The target of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LinkTarget {
-    /// An array.
-    Array,
-    /// A group, or nothing.
-    Missing,
+    #[serde(with = "link_target")]
+    pub resolved: LinkTarget,
 }
 
 /// A place at which two structures differ.
@@ -122,11 +114,11 @@ pub struct Difference {
     /// The location in the ZOM, as a JSON Pointer (RFC 6901).
     pub pointer: String,
     /// The value in the request; absent if it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "there")]
-    pub declared: Option<Json>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub expected: Option<Json>,
     /// The stored value; absent if there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "there")]
-    pub found: Option<Json>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub actual: Option<Json>,
 }
 
 /// A place at which a ZOM breaks its schema.
@@ -141,8 +133,8 @@ pub struct Violation {
 /// The result of comparing a hierarchy with a ZOM: the answer to `validate`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValidateReport {
-    /// True if they are equal in structure.
-    pub equal: bool,
+    /// True if creating the hierarchy from the ZOM would change nothing.
+    pub unchanged: bool,
     /// The differences.
     pub differences: Vec<Difference>,
     /// True if there may be more differences than these.
@@ -166,23 +158,23 @@ pub struct WriteAnswer {
     /// The array's shape now.
     pub shape: Vec<u64>,
     /// The number of chunks (of a sharded array: shards) written.
-    pub stored: u64,
+    pub chunks_written: u64,
     /// The number of chunks erased, or not stored, because all their elements are the fill value.
-    pub erased: u64,
+    pub chunks_erased: u64,
     /// The number of chunks that were encoded again because another writer had changed them.
-    pub repeated: u64,
+    pub conflicts_retried: u64,
 }
 
 impl From<&meta::zom::Difference> for Difference {
     fn from(difference: &meta::zom::Difference) -> Self {
         let meta::zom::Difference { pointer, declared, found } = difference.clone();
-        Self { pointer, declared, found }
+        Self { pointer, expected: declared, actual: found }
     }
 }
 
 impl From<Difference> for meta::zom::Difference {
-    fn from(Difference { pointer, declared, found }: Difference) -> Self {
-        Self { pointer, declared, found }
+    fn from(Difference { pointer, expected, actual }: Difference) -> Self {
+        Self { pointer, declared: expected, found: actual }
     }
 }
 
@@ -194,8 +186,28 @@ impl From<&meta::zom::Violation> for Violation {
 }
 
 /// A member that is present, even if it is `null`, as opposed to a missing one.
-fn there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(deserializer).map(Some)
+}
+
+/// Targets of links by their names.
+mod link_target {
+    use super::{Deserialize, Deserializer, LinkTarget, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(target: &LinkTarget, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(match target {
+            LinkTarget::Array => "array",
+            LinkTarget::Missing => "missing",
+        })
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LinkTarget, D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            "array" => Ok(LinkTarget::Array),
+            "missing" => Ok(LinkTarget::Missing),
+            other => Err(de::Error::unknown_variant(other, &["array", "missing"])),
+        }
+    }
 }
 
 /// Dialects by their names.
@@ -220,34 +232,35 @@ mod tests {
     fn there_and_back() {
         let source = json!({
             "dialect": "draft", "path": "/a", "implicit": false,
-            "other": [{"path": "/a/b", "dialect": "v2"}],
+            "other_dialects": [{"path": "/a/b", "dialect": "v2"}],
             "broken": [{"path": "/a/c", "dialect": "v3", "problem": {"key": "a/c/zarr.json", "reason": "is empty"}}],
-            "losses": [{"path": "/a", "pointer": "/order", "what": "the order"}],
-            "links": [{"extension": "e", "pointer": "/extensions/0", "path": "b", "found": "missing"}],
+            "losses": [{"path": "/a", "pointer": "/order", "property": "the order"}],
+            "links": [{"extension": "e", "pointer": "/extensions/0", "path": "b", "resolved": "missing"}],
         });
         let parsed: Source = serde_json::from_value(source.clone()).unwrap();
         let node = Json::parse("{\"n\": [NaN, 1e999]}").unwrap();
         let answer = Json::parse(parsed.with_node(&node).unwrap()).unwrap();
         assert_eq!(Source::of_answer(&answer), Some((parsed.clone(), node)));
-        assert_eq!((parsed.dialect, parsed.links[0].found), (Dialect::Draft, LinkTarget::Missing));
+        assert_eq!((parsed.dialect, parsed.links[0].resolved), (Dialect::Draft, LinkTarget::Missing));
         assert_eq!(serde_json::to_value(parsed).unwrap(), source);
         assert!(serde_json::from_value::<OtherNode>(json!({"path": "/", "dialect": "v4"})).is_err());
 
         let report = json!({"nodes": 1, "chunks": 2, "losses": []});
         let parsed: ConvertReport = serde_json::from_value(report.clone()).unwrap();
         assert_eq!(serde_json::to_value(parsed).unwrap(), report);
-        let answer = WriteAnswer { shape: vec![4], stored: 1, erased: 2, repeated: 0 };
-        let json = json!({"shape": [4], "stored": 1, "erased": 2, "repeated": 0});
+        let answer = WriteAnswer { shape: vec![4], chunks_written: 1, chunks_erased: 2, conflicts_retried: 0 };
+        let json = json!({"shape": [4], "chunks_written": 1, "chunks_erased": 2, "conflicts_retried": 0});
         assert_eq!(serde_json::to_value(&answer).unwrap(), json);
         assert_eq!(serde_json::from_value::<WriteAnswer>(json).unwrap(), answer);
     }
 
     #[test]
     fn null_is_something() {
-        let report = json!({"equal": false, "differences": [{"pointer": "/a", "declared": null}], "truncated": false});
+        let report =
+            json!({"unchanged": false, "differences": [{"pointer": "/a", "expected": null}], "truncated": false});
         let parsed: ValidateReport = serde_json::from_value(report.clone()).unwrap();
         let [difference] = &parsed.differences[..] else { panic!("{parsed:?}") };
-        assert_eq!((&difference.declared, &difference.found), (&Some(Json::compact(&json!(null))), &None));
+        assert_eq!((&difference.expected, &difference.actual), (&Some(Json::compact(&json!(null))), &None));
         assert_eq!(serde_json::to_value(&parsed).unwrap(), report);
         let there: meta::zom::Difference = difference.clone().into();
         assert_eq!(Difference::from(&there), *difference);

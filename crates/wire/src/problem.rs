@@ -44,144 +44,153 @@ macro_rules! problem_types {
 }
 
 problem_types! {
-    /// The path names no key or prefix that could be.
-    InvalidKey = "invalid-key", BAD_REQUEST, "This is not a key";
-    /// The path names no node that could be.
-    InvalidPath = "invalid-path", BAD_REQUEST, "This is not the path of a node";
-    /// A header cannot be understood; `header` names it.
-    InvalidHeader = "invalid-header", BAD_REQUEST, "A header cannot be understood";
-    /// A query parameter that is not known here; `parameter` names it, `known` those that are.
-    UnknownParameter = "unknown-parameter", BAD_REQUEST, "There is no such query parameter here";
-    /// A query parameter that is there twice; `parameter` names it.
-    RepeatedParameter = "repeated-parameter", BAD_REQUEST, "A query parameter is there twice";
-    /// A query parameter that has to be there, or one of several; `parameter` names the first of them, `known` those that there are.
-    MissingParameter = "missing-parameter", BAD_REQUEST, "A query parameter is missing";
-    /// A query parameter with a value that it cannot have; `parameter` names it.
-    InvalidParameter = "invalid-parameter", BAD_REQUEST, "A query parameter has a value that it cannot have";
-    /// A `list=` that there is not; `known` has those that there are.
-    UnknownListing = "unknown-listing", BAD_REQUEST, "There is no such listing";
-    /// A cursor that was not issued for this listing.
-    InvalidCursor = "invalid-cursor", BAD_REQUEST, "The cursor was not issued for this listing";
-    /// The text of a selection, or the body that asks for several, is not understood; `position` is the byte of the text at which, `pointer` the place in the body.
-    InvalidSelection = "invalid-selection", BAD_REQUEST, "The selection is not understood";
-    /// The selection names more dimensions than the array has, or otherwise does not fit it.
-    UnfitSelection = "unfit-selection", BAD_REQUEST, "The selection does not fit the array";
-    /// An index lies outside of its `dimension`: `index`, where there are `extent`.
-    IndexOutOfBounds = "index-out-of-bounds", BAD_REQUEST, "An index is out of bounds";
-    /// The body breaks the schema of the ZOM; `violations` says where and how, `pointer` is the first place.
-    InvalidZom = "invalid-zom", BAD_REQUEST, "This is not a ZOM";
-    /// The dialect does not allow the name of the node at the `path`.
-    InvalidNodeName = "invalid-node-name", BAD_REQUEST, "The dialect does not allow such a name";
-    /// The patch does not fit the node; `pointer` is the place in it.
-    InvalidPatch = "invalid-patch", BAD_REQUEST, "The patch does not fit the node";
-    /// The body is not what its media type says; `pointer` or `position` is the place in it.
-    InvalidBody = "invalid-body", BAD_REQUEST, "The body is not understood";
-    /// The elements are not those of the selection: `expected` is how much there has to be, `found` how much there is, in bytes or else in elements.
-    UnfitBody = "unfit-body", BAD_REQUEST, "The elements do not fit the selection";
-    /// The data type has no such value; `element` says which one it is, by its indices in the body.
-    InvalidElement = "invalid-element", BAD_REQUEST, "The data type has no such value";
-    /// Erasing the root without `confirm=all`.
-    ConfirmationNeeded = "confirmation-needed", BAD_REQUEST, "Erasing everything has to be confirmed";
-    /// The body has another length than was announced.
-    LengthMismatch = "length-mismatch", BAD_REQUEST, "The body does not have the announced length";
-    /// The body does not have the announced digest.
-    DigestMismatch = "digest-mismatch", BAD_REQUEST, "The body does not match its digest";
-    /// The body broke off, or its framing is wrong.
-    BodyAborted = "body-aborted", BAD_REQUEST, "The body broke off";
-    /// The request does not say which host it is for.
-    MissingHost = "missing-host", BAD_REQUEST, "The request names no host";
-    /// A host name that the server does not answer to; `host` names it.
-    ForbiddenHost = "forbidden-host", FORBIDDEN, "The server does not answer to this host name";
-    /// A web page of an origin that may only read; `origin` names it.
-    ForbiddenOrigin = "forbidden-origin", FORBIDDEN, "Pages of this origin may only read";
-    /// Who does not say who they are may only read.
-    ReadOnlyAccess = "read-only-access", FORBIDDEN, "Only reading is allowed";
-    /// The server was started to change nothing, whoever asks.
-    ReadOnlyServer = "read-only-server", FORBIDDEN, "This server is read-only (`--read-only`)";
-    /// There is no such resource.
-    NotFound = "not-found", NOT_FOUND, "There is nothing here";
+    /// The path is not a valid key or prefix.
+    InvalidKey = "invalid-key", BAD_REQUEST, "Invalid key";
+    /// The path is not a valid node path.
+    InvalidPath = "invalid-path", BAD_REQUEST, "Invalid node path";
+    /// A header has an invalid value; `header` names it.
+    InvalidHeader = "invalid-header", BAD_REQUEST, "Invalid header";
+    /// A query parameter is unknown to the resource; `parameter` names it, `known` lists the accepted ones.
+    UnknownParameter = "unknown-parameter", BAD_REQUEST, "Unknown query parameter";
+    /// A query parameter is given twice; `parameter` names it.
+    DuplicateParameter = "duplicate-parameter", BAD_REQUEST, "Duplicate query parameter";
+    /// A required query parameter is missing, or one of several; `parameter` names the first of them, `known` lists all
+    /// that the resource accepts.
+    MissingParameter = "missing-parameter", BAD_REQUEST, "Missing query parameter";
+    /// A query parameter has an invalid value; `parameter` names it.
+    InvalidParameter = "invalid-parameter", BAD_REQUEST, "Invalid query parameter";
+    /// The value of `list` is unknown; `known` lists the accepted ones.
+    UnknownListing = "unknown-listing", BAD_REQUEST, "Unknown kind of listing";
+    /// The cursor was not issued for this listing.
+    InvalidCursor = "invalid-cursor", BAD_REQUEST, "Invalid cursor";
+    /// The selection is malformed or contradictory, such as a slice with step 0, an index that is written twice, or a
+    /// stack of different shapes; `position` is the byte of the text at which parsing stopped, `pointer` the location
+    /// in the body, `dimension` and `index` the offending item.
+    InvalidSelection = "invalid-selection", BAD_REQUEST, "Invalid selection";
+    /// The selection, or a point, has more items than the array has dimensions.
+    SelectionRankMismatch = "selection-rank-mismatch", BAD_REQUEST, "Selection does not match the array's rank";
+    /// An index lies outside of its `dimension`: `index` is the index, `extent` the number of elements along the
+    /// dimension.
+    IndexOutOfBounds = "index-out-of-bounds", BAD_REQUEST, "Index out of bounds";
+    /// The body violates the schema of the ZOM; `violations` lists the errors, `pointer` is the location of the first.
+    InvalidZom = "invalid-zom", BAD_REQUEST, "Invalid ZOM";
+    /// The dialect does not allow the name of the node at `path`.
+    InvalidNodeName = "invalid-node-name", BAD_REQUEST, "Invalid node name";
+    /// The patch is not valid for the node; `pointer` is the location in the patch.
+    InvalidPatch = "invalid-patch", BAD_REQUEST, "Invalid patch";
+    /// The body does not parse as its media type; `pointer` or `position` is the location of the error.
+    InvalidBody = "invalid-body", BAD_REQUEST, "Invalid body";
+    /// The body has a different number of elements than the selection; `expected` and `actual` are the sizes, in bytes
+    /// or else in elements.
+    BodyShapeMismatch = "body-shape-mismatch", BAD_REQUEST, "Body does not match the selection";
+    /// The data type cannot represent a value; `element` has its indices in the body.
+    InvalidElement = "invalid-element", BAD_REQUEST, "Invalid element";
+    /// The request erases everything and lacks `confirm=all`.
+    ConfirmationRequired = "confirmation-required", BAD_REQUEST, "Confirmation required";
+    /// The body's length differs from its `Content-Length`.
+    LengthMismatch = "length-mismatch", BAD_REQUEST, "Body length mismatch";
+    /// The body does not match its digest.
+    DigestMismatch = "digest-mismatch", BAD_REQUEST, "Body digest mismatch";
+    /// The body ended early, or its framing is invalid.
+    IncompleteBody = "incomplete-body", BAD_REQUEST, "Incomplete request body";
+    /// The request has no `Host` header.
+    MissingHost = "missing-host", BAD_REQUEST, "Missing Host header";
+    /// The server does not answer to the host name; `host` names it.
+    ForbiddenHost = "forbidden-host", FORBIDDEN, "Host not allowed";
+    /// Pages of the web origin may only read; `origin` names it.
+    ForbiddenOrigin = "forbidden-origin", FORBIDDEN, "Origin may only read";
+    /// Unauthenticated clients may only read.
+    ReadOnlyAccess = "read-only-access", FORBIDDEN, "Read-only access";
+    /// The server was started with `--read-only`.
+    ReadOnlyServer = "read-only-server", FORBIDDEN, "Read-only server (`--read-only`)";
+    /// The resource does not exist.
+    NotFound = "not-found", NOT_FOUND, "Not found";
     /// The key has no value; `key` names it.
-    NoSuchKey = "no-such-key", NOT_FOUND, "The key has no value";
-    /// There is no node at the `path`.
-    NoSuchNode = "no-such-node", NOT_FOUND, "There is no node here";
-    /// The resource does not have this method; `allow` has those that it has.
-    MethodNotAllowed = "method-not-allowed", METHOD_NOT_ALLOWED, "The resource does not have this method";
-    /// None of the formats that there are is acceptable; `known` has their media types.
-    NotAcceptable = "not-acceptable", NOT_ACCEPTABLE, "None of the formats is acceptable";
-    /// The format cannot hold what is selected; `known` has the formats that can.
-    FormatCannotHold = "format-cannot-hold", NOT_ACCEPTABLE, "The format cannot hold what is selected";
-    /// The body stopped coming.
-    BodyTimeout = "body-timeout", REQUEST_TIMEOUT, "The body stopped coming";
-    /// The node at the `path` is a group, and elements are an array's.
-    NotAnArray = "not-an-array", CONFLICT, "The node is not an array";
-    /// The node at the `path` is there and differs from what is declared; `differences` says where.
-    NodeDiffers = "node-differs", CONFLICT, "The node is there and differs";
-    /// There are keys at the `path`, where a new array would have its own; `key` is one of them.
-    StrayKeys = "stray-keys", CONFLICT, "Keys at the place of a new array";
-    /// The node at the `path` would be below an array, the one at `array`.
-    BelowArray = "below-array", CONFLICT, "An array has no nodes below it";
-    /// Where a node at the `path` would have its documents, a hierarchy of another `dialect` has its own.
-    OtherDialect = "other-dialect", CONFLICT, "A hierarchy of another dialect is in the way";
-    /// Keys are below the `prefix`, which has to be empty; `key` is the first of them.
-    PrefixNotEmpty = "prefix-not-empty", CONFLICT, "The prefix is not empty";
-    /// The shape of the array at the `path` changed while the elements came, so that they do not fit any more.
-    ShapeChanged = "shape-changed", CONFLICT, "The shape changed meanwhile";
-    /// A precondition does not hold; `current` is the entity tag that the key or the node has.
-    PreconditionFailed = "precondition-failed", PRECONDITION_FAILED, "The precondition does not hold";
-    /// The value is larger than it may be; `limit` says how large that is.
-    ValueTooLarge = "value-too-large", PAYLOAD_TOO_LARGE, "The value is too large";
-    /// The body is larger than it may be; `limit` says how large that is.
-    BodyTooLarge = "body-too-large", PAYLOAD_TOO_LARGE, "The body is too large";
-    /// The request needs `size` bytes of memory, and all requests together have the `limit`.
-    TooMuchMemory = "too-much-memory", PAYLOAD_TOO_LARGE, "The request needs more memory than there is";
-    /// The selection has `size` bytes, more than the `limit`; `smaller` is a part of it that fits.
-    SelectionTooLarge = "selection-too-large", PAYLOAD_TOO_LARGE, "The selection is too large";
-    /// The selection concerns more `chunks` than the `limit`.
-    TooManyChunks = "too-many-chunks", PAYLOAD_TOO_LARGE, "The selection concerns too many chunks";
-    /// A chunk of the array at the `path` takes `size` bytes of memory, more than the `limit`.
-    ChunkTooLarge = "chunk-too-large", PAYLOAD_TOO_LARGE, "The chunks are too large to be decoded";
-    /// It takes `size` steps of work beyond what the request carries or yields, more than the `limit`; `smaller` is a part of the selection that takes less.
-    WorkTooLarge = "work-too-large", PAYLOAD_TOO_LARGE, "It takes too much work";
-    /// There are more nodes than the `limit`.
-    TooManyNodes = "too-many-nodes", PAYLOAD_TOO_LARGE, "There are too many nodes";
-    /// It takes more `changes` than the `limit` of one commit.
-    TooManyChanges = "too-many-changes", PAYLOAD_TOO_LARGE, "It takes too many changes for one commit";
-    /// The body is of a type that is not taken; `known` has those that are.
-    UnsupportedMediaType = "unsupported-media-type", UNSUPPORTED_MEDIA_TYPE, "A body of this type is not taken";
-    /// The body is compressed for transport, and values are kept as they come; `header` names the header.
-    EncodedBody = "encoded-body", UNSUPPORTED_MEDIA_TYPE, "A body with a content coding is not taken";
-    /// The range names no byte of the value; `size` is the value's length.
-    RangeNotSatisfiable = "range-not-satisfiable", RANGE_NOT_SATISFIABLE, "The range names no byte of the value";
-    /// The metadata document that is stored for the `key` is not what its dialect says. Whoever wrote it can mend it.
-    InvalidMetadata = "invalid-metadata", UNPROCESSABLE_ENTITY, "The stored metadata is not understood";
-    /// The dialect does not say all that is to be said; `losses` has what would be lost. `lossy` accepts that.
-    Lossy = "lossy", UNPROCESSABLE_ENTITY, "Something would be lost";
-    /// The dialect has no such array as that at the `path`; `pointer` is the place in its document.
-    Inconvertible = "inconvertible", UNPROCESSABLE_ENTITY, "The dialect has no such array";
-    /// The codecs of the array do not take the elements of the chunk for the `key`; `codec` is the one that failed.
-    UnencodableChunk = "unencodable-chunk", UNPROCESSABLE_ENTITY, "A chunk cannot be encoded";
-    /// What is stored for the key is damaged; `key` names it.
-    DamagedValue = "damaged-value", INTERNAL_SERVER_ERROR, "The stored value is damaged";
-    /// The chunk that is stored for the `key` does not decode; `codec` is the one that failed.
-    UndecodableChunk = "undecodable-chunk", INTERNAL_SERVER_ERROR, "A stored chunk cannot be decoded";
-    /// The client has as much going on as one may have while others wait; `Retry-After` says when to try again.
-    TooManyRequests = "too-many-requests", TOO_MANY_REQUESTS, "The client asks for too much at a time";
-    /// Something failed that is not the client's to know; the log has it under the request's id.
-    Internal = "internal", INTERNAL_SERVER_ERROR, "The server failed";
-    /// A body with a transfer coding other than `chunked`; `header` names the header that says so.
-    TransferCodedBody = "transfer-coded-body", NOT_IMPLEMENTED, "A body with such a transfer coding is not taken";
-    /// The node asks for a codec, an extension, a data type or something else that this server does not have; `unsupported` names it.
-    UnsupportedNode = "unsupported-node", NOT_IMPLEMENTED, "The node needs what this server does not have";
-    /// What the request changes or reads kept changing, so that it was given up after many attempts; nothing was changed.
+    NoSuchKey = "no-such-key", NOT_FOUND, "No such key";
+    /// No node exists at `path`.
+    NoSuchNode = "no-such-node", NOT_FOUND, "No such node";
+    /// The resource does not support the method; `allow` lists the supported ones.
+    MethodNotAllowed = "method-not-allowed", METHOD_NOT_ALLOWED, "Method not allowed";
+    /// None of the available formats is acceptable; `known` lists their media types.
+    NotAcceptable = "not-acceptable", NOT_ACCEPTABLE, "No acceptable format";
+    /// The format cannot represent the selected elements; `known` lists the formats that can.
+    UnsuitableFormat = "unsuitable-format", NOT_ACCEPTABLE, "Format cannot represent the elements";
+    /// The body was not received in time.
+    BodyTimeout = "body-timeout", REQUEST_TIMEOUT, "Request body timed out";
+    /// The node at `path` is a group, and the operation needs an array.
+    NotAnArray = "not-an-array", CONFLICT, "Not an array";
+    /// The node at `path` exists and differs from the request; `differences` lists where.
+    NodeConflict = "node-conflict", CONFLICT, "Node exists and differs";
+    /// Keys exist below `path`, at which an array was to be created; `key` is one of them.
+    StrayKeys = "stray-keys", CONFLICT, "Keys at the path of a new array";
+    /// The node at `path` would be a child of `array`, and arrays have no members.
+    ParentIsArray = "parent-is-array", CONFLICT, "Parent is an array";
+    /// `path` is reserved: it holds the metadata of a hierarchy of another `dialect`.
+    DialectConflict = "dialect-conflict", CONFLICT, "Path belongs to another dialect";
+    /// Keys exist below `prefix`, which has to be empty; `key` is the first of them.
+    PrefixNotEmpty = "prefix-not-empty", CONFLICT, "Prefix not empty";
+    /// The shape of the array at `path` changed while the body was received, so that the selection no longer matches.
+    ShapeChanged = "shape-changed", CONFLICT, "Shape changed";
+    /// The precondition failed; `current` is the entity tag of the key or node.
+    PreconditionFailed = "precondition-failed", PRECONDITION_FAILED, "Precondition failed";
+    /// The value exceeds `limit` bytes.
+    ValueTooLarge = "value-too-large", PAYLOAD_TOO_LARGE, "Value too large";
+    /// The body exceeds `limit` bytes.
+    BodyTooLarge = "body-too-large", PAYLOAD_TOO_LARGE, "Body too large";
+    /// The request needs `size` bytes of memory, more than the `limit` for all requests together.
+    TooMuchMemory = "too-much-memory", PAYLOAD_TOO_LARGE, "Too much memory";
+    /// The selection has `size` bytes, more than `limit`; `smaller` is a part of it that fits.
+    SelectionTooLarge = "selection-too-large", PAYLOAD_TOO_LARGE, "Selection too large";
+    /// The selection touches more `chunks` than `limit`.
+    TooManyChunks = "too-many-chunks", PAYLOAD_TOO_LARGE, "Too many chunks";
+    /// Decoding a chunk of the array at `path` takes `size` bytes of memory, more than `limit`.
+    ChunkTooLarge = "chunk-too-large", PAYLOAD_TOO_LARGE, "Chunk too large";
+    /// The request takes `size` units of work beyond what it carries or yields, more than `limit`; `smaller` is a part
+    /// of the selection that takes less.
+    WorkTooLarge = "work-too-large", PAYLOAD_TOO_LARGE, "Too much work";
+    /// The request concerns more nodes than `limit`.
+    TooManyNodes = "too-many-nodes", PAYLOAD_TOO_LARGE, "Too many nodes";
+    /// The request takes more `changes` than the `limit` of one commit.
+    TooManyChanges = "too-many-changes", PAYLOAD_TOO_LARGE, "Too many changes";
+    /// The body's media type is not supported; `known` lists the supported ones.
+    UnsupportedMediaType = "unsupported-media-type", UNSUPPORTED_MEDIA_TYPE, "Unsupported media type";
+    /// The body has a content encoding, and values are stored unchanged; `header` names the header.
+    UnsupportedContentEncoding = "unsupported-content-encoding", UNSUPPORTED_MEDIA_TYPE, "Unsupported content encoding";
+    /// The range covers no byte of the value; `size` is the value's length.
+    RangeNotSatisfiable = "range-not-satisfiable", RANGE_NOT_SATISFIABLE, "Range not satisfiable";
+    /// The metadata document stored for `key` is invalid. Whoever writes it can repair it; retrying does not help.
+    InvalidMetadata = "invalid-metadata", UNPROCESSABLE_ENTITY, "Invalid stored metadata";
+    /// The dialect cannot represent the whole node; `losses` lists what would be lost. `allow_lossy` accepts that.
+    LossyConversion = "lossy-conversion", UNPROCESSABLE_ENTITY, "Lossy conversion";
+    /// The dialect cannot represent the array at `path`; `pointer` is the location in its document.
+    Unconvertible = "unconvertible", UNPROCESSABLE_ENTITY, "Array cannot be converted";
+    /// The array's codecs cannot encode the chunk for `key`; `codec` is the one that failed.
+    UnencodableChunk = "unencodable-chunk", UNPROCESSABLE_ENTITY, "Chunk cannot be encoded";
+    /// The value stored for `key` is corrupt.
+    CorruptValue = "corrupt-value", INTERNAL_SERVER_ERROR, "Corrupt stored value";
+    /// The chunk stored for `key` cannot be decoded; `codec` is the one that failed.
+    UndecodableChunk = "undecodable-chunk", INTERNAL_SERVER_ERROR, "Chunk cannot be decoded";
+    /// The client has as many requests in progress as one client may have under contention; `Retry-After` is the time
+    /// to wait.
+    TooManyRequests = "too-many-requests", TOO_MANY_REQUESTS, "Too many requests";
+    /// The server failed; its log has the details under the request id.
+    Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
+    /// The body has a transfer encoding other than `chunked`; `header` names the header.
+    UnsupportedTransferEncoding = "unsupported-transfer-encoding", NOT_IMPLEMENTED, "Unsupported transfer encoding";
+    /// The node needs a codec, an extension, a data type or another feature that this server does not support;
+    /// `unsupported` names it.
+    UnsupportedNode = "unsupported-node", NOT_IMPLEMENTED, "Unsupported node";
+    /// Other writers kept changing what the request reads or changes, so it was given up after several attempts;
+    /// nothing was changed.
     TooManyConflicts = "too-many-conflicts", SERVICE_UNAVAILABLE, "Too many conflicts";
-    /// There is more to do than can be done; `Retry-After` says when to try again.
-    Busy = "busy", SERVICE_UNAVAILABLE, "The server is busy";
-    /// The store takes no changes until the server is started again.
-    StoreReadOnly = "store-read-only", SERVICE_UNAVAILABLE, "The store is read-only until the server is started again";
-    /// The server is being stopped.
-    Stopping = "stopping", SERVICE_UNAVAILABLE, "The server is being stopped";
-    /// There is no space for values; erasing still works.
-    OutOfSpace = "out-of-space", INSUFFICIENT_STORAGE, "There is no space left";
+    /// The server is out of capacity; `Retry-After` is the time to wait.
+    Busy = "busy", SERVICE_UNAVAILABLE, "Server busy";
+    /// The store accepts no changes until the server is restarted.
+    ReadOnlyStore = "read-only-store", SERVICE_UNAVAILABLE, "Store is read-only";
+    /// The server is shutting down.
+    ShuttingDown = "shutting-down", SERVICE_UNAVAILABLE, "Server is shutting down";
+    /// The disk is full; erasing still works.
+    OutOfSpace = "out-of-space", INSUFFICIENT_STORAGE, "Out of space";
 }
 
 /// A problem document.
@@ -287,9 +296,9 @@ pub struct Members {
     /// The required number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<u64>,
-    /// The number found.
+    /// The actual number.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub found: Option<u64>,
+    pub actual: Option<u64>,
     /// The indices of an element.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub element: Option<Vec<u64>>,
@@ -394,23 +403,23 @@ mod tests {
         let bare = Problem::new(ProblemType::NotFound);
         assert_eq!(
             String::from_utf8(bare.to_json()).unwrap(),
-            r#"{"type":"https://zarrd.dev/problems/not-found","title":"There is nothing here","status":404}"#
+            r#"{"type":"https://zarrd.dev/problems/not-found","title":"Not found","status":404}"#
         );
         let full = Problem::new(ProblemType::ValueTooLarge)
             .with_detail("a value has at most 7 bytes")
             .with_members(Members { limit: Some(7), key: Some("a\"b".into()), ..Members::default() });
         assert_eq!(Problem::from_json(&full.to_json()), Some(full));
-        let differs = Problem::new(ProblemType::NodeDiffers).with_members(Members {
+        let differs = Problem::new(ProblemType::NodeConflict).with_members(Members {
             differences: vec![Difference {
                 pointer: "/shape".into(),
-                declared: Some(meta::json::Json::compact(&serde_json::Value::Null)),
-                found: None,
+                expected: Some(meta::json::Json::compact(&serde_json::Value::Null)),
+                actual: None,
             }],
             violations: vec![Violation { pointer: String::new(), reason: "is not there".into() }],
-            losses: vec![Loss { path: "/".into(), pointer: "/order".into(), what: "the order".into() }],
+            losses: vec![Loss { path: "/".into(), pointer: "/order".into(), property: "the order".into() }],
             element: Some(Vec::new()),
             expected: Some(4),
-            found: Some(0),
+            actual: Some(0),
             ..Members::default()
         });
         assert_eq!(Problem::from_json(&differs.to_json()), Some(differs));

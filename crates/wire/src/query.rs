@@ -11,9 +11,9 @@ pub use elements::{
     OF_WRITE, READ, SELECT, WriteQuery,
 };
 pub use node::{
-    ADOPT, AS, CONVERT, DEPTH, Depth, Existing, FLAT, Form, INCLUDE, Include, LOSSY, Losses, MembersPage,
-    NodeDeleteQuery, NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery, OF_NODE, OF_NODE_DELETE, OF_NODE_PATCH,
-    OF_NODE_POST, OF_NODE_PUT, OVERWRITE, REPLACE, TO, VALIDATE, WITH,
+    ADOPT, ALLOW_LOSSY, AS, CONVERT, DEPTH, FLAT, Form, INCLUDE, Include, MembersPage, NodeDeleteQuery, NodePatchQuery,
+    NodePostQuery, NodePutQuery, NodeQuery, OF_NODE, OF_NODE_DELETE, OF_NODE_PATCH, OF_NODE_POST, OF_NODE_PUT,
+    OVERWRITE, TARGET, VALIDATE,
 };
 
 use std::borrow::Cow;

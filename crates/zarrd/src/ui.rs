@@ -38,7 +38,7 @@ pub(crate) struct Tally {
     /// Values that failed.
     pub(crate) failed: AtomicU64,
     /// Values that are damaged.
-    pub(crate) damaged: AtomicU64,
+    pub(crate) corrupt: AtomicU64,
 }
 
 /// Shows how far a command has come, until it is dropped.
@@ -72,7 +72,7 @@ struct Summary {
     skipped: u64,
     vanished: u64,
     failed: u64,
-    damaged: u64,
+    corrupt: u64,
     seconds: f64,
 }
 
@@ -170,7 +170,7 @@ impl Progress {
             skipped: tally.skipped.load(Relaxed),
             vanished: tally.vanished.load(Relaxed),
             failed: tally.failed.load(Relaxed),
-            damaged: tally.damaged.load(Relaxed),
+            corrupt: tally.corrupt.load(Relaxed),
             seconds: (seconds * 1000.0).round() / 1000.0,
         };
         note(format_args!("{}: {} in {seconds:.1} s", self.command, amounts(tally, self.moving.get(), At::End)));

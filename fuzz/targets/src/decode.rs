@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_chain_can_be_made() {
+    fn every_codec_chain_resolves() {
         for (case, (_, _, _, json)) in READY.iter().zip(CASES) {
             for data_type in &case.data_types {
                 let made = |rank| {

@@ -12,41 +12,41 @@ fn replay(corpus: &str, target: fn(&[u8])) -> usize {
 }
 
 #[test]
-fn chunks() {
+fn chunk_corpus_passes() {
     assert!(replay("decode", fuzz_targets::decode) >= 50);
 }
 
 #[test]
-fn edited_documents() {
+fn document_edit_corpus_passes() {
     assert!(replay("document_edit", fuzz_targets::document_edit) >= 30);
 }
 
 #[test]
-fn elements() {
+fn elements_corpus_passes() {
     assert!(replay("elements", fuzz_targets::elements) >= 30);
 }
 
 #[test]
-fn documents() {
+fn metadata_corpus_passes() {
     assert!(replay("metadata", fuzz_targets::metadata) >= 50);
 }
 
 #[test]
-fn requests() {
+fn request_corpus_passes() {
     assert!(replay("request", fuzz_targets::request) >= 20);
 }
 
 #[test]
-fn selections() {
+fn selection_corpus_passes() {
     assert!(replay("selection", fuzz_targets::selection) >= 30);
 }
 
 #[test]
-fn shards() {
+fn shard_index_corpus_passes() {
     assert!(replay("shard_index", fuzz_targets::shard_index) >= 20);
 }
 
 #[test]
-fn object_models() {
+fn zom_corpus_passes() {
     assert!(replay("zom", fuzz_targets::zom) >= 20);
 }

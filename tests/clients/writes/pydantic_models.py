@@ -96,12 +96,12 @@ def round_trip(name, models, sent):
 
     # What is compared and not changed.
     validated = json.loads(api.expect("POST", f"/node/{name}", json.dumps(dumped(sent)), {"Content-Type": "application/json"}, validate=True)[2])
-    assert validated["equal"] is True and validated["differences"] == [], validated
+    assert validated["unchanged"] is True and validated["differences"] == [], validated
     other = dumped(sent)
     other["members"]["a"]["members"]["b"]["members"]["c"]["members"]["int16"]["shape"][1] = 31
     validated = json.loads(api.expect("POST", f"/node/{name}", json.dumps(other), {"Content-Type": "application/json"}, validate=True)[2])
     pointer = "/members/a/members/b/members/c/members/int16/shape/1"
-    assert [(one["pointer"], one["declared"], one["found"]) for one in validated["differences"]] == [(pointer, 31, 30)], validated
+    assert [(one["pointer"], one["expected"], one["actual"]) for one in validated["differences"]] == [(pointer, 31, 30)], validated
 
 
 for format, models in ((2, v2), (3, v3)):

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_contestant_begins_in_turn() {
+    fn every_contestant_starts_a_round_in_turn() {
         let order = RefCell::new(String::new());
         let contestant = |name: &'static str| {
             let order = &order;
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contestant_that_is_absent_keeps_its_place_and_its_reason() {
+    fn absent_contestant_is_reported_with_its_reason() {
         let contestants = vec![Contestant::new("a", |_| Turn::once(0.5)), Contestant::absent("b", "no b here")];
         let comparison = Comparison::run("x", 2, contestants);
         assert_eq!(comparison.ours.rate().map(|rate| (rate.median, rate.count)), Some((2.0, 2)));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_those_of_rounds_and_latencies_those_of_operations() {
+    fn rates_are_per_round_and_latencies_per_operation() {
         let turns = [vec![0.1, 0.3], vec![0.2, 0.2, 0.2, 0.4]].map(Turn::sequence);
         let measured = Measured { name: "x".to_owned(), turns: Ok(turns.to_vec()) };
         let rate = measured.rate().unwrap();

@@ -53,7 +53,7 @@ mod tests {
     const DOCUMENT: &str = "# A\n\n<!-- generated: one -->\nold\n<!-- end: one -->\n\nby hand\n\n<!-- generated: two -->\n<!-- end: two -->\n";
 
     #[test]
-    fn only_what_is_between_the_markers_is_replaced() {
+    fn only_text_between_the_markers_is_replaced() {
         let document = with_section(DOCUMENT, "one", "new\ntext").unwrap();
         assert_eq!(document, DOCUMENT.replace("old", "new\ntext"));
         assert_eq!(with_section(&document, "one", "old").unwrap(), DOCUMENT);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_marker_is_named() {
+    fn missing_marker_is_named_in_the_error() {
         let missing = MarkerError::Missing("<!-- generated: three -->".to_owned());
         assert_eq!(with_section(DOCUMENT, "three", "x"), Err(missing));
         let open = DOCUMENT.replace("<!-- end: two -->", "");
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_in_the_wrong_order_are_refused() {
+    fn markers_in_the_wrong_order_are_rejected() {
         let document = "<!-- end: one -->\n<!-- generated: one -->\n";
         assert_eq!(section(document, "one"), Err(MarkerError::Order("one".to_owned())));
     }

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_on_the_innermost_mount() {
+    fn directory_belongs_to_the_innermost_mount() {
         let mounts = "/dev/a / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n/dev/b /tmp/deep xfs rw 0 0\n";
         let on = |dir: &str| disk(mounts, Path::new(dir)).unwrap();
         assert_eq!(on("/tmp/deep/er"), "xfs on /dev/b");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_found_by_their_name() {
+    fn fields_are_found_by_name() {
         let text = "model : 1\nmodel name\t: Some CPU\n";
         assert_eq!(field(text, "model name"), Some("Some CPU"));
         assert_eq!(field(text, "absent"), None);

@@ -56,18 +56,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_of_an_odd_number_is_the_one_in_the_middle() {
+    fn median_of_an_odd_count_is_the_middle_value() {
         assert_eq!(median(&[9.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(&[5.0]), Some(5.0));
     }
 
     #[test]
-    fn the_median_of_an_even_number_is_the_mean_of_the_two_in_the_middle() {
+    fn median_of_an_even_count_is_the_mean_of_the_middle_two() {
         assert_eq!(median(&[10.0, 1.0, 4.0, 2.0]), Some(3.0));
     }
 
     #[test]
-    fn no_figures_have_no_statistics() {
+    fn empty_sample_has_no_statistics() {
         assert_eq!(median(&[]), None);
         assert_eq!(quantile(&[], 0.5), None);
         assert_eq!(Spread::of(&[]), None);
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_figures_by_nearest_rank() {
+    fn quantiles_use_the_nearest_rank() {
         let figures: Vec<f64> = (1..=200).rev().map(f64::from).collect();
         assert_eq!(quantile(&figures, 0.5), Some(100.0));
         assert_eq!(quantile(&figures, 0.99), Some(198.0));
@@ -84,18 +84,18 @@ mod tests {
     }
 
     #[test]
-    fn the_99th_percentile_of_few_figures_is_the_greatest() {
+    fn percentile_99_of_few_values_is_the_maximum() {
         assert_eq!(quantile(&[3.0, 1.0, 2.0], 0.99), Some(3.0));
     }
 
     #[test]
-    fn a_spread_has_the_least_and_the_greatest() {
+    fn spread_is_minimum_and_maximum() {
         let spread = Spread::of(&[3.0, 8.0, 1.0]);
         assert_eq!(spread, Some(Spread { median: 3.0, min: 1.0, max: 8.0, count: 3 }));
     }
 
     #[test]
-    fn ratios_are_those_of_the_same_round() {
+    fn ratios_compare_values_of_the_same_round() {
         // The ratio of the medians would be 2.
         let spread = ratios(&[1.0, 4.0, 9.0], &[1.0, 2.0, 3.0]).unwrap();
         assert_eq!(spread, Spread { median: 2.0, min: 1.0, max: 3.0, count: 3 });

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_two_or_three_digits_that_count() {
+    fn numbers_have_two_or_three_significant_digits() {
         assert_eq!(number(0.012_34), "0.012");
         assert_eq!(number(0.123_4), "0.12");
         assert_eq!(number(9.876), "9.88");
@@ -107,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn durations_have_a_unit_that_suits_them() {
+    fn durations_use_a_fitting_unit() {
         assert_eq!(duration(0.000_042), "42.0 µs");
         assert_eq!(duration(0.012_3), "12.3 ms");
         assert_eq!(duration(2.5), "2.50 s");
     }
 
     #[test]
-    fn a_row_has_rates_latencies_and_the_ratio() {
+    fn row_shows_rates_latencies_and_ratio() {
         let comparison = Comparison {
             what: "read".to_owned(),
             bytes: None,
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_is_absent_has_a_row_that_says_so() {
+    fn absent_peer_has_a_row_with_its_reason() {
         let absent = Measured { name: "other".to_owned(), turns: Err("other is not installed".to_owned()) };
         let comparison =
             Comparison { what: "read".to_owned(), bytes: None, ours: measured("zarrd", &[1.0]), peers: vec![absent] };

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_one_after_the_other_is_right() {
+    fn sequential_writes_pass_the_check() {
         let journal = Journal::default();
         let [one, other] = two(&journal);
         let mut found = vec![0; ROWS * COLUMNS];
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_torn_or_mixed_is_found() {
+    fn lost_torn_and_mixed_writes_are_detected() {
         let journal = Journal::default();
         let [one, other] = two(&journal);
         let empty = vec![0; ROWS * COLUMNS];
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_applied_when_the_server_died_never_comes() {
+    fn write_missing_after_a_crash_must_not_appear_later() {
         let journal = Journal::default();
         let [one, other] = two(&journal);
         let mut found = vec![0; ROWS * COLUMNS];

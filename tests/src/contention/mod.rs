@@ -201,7 +201,8 @@ impl Array {
                 (200, told) => {
                     self.journal.acknowledge(stamp);
                     done.report.acknowledged += 1;
-                    done.report.repeated += told["repeated"].as_u64().expect("how many chunks were done again");
+                    done.report.repeated +=
+                        told["conflicts_retried"].as_u64().expect("how many chunks were done again");
                 }
                 (503, _) => {
                     self.journal.refuse(stamp);

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn regions_have_as_many_elements_as_they_say() {
+    fn region_len_matches_its_elements() {
         let mut random = StdRng::seed_from_u64(1);
         for writer in 0..500 {
             let region = Region::choose(&mut random, writer % 16, 16);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owned_regions_are_a_partition() {
+    fn owned_regions_partition_the_rows() {
         let own = |first| Region { rows: OWNED, columns: first..COLUMNS, step: 16 };
         let mut all: Vec<_> = (0..16).flat_map(|first| own(first).elements().collect::<Vec<_>>()).collect();
         all.sort_unstable();

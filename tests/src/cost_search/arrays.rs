@@ -197,7 +197,7 @@ mod tests {
     use super::{super::genome::Operation, *};
 
     #[test]
-    fn elements_are_spread_over_the_dimensions() {
+    fn chunk_elements_are_spread_over_the_dimensions() {
         assert_eq!(chunk_shape(3, 16, Spread::All), [4, 2, 2]);
         assert_eq!(chunk_shape(3, 16, Spread::Last), [1, 1, 16]);
         assert_eq!(chunk_shape(3, 17, Spread::First), [16, 1, 1]);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_is_named_after_all_that_it_is() {
+    fn array_name_includes_every_property() {
         let plain = Genome::plain(Operation::ArrayGet);
         let name = |genome: &Genome| Array::of(genome).name;
         assert_eq!(name(&plain), name(&plain.clone().with(Gene::Format, 3)), "how it is asked for makes no difference");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_have_keys() {
+    fn chunk_keys_follow_the_grid() {
         let plain = Genome::plain(Operation::ArrayGet);
         let array = Array::of(&plain.clone().with(Gene::Rank, 2));
         assert_eq!(array.chunk_key(5), format!("{}/c/5/0/0", array.name));

@@ -255,7 +255,7 @@ mod tests {
     use super::{super::genome::Operation, *};
 
     #[test]
-    fn every_form_is_json_of_its_size() {
+    fn every_document_form_is_json_of_the_requested_size() {
         for form in FORMS {
             for size in [2000, 60_000] {
                 let text = of_form(form, size);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn trees_are_json_but_for_depth() {
+    fn trees_are_valid_json_except_too_deep_ones() {
         let mut random = StdRng::seed_from_u64(3);
         for _ in 0..100 {
             let genome = Genome::random(Operation::NodePut, &mut random).with(Gene::Size, 0);

@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_genome_is_read_from_what_it_is_shown_as() {
+    fn genome_round_trips_through_its_text() {
         let mut random = StdRng::seed_from_u64(1);
         for operation in Operation::ALL {
             let genome = Genome::random(operation, &mut random);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn each_possibility_can_be_chosen() {
+    fn every_choice_of_a_gene_is_reachable() {
         let plain = Genome::plain(Operation::ArrayGet);
         let chosen: Vec<char> =
             (0..6).map(|gene| plain.clone().with(Gene::Format, gene).pick(Gene::Format, &['a', 'b', 'c'])).collect();
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn children_differ_a_little_and_keep_the_operation() {
+    fn mutation_changes_few_genes_and_no_operation() {
         let mut random = StdRng::seed_from_u64(2);
         let parent = Genome::random(Operation::NodePut, &mut random);
         let mut changed = [false; Gene::COUNT];
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_makes_the_same_genomes() {
+    fn same_seed_yields_same_genomes() {
         let children = |seed| {
             let mut random = StdRng::seed_from_u64(seed);
             let parent = Genome::random(Operation::ArrayRead, &mut random);

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_climb_keeps_the_dearest_and_the_densest() {
+    fn climb_retains_the_costliest_and_the_densest() {
         let mut climb = Climb::default();
         for (cpu, carried) in [(100, 16 << 10), (300, 1 << 20), (200, 1 << 20), (90, 16 << 10)] {
             climb.take(found(cpu, carried));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn one_request_beyond_the_line_is_too_much() {
+    fn one_request_over_the_limit_fails_the_report() {
         let mut worst = Worst {
             operation: Operation::Schema,
             trials: 1,

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_process_that_works_and_takes_memory_is_seen() {
+    async fn probe_measures_cpu_time_and_memory() {
         let probe = Probe::of(std::process::id());
         let begun = probe.begin().unwrap();
         let end = Instant::now() + Duration::from_secs(60);

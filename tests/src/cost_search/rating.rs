@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn two_seconds_or_64_mib_are_the_line() {
+    fn request_exceeds_the_limit_at_two_seconds_or_64_mib() {
         for (cpu, memory, too_much) in
             [(2000, 0, false), (2001, 0, true), (0, 64 * MIB, false), (0, 64 * MIB + 1, true), (1999, 63 * MIB, false)]
         {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn who_moves_or_decodes_much_may_take_much() {
+    fn limits_grow_with_the_bytes_transferred_or_decoded() {
         let dear = measured(3000, 100 * MIB);
         assert!(dear.is_too_much());
         assert!(!Measured { carried: 60 * MIB, yielded: 40 * MIB, ..dear }.is_too_much());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn density_is_by_the_kilobyte_but_not_without_end() {
+    fn density_is_per_kilobyte_with_a_minimum_size() {
         let (small, large) = (measured(100, MIB), Measured { carried: MIB, ..measured(200, 2 * MIB) });
         assert!(small.density() > large.density());
         assert!(large.excess() > small.excess());
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_of_two_is_taken() {
+    fn minimum_of_two_measurements_is_kept() {
         let [first, second] = [measured(5, 9), measured(6, 8)];
         assert_eq!(first.least(second), measured(5, 8));
     }

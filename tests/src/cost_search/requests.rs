@@ -264,7 +264,7 @@ fn scratch(number: u64) -> String {
 fn declared(genome: &Genome, number: u64) -> Trial {
     let document = documents::tree(genome);
     let replace = if genome.has(Gene::Flags, 0) { "&overwrite" } else { "" };
-    let lossy = if genome.has(Gene::Flags, 1) { "&lossy" } else { "" };
+    let lossy = if genome.has(Gene::Flags, 1) { "&allow_lossy" } else { "" };
     let dialect = genome.pick(Gene::Dialect, &["", "dialect=v3", "dialect=v2", "dialect=draft"]);
     let before = match genome.pick(Gene::Conditions, &[0, 0, 1, 2]) {
         0 => Vec::new(),
@@ -311,7 +311,7 @@ fn validated(genome: &Genome, number: u64) -> Trial {
 
 fn converted(genome: &Genome, number: u64) -> Trial {
     let dialect = genome.pick(Gene::Dialect, &["v2", "v3", "draft"]);
-    let to = |path: &str| format!("/node/{path}?convert={dialect}&to=/converted/{number}");
+    let to = |path: &str| format!("/node/{path}?convert={dialect}&target=/converted/{number}");
     if genome.has(Gene::Conditions, 0) {
         let before = vec![put_node(scratch(number), documents::tree(genome))];
         let target = to(scratch(number).trim_start_matches("/node/"));
@@ -332,7 +332,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_genome_is_a_request_of_its_operation() {
+    fn every_genome_yields_a_request_of_its_operation() {
         let mut random = StdRng::seed_from_u64(5);
         for operation in Operation::ALL {
             for number in 0..20 {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_what_goes_over_the_connection() {
+    fn request_len_matches_its_serialized_bytes() {
         let request = Request::new(Method::PUT, "/store/a").body("text/plain", "abc");
         assert_eq!(
             request.to_bytes(),

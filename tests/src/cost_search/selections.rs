@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn selections_have_as_many_elements_as_they_say() {
+    fn selection_size_matches_its_text() {
         let (genome, array) = array();
         for (form, expected) in [
             (0, ("0:4096:1,0:256:1", 4096 * 256)),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_go_from_chunk_to_chunk() {
+    fn entries_visit_one_chunk_after_another() {
         let (genome, array) = array();
         let points = body(&genome.clone().with(Gene::Select, 1).with(Gene::Count, 1), &array);
         let points = points["points"].as_array().unwrap();

@@ -137,7 +137,7 @@ impl Kind {
             }
             Self::Validations => with_body("POST", "/node/crowd/trees?validate", "*/*", &chains()),
             Self::Conversions => {
-                with_body("POST", &format!("/node/crowd/trees?convert=v2&to=/converted/{number}"), "*/*", "")
+                with_body("POST", &format!("/node/crowd/trees?convert=v2&target=/converted/{number}"), "*/*", "")
             }
             Self::Trees => get("/node/crowd/trees?depth=all"),
             Self::Models => get("/node/crowd/trees?depth=all&as=v2&flat&include=source"),
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crowd_is_read_from_what_it_is_shown_as() {
+    fn crowd_kind_round_trips_through_its_text() {
         for crowd in Crowd::all() {
             assert_eq!(crowd.to_string().parse(), Ok(crowd));
         }
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn every_request_is_as_long_as_it_says() {
+    fn content_length_matches_the_body() {
         for kind in Kind::ALL {
             let request = kind.request(3);
             let text = String::from_utf8_lossy(&request);

@@ -71,7 +71,7 @@ impl Round {
     }
 
     async fn ask_for_copy(&self, site: &Site, to: Dialect, target: &str) -> Reply {
-        site.ask_bare(Method::POST, &format!("/node/{}?convert={}&to=/{target}", self.path(), to.name())).await
+        site.ask_bare(Method::POST, &format!("/node/{}?convert={}&target=/{target}", self.path(), to.name())).await
     }
 
     /// Notes the elements of all copies.

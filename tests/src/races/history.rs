@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_at_the_same_time_may_be_done_in_any_order() {
+    fn concurrent_requests_may_execute_in_any_order() {
         let mut history = begun(4);
         let [one, other] = [history.begin(write(0, 3, 1)), history.begin(write(1, 4, 2))];
         history.done(one, None);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_was_not_done_and_what_was_lost_may_have_been() {
+    fn rejected_requests_have_no_effect_and_lost_ones_may() {
         let mut history = begun(2);
         let refused = history.begin(write(0, 2, 1));
         history.refused(refused);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_off_stays_away() {
+    fn truncated_elements_do_not_return() {
         let mut history = begun(6);
         let write_before = history.begin(write(0, 6, 1));
         let shrink = history.begin(Effect::Resize(vec![2]));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shape_that_was_told_says_when_it_was_done() {
+    fn reported_shape_orders_the_resize() {
         let mut history = begun(4);
         let [append, shrink] = [history.begin(Effect::Append(Body::Scalar(1))), history.begin(Effect::Resize(vec![2]))];
         history.done(append, Some(vec![3]));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_an_erased_or_replaced_array_comes_back() {
+    fn erased_or_replaced_elements_do_not_return() {
         for gone in [
             vec![Effect::Erase, Effect::Declare(layout(Element::U8, 4))],
             vec![Effect::Replace(layout(Element::U8, 4))],
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_of_one_moment() {
+    fn copy_is_a_snapshot() {
         let mut history = begun(4);
         history.one(write(0, 4, 1));
         let copy = history.begin(Effect::Absent);
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_are_of_moments_that_follow_each_other() {
+    fn successive_reads_never_go_back_in_time() {
         let mut history = begun(2);
         let during = history.begin(write(0, 2, 1));
         history.one(Effect::Read(image(Element::U16, &[1, 1])));

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_outside_of_a_smaller_shape_are_gone_and_those_at_its_edge_may_stay() {
+    fn shrinking_drops_outer_chunks_and_may_retain_edge_elements() {
         let layout = layout(Element::U16, &[8], &[2]);
         let state = after(&layout, &[write(whole(8), 7), Effect::Resize(vec![3]), Effect::Resize(vec![8])]);
         for (values, can_be) in [
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_clamped_and_have_to_fit() {
+    fn writes_are_clamped_to_the_shape_and_rejected_if_out_of_bounds() {
         let layout = layout(Element::U8, &[2, 3], &[1, 1]);
         let state = after(&layout, &[write([1..9, 1..2], 5)]);
         assert!(image(Element::U8, &[2, 3], &[0, 0, 0, 0, 5, 0]).apply(&state).is_some());
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn appends_grow_the_first_dimension() {
+    fn append_grows_the_first_dimension() {
         let layout = layout(Element::U16, &[1, 2], &[1, 1]);
         let append = Effect::Append(Body::Raw(vec![1, 0, 2, 0, 3, 0, 4, 0]));
         let state = after(&layout, &[append, Effect::Append(Body::Scalar(9))]);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn another_array_has_nothing_of_the_one_before() {
+    fn replaced_array_starts_empty() {
         let (old, new) = (layout(Element::U16, &[4], &[2]), layout(Element::U8, &[4], &[2]));
         let written = after(&old, &[write(whole(4), 7)]);
         assert!(Effect::Declare(new.clone()).apply(&written).is_none());

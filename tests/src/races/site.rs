@@ -108,7 +108,7 @@ impl Reply {
         match status {
             200 | 201 | 204 => Self::Done(answer),
             400 | 404 | 409 | 412 | 413 | 429 | 503 => Self::Refused(status),
-            500 if ["undecodable-chunk", "damaged-value"].iter().any(|kind| text().contains(kind)) => {
+            500 if ["undecodable-chunk", "corrupt-value"].iter().any(|kind| text().contains(kind)) => {
                 Self::Undecodable(text())
             }
             _ => Self::Unexpected(text()),

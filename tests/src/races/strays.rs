@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_beyond_the_array_are_found() {
+    fn keys_outside_the_array_are_found() {
         for (dialect, right, wrong) in [
             (
                 Dialect::V3,
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_an_array_that_is_not_there() {
+    fn any_key_of_a_missing_array_is_a_stray() {
         let keys = ["d/g/zarr.json", "d/g/x/zarr.json", "d/g/x/c/0"].map(str::to_owned);
         assert_eq!(strays(Dialect::V3, "d/", "g/x", &[], &keys), ["d/g/x/zarr.json", "d/g/x/c/0"]);
         let keys = ["d/g/zarr.json", "d/g/meta/root.group.json", "d/g/meta/root/x.array.json", "d/g/data/root/x/c0"];

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_found_with_what_they_print() {
+    fn blocks_are_parsed_with_their_output() {
         let markdown = "# x\n```sh\nno\n```\n## A\n```sh\none\n\ntwo\n```\n\n```text\n1\n```\nwords\n```text\nnot of one\n```\n### deeper\n```python\nx = 1\n```\n## B\n```sh\nno\n```\n";
         let found = blocks(markdown, "A");
         let [sh, text, python] = &found[..] else { panic!("{found:?}") };
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn output_is_compared_but_for_dots() {
+    fn ellipsis_in_expected_output_matches_anything() {
         assert!(matches("a\nb\n", "a\nb\n"));
         assert!(!matches("a\nb\n", "a\nb\nc\n"));
         assert!(!matches("a\n", "a b\n"));

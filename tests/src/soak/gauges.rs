@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_gauge_of_what_is_taken_counts() {
+    fn every_resource_gauge_is_checked() {
         let metrics = "# TYPE zarrd_memory_taken_bytes gauge\nzarrd_memory_taken_bytes 0\nzarrd_memory_bytes 5\n\
             zarrd_http_requests_running 1\nzarrd_threads_taken 2\nzarrd_threads_taken{of=\"decoding\"} 3\nzarrd_waiting 4\n";
         let expected = ["zarrd_threads_taken 2", "zarrd_threads_taken{of=\"decoding\"} 3", "zarrd_waiting 4"];

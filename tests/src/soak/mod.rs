@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn report_lists_every_failed_condition() {
         let right = Report { medians: [100 << 20, 200 << 20], left: 300 << 20, ..Report::default() };
         assert!(right.is_right());
         for wrong in [

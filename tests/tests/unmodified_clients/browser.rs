@@ -5,7 +5,7 @@ use zarrd_tests::{
 };
 
 #[test]
-fn zarrita_reads_in_a_page_of_another_origin() {
+fn zarrita_reads_in_a_cross_origin_page() {
     let (Some(_), Some(node), Some(python)) = (tool("chromium", "chromium"), node(), python_with_clients()) else {
         return;
     };

@@ -60,7 +60,7 @@ fn wanted_by_wget(served: &Served) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn wget_mirrors_a_hierarchy_and_then_takes_only_what_changed() {
+fn wget_mirror_then_fetches_only_changes() {
     let (Some(wget), Some(served)) = (wget(), served()) else { return };
     served.settle();
     let (place, url) = (served.place.path(), served.url("/store/lab/"));
@@ -97,7 +97,7 @@ fn wget_mirrors_while_values_change() {
 }
 
 #[test]
-fn wget_reports_that_nothing_is_below_a_prefix() {
+fn wget_reports_an_empty_prefix() {
     let (Some(wget), Some(served)) = (wget(), served()) else { return };
     for path in ["/store/nothing/", "/store/nothing"] {
         let output = wget.output(served.place.path(), ["-r", &served.url(path)]);
@@ -226,7 +226,7 @@ fn wget_resumes_a_download() {
 }
 
 #[test]
-fn curl_does_not_resume_what_has_changed_if_it_is_given_the_etag() {
+fn curl_restarts_a_changed_download_given_its_etag() {
     let (Some(curl), Some(served)) = (curl(), served()) else { return };
     let place = served.place.path();
     let changes = [
@@ -246,7 +246,7 @@ fn curl_does_not_resume_what_has_changed_if_it_is_given_the_etag() {
 }
 
 #[test]
-fn curl_never_gets_two_states_in_one_answer() {
+fn curl_never_receives_a_mix_of_two_versions() {
     let (Some(curl), Some(served)) = (curl(), served()) else { return };
     let place = served.place.path();
     let busy = served.busy();
@@ -295,7 +295,7 @@ fn aria2_downloads_with_many_connections_and_resumes() {
 }
 
 #[test]
-fn aria2_notices_a_change_between_two_parts_if_it_is_given_the_etag() {
+fn aria2_detects_a_change_between_parts_given_the_etag() {
     let (Some(aria2), Some(curl), Some(served)) = (aria2(), curl(), served()) else { return };
     let (place, url) = (served.place.path(), served.url("/store/lab/large.bin"));
     let condition = format!("If-Match: {}", curl.run(place, ["-sfI", "-w", "%header{etag}", "-o", "headers", &url]));
@@ -311,7 +311,7 @@ fn aria2_notices_a_change_between_two_parts_if_it_is_given_the_etag() {
 }
 
 #[test]
-fn downloads_have_the_names_of_their_arrays() {
+fn downloads_are_named_after_their_arrays() {
     let (Some(curl), Some(wget), Some(aria2), Some(served)) = (curl(), wget(), aria2(), served()) else { return };
     let url = |path: &str| served.url(&format!("/array/lab/{path}"));
     let numbers = ("numbers.raw", url("large.zarr/numbers?format=raw"), Some(served.sample.expected("numbers.raw")));

@@ -78,7 +78,7 @@ fn translates(gdal: &Gdal, served: &Served, root: &str) {
 }
 
 #[test]
-fn gdal_reads_arrays_of_v2() {
+fn gdal_reads_v2_arrays() {
     let Some((gdal, served)) = gdal_and_served() else { return };
     translates(&gdal, &served, "v2.zarr");
     let counts =
@@ -107,7 +107,7 @@ fn gdal_lists_groups_with_and_without_consolidated_metadata() {
 }
 
 #[test]
-fn gdal_reads_v3_if_it_is_new_enough() {
+fn gdal_reads_v3_arrays_if_new_enough() {
     let Some((gdal, served)) = gdal_and_served() else { return };
     if gdal.version >= READS_V3 {
         return translates(&gdal, &served, "v3.zarr");

@@ -39,17 +39,17 @@ fn ome_zarr_reads_multiscale_images() {
 }
 
 #[test]
-fn obstore_reads_all_but_listings() {
+fn obstore_reads_everything_except_listings() {
     compares("read_obstore.py", "compared 353 values and 11 arrays");
 }
 
 #[test]
-fn netcdf_reads_a_file_and_no_zarr() {
+fn netcdf_reads_a_file_but_no_zarr() {
     compares("read_netcdf.py", "compared 5 variables, 4 modes refused");
 }
 
 #[test]
-fn rasterio_reads_both_formats_and_no_shards() {
+fn rasterio_reads_both_formats_but_no_shards() {
     compares("read_rasters.py", "compared 22 rasters");
 }
 
@@ -59,7 +59,7 @@ fn fsspec_lists_and_reads_all_values() {
 }
 
 #[test]
-fn tensorstore_reads_all_but_listings() {
+fn tensorstore_reads_everything_except_listings() {
     compares("read_tensorstore.py", "compared 353 values and 8 arrays");
 }
 
@@ -70,7 +70,7 @@ fn zarr_python_2_reads_through_fsspec() {
 }
 
 #[test]
-fn libraries_read_whole_chunks_while_elements_change() {
+fn libraries_never_read_torn_chunks_during_writes() {
     let Some(python) = python_with_clients() else { return };
     let served = Served::with(&python);
     let busy = served.busy();

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn of_long_rows_only_the_ends_are_read() {
+    fn long_rows_are_read_only_at_both_ends() {
         let region = Region::whole(&[4, 3, SHORT_ROW]);
         let row = SHORT_ROW;
         let cover = cover(&region, row - 1..row * 10 + 2).unwrap();
@@ -143,7 +143,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cover_has_the_range(
+        fn cover_contains_the_range(
             shape in proptest::collection::vec(1_u64..5, 0..4),
             list: bool,
             (start, len) in (0_u64..300, 1_u64..300),

@@ -142,14 +142,14 @@ fn case() -> impl Strategy<Value = (Vec<u64>, Region, ChunkGrid)> {
 
 proptest! {
     #[test]
-    fn a_cut_is_what_naive_indexing_finds((_, region, grid) in case()) {
+    fn projections_match_naive_indexing((_, region, grid) in case()) {
         let selection = ElementSelection::of(&region).unwrap();
         prop_assert_eq!(placed(selection.project(&grid, EdgePolicy::Full)), naive(&region, &grid));
         prop_assert!(selection.project(&grid, EdgePolicy::Full).count() as u128 <= selection.max_chunks(&grid));
     }
 
     #[test]
-    fn pieces_end_with_what_is_cut((shape, region, grid) in case()) {
+    fn clipped_chunks_end_at_the_shape((shape, region, grid) in case()) {
         for piece in ElementSelection::of(&region).unwrap().project(&grid, EdgePolicy::Clip(&shape)) {
             for ((&index, &len), (grid, &extent)) in piece.index.iter().zip(&piece.shape).zip(grid.dimensions().iter().zip(&shape)) {
                 let range = grid.piece(index).unwrap();
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_of_a_cut((_, region, outer) in case(), lens in vec(1..4_u64, 4)) {
+    fn nested_projections_match_naive_indexing((_, region, outer) in case(), lens in vec(1..4_u64, 4)) {
         // Shards: pieces of the outer grid are cut again, and nothing is lost or moved.
         let inner = |rank: usize| ChunkGrid::regular(&lens[..rank]).unwrap();
         let mut all = Placed::new();
@@ -174,7 +174,7 @@ proptest! {
     }
 
     #[test]
-    fn slabs_are_the_answer_in_order((_, region, grid) in case(), most in 1..40_u64) {
+    fn slabs_cover_the_selection_in_order((_, region, grid) in case(), most in 1..40_u64) {
         let resolved = Arc::new(Resolved::Region(region.clone()));
         let mut all = Vec::new();
         for slab in Slabs::new(resolved, Arc::new(grid.clone()), most) {
@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stack_is_what_its_entries_are((_, region, grid) in case(), moves in vec(0..3_u64, 1..5), most in 1..40_u64) {
+    fn stack_matches_its_entries((_, region, grid) in case(), moves in vec(0..3_u64, 1..5), most in 1..40_u64) {
         let regions: Vec<Region> = moves.iter().map(|&by| region.clone().shifted(&vec![by; region.dimensions.len()])).collect();
         let within = |region: &Region| naive_is_within(region, &grid);
         prop_assume!(regions.iter().all(within));
@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn points_are_found(lens in vec(1..5_u64, 1..4), seed in vec(vec(0..20_u64, 3), 0..20), most in 1..7_u64) {
+    fn points_match_naive_indexing(lens in vec(1..5_u64, 1..4), seed in vec(vec(0..20_u64, 3), 0..20), most in 1..7_u64) {
         let rank = lens.len();
         let grid = ChunkGrid::regular(&lens).unwrap();
         let coordinates = seed.iter().flat_map(|point| point[..rank].to_vec()).collect();
@@ -224,7 +224,7 @@ proptest! {
 }
 
 #[test]
-fn slabs_end_where_chunks_end() {
+fn slabs_end_at_chunk_boundaries() {
     let region = Region::whole(&[100, 10]);
     let grid = Arc::new(ChunkGrid::regular(&[8, 10]).unwrap());
     let extents = |most| -> Vec<u64> {
@@ -242,7 +242,7 @@ fn slabs_end_where_chunks_end() {
 }
 
 #[test]
-fn huge_selections_cost_nothing_to_judge() {
+fn size_of_a_huge_selection_is_computed_without_enumeration() {
     let grid = ChunkGrid::regular(&[1, 1]).unwrap();
     let region = Region::whole(&[i64::MAX as u64, i64::MAX as u64]);
     let selection = ElementSelection::of(&region).unwrap();

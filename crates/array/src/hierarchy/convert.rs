@@ -12,12 +12,12 @@ use meta::{
     json::Json,
     zom::MAX_NODES,
 };
+use operations::{BrokenNode, ConversionReport, ConvertOptions, Depth};
 use serde_json::json;
 use store::Key;
 
 use super::{
     create::commit,
-    options::{ConversionReport, ConvertOptions, Depth},
     walk::{mode::DialectMode, walker::walk},
 };
 use crate::{
@@ -31,7 +31,7 @@ use crate::{
         tree::{NodeKind, NodeTree},
     },
     node::{
-        broken::{Broken, BrokenNode},
+        broken::Broken,
         keys::{join_key, node_prefix},
         read_set::NodeVersions,
     },
@@ -117,8 +117,9 @@ pub(crate) fn check_convertible(top: &NodeTree) -> Result<(), NodeError> {
 }
 
 /// A broken node that is left out, as a loss of the report.
-pub(crate) fn broken_as_losses(BrokenNode { path, problem, .. }: BrokenNode) -> (NodePath, Loss) {
-    let what = format!("the node is left out: {problem}");
+pub(crate) fn broken_as_losses(node: BrokenNode) -> (NodePath, Loss) {
+    let what = format!("the node is left out: {}", Broken::of(&node));
+    let path = node.path;
     (path, Loss { pointer: String::new(), what })
 }
 
@@ -143,8 +144,7 @@ async fn already_converted(
             return Err(NodeError::OtherDialect { path, found: Dialect::Draft });
         }
         if let Err(error) = document {
-            let problem = Broken::new(&key, &error);
-            unread.push(BrokenNode { path: path.clone(), dialect: to, problem });
+            unread.push(Broken::new(&key, &error).at(path.clone(), to));
         }
         there.insert(path);
     }

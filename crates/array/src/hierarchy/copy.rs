@@ -13,6 +13,7 @@ use meta::{
     convert::{Chunks, Loss},
     zom::{Version, Zom},
 };
+use operations::{ConversionReport, ConvertOptions, Depth, IfExists};
 use store::{Change, Content, IntentId, Key, Page, Precondition, Prefix, Snapshot, StoreError, Watermark};
 
 use super::{
@@ -20,7 +21,6 @@ use super::{
     create::commit,
     describe::{Unrepresented, to_zom},
     intents::{CopyIntent, Unfinished, Unsettled},
-    options::{ConversionReport, ConvertOptions, Depth, IfExists},
     parent::ParentContext,
     plan::Plan,
     replace::TreeDiff,

@@ -7,10 +7,11 @@ use meta::{
     convert::Loss,
     zom::{Difference, MAX_VIOLATIONS, Zom},
 };
+use operations::{IfExists, LossPolicy};
 use store::{Key, Outcome, StoreError};
 
 use super::{
-    options::{CreateAction, CreateOptions, IfExists, LossPolicy},
+    options::{CreateAction, CreateOptions},
     parent::ParentContext,
     plan::Plan,
     replace::TreeDiff,

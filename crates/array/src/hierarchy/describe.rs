@@ -10,11 +10,9 @@ use meta::{
     json::Json,
     zom::{Group, Members, Node, Version, Zom, completed},
 };
+use operations::{BrokenNode, LinkTarget, NodeInfo};
 
-use super::{
-    options::{LinkTarget, NodeInfo},
-    walk::walker::Walk,
-};
+use super::{options::DescribedNode, walk::walker::Walk};
 use crate::{
     context::Context,
     error::ArrayError,
@@ -24,10 +22,7 @@ use crate::{
         model::{NodeModel, read_model},
         tree::{NodeKind, NodeTree},
     },
-    node::{
-        broken::{Broken, BrokenNode},
-        resolved::ResolvedNode,
-    },
+    node::{broken::Broken, resolved::ResolvedNode},
 };
 
 /// The number of links of one group that are resolved.
@@ -46,7 +41,11 @@ pub(crate) struct Unrepresented {
 }
 
 /// Describes a node; with `mapped` in the model of that dialect.
-pub(crate) async fn describe(context: &Context, walk: Walk, mapped: Option<Dialect>) -> Result<NodeInfo, NodeError> {
+pub(crate) async fn describe(
+    context: &Context,
+    walk: Walk,
+    mapped: Option<Dialect>,
+) -> Result<DescribedNode, NodeError> {
     let Walk { top, other, memory, .. } = walk;
     let links = links(context, &top).await?;
     let (path, dialect, implicit) = (top.path.clone(), top.dialect, top.is_implicit());
@@ -65,7 +64,8 @@ pub(crate) async fn describe(context: &Context, walk: Walk, mapped: Option<Diale
         }
     };
     let memory = Arc::new(memory);
-    Ok(NodeInfo { path, dialect, implicit, version, zom, other_dialects: other, broken, losses, links, memory })
+    let info = NodeInfo { path, dialect, implicit, version, zom, other_dialects: other, broken, losses, links };
+    Ok(DescribedNode { info, memory })
 }
 
 /// A node in a dialect's model, with what it cannot represent. Broken members are left out.
@@ -84,7 +84,7 @@ pub(crate) fn to_zom(
         let (path, dialect) = (member.path.clone(), member.dialect);
         match member_to_zom(member, version, unrepresented)? {
             Ok(node) => readable.push((name, node)),
-            Err(problem) => unrepresented.broken.push(BrokenNode { path, dialect, problem }),
+            Err(problem) => unrepresented.broken.push(problem.at(path, dialect)),
         }
     }
     Ok(Node::Group(Group { document, members: Some(readable.into_iter().collect::<Members<_>>()) }))

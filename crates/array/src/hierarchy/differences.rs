@@ -7,12 +7,13 @@ use meta::{
     json::Json,
     zom::{Difference, Node, Zom},
 };
+use operations::BrokenNode;
 use serde_json::json;
 
 use super::describe::{Unrepresented, to_zom};
 use crate::{
     metadata::{error::NodeError, tree::NodeTree},
-    node::broken::{Broken, BrokenNode},
+    node::broken::Broken,
 };
 
 /// The differences between an existing tree and a ZOM, at most `limit`. A broken node differs from anything.
@@ -34,14 +35,14 @@ fn add_broken(differences: &mut Vec<Difference>, declared: &Zom, top: &NodePath,
     if !broken.is_empty() {
         known.extend(differences.iter().enumerate().map(|(at, difference)| (difference.pointer.clone(), at)));
     }
-    for BrokenNode { path, problem: broken, .. } in broken {
-        let place = path.below(top).and_then(|below| place_of(&declared.root, below));
-        let Some((pointer, node)) = place else { continue };
-        let found = Some(problem(broken));
+    for node in broken {
+        let place = node.path.below(top).and_then(|below| place_of(&declared.root, below));
+        let Some((pointer, declared_node)) = place else { continue };
+        let found = Some(problem(&Broken::of(node)));
         if let Some(difference) = known.get(&pointer).and_then(|at| differences.get_mut(*at)) {
             difference.found = found;
         } else if differences.len() < limit {
-            let declared = node.map(|node| node.document().clone());
+            let declared = declared_node.map(|node| node.document().clone());
             differences.push(Difference { pointer, declared, found });
         }
     }

@@ -1,9 +1,10 @@
 //! Erasing nodes.
 
 use meta::{Dialect, NodePath};
+use operations::Depth;
 use store::{ErasedKeys, Outcome, Precondition, count_keys};
 
-use super::{create::commit, options::Depth, walk::walker::walk_any};
+use super::{create::commit, walk::walker::walk_any};
 use crate::{
     context::Context,
     metadata::{

@@ -7,6 +7,7 @@ use meta::{
     documents::Changes,
     zom::{Difference, Zom},
 };
+use operations::{ConversionReport, ConvertOptions, Depth};
 use store::{ErasedKeys, Precondition, StoreError};
 
 use super::{
@@ -16,7 +17,7 @@ use super::{
     differences::differences,
     erase,
     intents::{self, SettledIntents},
-    options::{ConversionReport, ConvertOptions, CreateOptions, CreateOutcome, Depth, NodeInfo},
+    options::{CreateOptions, CreateOutcome, DescribedNode},
     patch,
     walk::{
         mode::DialectMode,
@@ -47,7 +48,7 @@ impl Hierarchies {
         dialect: Option<Dialect>,
         depth: Depth,
         mapped: Option<Dialect>,
-    ) -> Result<NodeInfo, NodeError> {
+    ) -> Result<DescribedNode, NodeError> {
         let mode = if mapped.is_some() { DialectMode::Each } else { DialectMode::Same };
         let walk = walk(&self.0, path, dialect, depth, mode).await?;
         describe(&self.0, walk, mapped).await
@@ -69,7 +70,7 @@ impl Hierarchies {
                 None => walk(&self.0, path, Some(dialect), Depth::All, DialectMode::Same).await?,
             };
             let mut node = describe(&self.0, walk, None).await?;
-            node.losses.extend(losses);
+            node.info.losses.extend(losses);
             return Ok(CreateOutcome { action: effect, node });
         }
         Err(too_many_conflicts(path))
@@ -99,7 +100,7 @@ impl Hierarchies {
         dialect: Option<Dialect>,
         changes: &Changes,
         condition: &Precondition,
-    ) -> Result<NodeInfo, NodeError> {
+    ) -> Result<DescribedNode, NodeError> {
         let _lock = self.0.lock_path(path, Scope::Node).await?;
         if changes.shape.is_some() {
             self.0.wait_until_shrunk(path).await?;

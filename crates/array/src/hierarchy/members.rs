@@ -6,7 +6,7 @@ use store::Cursor;
 use super::{
     describe::describe,
     hierarchies::Hierarchies,
-    options::NodeInfo,
+    options::DescribedNode,
     walk::{
         mode::{DialectMode, Window},
         page::walk_page,
@@ -30,7 +30,7 @@ pub struct MemberPage {
 #[derive(Clone, Debug)]
 pub struct Members {
     /// The node, with the members of the page, whose own members are left out.
-    pub node: NodeInfo,
+    pub node: DescribedNode,
     /// The cursor of the next page; `None` for the last.
     pub next: Option<Cursor>,
 }

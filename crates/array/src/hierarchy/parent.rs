@@ -7,10 +7,10 @@ use meta::{
     documents::{draft, write::draft_entry_point},
     zom::{Members, Version},
 };
+use operations::Depth;
 use store::{Key, Version as StoreVersion};
 
 use super::{
-    options::Depth,
     plan::{Target, check_name},
     walk::{
         documents::Documents,

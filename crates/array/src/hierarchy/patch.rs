@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use meta::{Dialect, NodePath, documents::Changes};
+use operations::Depth;
 use store::{Precondition, StoreError};
 
 use super::{
     create::commit,
     intents::{Unfinished, Unsettled},
-    options::Depth,
     shrink::{ShrinkIntent, finish, shrinks},
     walk::{mode::DialectMode, walker::walk},
 };

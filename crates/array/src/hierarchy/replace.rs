@@ -8,11 +8,11 @@ use meta::{
     json::Change,
     zom::{Version, Zom},
 };
+use operations::IfExists;
 use store::{Key, Version as StoreVersion};
 
 use super::{
     describe::{Unrepresented, to_zom},
-    options::IfExists,
     stray_keys,
 };
 use crate::{

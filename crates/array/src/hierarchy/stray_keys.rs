@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 
 use meta::NodePath;
+use operations::IfExists;
 use store::{Key, Page, Prefix};
 
-use super::options::IfExists;
 use crate::{
     context::Context,
     metadata::{

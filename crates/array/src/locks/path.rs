@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn separate_nodes_do_not_wait_for_each_other() {
+    fn disjoint_nodes_do_not_block_each_other() {
         let locks = PathLocks::default();
         let _a = locks.lock(&path("/a/b"), Scope::Subtree).now_or_never().unwrap();
         assert!(locks.lock(&path("/a/c"), Scope::Subtree).now_or_never().is_some());
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_to_ask_is_the_first_to_hold() {
+    fn lock_is_granted_in_request_order() {
         let locks = PathLocks::default();
         let [root, b] = ["/", "/b"].map(path);
         let held = locks.lock(&path("/a"), Scope::Node).now_or_never().unwrap();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn all_who_wait_come_to_hold_it() {
+    async fn every_waiter_gets_the_lock() {
         let locks = Arc::new(PathLocks::default());
         let paths = ["/", "/a", "/a/b", "/a/b/c", "/d"];
         let tasks: Vec<_> = (0..500_usize)
@@ -188,7 +188,7 @@ mod tests {
     proptest! {
         /// As with a model that looks through all who came before.
         #[test]
-        fn one_holds_it_if_nobody_before_overlaps(
+        fn lock_is_granted_unless_an_earlier_request_overlaps(
             steps in prop::collection::vec((0..4_usize, any::<bool>(), any::<prop::sample::Index>()), 1..60),
         ) {
             let locks = PathLocks::default();

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_path_is_waited_for_until_all_reservations_of_it_end() {
+    async fn wait_ends_when_every_reservation_is_dropped() {
         let reserved = Arc::new(ReservedPaths::default());
         let [one, two] = [(); 2].map(|()| reserved.reserve(&path("/a/b")));
         let waiting = path("/a/b");
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn patience_ends() {
+    async fn wait_times_out() {
         let reserved = Arc::new(ReservedPaths::default());
         let _held = reserved.reserve(&path("/a"));
         assert!(!reserved.wait_until_free(&path("/a"), Duration::from_millis(5)).await);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_above_or_below_overlaps() {
+    fn ancestors_and_descendants_overlap() {
         let reserved = Arc::new(ReservedPaths::default());
         let held = reserved.reserve(&path("/a/b"));
         for (other, expected) in [("/", true), ("/a", true), ("/a/b", true), ("/a/b/c", true), ("/a/bc", false)] {

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_nothing_waits_as_long_as_there_is_patience() {
+    async fn claim_without_memory_waits_until_the_timeout() {
         let budget = budget();
         let others = budget.claim(ONE).take(15 * MIB).await.unwrap();
         let begun = Instant::now();
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_something_does_not_wait() {
+    async fn claim_with_memory_does_not_wait() {
         let budget = budget();
         let claim = budget.claim(ONE);
         let mut some = claim.take(2 * MIB).await.unwrap();
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_right_to_wait_can_be_given_up() {
+    async fn claim_can_give_up_waiting() {
         let budget = budget();
         let others = budget.claim(ONE).take(15 * MIB).await.unwrap();
         let claim = budget.claim(TWO);
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_could_never_be_is_said_at_once() {
+    async fn impossible_request_fails_immediately() {
         let budget = budget();
         let claim = budget.claim(ONE);
         for bytes in [15 * MIB + 1, u64::MAX] {
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_kept_is_for_those_who_have_little_in_all() {
+    async fn reserved_share_serves_only_small_claims() {
         let budget = budget();
         let others = budget.claim(ONE).take(14 * MIB).await.unwrap();
         let much = budget.claim(TWO).take(MIB).await.unwrap();
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_hold_their_memory() {
+    async fn attached_bytes_hold_their_reservation() {
         let budget = budget();
         let held = budget.claim(ONE).take(2 * MIB).await.unwrap().attach_to(vec![1, 2]);
         let part = held.slice(..1);

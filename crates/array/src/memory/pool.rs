@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn callers_take_turns() {
+    async fn callers_are_served_in_turn() {
         let pool = Pool::new(2);
         let mut held: Vec<PoolPermit> = (0..2).filter_map(|_| pool.try_take(ONE, 1, Priority::Last)).collect();
         let mut queue = Vec::new();
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_wants_much_is_not_overtaken_for_ever() {
+    async fn large_request_is_not_starved() {
         let pool = Pool::new(4);
         let first = pool.try_take(ONE, 3, Priority::Last).unwrap();
         let mut much = waiting(&pool, TWO, 4);
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_leaves_keeps_nobody_waiting() {
+    async fn cancelled_waiter_blocks_no_one() {
         let pool = Pool::new(4);
         let first = pool.try_take(ONE, 3, Priority::Last).unwrap();
         let mut much = waiting(&pool, TWO, 4);
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn patience_ends_with_the_reason() {
+    async fn timeout_reports_the_exhausted_limit() {
         let pool = Pool::new(4);
         let held = pool.try_take(ONE, 4, Priority::Last).unwrap();
         assert_eq!(pool.take(ONE, 1, SHORT).await.unwrap_err(), Rejection::ShareExhausted);
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_part_is_kept_for_those_who_want_little() {
+    async fn small_requests_have_a_reserved_share() {
         let classes = PartitionedPool::new(10, 2);
         let main = classes.take(ONE, 8, RequestSize::Large, LONG).await.unwrap();
         let mut much = async { classes.take(TWO, 2, RequestSize::Large, LONG).await }.boxed_local();
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn portions_are_cut_and_joined() {
+    fn permits_split_and_merge() {
         let (pool, other) = (Pool::new(10), Pool::new(10));
         let mut portion = pool.try_take(ONE, 4, Priority::Last).unwrap();
         let part = portion.split(3);

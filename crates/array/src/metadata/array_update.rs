@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_version_after_a_commit_is_the_one_that_is_found() {
+    async fn version_after_commit_equals_the_resolved_version() {
         let store = MemoryStore::new();
         let context = Context::new(Arc::new(store.clone()), Options::default());
         let v2 = json!({"zarr_format": 2, "shape": [3], "chunks": [2], "dtype": "|u1", "fill_value": 0, "order": "C",
@@ -183,7 +183,7 @@ mod tests {
 
     /// A write that changes no document still depends on all of them.
     #[tokio::test]
-    async fn what_was_seen_is_checked() {
+    async fn unchanged_documents_are_checked_on_commit() {
         let store = MemoryStore::new();
         let context = Context::new(Arc::new(store.clone()), Options::default());
         let path = NodePath::parse("/a").unwrap();

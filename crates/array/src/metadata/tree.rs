@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use meta::{Dialect, NodePath, documents::write::StoredNode, json::Json, zom::Members};
+use operations::BrokenNode;
 use serde_json::json;
 
 use super::array_update::stored_array;
 use crate::node::{
-    broken::{Broken, BrokenNode},
+    broken::Broken,
     read_set::NodeVersions,
     resolved::{DraftHierarchy, ResolvedArray, ResolvedGroup},
 };
@@ -49,10 +50,7 @@ impl NodeTree {
 
     /// The broken nodes.
     pub(crate) fn broken(&self) -> Vec<BrokenNode> {
-        let broken = |branch: &Self| {
-            let problem = branch.broken.clone()?;
-            Some(BrokenNode { path: branch.path.clone(), dialect: branch.dialect, problem })
-        };
+        let broken = |branch: &Self| Some(branch.broken.clone()?.at(branch.path.clone(), branch.dialect));
         self.all().into_iter().filter_map(broken).collect()
     }
 

@@ -11,6 +11,7 @@ use meta::{
     },
     json::Json,
 };
+use operations::BrokenNode;
 use store::Key;
 
 /// The longest reason that is kept, in characters; a longer one is truncated.
@@ -26,18 +27,15 @@ pub struct Broken {
     pub reason: String,
 }
 
-/// A node that is left out because one of its documents cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BrokenNode {
-    /// Its path.
-    pub path: NodePath,
-    /// The dialect whose documents have that key; v3 if it is not known whether a `zarr.json` belongs to the draft.
-    pub dialect: Dialect,
-    /// The document and its error.
-    pub problem: Broken,
-}
-
 impl Broken {
+    pub(crate) fn of(node: &BrokenNode) -> Self {
+        Self { key: node.key.clone(), reason: node.reason.clone() }
+    }
+
+    pub(crate) fn at(self, path: NodePath, dialect: Dialect) -> BrokenNode {
+        BrokenNode { path, dialect, key: self.key, reason: self.reason }
+    }
+
     pub(crate) fn new(key: &Key, source: &DocumentError) -> Self {
         Self { key: key.clone(), reason: source.to_string().chars().take(MAX_REASON).collect() }
     }

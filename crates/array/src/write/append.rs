@@ -10,6 +10,7 @@ use meta::{
     documents::{Changes, ElementsChange},
     selection::{DimensionSelection, Region},
 };
+use operations::WriteReport;
 use store::{ByteStream, Content, Key, Staged, StoreError, TransactionalStore};
 
 use super::{
@@ -19,7 +20,6 @@ use super::{
     layout::ChunkedRegion,
     receive::receive,
     region::check_chunks,
-    report::WriteReport,
     source::ElementSource,
 };
 use crate::{

@@ -8,6 +8,7 @@ use meta::{
     extensions::survives_write,
     selection::{Region, Selection},
 };
+use operations::WriteReport;
 use store::{Change, Key, Outcome, Precondition, StoreError};
 
 use super::{
@@ -16,7 +17,6 @@ use super::{
     layout::ChunkedRegion,
     merge,
     receive::ReceivedChunks,
-    report::WriteReport,
 };
 use crate::{
     context::Context,
@@ -125,7 +125,7 @@ pub(crate) async fn commit(
         let committed = context.store.commit(changes).await;
         drop((alone, together, fence));
         match committed {
-            Ok(outcomes) => return Ok(documents.report(&resolved, kind, &outcomes).of(all(), repeated)),
+            Ok(outcomes) => return Ok(with_counts(documents.report(&resolved, kind, &outcomes), all(), repeated)),
             Err(StoreError::PreconditionFailed { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -233,18 +233,19 @@ impl Documents<'_> {
     }
 }
 
-impl WriteReport {
-    /// The report with the number of chunks.
-    fn of<'a>(mut self, made: impl Iterator<Item = &'a StagedChunk>, repeated: u64) -> Self {
-        for made in made {
-            match made.is_stored() {
-                true => self.chunks_written += 1,
-                false => self.chunks_erased += 1,
-            }
+/// The report with the number of chunks.
+fn with_counts<'a>(
+    mut report: WriteReport,
+    chunks: impl Iterator<Item = &'a StagedChunk>,
+    conflicts_retried: u64,
+) -> WriteReport {
+    for chunk in chunks {
+        match chunk.is_stored() {
+            true => report.chunks_written += 1,
+            false => report.chunks_erased += 1,
         }
-        self.conflicts_retried = repeated;
-        self
     }
+    WriteReport { conflicts_retried, ..report }
 }
 
 /// Re-resolves the array, and its region. Fails if its shape or data type changed since the write was planned.

@@ -20,5 +20,4 @@ pub(crate) mod read_modify_write;
 pub(crate) mod reader;
 pub(crate) mod receive;
 pub(crate) mod region;
-pub(crate) mod report;
 pub(crate) mod source;

@@ -7,6 +7,7 @@ use meta::{
     grid::DimensionGrid,
     selection::{DimensionSelection, Region, Selection},
 };
+use operations::WriteReport;
 use store::MAX_COMMIT_CHANGES;
 
 use super::{
@@ -15,7 +16,6 @@ use super::{
     error::WriteError,
     layout::ChunkedRegion,
     receive,
-    report::WriteReport,
     source::ElementSource,
 };
 use crate::{

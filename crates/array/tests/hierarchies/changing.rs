@@ -6,7 +6,7 @@ use store::Precondition;
 use crate::lab::{Lab, draft_array, entry_point, path, v2_array, v3_array, v3_group};
 
 #[tokio::test]
-async fn shrinking_erases_the_chunks_outside() {
+async fn shrink_erases_the_chunks_outside() {
     let cases = [("a/zarr.json", v3_array(&[6, 6]), "a/c/", "/"), ("a/.zarray", v2_array(&[6, 6]), "a/", ".")];
     for (key, document, prefix, separator) in cases {
         let lab = Lab::new();
@@ -32,7 +32,7 @@ async fn shrinking_erases_the_chunks_outside() {
 }
 
 #[tokio::test]
-async fn shrinking_in_the_draft() {
+async fn shrink_erases_the_chunks_outside_in_the_draft() {
     let lab = Lab::new();
     lab.json("zarr.json", &entry_point()).await;
     lab.json("meta/root/a.array.json", &draft_array(&[6])).await;
@@ -46,7 +46,7 @@ async fn shrinking_in_the_draft() {
 }
 
 #[tokio::test]
-async fn attributes() {
+async fn attribute_patches_are_merged() {
     let lab = Lab::new();
     lab.declare("/g", &v3_group(&json!({}))).await.unwrap();
     lab.json("h/.zgroup", &json!({"zarr_format": 2})).await;
@@ -65,7 +65,7 @@ async fn attributes() {
 }
 
 #[tokio::test]
-async fn both_documents_of_an_array_are_changed() {
+async fn patch_updates_both_documents_of_an_array() {
     let lab = Lab::new();
     let mut v3 = v3_array(&[6]);
     v3["chunk_key_encoding"] = json!({"name": "v2", "configuration": {"separator": "."}});
@@ -82,7 +82,7 @@ async fn both_documents_of_an_array_are_changed() {
 }
 
 #[tokio::test]
-async fn preconditions() {
+async fn patch_respects_preconditions() {
     let lab = Lab::new();
     let version = lab.declare("/a", &v3_array(&[3])).await.unwrap().node.version.unwrap();
     let patch = async |text: &str, condition| {

@@ -9,7 +9,7 @@ fn names(value: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn of_v2() {
+async fn v2_consolidated_metadata_follows_changes() {
     let lab = Lab::new();
     lab.declare("/g", &v2_group(&json!({"a": v2_array(&[3])}))).await.unwrap();
     let metadata = json!({".zgroup": {"zarr_format": 2}, "a/.zarray": lab.document("g/a/.zarray").await});
@@ -29,7 +29,7 @@ async fn of_v2() {
 }
 
 #[tokio::test]
-async fn of_v3() {
+async fn v3_consolidated_metadata_follows_changes() {
     let lab = Lab::new();
     lab.declare("/g", &v3_group(&json!({"a": v3_array(&[3])}))).await.unwrap();
     let mut group = lab.document("g/zarr.json").await;

@@ -20,7 +20,7 @@ impl Lab {
 }
 
 #[tokio::test]
-async fn in_place() {
+async fn conversion_in_place_adds_documents() {
     let lab = Lab::new();
     lab.declare("/g", &v2_group(&json!({"a": v2_array(&[4]), "h": v2_group(&json!({"b": v2_array(&[2, 2])}))})))
         .await
@@ -52,7 +52,7 @@ async fn in_place() {
 }
 
 #[tokio::test]
-async fn places_that_are_taken() {
+async fn copy_to_an_occupied_path_is_rejected() {
     let lab = Lab::new();
     lab.json("d/zarr.json", &entry_point()).await;
     lab.json("d/meta/root/x.array.json", &draft_array(&[4])).await;
@@ -67,7 +67,7 @@ async fn places_that_are_taken() {
 
 /// The chunks of a draft hierarchy have other keys than v3 has: they are copied, byte by byte.
 #[tokio::test]
-async fn copies_of_a_draft_hierarchy() {
+async fn draft_hierarchy_is_copied_with_its_chunks() {
     let lab = Lab::new();
     lab.json("d/zarr.json", &entry_point()).await;
     lab.json("d/meta/root/g/x.array.json", &draft_array(&[4, 4])).await;
@@ -95,7 +95,7 @@ async fn copies_of_a_draft_hierarchy() {
 }
 
 #[tokio::test]
-async fn copies_to_every_dialect_and_back() {
+async fn copy_round_trips_through_every_dialect() {
     let lab = Lab::new();
     lab.declare("/v3", &v3_group(&json!({"a": v3_array(&[4, 4])}))).await.unwrap();
     lab.set("v3/a/c/1/1", [1, 2, 3, 4]).await;
@@ -119,7 +119,7 @@ async fn copies_to_every_dialect_and_back() {
 
 /// Draft: one entry point for each hierarchy, documents below `meta/root`; groups above a node are implied.
 #[tokio::test]
-async fn declaring_in_the_draft() {
+async fn draft_nodes_are_created_below_the_entry_point() {
     let lab = Lab::new();
     let tree = v3_group(&json!({"a": v3_array(&[3]), "g": v3_group(&json!({}))}));
     let created = lab.declare_as("/d", &tree, Dialect::Draft).await.unwrap();
@@ -141,7 +141,7 @@ async fn declaring_in_the_draft() {
 }
 
 #[tokio::test]
-async fn models_of_other_dialects() {
+async fn models_are_mapped_between_dialects() {
     let lab = Lab::new();
     lab.declare_as("/two", &v3_group(&json!({"a": v3_array(&[3])})), Dialect::V2).await.unwrap();
     assert_eq!(lab.keys().await, ["two/.zgroup", "two/a/.zarray"]);
@@ -150,7 +150,7 @@ async fn models_of_other_dialects() {
     // Members of any dialect are told by one model.
     lab.declare("/three/x", &v3_array(&[3])).await.unwrap();
     let told = lab.nodes.node(&path("/"), None, Depth::All, Some(Dialect::V3)).await.unwrap();
-    assert_eq!((told.zom.len(), told.other_dialects), (5, vec![]));
+    assert_eq!((told.zom.len(), told.info.other_dialects), (5, vec![]));
     let mut lost = v3_array(&[3]);
     lost["dimension_names"] = json!(["x"]);
     lost["extensions"] = json!([{"name": "example.unheard-of", "must_understand": false}]);

@@ -17,7 +17,7 @@ fn members(count: usize, member: &Value) -> Value {
 
 /// A patch of a group depends on its own documents, those of its twin and consolidated metadata above, however many nodes are below.
 #[tokio::test]
-async fn a_patch_looks_at_nothing_below_a_group() {
+async fn group_patch_reads_no_descendants() {
     for group in [v3_group(&members(300, &v3_array(&[1]))), v2_group(&members(300, &v2_array(&[1])))] {
         let (lab, store) = Intruded::lab();
         lab.declare("/up/g", &group).await.unwrap();
@@ -32,7 +32,7 @@ async fn a_patch_looks_at_nothing_below_a_group() {
 
 /// A tree is told with a few pages of keys, and looks nothing up that is not there, and nothing twice.
 #[tokio::test]
-async fn a_tree_is_listed_by_scans() {
+async fn tree_is_listed_with_few_scans() {
     let wide = |member: &Value| members(10, member);
     for (leaf, group, documents) in
         [(v3_array(&[1]), v3_group as fn(&Value) -> Value, 1), (v2_array(&[1]), v2_group as fn(&Value) -> Value, 2)]
@@ -54,7 +54,7 @@ async fn a_tree_is_listed_by_scans() {
 
 /// The chunks of arrays are not gone through: at most one listing is wasted for each that is needed.
 #[tokio::test]
-async fn chunks_are_not_listed() {
+async fn chunks_are_skipped_in_listings() {
     let (lab, store) = Intruded::lab();
     lab.declare("/g", &v3_group(&members(20, &v3_group(&json!({"a": v3_array(&[1_000])}))))).await.unwrap();
     for group in 0..20 {
@@ -72,7 +72,7 @@ async fn chunks_are_not_listed() {
 
 /// Prefixes without documents are looked through together.
 #[tokio::test]
-async fn prefixes_without_documents_are_listed_by_scans() {
+async fn prefixes_without_documents_are_scanned_together() {
     let (lab, store) = Intruded::lab();
     for prefix in 0..1_000 {
         lab.set(&format!("p/x{prefix}/blob"), [1]).await;
@@ -92,7 +92,7 @@ async fn prefixes_without_documents_are_listed_by_scans() {
 
 /// Who has some memory does not wait for more, so a tree whose size is not known beforehand is looked at again with enough of it from the beginning.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn trees_that_do_not_fit_together_are_told_one_after_the_other() {
+async fn trees_exceeding_memory_together_are_listed_in_turn() {
     let lab = Lab::new();
     let member = json!({"zarr_format": 3, "node_type": "group", "attributes": {"text": "x".repeat(2000)}});
     let members: serde_json::Map<_, _> = (0..5000).map(|number| (format!("g{number}"), member.clone())).collect();

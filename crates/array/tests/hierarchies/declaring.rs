@@ -9,7 +9,7 @@ use crate::lab::{Lab, entry_point, path, v2_array, v2_group, v3_array, v3_group,
 
 /// v3, "Creating a group, creating an array": the metadata documents of explicit nodes; v2, "Hierarchies": every group above a node is there.
 #[tokio::test]
-async fn keys_of_created_nodes() {
+async fn created_nodes_have_the_specified_keys() {
     let tree = |array: &Value, group: &dyn Fn(&Value) -> Value| group(&json!({"a": array, "g": group(&json!({}))}));
     let v3 = tree(&v3_array(&[3]), &v3_group);
     let v2 = tree(&v2_array(&[3]), &v2_group);
@@ -28,7 +28,7 @@ async fn keys_of_created_nodes() {
 }
 
 #[tokio::test]
-async fn attributes_of_v2_are_documents_of_their_own() {
+async fn v2_attributes_are_stored_in_zattrs() {
     let lab = Lab::new();
     let mut array = v2_array(&[3]);
     array["attributes"] = json!({"unit": "m"});
@@ -42,7 +42,7 @@ async fn attributes_of_v2_are_documents_of_their_own() {
 }
 
 #[tokio::test]
-async fn what_differs_is_told_and_stays() {
+async fn different_node_is_rejected_with_differences() {
     let lab = Lab::new();
     lab.declare("/g", &v3_group(&json!({"a": v3_array(&[3]), "b": v3_array(&[3])}))).await.unwrap();
     let before = lab.all("/g").await;
@@ -60,7 +60,7 @@ async fn what_differs_is_told_and_stays() {
 }
 
 #[tokio::test]
-async fn replacing() {
+async fn replace_erases_removed_members() {
     let lab = Lab::new();
     let mut keeps = v3_array(&[3]);
     lab.declare("/g", &v3_group(&json!({"keeps": keeps, "gone": v3_array(&[3]), "other": v3_array(&[3])})))
@@ -85,7 +85,7 @@ async fn replacing() {
 }
 
 #[tokio::test]
-async fn preconditions() {
+async fn create_respects_preconditions() {
     let lab = Lab::new();
     let declare = async |document: Value, condition: Precondition| {
         let declaration =
@@ -104,7 +104,7 @@ async fn preconditions() {
 }
 
 #[tokio::test]
-async fn places_where_no_node_can_be() {
+async fn node_at_an_invalid_place_is_rejected() {
     let lab = Lab::new();
     lab.declare("/a", &v3_array(&[3])).await.unwrap();
     lab.declare("/b", &v2_array(&[3])).await.unwrap();
@@ -128,7 +128,7 @@ async fn places_where_no_node_can_be() {
 
 /// A model is stored in its own dialect, and that of v3 as the draft within the draft.
 #[tokio::test]
-async fn dialects_that_nobody_names() {
+async fn dialect_follows_the_model_and_its_parent() {
     let lab = Lab::new();
     lab.declare("/three", &v3_group(&json!({}))).await.unwrap();
     lab.declare("/three/two/a", &v2_array(&[3])).await.unwrap();
@@ -150,7 +150,7 @@ async fn dialects_that_nobody_names() {
 }
 
 #[tokio::test]
-async fn implicit_groups_become_explicit_where_they_are_declared() {
+async fn declared_implicit_group_becomes_explicit() {
     let lab = Lab::new();
     lab.json("g/a/zarr.json", &v3_array(&[3])).await;
     let declared = v3_group(&json!({"a": v3_array(&[3])}));
@@ -162,7 +162,7 @@ async fn implicit_groups_become_explicit_where_they_are_declared() {
 
 /// One commit makes them all, and one answer tells them.
 #[tokio::test]
-async fn many_nodes() {
+async fn two_thousand_nodes_are_created_in_one_commit() {
     let lab = Lab::new();
     let group = |names: usize| {
         let members = (0..names).map(|name| (format!("a{name}"), v3_array(&[3]))).collect::<serde_json::Map<_, _>>();

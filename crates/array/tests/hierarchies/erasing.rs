@@ -7,7 +7,7 @@ use crate::lab::{Lab, draft_array, entry_point, path, v2_array, v2_group, v3_arr
 
 /// v3, "Erasing": everything below the node's prefix, and nothing beside it.
 #[tokio::test]
-async fn keys_that_go() {
+async fn erase_removes_exactly_the_keys_of_the_node() {
     let cases = [
         (
             v3_array(&[3]),
@@ -37,7 +37,7 @@ async fn keys_that_go() {
 }
 
 #[tokio::test]
-async fn implicit_groups() {
+async fn erase_removes_an_implicit_group() {
     let lab = Lab::new();
     lab.json("a/b/c/.zarray", &v2_array(&[3])).await;
     lab.set("a/b/readme", "x").await;
@@ -48,7 +48,7 @@ async fn implicit_groups() {
 
 /// Draft, "Store operations": "To delete an array or a group at path `P`": its metadata keys, `meta/root{P}/` and `data/root{P}/`.
 #[tokio::test]
-async fn draft_nodes() {
+async fn erase_removes_draft_nodes() {
     let lab = Lab::new();
     let all = async || {
         lab.json("zarr.json", &entry_point()).await;
@@ -75,7 +75,7 @@ async fn draft_nodes() {
 }
 
 #[tokio::test]
-async fn draft_root_array() {
+async fn erase_removes_a_draft_root_array() {
     let lab = Lab::new();
     lab.json("d/zarr.json", &entry_point()).await;
     lab.json("d/meta/root.array.json", &draft_array(&[3])).await;
@@ -85,7 +85,7 @@ async fn draft_root_array() {
 }
 
 #[tokio::test]
-async fn preconditions() {
+async fn erase_respects_preconditions() {
     let lab = Lab::new();
     let version = lab.declare("/a", &v3_array(&[3])).await.unwrap().node.version.unwrap();
     lab.patch("/a", &json!({"attributes": {"n": 1}})).await.unwrap();
@@ -97,7 +97,7 @@ async fn preconditions() {
 
 /// A node is erased in one commit, however many chunks it has.
 #[tokio::test]
-async fn more_keys_than_a_commit_has_changes_are_erased_in_one_commit() {
+async fn large_erase_is_one_commit() {
     let lab = Lab::new();
     lab.declare("/g", &v3_group(&json!({"a": v3_array(&[300_000])}))).await.unwrap();
     for chunk in 0..100_050 {
@@ -110,7 +110,7 @@ async fn more_keys_than_a_commit_has_changes_are_erased_in_one_commit() {
 
 /// What cannot be opened can still be erased.
 #[tokio::test]
-async fn documents_that_cannot_be_read() {
+async fn unreadable_nodes_can_be_erased() {
     let lab = Lab::new();
     let mut unknown = v3_array(&[3]);
     unknown["codecs"] = json!([{"name": "bytes"}, {"name": "unheard-of"}]);

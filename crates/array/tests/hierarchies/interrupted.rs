@@ -44,7 +44,7 @@ fn to(target: &str) -> ConvertOptions {
 }
 
 #[tokio::test]
-async fn a_copy_that_fails_leaves_nothing() {
+async fn failed_copy_leaves_nothing() {
     let lab = lab(0).await;
     // Something takes the room, so that some batches are copied and the rest is not.
     lab.set("other", vec![0; 20_000]).await;
@@ -58,7 +58,7 @@ async fn a_copy_that_fails_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_copy_whose_caller_goes_away_leaves_nothing() {
+async fn cancelled_copy_leaves_nothing() {
     let mut dropped = 0;
     for polls in 0..60 {
         let lab = lab(1_000).await;
@@ -86,7 +86,7 @@ async fn a_copy_whose_caller_goes_away_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_an_interrupted_copy_left_is_erased_at_the_next_start() {
+async fn interrupted_copy_is_erased_at_the_next_start() {
     let lab = lab(1_000).await;
     for key in ["to/a/0", "to/a/1", "tower/a/0"] {
         lab.set(key, "chunk").await;
@@ -102,7 +102,7 @@ async fn what_an_interrupted_copy_left_is_erased_at_the_next_start() {
 }
 
 #[tokio::test]
-async fn nothing_is_erased_where_there_is_a_node_by_now() {
+async fn existing_node_is_not_erased_by_recovery() {
     for document in ["to/zarr.json", "to/.zarray", "to/.zgroup"] {
         let lab = Lab::new();
         lab.set("to/a/0", "chunk").await;
@@ -116,7 +116,7 @@ async fn nothing_is_erased_where_there_is_a_node_by_now() {
 }
 
 #[tokio::test]
-async fn records_that_cannot_be_understood_stay() {
+async fn unreadable_intent_records_are_retained() {
     let lab = Lab::new();
     lab.set("to/a/0", "chunk").await;
     let mut newer = record("/to", "to/");

@@ -41,7 +41,7 @@ async fn read(arrays: &Arrays, at: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_chunk_that_is_written_while_an_array_shrinks_does_not_come_back() {
+async fn chunk_written_during_a_shrink_does_not_return() {
     for document in [v3_array(&[8]), v2_array(&[8])] {
         let (lab, store) = Intruded::lab();
         lab.declare("/a", &document).await.unwrap();
@@ -57,7 +57,7 @@ async fn a_chunk_that_is_written_while_an_array_shrinks_does_not_come_back() {
 }
 
 #[tokio::test]
-async fn keys_at_the_edge_and_keys_that_are_no_chunks_survive_a_shrink() {
+async fn edge_chunks_and_other_keys_survive_a_shrink() {
     let lab = Lab::new();
     lab.declare("/a", &v3_array(&[8, 4])).await.unwrap();
     for key in ["c/0/0", "c/1/1", "c/2/0", "c/3/1", "c/x", "c/2/0/0", "notes"] {
@@ -68,7 +68,7 @@ async fn keys_at_the_edge_and_keys_that_are_no_chunks_survive_a_shrink() {
 }
 
 #[tokio::test]
-async fn more_chunks_than_a_commit_has_changes_are_erased() {
+async fn shrink_erases_more_chunks_than_a_commit_allows() {
     let lab = Lab::new();
     lab.declare("/a", &v3_array(&[20_000])).await.unwrap();
     write(&lab.arrays, "/a", "...", 1).await.unwrap();
@@ -78,7 +78,7 @@ async fn more_chunks_than_a_commit_has_changes_are_erased() {
 }
 
 #[tokio::test]
-async fn an_interrupted_shrink_is_carried_on() {
+async fn interrupted_shrink_is_finished() {
     for (document, root, prefix) in [
         (v3_array(&[4]), None, "a/c/"),
         (v2_array(&[4]), None, "a/"),
@@ -117,7 +117,7 @@ async fn an_interrupted_shrink_is_carried_on() {
 }
 
 #[tokio::test]
-async fn an_array_is_not_appended_to_before_its_chunks_outside_are_erased() {
+async fn append_fails_until_an_interrupted_shrink_is_finished() {
     let store = Arc::new(MemoryStore::new());
     let options = Options { memory_timeout: std::time::Duration::from_millis(50), ..Options::default() };
     let arrays = Arrays::new(store.clone(), options);
@@ -139,7 +139,7 @@ async fn an_array_is_not_appended_to_before_its_chunks_outside_are_erased() {
 }
 
 #[tokio::test]
-async fn a_copy_is_of_one_commit() {
+async fn copy_reflects_one_commit() {
     let mut intruded = 0;
     for number in 0.. {
         let (lab, store) = Intruded::lab();
@@ -162,7 +162,7 @@ async fn a_copy_is_of_one_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn an_array_that_is_written_all_the_time_is_copied() {
+async fn array_under_constant_writes_is_copied() {
     let lab = Lab::new();
     lab.declare("/from", &v3_group(&json!({"a": v3_array(&[400])}))).await.unwrap();
     let (done, arrays) = (Arc::new(AtomicBool::new(false)), lab.arrays.clone());
@@ -189,7 +189,7 @@ async fn an_array_that_is_written_all_the_time_is_copied() {
 }
 
 #[tokio::test]
-async fn chunks_outside_of_an_array_are_not_copied() {
+async fn chunks_outside_the_array_are_not_copied() {
     let lab = Lab::new();
     lab.declare("/a", &v3_array(&[4])).await.unwrap();
     for number in 0..4 {
@@ -206,7 +206,7 @@ async fn declare(lab: &Lab, at: &str, document: &Value, dialect: Dialect, existi
 }
 
 #[tokio::test]
-async fn keys_at_the_place_of_a_new_array_are_refused_erased_or_adopted() {
+async fn existing_keys_are_rejected_erased_or_adopted() {
     for (dialect, chunk) in [(Dialect::V3, "a/c/0"), (Dialect::V2, "a/0"), (Dialect::Draft, "data/root/a/c0")] {
         for existing in [IfExists::Fail, IfExists::Replace, IfExists::Adopt] {
             for alone in [true, false] {
@@ -242,7 +242,7 @@ async fn keys_at_the_place_of_a_new_array_are_refused_erased_or_adopted() {
 }
 
 #[tokio::test]
-async fn a_key_that_comes_while_an_array_is_declared_is_refused() {
+async fn key_set_during_create_is_rejected() {
     let (lab, store) = Intruded::lab();
     store.intrude("a/c/0", json!(1));
     let refused = lab.declare("/a", &v3_array(&[2])).await;
@@ -258,7 +258,7 @@ async fn a_key_that_comes_while_an_array_is_declared_is_refused() {
 }
 
 #[tokio::test]
-async fn keys_that_no_array_has_are_no_hindrance() {
+async fn unrelated_keys_do_not_prevent_create() {
     let lab = Lab::new();
     for key in ["g/notes", "g/ab/c/0", "g/b/old/c/0"] {
         lab.set(key, [1; 2]).await;

@@ -56,7 +56,7 @@ impl Lab {
     }
 
     pub(crate) async fn node(&self, at: &str, depth: Depth) -> Result<NodeInfo, NodeError> {
-        self.nodes.node(&path(at), None, depth, None).await
+        self.nodes.node(&path(at), None, depth, None).await.map(|node| node.info)
     }
 
     /// The whole hierarchy at a path as JSON.
@@ -85,7 +85,7 @@ impl Lab {
 
     pub(crate) async fn patch(&self, at: &str, patch: &Value) -> Result<NodeInfo, NodeError> {
         let changes = Changes::parse(patch.to_string()).unwrap();
-        self.nodes.patch(&path(at), None, &changes, &Precondition::none()).await
+        self.nodes.patch(&path(at), None, &changes, &Precondition::none()).await.map(|node| node.info)
     }
 
     pub(crate) async fn erase(&self, at: &str) -> Result<u64, NodeError> {

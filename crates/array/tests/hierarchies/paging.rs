@@ -22,7 +22,7 @@ impl Lab {
         let (mut pages, mut cursor) = (Vec::new(), None);
         loop {
             let Members { node, next } = self.page(at, limit, cursor).await.unwrap();
-            let Node::Group(group) = node.zom.root else { panic!("{at} is a group") };
+            let Node::Group(group) = node.info.zom.root else { panic!("{at} is a group") };
             pages.push(group.members.unwrap().keys().cloned().collect());
             assert!(pages.len() < 1_000, "{at} has no end");
             cursor = next;
@@ -57,7 +57,7 @@ fn group(dialect: Dialect) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn every_member_is_on_one_page() {
+async fn every_member_is_on_exactly_one_page() {
     for (dialect, document) in [(Dialect::V3, "zarr.json"), (Dialect::V2, ".zgroup")] {
         let lab = Lab::new();
         lab.json(&format!("g/{document}"), &group(dialect)).await;
@@ -77,7 +77,7 @@ async fn every_member_is_on_one_page() {
 }
 
 #[tokio::test]
-async fn members_of_a_draft_hierarchy_are_on_one_page() {
+async fn every_draft_member_is_on_exactly_one_page() {
     let lab = Lab::new();
     lab.json("d/zarr.json", &entry_point()).await;
     let group = json!({"extensions": [], "attributes": {}});
@@ -95,7 +95,7 @@ async fn members_of_a_draft_hierarchy_are_on_one_page() {
 }
 
 #[tokio::test]
-async fn members_of_another_dialect_are_told_apart_on_their_page() {
+async fn members_of_other_dialects_are_listed_separately() {
     let lab = Lab::new();
     lab.json("g/zarr.json", &group(Dialect::V3)).await;
     for name in 0..10 {
@@ -120,7 +120,7 @@ async fn members_of_another_dialect_are_told_apart_on_their_page() {
 }
 
 #[tokio::test]
-async fn a_cursor_is_good_for_its_group_only() {
+async fn cursor_is_valid_for_its_group_only() {
     let lab = Lab::new();
     for at in ["g", "h"] {
         for name in 0..5 {
@@ -141,7 +141,7 @@ async fn a_cursor_is_good_for_its_group_only() {
 }
 
 #[tokio::test]
-async fn a_page_costs_what_is_on_it() {
+async fn page_cost_depends_on_its_size() {
     let (lab, store) = Intruded::lab();
     let members = (0..3_000).map(|number| (format!("n{number:04}"), v3_group(&json!({})))).collect();
     lab.declare("/up/g", &v3_group(&serde_json::Value::Object(members))).await.unwrap();
@@ -164,7 +164,7 @@ async fn a_page_costs_what_is_on_it() {
 
 /// What is set while a page is read is on it, or was set after it.
 #[tokio::test]
-async fn a_page_is_as_of_one_commit() {
+async fn page_reflects_one_commit() {
     for busy in [false, true] {
         let (lab, store) = Intruded::lab();
         store.busy.store(busy, Relaxed);

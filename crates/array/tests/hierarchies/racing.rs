@@ -166,7 +166,7 @@ impl TransactionalStore for Intruded {
 }
 
 #[tokio::test]
-async fn a_parent_becomes_an_array() {
+async fn create_fails_if_parent_becomes_an_array() {
     for (key, document) in [("g/zarr.json", v3_array(&[1])), ("g/.zarray", v2_array(&[1]))] {
         let (lab, store) = Intruded::lab();
         lab.json("g/other/zarr.json", &v3_array(&[3])).await;
@@ -178,7 +178,7 @@ async fn a_parent_becomes_an_array() {
 }
 
 #[tokio::test]
-async fn the_node_itself_appears() {
+async fn create_compares_with_a_concurrently_created_node() {
     let (lab, store) = Intruded::lab();
     store.intrude("a/zarr.json", v3_array(&[3]));
     assert_eq!(lab.declare("/a", &v3_array(&[3])).await.unwrap().action, CreateAction::Unchanged);
@@ -192,7 +192,7 @@ async fn the_node_itself_appears() {
 }
 
 #[tokio::test]
-async fn a_patch_meets_another() {
+async fn concurrent_patches_are_merged() {
     let (lab, store) = Intruded::lab();
     lab.declare("/a", &v3_array(&[3])).await.unwrap();
     let mut other = v3_array(&[5]);
@@ -203,7 +203,7 @@ async fn a_patch_meets_another() {
 }
 
 #[tokio::test]
-async fn consolidated_metadata_is_written_meanwhile() {
+async fn concurrent_change_of_consolidated_metadata_is_preserved() {
     let (lab, store) = Intruded::lab();
     lab.declare("/g", &crate::lab::v2_group(&json!({"a": v2_array(&[3])}))).await.unwrap();
     lab.json("g/.zmetadata", &json!({"zarr_consolidated_format": 1, "metadata": {}})).await;
@@ -216,7 +216,7 @@ async fn consolidated_metadata_is_written_meanwhile() {
 }
 
 #[tokio::test]
-async fn what_is_erased_changes_meanwhile() {
+async fn erase_retries_unless_its_precondition_fails() {
     let (lab, store) = Intruded::lab();
     let version = lab.declare("/a", &v3_array(&[3])).await.unwrap().node.version.unwrap();
     store.intrude("a/zarr.json", v3_array(&[4]));
@@ -227,7 +227,7 @@ async fn what_is_erased_changes_meanwhile() {
 }
 
 #[tokio::test]
-async fn somebody_who_never_rests() {
+async fn gives_up_when_document_keeps_changing() {
     let (lab, store) = Intruded::lab();
     lab.declare("/a", &v3_array(&[3])).await.unwrap();
     for extent in 0..50 {
@@ -240,7 +240,7 @@ async fn somebody_who_never_rests() {
 /// An answer is as of one commit: what two nodes say is always of the same, and the nodes that come and go do so with it. It is so where the store tells that nothing was
 /// committed, and where everything is looked at again since it cannot; and where groups are listed by scans, and one by one because of the chunks among their keys.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_see_one_commit() {
+async fn answers_reflect_one_commit() {
     for (busy, chunks) in [(false, 0), (true, 0), (false, 200), (true, 200)] {
         let (lab, store) = Intruded::lab();
         store.busy.store(busy, Ordering::Relaxed);
@@ -329,7 +329,7 @@ async fn write_rounds(lab: Arc<Lab>, done: Arc<AtomicBool>) -> u64 {
 
 /// What is set between two pages is in the answer, whichever page it is and wherever it is set.
 #[tokio::test]
-async fn what_is_set_between_two_pages_is_told() {
+async fn key_set_between_two_pages_is_listed() {
     for busy in [false, true] {
         for place in ["a", "m", "z"] {
             let (lab, store) = Intruded::lab();

@@ -72,7 +72,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_trees(tree in Tree::any(), other in Tree::any(), dialect in prop::sample::select(Dialect::ALL.to_vec())) {
+    fn random_trees_round_trip(tree in Tree::any(), other in Tree::any(), dialect in prop::sample::select(Dialect::ALL.to_vec())) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(round_trip(&tree, &other, dialect));
     }

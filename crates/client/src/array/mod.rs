@@ -16,6 +16,7 @@ use meta::{
     Dialect, NodePath, select,
     selection::{ReadRequest, Selection},
 };
+use operations::WriteReport;
 use serde_json::{Map, Value};
 use store::{Precondition, Version};
 
@@ -27,7 +28,6 @@ pub use self::{
     error::ArrayError,
     incoming::ElementStream,
     input::NewElements,
-    write::WriteReport,
 };
 use self::{
     gather::{Gather, Numbers, Pieces},

@@ -40,7 +40,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             position: members.position,
             pointer: members.pointer.clone(),
         },
-        (ProblemType::UnfitSelection, _) => unfit(&problem),
+        (ProblemType::SelectionRankMismatch, _) => unfit(&problem),
         (ProblemType::IndexOutOfBounds, _) => match (members.dimension, members.index, members.extent) {
             (Some(dimension), Some(index), Some(extent)) => ArrayError::OutOfBounds { dimension, index, extent },
             _ => unfit(&problem),
@@ -56,7 +56,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
         },
         (ProblemType::ChunkTooLarge, _) => ArrayError::ChunkTooLarge { path: path(), detail: detail() },
         (ProblemType::BodyTooLarge, Some(limit)) => ArrayError::RequestTooLarge { limit },
-        (ProblemType::FormatCannotHold, _) => ArrayError::CannotHold { detail: detail() },
+        (ProblemType::UnsuitableFormat, _) => ArrayError::CannotHold { detail: detail() },
         (ProblemType::UndecodableChunk, _) => match (&members.key, &members.codec) {
             (Some(key), Some(codec)) => {
                 let (key, codec) = (key.clone(), codec.clone());
@@ -64,15 +64,15 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             }
             _ => remote(refusal, &problem),
         },
-        (ProblemType::DamagedValue, _) => match &members.key {
+        (ProblemType::CorruptValue, _) => match &members.key {
             Some(key) => ArrayError::Damaged { key: key.clone(), request: request() },
             None => remote(refusal, &problem),
         },
         (ProblemType::PreconditionFailed, _) => {
             ArrayError::PreconditionFailed { path: path(), current: members.current.as_deref().and_then(etag::parse) }
         }
-        (ProblemType::UnfitBody, _) => {
-            ArrayError::UnfitElements { detail: detail(), expected: members.expected, found: members.found }
+        (ProblemType::BodyShapeMismatch, _) => {
+            ArrayError::UnfitElements { detail: detail(), expected: members.expected, found: members.actual }
         }
         (ProblemType::InvalidElement, _) => match &members.element {
             Some(element) => ArrayError::InvalidElement { element: element.clone(), detail: detail() },
@@ -92,13 +92,16 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             None => remote(refusal, &problem),
         },
         (ProblemType::ValueTooLarge, Some(limit)) => ArrayError::RequestTooLarge { limit },
-        (ProblemType::LengthMismatch | ProblemType::BodyAborted | ProblemType::BodyTimeout, _) => {
+        (ProblemType::LengthMismatch | ProblemType::IncompleteBody | ProblemType::BodyTimeout, _) => {
             ArrayError::Content(of_content(&problem))
         }
-        (ProblemType::StoreReadOnly, _) => ArrayError::ReadOnly,
+        (ProblemType::ReadOnlyStore, _) => ArrayError::ReadOnly,
         (ProblemType::OutOfSpace, _) => ArrayError::OutOfSpace,
         (
-            ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests | ProblemType::Stopping,
+            ProblemType::Busy
+            | ProblemType::TooManyConflicts
+            | ProblemType::TooManyRequests
+            | ProblemType::ShuttingDown,
             _,
         ) => ArrayError::Busy { retry_after: refusal.retry_after },
         (
@@ -114,13 +117,13 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             | ProblemType::InvalidPath
             | ProblemType::InvalidHeader
             | ProblemType::UnknownParameter
-            | ProblemType::RepeatedParameter
+            | ProblemType::DuplicateParameter
             | ProblemType::MissingParameter
             | ProblemType::InvalidParameter
             | ProblemType::UnknownListing
             | ProblemType::InvalidCursor
             | ProblemType::PrefixNotEmpty
-            | ProblemType::ConfirmationNeeded
+            | ProblemType::ConfirmationRequired
             | ProblemType::DigestMismatch
             | ProblemType::MissingHost
             | ProblemType::NotFound
@@ -132,20 +135,20 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> ArrayErr
             | ProblemType::WorkTooLarge
             | ProblemType::BodyTooLarge
             | ProblemType::UnsupportedMediaType
-            | ProblemType::EncodedBody
-            | ProblemType::TransferCodedBody
+            | ProblemType::UnsupportedContentEncoding
+            | ProblemType::UnsupportedTransferEncoding
             | ProblemType::TooMuchMemory
             | ProblemType::RangeNotSatisfiable
             | ProblemType::InvalidZom
             | ProblemType::InvalidNodeName
-            | ProblemType::NodeDiffers
+            | ProblemType::NodeConflict
             | ProblemType::StrayKeys
-            | ProblemType::BelowArray
-            | ProblemType::OtherDialect
+            | ProblemType::ParentIsArray
+            | ProblemType::DialectConflict
             | ProblemType::TooManyNodes
             | ProblemType::TooManyChanges
-            | ProblemType::Lossy
-            | ProblemType::Inconvertible
+            | ProblemType::LossyConversion
+            | ProblemType::Unconvertible
             | ProblemType::Internal,
             _,
         ) => remote(refusal, &problem),
@@ -221,7 +224,7 @@ mod tests {
             codec: Some("zstd".into()),
             unsupported: Some("the codec x".into()),
             expected: Some(16),
-            found: Some(12),
+            actual: Some(12),
             element: Some(vec![0, 2]),
             changes: Some(9),
             announced: Some(5),
@@ -249,7 +252,9 @@ mod tests {
                 (ArrayError::InvalidSelection { detail, position, pointer }, ProblemType::InvalidSelection) => {
                     detail == "why" && *position == Some(3) && pointer.as_deref() == Some("/select/1")
                 }
-                (ArrayError::UnfitSelection { dimension, .. }, ProblemType::UnfitSelection) => *dimension == Some(1),
+                (ArrayError::UnfitSelection { dimension, .. }, ProblemType::SelectionRankMismatch) => {
+                    *dimension == Some(1)
+                }
                 (ArrayError::OutOfBounds { dimension, index, extent }, ProblemType::IndexOutOfBounds) => {
                     (*dimension, *index, *extent) == (1, -5, 4)
                 }
@@ -261,15 +266,15 @@ mod tests {
                 }
                 (ArrayError::ChunkTooLarge { path, .. }, ProblemType::ChunkTooLarge) => *path == named,
                 (ArrayError::RequestTooLarge { limit }, ProblemType::BodyTooLarge) => *limit == 7,
-                (ArrayError::CannotHold { detail }, ProblemType::FormatCannotHold) => detail == "why",
+                (ArrayError::CannotHold { detail }, ProblemType::UnsuitableFormat) => detail == "why",
                 (ArrayError::UndecodableChunk { key, codec, request, .. }, ProblemType::UndecodableChunk) => {
                     (key.as_str(), codec.as_str(), request.as_str()) == ("a/c/0", "zstd", "r")
                 }
-                (ArrayError::Damaged { key, request }, ProblemType::DamagedValue) => key == "a/c/0" && request == "r",
+                (ArrayError::Damaged { key, request }, ProblemType::CorruptValue) => key == "a/c/0" && request == "r",
                 (ArrayError::PreconditionFailed { path, current }, ProblemType::PreconditionFailed) => {
                     *path == named && *current == Some(Version::from_u128(5))
                 }
-                (ArrayError::UnfitElements { expected, found, .. }, ProblemType::UnfitBody) => {
+                (ArrayError::UnfitElements { expected, found, .. }, ProblemType::BodyShapeMismatch) => {
                     (*expected, *found) == (Some(16), Some(12))
                 }
                 (ArrayError::InvalidElement { element, detail }, ProblemType::InvalidElement) => {
@@ -293,18 +298,18 @@ mod tests {
                     ProblemType::LengthMismatch => {
                         matches!(error, UploadError::Length { announced: 5, received: 4 })
                     }
-                    ProblemType::BodyAborted => matches!(error, UploadError::Aborted(_)),
+                    ProblemType::IncompleteBody => matches!(error, UploadError::Aborted(_)),
                     ProblemType::BodyTimeout => matches!(error, UploadError::TimedOut),
                     _ => false,
                 },
-                (ArrayError::ReadOnly, ProblemType::StoreReadOnly) => true,
+                (ArrayError::ReadOnly, ProblemType::ReadOnlyStore) => true,
                 (ArrayError::OutOfSpace, ProblemType::OutOfSpace) => true,
                 (
                     ArrayError::Busy { retry_after },
                     ProblemType::Busy
                     | ProblemType::TooManyConflicts
                     | ProblemType::TooManyRequests
-                    | ProblemType::Stopping,
+                    | ProblemType::ShuttingDown,
                 ) => *retry_after == Some(Duration::from_secs(9)),
                 (
                     ArrayError::Forbidden { detail },
@@ -329,10 +334,10 @@ mod tests {
         let theirs = [P::NoSuchNode, P::NotAnArray, P::UnsupportedNode, P::InvalidMetadata, P::InvalidSelection];
         let sizes = [P::SelectionTooLarge, P::TooManyChunks, P::ChunkTooLarge, P::BodyTooLarge, P::ValueTooLarge];
         let others =
-            [P::UnfitSelection, P::IndexOutOfBounds, P::UndecodableChunk, P::DamagedValue, P::FormatCannotHold];
-        let written = [P::UnfitBody, P::InvalidElement, P::InvalidBody, P::ShapeChanged, P::InvalidPatch];
-        let refused = [P::UnencodableChunk, P::TooManyChanges, P::PreconditionFailed, P::StoreReadOnly, P::OutOfSpace];
-        let bodies = [P::LengthMismatch, P::BodyAborted, P::BodyTimeout];
+            [P::SelectionRankMismatch, P::IndexOutOfBounds, P::UndecodableChunk, P::CorruptValue, P::UnsuitableFormat];
+        let written = [P::BodyShapeMismatch, P::InvalidElement, P::InvalidBody, P::ShapeChanged, P::InvalidPatch];
+        let refused = [P::UnencodableChunk, P::TooManyChanges, P::PreconditionFailed, P::ReadOnlyStore, P::OutOfSpace];
+        let bodies = [P::LengthMismatch, P::IncompleteBody, P::BodyTimeout];
         [&theirs[..], &sizes, &others, &written, &refused, &bodies].concat().contains(&kind)
     }
 
@@ -342,7 +347,7 @@ mod tests {
             ProblemType::TooManyChunks,
             ProblemType::BodyTooLarge,
             ProblemType::UndecodableChunk,
-            ProblemType::DamagedValue,
+            ProblemType::CorruptValue,
             ProblemType::UnencodableChunk,
             ProblemType::TooManyChanges,
         ] {
@@ -368,7 +373,7 @@ mod tests {
         for &kind in ProblemType::ALL {
             let expected = match kind {
                 ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => Knowledge::NotDone,
-                ProblemType::Stopping => Knowledge::Unknown,
+                ProblemType::ShuttingDown => Knowledge::Unknown,
                 _ => Knowledge::Answered,
             };
             assert_eq!(full(kind).knowledge, expected, "{kind:?}");

@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use meta::{Dialect, NodePath, selection::Selection};
+use operations::WriteReport;
 use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, ETAG},
 };
-use store::{Content, Precondition, Version};
+use store::{Content, Precondition};
 use wire::{
     array::Format,
     etag,
@@ -26,21 +27,6 @@ use crate::{
 
 /// The longest report that is read.
 const MAX_REPORT: usize = 64 * 1024;
-
-/// What a write did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WriteReport {
-    /// The version that the array has now, which is what conditions compare.
-    pub version: Option<Version>,
-    /// Its shape now.
-    pub shape: Vec<u64>,
-    /// How many chunks (of a sharded array: shards) were stored.
-    pub stored: u64,
-    /// How many were erased, or left out, since all their elements are the fill value.
-    pub erased: u64,
-    /// How many the server did again, because somebody else wrote them meanwhile.
-    pub repeated: u64,
-}
 
 /// A write that is about to be made.
 pub(super) struct Change {
@@ -122,7 +108,7 @@ impl Change {
             return Err(problem::into_failure(answer.into_problem().await, &self.path));
         }
         let version = answer.header(ETAG).and_then(etag::parse);
-        let WriteAnswer { shape, stored, erased, repeated } = answer.json(MAX_REPORT).await?;
-        Ok(WriteReport { version, shape, stored, erased, repeated })
+        let WriteAnswer { shape, chunks_written, chunks_erased, conflicts_retried } = answer.json(MAX_REPORT).await?;
+        Ok(WriteReport { version, shape, chunks_written, chunks_erased, conflicts_retried })
     }
 }

@@ -2,57 +2,15 @@
 
 use meta::{
     Dialect, NodePath,
-    convert::Loss,
-    extensions::Link,
     json::Json,
     zom::{Difference, Node, Zom},
 };
+use operations::{IfExists, LossPolicy, NodeInfo};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use store::{Cursor, Key, Precondition, Version};
-use wire::{
-    node::LinkTarget,
-    query::{Existing, Losses},
-};
+use store::{Cursor, Precondition, Version};
 
 use crate::{failure::Repeat, write};
-
-/// A node that was found, as of one commit.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FoundNode {
-    /// Its path.
-    pub path: NodePath,
-    /// In which dialect it is stored.
-    pub dialect: Dialect,
-    /// True if it is a group because there are nodes below it, and for no other reason.
-    pub implicit: bool,
-    /// Another one whenever its own documents are others; `None` for an implicit group. It is what conditions compare.
-    pub version: Option<Version>,
-    /// What it is, with its members as deep as was asked.
-    pub zom: Zom,
-    /// The nodes below it, as deep as was asked, that are of another dialect: these are not among the members. Empty where it was asked for by
-    /// one model, since they are then.
-    pub other: Vec<(NodePath, Dialect)>,
-    /// The nodes below it, as deep as was asked, that are not in the ZOM because one of their documents cannot be read.
-    pub broken: Vec<BrokenNode>,
-    /// What the ZOM does not say because it is of another dialect, with the path of the node.
-    pub losses: Vec<(NodePath, Loss)>,
-    /// What extensions of the group name, each with whether there is an array.
-    pub links: Vec<(Link, LinkTarget)>,
-}
-
-/// A node of which a document cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BrokenNode {
-    /// Its path.
-    pub path: NodePath,
-    /// The dialect whose documents have that key; v3, where a `zarr.json` does not show whether it is the draft's.
-    pub dialect: Dialect,
-    /// The key of the document.
-    pub key: Key,
-    /// What is wrong with it.
-    pub reason: String,
-}
 
 /// The documents of nodes, by path.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,33 +43,33 @@ pub enum Kind {
     Group,
 }
 
-/// How a tree is declared.
+/// Options of creating a hierarchy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Declaration {
-    /// What becomes of a node that is there and differs.
-    pub existing: Existing,
-    /// What happens where the dialect cannot say all that the tree says.
-    pub losses: Losses,
-    /// Must hold of the node's version.
-    pub condition: Precondition,
+pub struct CreateOptions {
+    /// The treatment of an existing node that differs.
+    pub if_exists: IfExists,
+    /// The treatment of properties that the dialect cannot represent.
+    pub losses: LossPolicy,
+    /// The precondition on the node's version.
+    pub precondition: Precondition,
 }
 
-/// What a declaration did.
+/// The result of creating a hierarchy.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Declared {
-    /// What it did.
-    pub effect: Effect,
-    /// The node as it is now, with all that is below it.
+pub struct CreateOutcome {
+    /// True if the node existed before.
+    pub status: CreateStatus,
+    /// The node with everything below it.
     pub node: Changed,
 }
 
-/// What a declaration did.
+/// The state of the node before it was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// The node was not there.
+pub enum CreateStatus {
+    /// The node did not exist.
     Created,
-    /// It was there: equal, and left as it is; or another, and replaced where that was asked for.
-    Present,
+    /// The node existed: it is equal, and unchanged; or it differed, and was replaced.
+    Existed,
 }
 
 /// A node as it is after a change.
@@ -128,9 +86,9 @@ pub struct Changed {
 /// What comparing a hierarchy with a tree found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// True if they are equal in structure.
-    pub equal: bool,
-    /// Where they differ.
+    /// True if creating the hierarchy would change nothing.
+    pub unchanged: bool,
+    /// The differences.
     pub differences: Vec<Difference>,
     /// True if there may be more differences than these.
     pub truncated: bool,
@@ -147,26 +105,6 @@ pub struct Patch {
     pub dimension_names: Option<Option<Vec<Option<String>>>>,
 }
 
-/// A conversion.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Conversion {
-    /// Into which dialect.
-    pub into: Dialect,
-    /// Where to; `None` for the same place: documents over the same chunks.
-    pub to: Option<NodePath>,
-}
-
-/// What a conversion did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConversionReport {
-    /// How many nodes were converted.
-    pub nodes: u64,
-    /// How many chunks were copied.
-    pub chunks: u64,
-    /// What was lost, with the path of the node.
-    pub losses: Vec<(NodePath, Loss)>,
-}
-
 impl Kind {
     /// What a node is.
     pub fn of(node: &Node) -> Self {
@@ -181,37 +119,35 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub struct Members {
     /// The node, with the members of the page.
-    pub node: FoundNode,
+    pub node: NodeInfo,
     /// The cursor for the next page, or `None` where this is the last.
     pub next: Option<Cursor>,
 }
 
-impl FoundNode {
-    /// All nodes below it that are told, sorted by path.
-    pub(super) fn below(self) -> Vec<Child> {
-        let mut found: Vec<Child> = Vec::new();
-        let mut open = vec![(self.path, &self.zom.root)];
-        while let Some((path, node)) = open.pop() {
-            let Node::Group(group) = node else { continue };
-            for (name, node) in group.members.iter().flatten() {
-                // What is no name could not have been a part of a key either.
-                let Ok(path) = NodePath::parse(&format!("{path}/{name}").replace("//", "/")) else { continue };
-                found.push(Child { path: path.clone(), dialect: self.dialect, kind: Some(Kind::of(node)) });
-                open.push((path, node));
-            }
+/// All nodes below a node, as far as it was described, sorted by path.
+pub(super) fn children_of(info: NodeInfo) -> Vec<Child> {
+    let mut found: Vec<Child> = Vec::new();
+    let mut open = vec![(info.path, &info.zom.root)];
+    while let Some((path, node)) = open.pop() {
+        let Node::Group(group) = node else { continue };
+        for (name, node) in group.members.iter().flatten() {
+            // What is no name could not have been a part of a key either.
+            let Ok(path) = NodePath::parse(&format!("{path}/{name}").replace("//", "/")) else { continue };
+            found.push(Child { path: path.clone(), dialect: info.dialect, kind: Some(Kind::of(node)) });
+            open.push((path, node));
         }
-        found.extend(self.other.into_iter().map(|(path, dialect)| Child { path, dialect, kind: None }));
-        found.sort_unstable();
-        found
     }
+    found.extend(info.other_dialects.into_iter().map(|(path, dialect)| Child { path, dialect, kind: None }));
+    found.sort_unstable();
+    found
 }
 
-impl Declaration {
+impl CreateOptions {
     pub(super) fn repeat(&self) -> Repeat {
-        match self.existing {
-            Existing::Keep | Existing::Adopt => write::repeat(&self.condition),
+        match self.if_exists {
+            IfExists::Fail | IfExists::Adopt => write::repeat(&self.precondition),
             // Somebody may have replaced it again meanwhile.
-            Existing::Replace => Repeat::IfNotDone,
+            IfExists::Replace => Repeat::IfNotDone,
         }
     }
 }

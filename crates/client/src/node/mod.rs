@@ -13,17 +13,15 @@ use meta::{
     Dialect, NodePath,
     zom::{self, Zom},
 };
+use operations::{ConversionReport, ConvertOptions, Depth, NodeInfo};
 use serde_json::{Map, Value};
 use store::{Cursor, ErasedKeys, Precondition};
-use wire::query::{Depth, Include, MembersPage, NodePostQuery};
+use wire::query::{Include, MembersPage, NodePostQuery};
 
 use self::request::Asked;
 pub use self::{
     error::NodeError,
-    found::{
-        BrokenNode, Changed, Child, Comparison, Conversion, ConversionReport, Declaration, Declared, Effect, Flat,
-        FoundNode, Kind, Members, Patch,
-    },
+    found::{Changed, Child, Comparison, CreateOptions, CreateOutcome, CreateStatus, Flat, Kind, Members, Patch},
 };
 use crate::{
     BaseUrl, BuildError, ClientBuilder, Connection,
@@ -69,13 +67,13 @@ impl NodeClient {
     }
 
     /// The node at a path, with its members to a depth, by the model of its own dialect. Nodes of another dialect are
-    /// [told apart](FoundNode::other). What is nested so deep that JSON would not be read, some 60 levels, is to be asked for in steps.
-    pub async fn node(&self, path: &NodePath, depth: Depth) -> Result<FoundNode, NodeError> {
+    /// [told apart](NodeInfo::other_dialects). What is nested so deep that JSON would not be read, some 60 levels, is to be asked for in steps.
+    pub async fn node(&self, path: &NodePath, depth: Depth) -> Result<NodeInfo, NodeError> {
         self.look(path, depth, None).await
     }
 
-    /// The same by the model of `version`, whatever dialect it is stored in. What that does not say is [told](FoundNode::losses).
-    pub async fn node_as(&self, path: &NodePath, depth: Depth, version: zom::Version) -> Result<FoundNode, NodeError> {
+    /// The same by the model of `version`, whatever dialect it is stored in. What that does not say is [told](NodeInfo::losses).
+    pub async fn node_as(&self, path: &NodePath, depth: Depth, version: zom::Version) -> Result<NodeInfo, NodeError> {
         self.look(path, depth, Some(version)).await
     }
 
@@ -96,7 +94,7 @@ impl NodeClient {
 
     /// What is directly below a node, sorted by name; of every dialect.
     pub async fn children(&self, path: &NodePath) -> Result<Vec<Child>, NodeError> {
-        Ok(self.node(path, Depth::Levels(1)).await?.below())
+        Ok(found::children_of(self.node(path, Depth::Levels(1)).await?))
     }
 
     /// The node at a path with a page of its members, at most `limit` from 1 to 10,000, from the cursor of the page before on: for groups of more members than one
@@ -115,7 +113,7 @@ impl NodeClient {
         &self,
         path: &NodePath,
         limit: usize,
-    ) -> impl Stream<Item = Result<FoundNode, NodeError>> + Send + use<> {
+    ) -> impl Stream<Item = Result<NodeInfo, NodeError>> + Send + use<> {
         let (client, path) = (self.clone(), path.clone());
         stream::try_unfold(Some(None), move |at| {
             let (client, path) = (client.clone(), path.clone());
@@ -129,20 +127,22 @@ impl NodeClient {
 
     /// What is below a node, sorted by path; of every dialect, but not what is below a node of another dialect than this one.
     pub async fn descendants(&self, path: &NodePath) -> Result<Vec<Child>, NodeError> {
-        Ok(self.node(path, Depth::All).await?.below())
+        Ok(found::children_of(self.node(path, Depth::All).await?))
     }
 
-    /// Declares a tree at a path: creates it in one commit. Where there is one that is equal in structure, nothing is changed.
+    /// Creates a hierarchy in one commit. If an equal one exists, nothing is changed.
     ///
-    /// Fails with [`NodeError::Differs`] where there is another one, unless it is to be
-    /// [replaced](Declaration::existing).
-    pub async fn declare(&self, path: &NodePath, zom: &Zom, declaration: &Declaration) -> Result<Declared, NodeError> {
+    /// Fails with [`NodeError::Differs`] if a different node exists, unless [`CreateOptions::if_exists`] replaces it.
+    pub async fn create(
+        &self,
+        path: &NodePath,
+        zom: &Zom,
+        options: &CreateOptions,
+    ) -> Result<CreateOutcome, NodeError> {
         let (asked, body) = (self.asked(path), zom.to_text().to_bytes());
         let (asked, body) = (&asked, &body);
-        self.patiently(declaration.repeat(), |clock| {
-            asked.declare(&self.transport, body.clone(), declaration, clock.patient())
-        })
-        .await
+        self.patiently(options.repeat(), |clock| asked.create(&self.transport, body.clone(), options, clock.patient()))
+            .await
     }
 
     /// Compares what is at a path with a tree.
@@ -191,14 +191,15 @@ impl NodeClient {
     }
 
     /// Converts a hierarchy to another dialect.
-    pub async fn convert(&self, path: &NodePath, conversion: &Conversion) -> Result<ConversionReport, NodeError> {
-        let query = NodePostQuery::Convert { dialect: self.dialect, into: conversion.into, to: conversion.to.clone() };
+    pub async fn convert(&self, path: &NodePath, options: &ConvertOptions) -> Result<ConversionReport, NodeError> {
+        let ConvertOptions { dialect: into, target } = options.clone();
+        let query = NodePostQuery::Convert { dialect: self.dialect, into, target };
         let (asked, query) = (self.asked(path), query.render());
         let (asked, query) = (&asked, &query);
         self.patiently(Repeat::IfNotDone, |clock| asked.convert(&self.transport, query, clock.patient())).await
     }
 
-    async fn look(&self, path: &NodePath, depth: Depth, mapped: Option<zom::Version>) -> Result<FoundNode, NodeError> {
+    async fn look(&self, path: &NodePath, depth: Depth, mapped: Option<zom::Version>) -> Result<NodeInfo, NodeError> {
         let asked = self.asked(path);
         let query = wire::query::NodeQuery { depth, mapped, include: Include::Source, ..asked.query() };
         let (asked, query) = (&asked, &query);

@@ -5,7 +5,7 @@ use reqwest::StatusCode;
 use wire::{
     etag,
     problem::{Members, Problem, ProblemType},
-    query::TO,
+    query::TARGET,
 };
 
 use super::NodeError;
@@ -33,7 +33,7 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
         (ProblemType::InvalidZom, _) => NodeError::InvalidZom { detail, violations: violations(members) },
         (ProblemType::InvalidNodeName, _) => NodeError::InvalidName { path, detail },
         (ProblemType::InvalidPatch, _) => NodeError::InvalidPatch { detail, pointer: members.pointer },
-        (ProblemType::NodeDiffers, _) => {
+        (ProblemType::NodeConflict, _) => {
             let differences = members.differences.into_iter().map(Into::into).collect();
             NodeError::Differs { path, differences }
         }
@@ -41,16 +41,16 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
         (ProblemType::PreconditionFailed, _) => {
             NodeError::PreconditionFailed { path, current: members.current.as_deref().and_then(etag::parse) }
         }
-        (ProblemType::BelowArray, _) => {
+        (ProblemType::ParentIsArray, _) => {
             let array = members.array.as_deref().and_then(|array| NodePath::parse(array).ok());
             NodeError::BelowArray { path, array }
         }
-        (ProblemType::OtherDialect, _) => {
+        (ProblemType::DialectConflict, _) => {
             NodeError::OtherDialect { path, dialect: members.dialect.and_then(|name| name.parse().ok()) }
         }
-        (ProblemType::Lossy, _) => NodeError::Lossy { losses: losses(members, &path) },
-        (ProblemType::Inconvertible, _) => NodeError::Inconvertible { path, pointer: members.pointer, detail },
-        (ProblemType::MissingParameter, _) if members.parameter.as_deref() == Some(TO) => {
+        (ProblemType::LossyConversion, _) => NodeError::Lossy { losses: losses(members, &path) },
+        (ProblemType::Unconvertible, _) => NodeError::Inconvertible { path, pointer: members.pointer, detail },
+        (ProblemType::MissingParameter, _) if members.parameter.as_deref() == Some(TARGET) => {
             NodeError::NotInPlace { detail }
         }
         (ProblemType::TooManyChanges, Some(limit)) => match members.changes {
@@ -62,14 +62,17 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
             NodeError::Unsupported { path, needs: members.unsupported.unwrap_or(detail) }
         }
         (ProblemType::InvalidMetadata, _) => NodeError::Metadata { path, key: members.key, detail },
-        (ProblemType::DamagedValue, _) => match members.key {
+        (ProblemType::CorruptValue, _) => match members.key {
             Some(key) => NodeError::Damaged { key, request: refusal.request.clone() },
             None => remote(refusal, detail),
         },
-        (ProblemType::StoreReadOnly, _) => NodeError::ReadOnly,
+        (ProblemType::ReadOnlyStore, _) => NodeError::ReadOnly,
         (ProblemType::OutOfSpace, _) => NodeError::OutOfSpace,
         (
-            ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests | ProblemType::Stopping,
+            ProblemType::Busy
+            | ProblemType::TooManyConflicts
+            | ProblemType::TooManyRequests
+            | ProblemType::ShuttingDown,
             _,
         ) => NodeError::Busy { retry_after: refusal.retry_after },
         (
@@ -85,28 +88,28 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
             | ProblemType::InvalidPath
             | ProblemType::InvalidHeader
             | ProblemType::UnknownParameter
-            | ProblemType::RepeatedParameter
+            | ProblemType::DuplicateParameter
             | ProblemType::MissingParameter
             | ProblemType::InvalidParameter
             | ProblemType::UnknownListing
             | ProblemType::InvalidCursor
             | ProblemType::PrefixNotEmpty
             | ProblemType::InvalidSelection
-            | ProblemType::UnfitSelection
+            | ProblemType::SelectionRankMismatch
             | ProblemType::IndexOutOfBounds
             | ProblemType::InvalidBody
-            | ProblemType::UnfitBody
+            | ProblemType::BodyShapeMismatch
             | ProblemType::InvalidElement
-            | ProblemType::ConfirmationNeeded
+            | ProblemType::ConfirmationRequired
             | ProblemType::LengthMismatch
             | ProblemType::DigestMismatch
-            | ProblemType::BodyAborted
+            | ProblemType::IncompleteBody
             | ProblemType::MissingHost
             | ProblemType::NotFound
             | ProblemType::NoSuchKey
             | ProblemType::MethodNotAllowed
             | ProblemType::NotAcceptable
-            | ProblemType::FormatCannotHold
+            | ProblemType::UnsuitableFormat
             | ProblemType::BodyTimeout
             | ProblemType::ShapeChanged
             | ProblemType::ValueTooLarge
@@ -118,8 +121,8 @@ fn of_problem(refusal: &Refusal, problem: Problem, asked: &NodePath) -> NodeErro
             | ProblemType::TooManyChanges
             | ProblemType::ChunkTooLarge
             | ProblemType::UnsupportedMediaType
-            | ProblemType::EncodedBody
-            | ProblemType::TransferCodedBody
+            | ProblemType::UnsupportedContentEncoding
+            | ProblemType::UnsupportedTransferEncoding
             | ProblemType::TooMuchMemory
             | ProblemType::RangeNotSatisfiable
             | ProblemType::UnencodableChunk
@@ -140,7 +143,7 @@ fn losses(members: Members, asked: &NodePath) -> Vec<(NodePath, Loss)> {
     let told = members.losses.into_iter();
     told.map(|loss| {
         let path = NodePath::parse(&loss.path).unwrap_or_else(|_| asked.clone());
-        (path, Loss { pointer: loss.pointer, what: loss.what })
+        (path, Loss { pointer: loss.pointer, what: loss.property })
     })
     .collect()
 }
@@ -200,10 +203,10 @@ mod tests {
             violations: vec![node::Violation { pointer: "/shape".into(), reason: "is not there".into() }],
             differences: vec![node::Difference {
                 pointer: "/shape/0".into(),
-                declared: Some(Json::compact(&json!(1))),
-                found: None,
+                expected: Some(Json::compact(&json!(1))),
+                actual: None,
             }],
-            losses: vec![node::Loss { path: "/named/a".into(), pointer: "/order".into(), what: "it".into() }],
+            losses: vec![node::Loss { path: "/named/a".into(), pointer: "/order".into(), property: "it".into() }],
             ..Members::default()
         };
         refused(Problem::new(kind).with_detail("why").with_members(members))
@@ -217,25 +220,25 @@ mod tests {
         ProblemType::InvalidZom,
         ProblemType::InvalidNodeName,
         ProblemType::InvalidPatch,
-        ProblemType::NodeDiffers,
+        ProblemType::NodeConflict,
         ProblemType::StrayKeys,
         ProblemType::PreconditionFailed,
-        ProblemType::BelowArray,
-        ProblemType::OtherDialect,
-        ProblemType::Lossy,
-        ProblemType::Inconvertible,
+        ProblemType::ParentIsArray,
+        ProblemType::DialectConflict,
+        ProblemType::LossyConversion,
+        ProblemType::Unconvertible,
         ProblemType::MissingParameter,
         ProblemType::TooManyChanges,
         ProblemType::BodyTooLarge,
         ProblemType::UnsupportedNode,
         ProblemType::InvalidMetadata,
-        ProblemType::DamagedValue,
-        ProblemType::StoreReadOnly,
+        ProblemType::CorruptValue,
+        ProblemType::ReadOnlyStore,
         ProblemType::OutOfSpace,
         ProblemType::Busy,
         ProblemType::TooManyConflicts,
         ProblemType::TooManyRequests,
-        ProblemType::Stopping,
+        ProblemType::ShuttingDown,
         ProblemType::ForbiddenHost,
         ProblemType::ForbiddenOrigin,
         ProblemType::ReadOnlyAccess,
@@ -271,7 +274,7 @@ mod tests {
         );
         let found = error(ProblemType::InvalidPatch);
         assert!(matches!(&found, NodeError::InvalidPatch { pointer: Some(at), .. } if at == "/shape/1"), "{found:?}");
-        let found = error(ProblemType::NodeDiffers);
+        let found = error(ProblemType::NodeConflict);
         assert!(
             matches!(&found, NodeError::Differs { path, differences } if *path == named
                 && differences[0].declared == Some(Json::compact(&json!(1))) && differences[0].found.is_none()),
@@ -279,14 +282,14 @@ mod tests {
         );
         let found = error(ProblemType::PreconditionFailed);
         assert!(matches!(found, NodeError::PreconditionFailed { current: Some(v), .. } if v == at), "{found:?}");
-        let found = error(ProblemType::BelowArray);
+        let found = error(ProblemType::ParentIsArray);
         assert!(
             matches!(&found, NodeError::BelowArray { array: Some(array), .. } if array.to_string() == "/above"),
             "{found:?}"
         );
-        let found = error(ProblemType::OtherDialect);
+        let found = error(ProblemType::DialectConflict);
         assert!(matches!(&found, NodeError::OtherDialect { dialect: Some(meta::Dialect::Draft), .. }), "{found:?}");
-        let found = error(ProblemType::Lossy);
+        let found = error(ProblemType::LossyConversion);
         assert!(
             matches!(&found, NodeError::Lossy { losses } if losses[0].0.to_string() == "/named/a" && losses[0].1.what == "it"),
             "{found:?}"
@@ -307,7 +310,7 @@ mod tests {
             ProblemType::TooManyNodes,
             ProblemType::TooManyChanges,
             ProblemType::BodyTooLarge,
-            ProblemType::DamagedValue,
+            ProblemType::CorruptValue,
         ] {
             let error = refused(Problem::new(kind)).error;
             let title = kind.title();
@@ -315,7 +318,7 @@ mod tests {
         }
         let error = refused(Problem::new(ProblemType::MissingParameter)).error;
         assert!(matches!(error, NodeError::Remote { .. }), "{error:?}");
-        let error = refused(Problem::new(ProblemType::NodeDiffers)).error;
+        let error = refused(Problem::new(ProblemType::NodeConflict)).error;
         assert!(matches!(&error, NodeError::Differs { path, .. } if path.to_string() == "/asked"), "{error:?}");
     }
 
@@ -324,7 +327,7 @@ mod tests {
         for &kind in ProblemType::ALL {
             let expected = match kind {
                 ProblemType::Busy | ProblemType::TooManyConflicts | ProblemType::TooManyRequests => Knowledge::NotDone,
-                ProblemType::Stopping => Knowledge::Unknown,
+                ProblemType::ShuttingDown => Knowledge::Unknown,
                 _ => Knowledge::Answered,
             };
             assert_eq!(full(kind).knowledge, expected, "{kind:?}");

@@ -7,6 +7,7 @@ use meta::{
     extensions::Link,
     json::{Json, Member},
 };
+use operations::{BrokenNode, ConversionReport, Depth, LinkTarget, NodeInfo};
 use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, ETAG},
@@ -17,14 +18,11 @@ use wire::{
     etag, headers,
     listing::Erased,
     node::{self, ConvertReport, Source, ValidateReport},
-    query::{Confirm, Depth, Form, NodeDeleteQuery, NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery},
+    query::{Confirm, Form, NodeDeleteQuery, NodePatchQuery, NodePostQuery, NodePutQuery, NodeQuery},
     routes,
 };
 
-use super::{
-    BrokenNode, Changed, Comparison, ConversionReport, Declaration, Declared, Effect, Flat, FoundNode, Members,
-    NodeError, problem, told,
-};
+use super::{Changed, Comparison, CreateOptions, CreateOutcome, CreateStatus, Flat, Members, NodeError, problem, told};
 use crate::{
     answer::Answer,
     failure::{Failure, Fault},
@@ -49,7 +47,7 @@ impl Asked {
         NodeQuery { dialect: self.dialect, ..NodeQuery::default() }
     }
 
-    pub(super) async fn look(&self, transport: &Transport, query: &NodeQuery, clock: Clock) -> Tried<FoundNode> {
+    pub(super) async fn look(&self, transport: &Transport, query: &NodeQuery, clock: Clock) -> Tried<NodeInfo> {
         Ok(self.members(transport, query, clock).await?.node)
     }
 
@@ -59,14 +57,14 @@ impl Asked {
         let next = answer.header(headers::CURSOR).map(Cursor::from_text);
         let (source, node) = Source::of_answer(&told(answer).await?)
             .ok_or_else(|| Fault::protocol("a node came without what is said of it"))?;
-        let node = FoundNode {
+        let node = NodeInfo {
             path: path(&source.path)?,
             dialect: source.dialect,
             implicit: source.implicit,
             version,
             zom: told::zom(&node)?,
-            other: source
-                .other
+            other_dialects: source
+                .other_dialects
                 .iter()
                 .map(|other| Ok((path(&other.path)?, other.dialect)))
                 .collect::<Result<_, Fault>>()?,
@@ -99,23 +97,23 @@ impl Asked {
         }
     }
 
-    pub(super) async fn declare(
+    pub(super) async fn create(
         &self,
         transport: &Transport,
         body: Bytes,
-        declaration: &Declaration,
+        options: &CreateOptions,
         clock: Clock,
-    ) -> Tried<Declared> {
-        let Declaration { existing, losses, condition } = declaration;
-        let query = NodePutQuery { dialect: self.dialect, existing: *existing, losses: *losses };
+    ) -> Tried<CreateOutcome> {
+        let CreateOptions { if_exists, losses, precondition } = options;
+        let query = NodePutQuery { dialect: self.dialect, if_exists: *if_exists, losses: *losses };
         let request = transport.request(Method::PUT, &self.target(&query.render())).header(CONTENT_TYPE, headers::JSON);
-        let answer = transport.send(write::conditional(request, condition).body(body), clock).await?;
-        let effect = match answer.status() {
-            StatusCode::CREATED => Effect::Created,
-            StatusCode::OK => Effect::Present,
+        let answer = transport.send(write::conditional(request, precondition).body(body), clock).await?;
+        let status = match answer.status() {
+            StatusCode::CREATED => CreateStatus::Created,
+            StatusCode::OK => CreateStatus::Existed,
             _ => return Err(self.refused(answer).await),
         };
-        Ok(Declared { effect, node: changed(answer).await? })
+        Ok(CreateOutcome { status, node: changed(answer).await? })
     }
 
     pub(super) async fn validate(&self, transport: &Transport, body: Bytes, clock: Clock) -> Tried<Comparison> {
@@ -123,8 +121,8 @@ impl Asked {
         let request =
             transport.request(Method::POST, &self.target(&query.render())).header(CONTENT_TYPE, headers::JSON);
         let answer = self.done(transport, request.body(body), clock).await?;
-        let ValidateReport { equal, differences, truncated } = answer.json(MAX_ANSWER).await?;
-        Ok(Comparison { equal, differences: differences.into_iter().map(Into::into).collect(), truncated })
+        let ValidateReport { unchanged, differences, truncated } = answer.json(MAX_ANSWER).await?;
+        Ok(Comparison { unchanged, differences: differences.into_iter().map(Into::into).collect(), truncated })
     }
 
     pub(super) async fn patch(
@@ -216,7 +214,9 @@ fn path(text: &str) -> Result<NodePath, Fault> {
 }
 
 fn losses(told: Vec<node::Loss>) -> Result<Vec<(NodePath, Loss)>, Fault> {
-    told.into_iter().map(|node::Loss { path: at, pointer, what }| Ok((path(&at)?, Loss { pointer, what }))).collect()
+    told.into_iter()
+        .map(|node::Loss { path: at, pointer, property }| Ok((path(&at)?, Loss { pointer, what: property })))
+        .collect()
 }
 
 fn broken(told: node::BrokenNode) -> Result<BrokenNode, Fault> {
@@ -226,7 +226,7 @@ fn broken(told: node::BrokenNode) -> Result<BrokenNode, Fault> {
     Ok(BrokenNode { path: path(&at)?, dialect, key, reason })
 }
 
-fn link(told: node::Link) -> (Link, node::LinkTarget) {
-    let node::Link { extension, pointer, path, found } = told;
-    (Link { extension, pointer, path }, found)
+fn link(link: node::Link) -> (Link, LinkTarget) {
+    let node::Link { extension, pointer, path, resolved } = link;
+    (Link { extension, pointer, path }, resolved)
 }

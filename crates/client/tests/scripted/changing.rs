@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use client::{
-    ArrayError, Conversion, Declaration, Depth, Dialect, Effect, Existing, Losses, NodeClient, NodeError, NodePath,
-    Patch, Zom, select,
+    ArrayError, ConvertOptions, CreateOptions, CreateStatus, Depth, Dialect, IfExists, LossPolicy, NodeClient,
+    NodeError, NodePath, Patch, Zom, select,
 };
 use serde_json::json;
 use store::{ErasedKeys, Precondition, Version};
@@ -25,7 +25,11 @@ fn group() -> Zom {
 }
 
 fn written() -> Step {
-    Step::Say(answer(200, &[&format!("ETag: {ETAG}")], r#"{"shape":[4],"stored":1,"erased":2,"repeated":3}"#))
+    Step::Say(answer(
+        200,
+        &[&format!("ETag: {ETAG}")],
+        r#"{"shape":[4],"chunks_written":1,"chunks_erased":2,"conflicts_retried":3}"#,
+    ))
 }
 
 fn told(status: u16) -> Step {
@@ -38,8 +42,8 @@ fn at() -> Precondition {
 
 #[tokio::test]
 async fn what_is_asked() {
-    let counts = r#"{"nodes":1,"chunks":2,"losses":[{"path":"/a","pointer":"/order","what":"it"}]}"#;
-    let report = r#"{"equal":false,"differences":[{"pointer":"/shape","declared":null}],"truncated":true}"#;
+    let counts = r#"{"nodes":1,"chunks":2,"losses":[{"path":"/a","pointer":"/order","property":"it"}]}"#;
+    let report = r#"{"unchanged":false,"differences":[{"pointer":"/shape","expected":null}],"truncated":true}"#;
     let steps = [written(), written(), told(201), told(200)].into_iter().chain([
         Step::Say(answer(200, &[], report)),
         Step::Say(answer(200, &[], r#"{"erased":7}"#)),
@@ -49,19 +53,19 @@ async fn what_is_asked() {
     let server = Server::play(steps).await;
     let (arrays, nodes) = (server.arrays().of_dialect(Dialect::V2), nodes(&server));
     let wrote = arrays.write(&path(), select![0..2, -1], Bytes::from_static(b"ab"), at()).await.unwrap();
-    assert_eq!((wrote.version, wrote.shape, wrote.stored), (Some(Version::from_u128(42)), vec![4], 1));
-    assert_eq!((wrote.erased, wrote.repeated), (2, 3));
+    assert_eq!((wrote.version, wrote.shape, wrote.chunks_written), (Some(Version::from_u128(42)), vec![4], 1));
+    assert_eq!((wrote.chunks_erased, wrote.conflicts_retried), (2, 3));
     arrays.append(&path(), -1, json!([1]), Precondition::none()).await.unwrap();
     let replace =
-        Declaration { existing: Existing::Replace, losses: Losses::Accept, condition: Precondition::absent() };
-    let declared = nodes.declare(&path(), &group(), &replace).await.unwrap();
-    assert_eq!((declared.effect, declared.node.zom), (Effect::Created, group()));
+        CreateOptions { if_exists: IfExists::Replace, losses: LossPolicy::Allow, precondition: Precondition::absent() };
+    let declared = nodes.create(&path(), &group(), &replace).await.unwrap();
+    assert_eq!((declared.status, declared.node.zom), (CreateStatus::Created, group()));
     let patch = Patch { shape: Some(vec![2]), dimension_names: Some(None), ..Patch::default() };
     assert_eq!(nodes.patch(&path(), &patch, at()).await.unwrap().version, Some(Version::from_u128(42)));
     let compared = nodes.of_dialect(Dialect::V3).validate(&path(), &group()).await.unwrap();
-    assert_eq!((compared.equal, compared.truncated), (false, true));
+    assert_eq!((compared.unchanged, compared.truncated), (false, true));
     assert_eq!(nodes.erase(&NodePath::root(), Precondition::none()).await.unwrap(), ErasedKeys::exactly(7));
-    let into = Conversion { into: Dialect::V3, to: Some(path()) };
+    let into = ConvertOptions { dialect: Dialect::V3, target: Some(path()) };
     let converted = nodes.convert(&NodePath::root(), &into).await.unwrap();
     assert_eq!((converted.nodes, converted.chunks, converted.losses.len()), (1, 2, 1));
     let flat = nodes.flat(&path(), Depth::All).await.unwrap();
@@ -74,11 +78,11 @@ async fn what_is_asked() {
         [
             "PUT /mount/array/a%20b/c?select=0%3A2%2C-1&dialect=v2",
             "POST /mount/array/a%20b/c?append=-1&dialect=v2",
-            "PUT /mount/node/a%20b/c?overwrite&lossy",
+            "PUT /mount/node/a%20b/c?overwrite&allow_lossy",
             "PATCH /mount/node/a%20b/c",
             "POST /mount/node/a%20b/c?validate&dialect=v3",
             "DELETE /mount/node/?confirm=all",
-            "POST /mount/node/?convert=v3&to=/a%20b/c",
+            "POST /mount/node/?convert=v3&target=/a%20b/c",
             "GET /mount/node/a%20b/c?depth=all&flat",
         ]
     );
@@ -115,14 +119,14 @@ async fn regions_are_written_again_and_nothing_is_appended_twice() {
 #[tokio::test]
 async fn declarations_that_keep_what_is_there_are_made_again() {
     let server = Server::play([Step::Close, told(200)]).await;
-    let declared = nodes(&server).declare(&path(), &group(), &Declaration::default()).await.unwrap();
-    assert_eq!(declared.effect, Effect::Present);
+    let declared = nodes(&server).create(&path(), &group(), &CreateOptions::default()).await.unwrap();
+    assert_eq!(declared.status, CreateStatus::Existed);
 
-    let replace = Declaration { existing: Existing::Replace, ..Declaration::default() };
-    let absent = Declaration { condition: Precondition::absent(), ..Declaration::default() };
+    let replace = CreateOptions { if_exists: IfExists::Replace, ..CreateOptions::default() };
+    let absent = CreateOptions { precondition: Precondition::absent(), ..CreateOptions::default() };
     for declaration in [replace, absent] {
         let server = Server::play([Step::Close, told(200)]).await;
-        let error = nodes(&server).declare(&path(), &group(), &declaration).await.unwrap_err();
+        let error = nodes(&server).create(&path(), &group(), &declaration).await.unwrap_err();
         assert!(matches!(error, NodeError::Transport(_)), "{error:?}");
         assert_eq!(server.requests().len(), 1);
     }
@@ -138,10 +142,10 @@ async fn declarations_that_keep_what_is_there_are_made_again() {
 async fn answers_that_are_no_nodes() {
     for wrong in ["[]", "{}", r#"{"zarr_format":3,"members":1}"#, "<html>"] {
         let server = Server::play([Step::Say(answer(200, &["Zarr-Dialect: v3"], wrong))]).await;
-        let error = nodes(&server).declare(&path(), &group(), &Declaration::default()).await.unwrap_err();
+        let error = nodes(&server).create(&path(), &group(), &CreateOptions::default()).await.unwrap_err();
         assert!(matches!(error, NodeError::Protocol { .. }), "{wrong}: {error:?}");
     }
     let server = Server::play([Step::Say(answer(200, &[], GROUP))]).await;
-    let error = nodes(&server).declare(&path(), &group(), &Declaration::default()).await.unwrap_err();
+    let error = nodes(&server).create(&path(), &group(), &CreateOptions::default()).await.unwrap_err();
     assert!(matches!(error, NodeError::Protocol { .. }), "without its dialect: {error:?}");
 }

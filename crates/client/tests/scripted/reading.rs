@@ -92,7 +92,7 @@ async fn answers_that_lie_are_errors() {
         (whole.replace("ETag", "X-Tag"), None),
         (whole.replace(ETAG, "W/\"0000000000000000000000000000002a\""), None),
         (whole.replace(ETAG, "\"abc\""), None),
-        (whole.replace("Zarrd-Modified", "X-Modified"), None),
+        (whole.replace("Zarr-Modified", "X-Modified"), None),
         (whole.replace("ETag", "Content-Encoding: gzip\r\nETag"), None),
         (whole.clone(), Some(ByteRange::From(1))),
         (part("bytes 0-9/10", "0123456789"), None),
@@ -192,7 +192,7 @@ async fn lost_answers_are_asked_for_again_so_often() {
 async fn what_the_server_means_is_not_asked_again() {
     let server = Server::play([
         Step::Say(problem(500, "internal", &[], "")),
-        Step::Say(problem(500, "damaged-value", &[], r#","key":"a/b""#)),
+        Step::Say(problem(500, "corrupt-value", &[], r#","key":"a/b""#)),
         Step::Say(problem(500, "made-up", &[], "")),
     ])
     .await;

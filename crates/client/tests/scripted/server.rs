@@ -117,7 +117,7 @@ pub(crate) fn head(status: u16, headers: &[&str]) -> String {
 
 /// The head of a value, or of a part of one: all but its length.
 pub(crate) fn value_head(status: u16, headers: &[&str]) -> String {
-    let (etag, modified) = (format!("ETag: {ETAG}"), "Zarrd-Modified: 2026-11-21T06:28:08.123Z");
+    let (etag, modified) = (format!("ETag: {ETAG}"), "Zarr-Modified: 2026-11-21T06:28:08.123Z");
     head(status, &[&[etag.as_str(), modified], headers].concat())
 }
 

@@ -16,7 +16,7 @@ fn written(status: u16) -> Step {
 }
 
 fn erased(existed: bool) -> Step {
-    Step::Say(head(204, &[&format!("Zarrd-Existed: {existed}")]) + "\r\n")
+    Step::Say(head(204, &[&format!("Zarr-Existed: {existed}")]) + "\r\n")
 }
 
 /// A content of so many pieces of 1 MiB, with a pause before each.
@@ -192,7 +192,7 @@ async fn whether_the_store_can_be_written() {
     let server = Server::play([
         Step::Say(answer(200, &[], r#"{"writable":true}"#)),
         Step::Say(answer(200, &[], r#"{"writable":false,"problem":"https://zarrd.dev/problems/out-of-space"}"#)),
-        Step::Say(problem(503, "store-read-only", &[], "")),
+        Step::Say(problem(503, "read-only-store", &[], "")),
         Step::Say(answer(200, &[], "ready")),
     ])
     .await;

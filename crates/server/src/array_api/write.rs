@@ -58,10 +58,9 @@ pub(crate) async fn append(
 }
 
 fn written(report: WriteReport) -> Response {
-    let WriteReport { version, shape, chunks_written: stored, chunks_erased: erased, conflicts_retried: repeated } =
-        report;
+    let WriteReport { version, shape, chunks_written, chunks_erased, conflicts_retried } = report;
     let mut headers = HeaderMap::new();
     headers.extend(version.map(|version| (ETAG, etag::render(version))));
     headers.extend(wire_array::shape(&shape).map(|shape| (SHAPE, shape)));
-    (headers, Json(WriteAnswer { shape, stored, erased, repeated })).into_response()
+    (headers, Json(WriteAnswer { shape, chunks_written, chunks_erased, conflicts_retried })).into_response()
 }

@@ -28,7 +28,7 @@ impl Refusal {
         let known = able.iter().map(|format| format.name().to_owned()).collect();
         let members = Members { known: Some(known), ..Members::default() };
         let detail = format!("{format} {reason}");
-        Self::new(Problem::new(ProblemType::FormatCannotHold).with_detail(detail).with_members(members))
+        Self::new(Problem::new(ProblemType::UnsuitableFormat).with_detail(detail).with_members(members))
     }
 
     /// The answer would have too many bytes, of which `size` are known. The one to a `smaller` selection would not.
@@ -58,7 +58,7 @@ impl From<ArrayError> for Refusal {
                 return Self::for_now(ProblemType::TooManyConflicts, detail);
             }
             ArrayError::Misplaced { .. } => return Self::because(ProblemType::Internal, error),
-            ArrayError::ShuttingDown => return Self::because(ProblemType::Stopping, error),
+            ArrayError::ShuttingDown => return Self::because(ProblemType::ShuttingDown, error),
             ArrayError::NoSuchNode { path } => (ProblemType::NoSuchNode, at(&path)),
             ArrayError::NotAnArray { path } => (ProblemType::NotAnArray, at(&path)),
             ArrayError::SelectionTooLarge { size, limit, smaller } => {
@@ -116,16 +116,17 @@ impl From<SelectionError> for Refusal {
                 (ProblemType::IndexOutOfBounds, members)
             }
             SelectionError::ZeroStep { dimension } => {
-                (ProblemType::UnfitSelection, Members { dimension: Some(dimension as u64), ..Members::default() })
+                (ProblemType::InvalidSelection, Members { dimension: Some(dimension as u64), ..Members::default() })
             }
-            SelectionError::TooManyItems { .. }
-            | SelectionError::SecondEllipsis
-            | SelectionError::PointRank { .. }
+            SelectionError::TooManyItems { .. } | SelectionError::PointRank { .. } => {
+                (ProblemType::SelectionRankMismatch, Members::default())
+            }
+            SelectionError::SecondEllipsis
             | SelectionError::Point { .. }
             | SelectionError::EmptyStack
             | SelectionError::LargeStack { .. }
             | SelectionError::Stacked { .. }
-            | SelectionError::ShapesDiffer { .. } => (ProblemType::UnfitSelection, Members::default()),
+            | SelectionError::ShapesDiffer { .. } => (ProblemType::InvalidSelection, Members::default()),
         };
         Self::new(Problem::new(kind).with_detail(detail).with_members(members))
     }

@@ -10,7 +10,7 @@ use meta::{
 use wire::{
     etag, node,
     problem::{Members, Problem, ProblemType},
-    query::{OF_NODE_POST, TO},
+    query::{OF_NODE_POST, TARGET},
 };
 
 use super::{Refusal, at};
@@ -25,7 +25,7 @@ impl From<NodeError> for Refusal {
             NodeError::TooManyNodes { limit } => return too_many_nodes(limit, detail),
             NodeError::Differs { path, differences } => {
                 let differences = differences.iter().map(Into::into).collect();
-                (ProblemType::NodeDiffers, Members { differences, ..at(&path) })
+                (ProblemType::NodeConflict, Members { differences, ..at(&path) })
             }
             NodeError::StrayKeys { path, key } => {
                 (ProblemType::StrayKeys, Members { key: Some(key.to_string()), ..at(&path) })
@@ -34,27 +34,27 @@ impl From<NodeError> for Refusal {
                 (ProblemType::PreconditionFailed, Members { current: current.map(etag::text), ..at(&path) })
             }
             NodeError::BelowArray { path, array } => {
-                (ProblemType::BelowArray, Members { array: Some(array.to_string()), ..at(&path) })
+                (ProblemType::ParentIsArray, Members { array: Some(array.to_string()), ..at(&path) })
             }
             NodeError::Name { path, source } => {
                 let dialect = Some(source.dialect.to_string());
                 (ProblemType::InvalidNodeName, Members { dialect, ..at(&path) })
             }
             NodeError::OtherDialect { path, found } => {
-                (ProblemType::OtherDialect, Members { dialect: Some(found.to_string()), ..at(&path) })
+                (ProblemType::DialectConflict, Members { dialect: Some(found.to_string()), ..at(&path) })
             }
             NodeError::Lossy { dialect, losses } => {
                 let (dialect, losses) = (Some(dialect.to_string()), losses.into_iter().map(loss).collect());
-                (ProblemType::Lossy, Members { dialect, losses, ..Members::default() })
+                (ProblemType::LossyConversion, Members { dialect, losses, ..Members::default() })
             }
             NodeError::Inconvertible { path, source: Inconvertible { dialect, pointer, .. } } => {
                 let (dialect, pointer) = (Some(dialect.to_string()), Some(pointer));
-                (ProblemType::Inconvertible, Members { dialect, pointer, ..at(&path) })
+                (ProblemType::Unconvertible, Members { dialect, pointer, ..at(&path) })
             }
             // Another place can be asked for.
             NodeError::NotInPlace { .. } => {
                 let known = Some(OF_NODE_POST.iter().map(|&name| name.to_owned()).collect());
-                let parameter = Some(TO.to_owned());
+                let parameter = Some(TARGET.to_owned());
                 (ProblemType::MissingParameter, Members { parameter, known, ..Members::default() })
             }
             NodeError::TooManyChanges { changes, limit } => {
@@ -95,5 +95,5 @@ fn too_many_nodes(limit: usize, detail: String) -> Refusal {
 }
 
 fn loss((path, Loss { pointer, what }): (NodePath, Loss)) -> node::Loss {
-    node::Loss { path: path.to_string(), pointer, what }
+    node::Loss { path: path.to_string(), pointer, property: what }
 }

@@ -24,17 +24,17 @@ impl From<WriteError> for Refusal {
                 return IncomingError::within(error).map_or_else(Self::from, Self::from);
             }
             WriteError::Length { expected, found } | WriteError::Count { expected, found } => {
-                (ProblemType::UnfitBody, unfit(expected, found))
+                (ProblemType::BodyShapeMismatch, unfit(expected, found))
             }
             WriteError::AppendLength { dimension, step, found } => {
-                (ProblemType::UnfitBody, Members { dimension: Some(dimension as u64), ..unfit(step, found) })
+                (ProblemType::BodyShapeMismatch, Members { dimension: Some(dimension as u64), ..unfit(step, found) })
             }
             WriteError::Dimension { .. } => {
                 (ProblemType::InvalidParameter, Members { parameter: Some(APPEND.to_owned()), ..Members::default() })
             }
             WriteError::RepeatedIndex { dimension, index } => {
                 let (dimension, index) = (Some(dimension as u64), i64::try_from(index).ok());
-                (ProblemType::UnfitSelection, Members { dimension, index, ..Members::default() })
+                (ProblemType::InvalidSelection, Members { dimension, index, ..Members::default() })
             }
             WriteError::ShapeChanged { path } => (ProblemType::ShapeChanged, at(&path)),
             WriteError::PreconditionFailed { path, current } => {
@@ -52,5 +52,5 @@ impl From<WriteError> for Refusal {
 }
 
 fn unfit(expected: u64, found: u64) -> Members {
-    Members { expected: Some(expected), found: Some(found), ..Members::default() }
+    Members { expected: Some(expected), actual: Some(found), ..Members::default() }
 }

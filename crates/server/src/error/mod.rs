@@ -97,7 +97,7 @@ impl Refusal {
 
     /// Erasing everything was not confirmed.
     pub(crate) fn unconfirmed(what: &str) -> Self {
-        let problem = Problem::new(ProblemType::ConfirmationNeeded)
+        let problem = Problem::new(ProblemType::ConfirmationRequired)
             .with_detail(format!("{what}; say confirm=all if that is meant"))
             .with_members(Members { parameter: Some(CONFIRM.to_owned()), ..Members::default() });
         Self::new(problem)
@@ -162,7 +162,7 @@ impl Refusal {
         let cause = cause.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static));
         let key = problem.members.key.as_deref();
         match problem.kind {
-            ProblemType::Internal | ProblemType::DamagedValue => {
+            ProblemType::Internal | ProblemType::CorruptValue => {
                 tracing::error!(request = %id, problem = kind, key, error = cause, "a request failed");
             }
             // What is asked for is told to the client; it is nothing that went wrong here.
@@ -229,12 +229,12 @@ impl From<StoreError> for Refusal {
             }
             StoreError::Corrupt { ref key, .. } => {
                 let members = Members { key: Some(key.to_string()), ..Members::default() };
-                let problem = Problem::new(ProblemType::DamagedValue).with_members(members);
+                let problem = Problem::new(ProblemType::CorruptValue).with_members(members);
                 Self::with(problem, Vec::new(), Some(error.into()))
             }
             StoreError::OutOfSpace => Self::because(ProblemType::OutOfSpace, error),
-            StoreError::ReadOnly => Self::because(ProblemType::StoreReadOnly, error),
-            StoreError::Closed => Self::because(ProblemType::Stopping, error),
+            StoreError::ReadOnly => Self::because(ProblemType::ReadOnlyStore, error),
+            StoreError::Closed => Self::because(ProblemType::ShuttingDown, error),
             StoreError::InvalidCursor => Self::new(Problem::new(ProblemType::InvalidCursor)),
             StoreError::Upload(error) => error.into(),
             StoreError::Busy { retry_after } => Self::busy(retry_after),
@@ -268,7 +268,7 @@ impl From<UploadError> for Refusal {
             }
             UploadError::Digest => (ProblemType::DigestMismatch, Members::default()),
             UploadError::TimedOut => (ProblemType::BodyTimeout, Members::default()),
-            UploadError::Aborted(cause) => return Self::because(ProblemType::BodyAborted, cause),
+            UploadError::Aborted(cause) => return Self::because(ProblemType::IncompleteBody, cause),
         };
         Self::new(Problem::new(kind).with_detail(detail).with_members(members))
     }
@@ -298,7 +298,7 @@ impl From<QueryError> for Refusal {
         let detail = error.to_string();
         let (kind, parameter, known) = match error {
             QueryError::Unknown { name, known } => (ProblemType::UnknownParameter, name, texts(known)),
-            QueryError::Repeated { name, known } => (ProblemType::RepeatedParameter, name.to_owned(), texts(known)),
+            QueryError::Repeated { name, known } => (ProblemType::DuplicateParameter, name.to_owned(), texts(known)),
             QueryError::Missing { names, known } => {
                 let first = names.first().copied().unwrap_or_default();
                 (ProblemType::MissingParameter, first.to_owned(), texts(known))

@@ -38,7 +38,7 @@ pub(crate) struct ConvertNode {
     /// Into which dialect.
     pub(crate) into: Dialect,
     /// Where to; `None` for the same place.
-    pub(crate) to: Option<NodePath>,
+    pub(crate) target: Option<NodePath>,
 }
 
 impl<Q: Parse> FromRequestParts<App> for Query<Q> {
@@ -89,7 +89,7 @@ impl Parse for ValidateNode {
 impl Parse for ConvertNode {
     fn parse(query: &str) -> Result<Self, QueryError> {
         match NodePostQuery::parse(query)? {
-            NodePostQuery::Convert { dialect, into, to } => Ok(Self { dialect, into, to }),
+            NodePostQuery::Convert { dialect, into, target } => Ok(Self { dialect, into, target }),
             NodePostQuery::Validate { .. } => Err(QueryError::Missing { names: &[CONVERT], known: OF_NODE_POST }),
         }
     }

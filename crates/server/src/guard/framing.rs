@@ -14,7 +14,7 @@ pub(crate) fn framing(headers: &HeaderMap) -> Result<(), Refusal> {
         lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii).collect();
     if codings.iter().any(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"chunked")) {
         let members = Members { header: Some("Transfer-Encoding".to_owned()), ..Members::default() };
-        return Err(Refusal::new(Problem::new(ProblemType::TransferCodedBody).with_members(members)));
+        return Err(Refusal::new(Problem::new(ProblemType::UnsupportedTransferEncoding).with_members(members)));
     }
     match codings.len() {
         0 | 1 => Ok(()),

@@ -5,7 +5,7 @@ mod render;
 
 use std::sync::Arc;
 
-use array::{ConvertOptions, CreateAction, CreateOptions, Depth, IfExists, LossPolicy, Permit};
+use array::{CreateAction, CreateOptions, Permit};
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -15,12 +15,13 @@ use meta::{
     documents::Changes,
     zom::{MAX_VIOLATIONS, Version, Zom},
 };
+use operations::ConvertOptions;
 use store::Precondition;
 use wire::{
     headers::SCHEMA_JSON,
     listing::Erased,
     node::{ConvertReport, ValidateReport},
-    query::{self, Confirm, NodeDeleteQuery, NodePatchQuery, NodePutQuery, NodeQuery},
+    query::{Confirm, NodeDeleteQuery, NodePatchQuery, NodePutQuery, NodeQuery},
 };
 
 use self::render::{Telling, lost};
@@ -45,11 +46,7 @@ pub(crate) async fn get(
     if let Some(page) = &query.page {
         return members_page::get(&engine, &path, &query, page, &forms, &conditions).await;
     }
-    let depth = match query.depth {
-        query::Depth::Levels(levels) => Depth::Levels(levels),
-        query::Depth::All => Depth::All,
-    };
-    let node = engine.hierarchies().node(&path, query.dialect, depth, query.mapped.map(Version::dialect)).await?;
+    let node = engine.hierarchies().node(&path, query.dialect, query.depth, query.mapped.map(Version::dialect)).await?;
     Telling::new(&query, &forms).answer(&engine, node, &conditions).await
 }
 
@@ -122,7 +119,7 @@ pub(crate) async fn validate(
     let truncated = found.len() > MAX_VIOLATIONS;
     found.truncate(MAX_VIOLATIONS);
     let differences: Vec<_> = found.iter().map(Into::into).collect();
-    Ok(Json(ValidateReport { equal: differences.is_empty(), differences, truncated }))
+    Ok(Json(ValidateReport { unchanged: differences.is_empty(), differences, truncated }))
 }
 
 /// `POST` that converts: the hierarchy in another dialect, at the same place or elsewhere.
@@ -131,8 +128,8 @@ pub(crate) async fn convert(
     AtNode(path): AtNode,
     Query(query): Query<ConvertNode>,
 ) -> Result<Json<ConvertReport>, Refusal> {
-    let conversion = ConvertOptions { dialect: query.into, target: query.to };
-    let report = engine.hierarchies().convert(&path, query.dialect, &conversion).await?;
+    let options = ConvertOptions { dialect: query.into, target: query.target };
+    let report = engine.hierarchies().convert(&path, query.dialect, &options).await?;
     let losses = lost(&report.losses);
     Ok(Json(ConvertReport { nodes: report.nodes, chunks: report.chunks, losses }))
 }
@@ -152,22 +149,6 @@ async fn parsed(engine: &Engine, Document { bytes, memory }: Document) -> Result
 }
 
 fn declaration(query: NodePutQuery, condition: Precondition) -> CreateOptions {
-    let existing = match query.existing {
-        query::Existing::Keep => IfExists::Fail,
-        query::Existing::Replace => IfExists::Replace,
-        query::Existing::Adopt => IfExists::Adopt,
-    };
-    CreateOptions {
-        dialect: query.dialect,
-        if_exists: existing,
-        precondition: condition,
-        losses: accepted(query.losses),
-    }
-}
-
-fn accepted(losses: query::Losses) -> LossPolicy {
-    match losses {
-        query::Losses::Refuse => LossPolicy::Reject,
-        query::Losses::Accept => LossPolicy::Allow,
-    }
+    let NodePutQuery { dialect, if_exists, losses } = query;
+    CreateOptions { dialect, if_exists, precondition: condition, losses }
 }

@@ -1,6 +1,6 @@
 //! Nodes as JSON.
 
-use array::{NodeInfo, Permit};
+use array::{DescribedNode, Permit};
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use http::{
@@ -8,13 +8,14 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY},
 };
 use meta::{Dialect, NodePath, zom::Node};
+use operations::{Depth, LinkTarget, NodeInfo};
 use store::Version;
 use wire::{
     etag,
     headers::{BROKEN, DIALECT, JSON, LOSSES, OTHER_DIALECTS},
-    node::{BrokenDocument, BrokenNode, Link, LinkTarget, Loss, OtherNode, Source},
+    node::{BrokenDocument, BrokenNode, Link, Loss, OtherNode, Source},
     problem::{Members, Problem, ProblemType},
-    query::{Depth, Form, Include, NodeQuery},
+    query::{Form, Include, NodeQuery},
 };
 
 use crate::{
@@ -59,7 +60,7 @@ impl Telling {
     pub(super) async fn answer(
         self,
         engine: &Engine,
-        node: NodeInfo,
+        node: DescribedNode,
         conditions: &TagConditions,
     ) -> Result<Response, Refusal> {
         match conditions.judge(node.version) {
@@ -94,7 +95,7 @@ impl Telling {
     pub(super) async fn tell(
         self,
         engine: &Engine,
-        node: NodeInfo,
+        node: DescribedNode,
         memory: Option<Permit>,
     ) -> Result<Response, Refusal> {
         let (_, headers, body) = self.made(engine, node).await?;
@@ -109,7 +110,7 @@ impl Telling {
     }
 
     /// The headers and the body. The node comes back, for it holds the memory of what was made of it.
-    async fn made(self, engine: &Engine, node: NodeInfo) -> Result<(NodeInfo, HeaderMap, Bytes), Refusal> {
+    async fn made(self, engine: &Engine, node: DescribedNode) -> Result<(DescribedNode, HeaderMap, Bytes), Refusal> {
         let mut headers = HeaderMap::new();
         validators(node.version, &mut headers);
         headers.insert(CONTENT_TYPE, JSON);
@@ -140,8 +141,8 @@ impl Telling {
     /// The memory that the answer takes while it is made.
     fn needs(self, found: &NodeInfo) -> u64 {
         let len = len_of(&found.zom.root, self.form, 0) as u64;
-        let broken = |node: &array::BrokenNode| {
-            let texts = [node.path.relative(), node.problem.key.as_str(), &node.problem.reason];
+        let broken = |node: &operations::BrokenNode| {
+            let texts = [node.path.relative(), node.key.as_str(), &node.reason];
             texts.iter().map(|text| text.len() as u64).fold(LEFT_OUT, u64::saturating_add)
         };
         match self.include {
@@ -172,31 +173,26 @@ impl Telling {
 pub(super) fn lost(losses: &[(NodePath, meta::convert::Loss)]) -> Vec<Loss> {
     let loss = |(path, loss): &(NodePath, meta::convert::Loss)| {
         let meta::convert::Loss { pointer, what } = loss.clone();
-        Loss { path: path.to_string(), pointer, what }
+        Loss { path: path.to_string(), pointer, property: what }
     };
     losses.iter().map(loss).collect()
 }
 
 fn source(found: &NodeInfo) -> Source {
     let other = |(path, dialect): &(NodePath, Dialect)| OtherNode { path: path.to_string(), dialect: *dialect };
-    let link = |(link, linked): &(meta::extensions::Link, array::LinkTarget)| {
+    let link = |(link, target): &(meta::extensions::Link, LinkTarget)| {
         let meta::extensions::Link { extension, pointer, path } = link.clone();
-        let found = match linked {
-            array::LinkTarget::Array => LinkTarget::Array,
-            array::LinkTarget::Missing => LinkTarget::Missing,
-        };
-        Link { extension, pointer, path, found }
+        Link { extension, pointer, path, resolved: *target }
     };
-    let broken = |node: &array::BrokenNode| {
-        let array::Broken { key, reason } = node.problem.clone();
-        let problem = BrokenDocument { key: key.to_string(), reason };
+    let broken = |node: &operations::BrokenNode| {
+        let problem = BrokenDocument { key: node.key.to_string(), reason: node.reason.clone() };
         BrokenNode { path: node.path.to_string(), dialect: node.dialect, problem }
     };
     Source {
         dialect: found.dialect,
         path: found.path.to_string(),
         implicit: found.implicit,
-        other: found.other_dialects.iter().map(other).collect(),
+        other_dialects: found.other_dialects.iter().map(other).collect(),
         broken: found.broken.iter().map(broken).collect(),
         losses: lost(&found.losses),
         links: found.links.iter().map(link).collect(),

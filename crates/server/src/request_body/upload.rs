@@ -102,7 +102,7 @@ pub(super) fn refuse_coded(headers: &HeaderMap) -> Result<(), Refusal> {
         return Ok(());
     }
     let members = Members { header: Some("Content-Encoding".to_owned()), ..Members::default() };
-    Err(Refusal::new(Problem::new(ProblemType::EncodedBody).with_members(members)))
+    Err(Refusal::new(Problem::new(ProblemType::UnsupportedContentEncoding).with_members(members)))
 }
 
 /// A body that is being received.

@@ -73,7 +73,7 @@ impl Connection {
         let stream = Lingering::new(stream, activity.clone(), stopping.clone());
         let io = TokioIo::new(Paced::new(stream, Pace::of_downloads(limits)));
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(limits.head_timeout).max_buf_size(BUFFER);
+        http.timer(TokioTimer::new()).header_read_timeout(limits.header_timeout).max_buf_size(BUFFER);
         let answer = service_fn(|mut request: hyper::Request<Incoming>| {
             let caller = caller::behind(&app.settings().proxies, peer, request.headers());
             request.extensions_mut().insert(caller);

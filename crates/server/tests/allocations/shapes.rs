@@ -98,7 +98,7 @@ fn operations() -> Vec<Operation> {
         Operation("PATCH node", Method::PATCH, "/node/a", Patch),
         Operation("validate", Method::POST, "/node/a?validate", Document),
         Operation("convert", Method::POST, "/node/a?convert=v2", Nothing),
-        Operation("copy", Method::POST, "/node/a?convert=draft&to=/b", Nothing),
+        Operation("copy", Method::POST, "/node/a?convert=draft&target=/b", Nothing),
         Operation("DELETE node", Method::DELETE, "/node/a", Nothing),
         Operation("GET key", Method::GET, "/store/a/zarr.json", Nothing),
         Operation("HEAD key", Method::HEAD, "/store/a/zarr.json", Nothing),

@@ -83,7 +83,7 @@ impl Site {
         loop {
             let found = self.head(path, &[]).await;
             let date = wire::time::parse_http_date(found.header("last-modified")).unwrap();
-            if date > wire::time::parse_rfc3339(found.header("zarrd-modified")).unwrap() {
+            if date > wire::time::parse_rfc3339(found.header("zarr-modified")).unwrap() {
                 return found.header("last-modified").to_owned();
             }
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -1,6 +1,7 @@
 //! The queries of nodes.
 
 use meta::{Dialect, NodePath, zom::Version};
+use operations::{Depth, IfExists, LossPolicy};
 
 use store::Cursor;
 
@@ -18,33 +19,29 @@ pub const AS: &str = "as";
 pub const FLAT: &str = "flat";
 /// Additional properties to return: `source`.
 pub const INCLUDE: &str = "include";
-/// The name that [`INCLUDE`] had, whose value was `origin`. It is understood, and not written.
-pub const WITH: &str = "with";
 /// Replaces an existing node.
 pub const OVERWRITE: &str = "overwrite";
-/// The former name of [`OVERWRITE`].
-pub const REPLACE: &str = "replace";
 /// Says that keys at the place of a new array become its own.
 pub const ADOPT: &str = "adopt";
-/// Says that it is accepted if something is lost.
-pub const LOSSY: &str = "lossy";
+/// Accepts the loss of properties that the dialect cannot represent.
+pub const ALLOW_LOSSY: &str = "allow_lossy";
 /// Says that a `POST` compares the node with the ZOM in its body.
 pub const VALIDATE: &str = "validate";
 /// Says that a `POST` converts the node, and into which dialect.
 pub const CONVERT: &str = "convert";
-/// The path that a conversion goes to.
-pub const TO: &str = "to";
+/// The path that a conversion copies to.
+pub const TARGET: &str = "target";
 
 /// The parameters of reading a node.
-pub const OF_NODE: &[&str] = &[DEPTH, LIMIT, CURSOR, AS, FLAT, INCLUDE, WITH, DIALECT];
+pub const OF_NODE: &[&str] = &[DEPTH, LIMIT, CURSOR, AS, FLAT, INCLUDE, DIALECT];
 /// The parameters of creating a node.
-pub const OF_NODE_PUT: &[&str] = &[DIALECT, OVERWRITE, REPLACE, ADOPT, LOSSY];
+pub const OF_NODE_PUT: &[&str] = &[DIALECT, OVERWRITE, ADOPT, ALLOW_LOSSY];
 /// The parameters of updating a node.
 pub const OF_NODE_PATCH: &[&str] = &[DIALECT];
 /// The parameters of erasing a node.
 pub const OF_NODE_DELETE: &[&str] = &[DIALECT, CONFIRM];
 /// The parameters of a `POST` to a node.
-pub const OF_NODE_POST: &[&str] = &[VALIDATE, CONVERT, TO, DIALECT];
+pub const OF_NODE_POST: &[&str] = &[VALIDATE, CONVERT, TARGET, DIALECT];
 
 /// The parameters of which a `POST` to a node needs one.
 const POSTS: &[&str] = &[VALIDATE, CONVERT];
@@ -75,15 +72,6 @@ pub struct MembersPage {
     pub cursor: Option<Cursor>,
 }
 
-/// The maximum depth of a returned subtree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
-    /// Descendants up to so many levels down; 0 omits the members.
-    Levels(u32),
-    /// All.
-    All,
-}
-
 /// The form of a returned node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
@@ -109,32 +97,10 @@ pub enum Include {
 pub struct NodePutQuery {
     /// In which dialect.
     pub dialect: Option<Dialect>,
-    /// What to do with an existing node that differs.
-    pub existing: Existing,
-    /// What to do if something cannot be represented.
-    pub losses: Losses,
-}
-
-/// What to do with an existing node that differs, and with stray keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Existing {
-    /// It stays, and the declaration is refused, as it is if there are keys at the place of a new array.
-    #[default]
-    Keep,
-    /// It is replaced, and keys at the place of a new array are erased.
-    Replace,
-    /// It stays, and the declaration is refused; keys at the place of a new array become its own.
-    Adopt,
-}
-
-/// What to do if something cannot be represented.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Losses {
-    /// It is refused.
-    #[default]
-    Refuse,
-    /// Drop it, and report it.
-    Accept,
+    /// The treatment of an existing node that differs.
+    pub if_exists: IfExists,
+    /// The treatment of properties that the dialect cannot represent.
+    pub losses: LossPolicy,
 }
 
 /// The query of the patching of a node.
@@ -168,33 +134,25 @@ pub enum NodePostQuery {
         /// Into which dialect.
         into: Dialect,
         /// The path to copy to; `None` converts in place.
-        to: Option<NodePath>,
+        target: Option<NodePath>,
     },
-}
-
-impl Default for Depth {
-    fn default() -> Self {
-        Self::Levels(1)
-    }
 }
 
 impl NodeQuery {
     /// Parses the query of a `GET`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [depth, limit, cursor, mapped, flat, include, with, dialect] =
-            parse(query, OF_NODE, [DEPTH, LIMIT, CURSOR, AS, FLAT, INCLUDE, WITH, DIALECT], Unknown::Refuse)?;
+        let [depth, limit, cursor, mapped, flat, include, dialect] =
+            parse(query, OF_NODE, [DEPTH, LIMIT, CURSOR, AS, FLAT, INCLUDE, DIALECT], Unknown::Refuse)?;
         let mapped = match mapped.as_deref() {
             None => None,
             Some("v2") => Some(Version::V2),
             Some("v3") => Some(Version::V3),
             Some(_) => return Err(QueryError::Invalid { name: AS, expected: "is v2 or v3" }),
         };
-        let include = match (include.as_deref(), with.as_deref()) {
-            (None, None) => Include::Nothing,
-            (Some("source"), None) | (None, Some("origin")) => Include::Source,
-            (Some("source"), Some(_)) => return Err(QueryError::Repeated { name: INCLUDE, known: OF_NODE }),
-            (Some(_), _) => return Err(QueryError::Invalid { name: INCLUDE, expected: "is source" }),
-            (None, Some(_)) => return Err(QueryError::Invalid { name: WITH, expected: "is origin" }),
+        let include = match include.as_deref() {
+            None => Include::Nothing,
+            Some("source") => Include::Source,
+            Some(_) => return Err(QueryError::Invalid { name: INCLUDE, expected: "is source" }),
         };
         let form = if flag(FLAT, flat)? { Form::Flat } else { Form::Tree };
         let depth = depth.as_deref().map(parse_depth).transpose()?.unwrap_or_default();
@@ -227,29 +185,29 @@ impl NodeQuery {
 impl NodePutQuery {
     /// Parses the query of a `PUT`.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let names = [DIALECT, OVERWRITE, REPLACE, ADOPT, LOSSY];
-        let [dialect, overwrite, replace, adopt, lossy] = parse(query, OF_NODE_PUT, names, Unknown::Refuse)?;
-        let overwrite = flag(OVERWRITE, overwrite)? | flag(REPLACE, replace)?;
-        let existing = match (overwrite, flag(ADOPT, adopt)?) {
-            (false, false) => Existing::Keep,
-            (true, false) => Existing::Replace,
-            (false, true) => Existing::Adopt,
+        let names = [DIALECT, OVERWRITE, ADOPT, ALLOW_LOSSY];
+        let [dialect, overwrite, adopt, allow_lossy] = parse(query, OF_NODE_PUT, names, Unknown::Refuse)?;
+        let if_exists = match (flag(OVERWRITE, overwrite)?, flag(ADOPT, adopt)?) {
+            (false, false) => IfExists::Fail,
+            (true, false) => IfExists::Replace,
+            (false, true) => IfExists::Adopt,
             (true, true) => {
                 let expected = "stands without \"overwrite\": keys are kept or erased";
                 return Err(QueryError::Invalid { name: ADOPT, expected });
             }
         };
-        Ok(Self { dialect: dialect_of(dialect)?, existing, losses: Losses::parse(lossy)? })
+        Ok(Self { dialect: dialect_of(dialect)?, if_exists, losses: parse_loss_policy(allow_lossy)? })
     }
 
     /// The query's text, without `?`.
     pub fn render(&self) -> String {
-        let existing = match self.existing {
-            Existing::Keep => None,
-            Existing::Replace => Some(OVERWRITE.to_owned()),
-            Existing::Adopt => Some(ADOPT.to_owned()),
+        let if_exists = match self.if_exists {
+            IfExists::Fail => None,
+            IfExists::Replace => Some(OVERWRITE.to_owned()),
+            IfExists::Adopt => Some(ADOPT.to_owned()),
         };
-        joined([rendered(self.dialect), existing, self.losses.rendered()])
+        let allow_lossy = (self.losses == LossPolicy::Allow).then(|| ALLOW_LOSSY.to_owned());
+        joined([rendered(self.dialect), if_exists, allow_lossy])
     }
 }
 
@@ -283,15 +241,15 @@ impl NodeDeleteQuery {
 impl NodePostQuery {
     /// Parses the query of a `POST`, which has to say what it does.
     pub fn parse(query: &str) -> Result<Self, QueryError> {
-        let [validate, convert, to, dialect] =
-            parse(query, OF_NODE_POST, [VALIDATE, CONVERT, TO, DIALECT], Unknown::Refuse)?;
+        let [validate, convert, target, dialect] =
+            parse(query, OF_NODE_POST, [VALIDATE, CONVERT, TARGET, DIALECT], Unknown::Refuse)?;
         let dialect = dialect_of(dialect)?;
         let Some(into) = convert else {
             if !flag(VALIDATE, validate)? {
                 return Err(QueryError::Missing { names: POSTS, known: OF_NODE_POST });
             }
-            return match to {
-                Some(_) => Err(QueryError::Invalid { name: TO, expected: "is for \"convert\" alone" }),
+            return match target {
+                Some(_) => Err(QueryError::Invalid { name: TARGET, expected: "is valid only with \"convert\"" }),
                 None => Ok(Self::Validate { dialect }),
             };
         };
@@ -300,32 +258,26 @@ impl NodePostQuery {
         }
         let into = into.parse();
         let into = into.map_err(|_| QueryError::Invalid { name: CONVERT, expected: "is v2, v3 or draft" })?;
-        let to = to.map(|to| NodePath::parse(&to)).transpose();
-        let to = to.map_err(|_| QueryError::Invalid { name: TO, expected: "is the path of a node" })?;
-        Ok(Self::Convert { dialect, into, to })
+        let target = target.map(|target| NodePath::parse(&target)).transpose();
+        let target = target.map_err(|_| QueryError::Invalid { name: TARGET, expected: "is the path of a node" })?;
+        Ok(Self::Convert { dialect, into, target })
     }
 
     /// The query's text, without `?`.
     pub fn render(&self) -> String {
         match self {
             Self::Validate { dialect } => joined([Some(VALIDATE.to_owned()), rendered(*dialect)]),
-            Self::Convert { dialect, into, to } => joined([
+            Self::Convert { dialect, into, target } => joined([
                 Some(format!("{CONVERT}={into}")),
-                to.as_ref().map(|to| format!("{TO}={}", encode(&to.to_string()))),
+                target.as_ref().map(|target| format!("{TARGET}={}", encode(&target.to_string()))),
                 rendered(*dialect),
             ]),
         }
     }
 }
 
-impl Losses {
-    fn parse(lossy: Option<String>) -> Result<Self, QueryError> {
-        Ok(if flag(LOSSY, lossy)? { Self::Accept } else { Self::Refuse })
-    }
-
-    fn rendered(self) -> Option<String> {
-        (self == Self::Accept).then(|| LOSSY.to_owned())
-    }
+fn parse_loss_policy(allow_lossy: Option<String>) -> Result<LossPolicy, QueryError> {
+    Ok(if flag(ALLOW_LOSSY, allow_lossy)? { LossPolicy::Allow } else { LossPolicy::Reject })
 }
 
 fn parse_depth(text: &str) -> Result<Depth, QueryError> {
@@ -367,9 +319,6 @@ mod tests {
         for query in [full.clone(), NodeQuery { depth: Depth::Levels(0), ..full }, paged] {
             assert_eq!(NodeQuery::parse(&query.render()), Ok(query));
         }
-        assert_eq!(NodeQuery::parse("with=origin"), NodeQuery::parse("include=source"), "the name that it had");
-        let twice = QueryError::Repeated { name: INCLUDE, known: OF_NODE };
-        assert_eq!(NodeQuery::parse("include=source&with=origin"), Err(twice));
         let page = |query| NodeQuery::parse(query).unwrap().page;
         assert_eq!(page("depth=1&limit=10000"), Some(MembersPage { limit: 10_000, cursor: None }));
         let cursor = Some(Cursor::from_text("x"));
@@ -390,8 +339,6 @@ mod tests {
             ("flat=1", FLAT),
             ("include=", INCLUDE),
             ("include=origin", INCLUDE),
-            ("with=", WITH),
-            ("with=source", WITH),
             ("dialect=v4", DIALECT),
         ] {
             let error = NodeQuery::parse(bad).unwrap_err();
@@ -404,15 +351,14 @@ mod tests {
 
     #[test]
     fn changing() {
-        let put = NodePutQuery { dialect: Some(Dialect::V2), existing: Existing::Replace, losses: Losses::Accept };
-        assert_eq!(put.render(), "dialect=v2&overwrite&lossy");
+        let put = NodePutQuery { dialect: Some(Dialect::V2), if_exists: IfExists::Replace, losses: LossPolicy::Allow };
+        assert_eq!(put.render(), "dialect=v2&overwrite&allow_lossy");
         assert_eq!(NodePutQuery::parse(&put.render()), Ok(put));
-        assert_eq!(NodePutQuery::parse("dialect=v2&replace&lossy"), Ok(put), "its former name");
-        let adopt = NodePutQuery { existing: Existing::Adopt, ..NodePutQuery::default() };
+        let adopt = NodePutQuery { if_exists: IfExists::Adopt, ..NodePutQuery::default() };
         assert_eq!(NodePutQuery::parse(&adopt.render()), Ok(adopt));
         assert!(matches!(NodePutQuery::parse("adopt&overwrite"), Err(QueryError::Invalid { name: ADOPT, .. })));
         assert_eq!(NodePutQuery::parse(""), Ok(NodePutQuery::default()));
-        assert!(matches!(NodePutQuery::parse("replace=no"), Err(QueryError::Invalid { name: REPLACE, .. })));
+        assert!(matches!(NodePutQuery::parse("overwrite=no"), Err(QueryError::Invalid { name: OVERWRITE, .. })));
         assert!(matches!(NodePutQuery::parse("depth=1"), Err(QueryError::Unknown { known: OF_NODE_PUT, .. })));
 
         let patch = NodePatchQuery { dialect: Some(Dialect::V3) };
@@ -432,23 +378,23 @@ mod tests {
         let convert = NodePostQuery::Convert {
             dialect: None,
             into: Dialect::Draft,
-            to: Some(NodePath::parse("/a b/c").unwrap()),
+            target: Some(NodePath::parse("/a b/c").unwrap()),
         };
-        assert_eq!(convert.render(), "convert=draft&to=/a%20b/c");
+        assert_eq!(convert.render(), "convert=draft&target=/a%20b/c");
         for query in [validate, convert] {
             assert_eq!(NodePostQuery::parse(&query.render()), Ok(query));
         }
         let missing = QueryError::Missing { names: &["validate", "convert"], known: OF_NODE_POST };
         assert_eq!(missing.to_string(), "one of the query parameters \"validate\" and \"convert\" has to be there");
         assert_eq!(NodePostQuery::parse("dialect=v2"), Err(missing.clone()));
-        assert_eq!(NodePostQuery::parse("to=/a"), Err(missing));
+        assert_eq!(NodePostQuery::parse("target=/a"), Err(missing));
         for (bad, wrong) in [
             ("validate=1", VALIDATE),
-            ("validate&to=/a", TO),
+            ("validate&target=/a", TARGET),
             ("validate&convert=v3", CONVERT),
             ("convert", CONVERT),
             ("convert=v4", CONVERT),
-            ("convert=v3&to=a//b", TO),
+            ("convert=v3&target=a//b", TARGET),
         ] {
             let error = NodePostQuery::parse(bad).unwrap_err();
             assert!(matches!(error, QueryError::Invalid { name, .. } if name == wrong), "{bad}: {error}");

@@ -6,8 +6,7 @@ use store_local::{CheckReport, LocalStore};
 
 use crate::{
     config::CheckConfig,
-    exit,
-    exit::Failure,
+    exit::{self, Failure},
     opening::open_to_read,
     signals::{HangUp, Signals},
     ui::Progress,
@@ -39,7 +38,7 @@ async fn read_all(store: &LocalStore, progress: &Progress) -> Result<(), Failure
     let count = move |report: &CheckReport| {
         tally.keys.store(report.keys, Relaxed);
         tally.bytes.store(report.bytes, Relaxed);
-        tally.damaged.store(report.damaged, Relaxed);
+        tally.corrupt.store(report.damaged, Relaxed);
     };
     let (report, damaged) = store.check(count).await?;
     for value in &damaged {

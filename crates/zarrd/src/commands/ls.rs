@@ -1,6 +1,6 @@
 //! `zarrd ls`: what is directly below a node.
 
-use client::{FoundNode, zom};
+use client::{NodeInfo, zom};
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::below;
@@ -51,8 +51,8 @@ async fn list(hierarchy: &Hierarchy, config: &LookConfig, detail: Detail) -> Res
 }
 
 /// Those below a group that were found; an array itself.
-async fn cards(hierarchy: &Hierarchy, found: FoundNode) -> Result<Vec<Card>, Failure> {
-    let FoundNode { path, dialect, zom, other, broken, .. } = found;
+async fn cards(hierarchy: &Hierarchy, found: NodeInfo) -> Result<Vec<Card>, Failure> {
+    let NodeInfo { path, dialect, zom, other_dialects: other, broken, .. } = found;
     let zom::Node::Group(group) = &zom.root else {
         return Ok(vec![Card::of(&path, dialect, zom.version, &zom.root)]);
     };

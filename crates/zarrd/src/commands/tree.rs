@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, num::NonZeroU32};
 
-use client::{BrokenNode, Dialect, FoundNode, NodePath, zom};
+use client::{BrokenNode, Dialect, NodeInfo, NodePath, zom};
 
 use super::below;
 use crate::{
@@ -165,7 +165,7 @@ impl<'a> Walk<'a> {
             (Err(error), Some(dialect)) => return Ok(Told::Broken(error.into_broken(path, dialect)?)),
             (found, _) => found?,
         };
-        let FoundNode { dialect, zom, other, broken, .. } = found;
+        let NodeInfo { dialect, zom, other_dialects: other, broken, .. } = found;
         for (child, dialect) in other {
             if let Some(parent) = child.parent() {
                 self.others.entry(parent).or_default().push((child, dialect));

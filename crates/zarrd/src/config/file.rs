@@ -115,7 +115,7 @@ mod tests {
             max-memory = "256MiB"
             chunk-cache = "0"
             max-connections = 10
-            head-timeout = "10s"
+            header-timeout = "10s"
             upload-timeout = "20s"
             download-timeout = "1h"
             shutdown-timeout = "2m"
@@ -137,13 +137,6 @@ mod tests {
         assert_eq!(file.write.commit_buffer, Some(bytesize::ByteSize::mib(32)));
         assert_eq!(file.write.max_retained, Some(bytesize::ByteSize::gib(2)));
         assert_eq!(file.transfer.jobs.map(|jobs| jobs.get()), Some(4));
-    }
-
-    #[test]
-    fn a_name_from_before_is_known() {
-        let file = parse("array-memory = \"64MiB\"").unwrap();
-        assert_eq!(file.serve.max_memory, Some(bytesize::ByteSize::mib(64)));
-        assert!(parse("array-memory = \"64MiB\"\nmax-memory = \"64MiB\"").is_err(), "it is the same setting");
     }
 
     #[test]

@@ -102,25 +102,25 @@ pub(crate) struct ServeOptions {
     pub(crate) max_work: Option<ByteSize>,
     /// The memory that all requests together may hold: for documents being parsed, chunks being decoded, elements being assembled, listings, and
     /// answers that are made whole; the cache of chunks comes on top [default: 1GiB]
-    #[arg(long, env = "ZARRD_MAX_MEMORY", value_name = "SIZE", alias = "array-memory")]
-    #[serde(deserialize_with = "from_text", alias = "array-memory")]
+    #[arg(long, env = "ZARRD_MAX_MEMORY", value_name = "SIZE")]
+    #[serde(deserialize_with = "from_text")]
     pub(crate) max_memory: Option<ByteSize>,
     /// The memory for decoded chunks that are kept for the next who asks; 0 keeps none [default: 256MiB]
     #[arg(long, env = "ZARRD_CHUNK_CACHE", value_name = "SIZE")]
     #[serde(deserialize_with = "from_text")]
     pub(crate) chunk_cache: Option<ByteSize>,
     /// Store chunks that are full of the fill value when elements are written, instead of leaving them out [default: false]
-    #[arg(long, env = "ZARRD_STORE_EMPTY_CHUNKS", value_name = "BOOL")]
+    #[arg(long, env = "ZARRD_WRITE_EMPTY_CHUNKS", value_name = "BOOL")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub(crate) store_empty_chunks: Option<bool>,
+    pub(crate) write_empty_chunks: Option<bool>,
     /// How many connections there may be at the same time; beyond them the one that has been idle for longest is closed for a new one, and where none is idle the new one is
     /// answered 503 [default: 1024]
     #[arg(long, env = "ZARRD_MAX_CONNECTIONS", value_name = "NUMBER")]
     pub(crate) max_connections: Option<NonZeroUsize>,
     /// How long the head of a request may take, and a connection be idle, such as 30s [default: 1m]
-    #[arg(long, env = "ZARRD_HEAD_TIMEOUT", value_name = "TIME")]
+    #[arg(long, env = "ZARRD_HEADER_TIMEOUT", value_name = "TIME")]
     #[serde(deserialize_with = "from_text")]
-    pub(crate) head_timeout: Option<humantime::Duration>,
+    pub(crate) header_timeout: Option<humantime::Duration>,
     /// How long an upload may make no progress [default: 1m]
     #[arg(long, env = "ZARRD_UPLOAD_TIMEOUT", value_name = "TIME")]
     #[serde(deserialize_with = "from_text")]

@@ -336,7 +336,7 @@ fn limits(flags: &ServeOptions, file: &ServeOptions) -> Limits {
         text_selection: size(flags.max_text_selection, file.max_text_selection, default.text_selection),
         read_request: default.read_request,
         connections: flags.max_connections.or(file.max_connections).map_or(default.connections, NonZeroUsize::get),
-        head_timeout: time(flags.head_timeout, file.head_timeout, default.head_timeout),
+        header_timeout: time(flags.header_timeout, file.header_timeout, default.header_timeout),
         upload_timeout: time(flags.upload_timeout, file.upload_timeout, default.upload_timeout),
         download_timeout: time(flags.download_timeout, file.download_timeout, default.download_timeout),
         rate: flags.min_rate.or(file.min_rate).map_or(default.rate, |rate| NonZeroU64::new(rate.as_u64())),
@@ -357,7 +357,7 @@ fn arrays(flags: &ServeOptions, file: &ServeOptions) -> Result<ArrayOptions, Con
         max_chunks: flags.max_chunks.or(file.max_chunks).map_or(default.max_chunks, NonZeroU64::get),
         slab_memory: default.slab_memory.min(memory / 8),
         max_work: size(flags.max_work, file.max_work, default.max_work),
-        empty_chunks: match flags.store_empty_chunks.or(file.store_empty_chunks) {
+        empty_chunks: match flags.write_empty_chunks.or(file.write_empty_chunks) {
             Some(true) => EmptyChunks::Store,
             Some(false) => EmptyChunks::Omit,
             None => default.empty_chunks,

@@ -6,14 +6,15 @@ mod text;
 use std::sync::Arc;
 
 use array::{ArrayError, Arrays, Hierarchies, MAX_MEMBERS, MemberPage};
-use client::{BrokenNode, Depth, Dialect, FoundNode, LinkTarget, NodeClient, NodePath};
+use client::{BrokenNode, Depth, Dialect, NodeClient, NodeInfo, NodePath};
 use store::{Cursor, Key, ListableStore, ReadableStore};
+
+use crate::{config::Place, exit::Failure, opening::OpenPlace};
 
 pub(crate) use self::{
     card::{ArrayCard, Card, Kind, ProblemCard, array_model},
     text::{columns, counted, shown, tuple},
 };
-use crate::{config::Place, exit::Failure, opening::OpenPlace};
 
 /// The hierarchies of a store.
 pub(crate) struct Hierarchy {
@@ -106,11 +107,11 @@ impl Hierarchy {
         path: &NodePath,
         dialect: Option<Dialect>,
         depth: u32,
-    ) -> Result<FoundNode, LookError> {
+    ) -> Result<NodeInfo, LookError> {
         match &self.nodes {
             Nodes::Local(nodes) => {
                 let found = nodes.node(path, dialect, array::Depth::Levels(depth), None).await;
-                found.map(told).map_err(|error| of_local(error, path))
+                found.map(|node| node.info).map_err(|error| of_local(error, path))
             }
             Nodes::Server(nodes) => {
                 let nodes = dialect.map_or_else(|| nodes.clone(), |dialect| nodes.of_dialect(dialect));
@@ -125,12 +126,12 @@ impl Hierarchy {
         path: &NodePath,
         dialect: Option<Dialect>,
         cursor: Option<Cursor>,
-    ) -> Result<(FoundNode, Option<Cursor>), LookError> {
+    ) -> Result<(NodeInfo, Option<Cursor>), LookError> {
         match &self.nodes {
             Nodes::Local(nodes) => {
                 let page = MemberPage { limit: MAX_MEMBERS, cursor };
                 let found = nodes.members(path, dialect, &page, None).await;
-                found.map(|page| (told(page.node), page.next)).map_err(|error| of_local(error, path))
+                found.map(|page| (page.node.info, page.next)).map_err(|error| of_local(error, path))
             }
             Nodes::Server(nodes) => {
                 let nodes = dialect.map_or_else(|| nodes.clone(), |dialect| nodes.of_dialect(dialect));
@@ -155,21 +156,6 @@ impl Hierarchy {
         drop(self.nodes);
         self.place.close().await
     }
-}
-
-/// A node of a store of this machine as a server tells it.
-fn told(found: array::NodeInfo) -> FoundNode {
-    let array::NodeInfo { path, dialect, implicit, version, zom, other_dialects: other, broken, losses, links, .. } =
-        found;
-    let links = links.into_iter().map(|(link, target)| match target {
-        array::LinkTarget::Array => (link, LinkTarget::Array),
-        array::LinkTarget::Missing => (link, LinkTarget::Missing),
-    });
-    let broken = broken.into_iter().map(|array::BrokenNode { path, dialect, problem }| {
-        let array::Broken { key, reason } = problem;
-        BrokenNode { path, dialect, key, reason }
-    });
-    FoundNode { path, dialect, implicit, version, zom, other, broken: broken.collect(), losses, links: links.collect() }
 }
 
 fn of_local(error: array::NodeError, path: &NodePath) -> LookError {

@@ -9,7 +9,10 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream, stream::BoxStream};
+use futures::{
+    StreamExt, TryStreamExt,
+    stream::{self, BoxStream},
+};
 use rustix::fs::OFlags;
 use store::{Content, Key, StoreError};
 use tokio::{sync::mpsc, task};

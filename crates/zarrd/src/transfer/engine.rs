@@ -55,7 +55,7 @@ impl Transfer<'_> {
         let tally = self.progress.tally();
         match tally.failed.load(Ordering::Relaxed) {
             0 => Ok(()),
-            failed => Err(TransferError::Incomplete { failed, damaged: tally.damaged.load(Ordering::Relaxed) }),
+            failed => Err(TransferError::Incomplete { failed, damaged: tally.corrupt.load(Ordering::Relaxed) }),
         }
     }
 
@@ -126,7 +126,7 @@ impl Transfer<'_> {
             Ok(Moved::Vanished) => tally.vanished.fetch_add(1, Ordering::Relaxed),
             Err(error) if error.is_of_one_key() => {
                 self.progress.report(&format!("not moved: {name:?}: {}", exit::chain(&error)));
-                tally.damaged.fetch_add(u64::from(error.is_damage()), Ordering::Relaxed);
+                tally.corrupt.fetch_add(u64::from(error.is_damage()), Ordering::Relaxed);
                 tally.failed.fetch_add(1, Ordering::Relaxed)
             }
             Err(error) => return Err(TransferError::Stopped { key: name, source: Box::new(error) }),

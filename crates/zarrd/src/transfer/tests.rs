@@ -8,7 +8,10 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures::{StreamExt, stream, stream::BoxStream};
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
 use store::{Content, Corruption, Key, MemoryStore, Prefix, StoreError, WriteableStore};
 
 use super::{

@@ -44,9 +44,7 @@ fn a_wrong_command_line_is_exit_code_2() {
     place.fails(&["serve", "--store", "s3://bucket"], 2, &["sled:DIR"]);
     place.fails(&["serve", "--max-body", "much"], 2, &["--max-body"]);
     place.fails(&["serve", "--max-selection", "much"], 2, &["--max-selection"]);
-    for flag in ["--max-memory", "--array-memory"] {
-        place.fails(&["serve", flag, "1MiB"], 2, &["--max-memory", "16.0 MiB"]);
-    }
+    place.fails(&["serve", "--max-memory", "1MiB"], 2, &["--max-memory", "16.0 MiB"]);
     for command in [&["serve"][..], &["import", "."], &["copy", "a", "b"]] {
         for flag in ["--commit-buffer", "--max-retained"] {
             place.fails(&[command, &[flag, "much"]].concat(), 2, &[flag]);

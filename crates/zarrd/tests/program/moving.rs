@@ -162,7 +162,7 @@ async fn damage_is_found_named_and_never_exported() {
     fs::write(&victim, bytes).unwrap();
 
     let ran = place.fails(&["check"], 5, &["\"array/1.1\"", "1 of 14 values"]);
-    assert_eq!(ran.summary()["damaged"], 1);
+    assert_eq!(ran.summary()["corrupt"], 1);
     let ran = place.fails(&["export", "", "out"], 5, &["\"array/1.1\"", "damaged"]);
     assert_eq!(ran.summary()["keys"], count - 1);
     assert!(!place.path("out/array/1.1").exists());

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use meta::{Dialect, NodePath, documents::draft, zom::Members};
+use operations::Depth;
 use store::{Cursor, Key, Page, Prefix, StoreError};
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
 use crate::{
     context::Context,
     error::ArrayError,
-    hierarchy::options::Depth,
     metadata::{
         error::NodeError,
         tree::{NodeKind, implicit},

@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn listings_are_those_of_the_keys() {
+    fn complete_scan_lists_every_child() {
         let scans = scanned(KEYS, true);
         assert_eq!(names(&scans, "g/").unwrap(), ["a-b", "a", "ab"]);
         assert_eq!(names(&scans, "g/a-b/").unwrap(), ["c"]);
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_scan_did_not_come_to_the_end_of_is_not_known() {
+    fn incomplete_scan_leaves_its_tail_unknown() {
         let scans = scanned(&KEYS[..5], false);
         for unknown in ["g/", "g/a/", "g/a/b/", "g/a/b/deep/", "g/ab/", "g/a/z/"] {
             assert_eq!(names(&scans, unknown), None, "{unknown}");
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_no_documents_use_up_the_credit() {
+    fn non_document_keys_spend_the_scan_credit() {
         let mut scans = Scans::default();
         let mut place = scans.begin(&Prefix::parse("g/").unwrap());
         for chunk in 0..1_000 {

@@ -11,6 +11,7 @@ use meta::{
     documents::draft,
     zom::{MAX_NODES, Members},
 };
+use operations::Depth;
 use store::{Key, Prefix, Version};
 
 use super::{
@@ -22,7 +23,6 @@ use super::{
 use crate::{
     context::Context,
     error::ArrayError,
-    hierarchy::options::Depth,
     memory::claim::Permit,
     metadata::{
         error::NodeError,
@@ -165,7 +165,7 @@ impl<'a> Walker<'a> {
                 if let Some(item) = self.items.get(index)
                     && item.branch.kind == NodeKind::Group
                     && item.branch.broken.is_none()
-                    && self.depth.reaches(item.level)
+                    && reaches(self.depth, item.level)
                 {
                     if index % GROUPS_AT_ONCE == 0 {
                         tokio::task::yield_now().await;
@@ -315,7 +315,7 @@ impl<'a> Walker<'a> {
     /// The purpose of listing a group at this level below the topmost node.
     pub(crate) fn purpose_at(&self, level: u32) -> Purpose {
         match self.depth {
-            _ if !self.depth.reaches(level) => Purpose::FirstNode,
+            _ if !reaches(self.depth, level) => Purpose::FirstNode,
             Depth::Levels(levels) => Purpose::Members(levels.min(MAX_LEVELS).saturating_sub(level)),
             Depth::All => Purpose::Members(MAX_LEVELS),
         }
@@ -381,12 +381,10 @@ impl WalkItem {
     }
 }
 
-impl Depth {
-    /// True if the members of a group at this level below the topmost node are described.
-    fn reaches(self, level: u32) -> bool {
-        match self {
-            Self::Levels(levels) => level < levels.min(MAX_LEVELS),
-            Self::All => level < MAX_LEVELS,
-        }
+/// True if the members of a group at this level below the topmost node are described.
+fn reaches(depth: Depth, level: u32) -> bool {
+    match depth {
+        Depth::Levels(levels) => level < levels.min(MAX_LEVELS),
+        Depth::All => level < MAX_LEVELS,
     }
 }

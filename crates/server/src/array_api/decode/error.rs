@@ -148,12 +148,12 @@ impl From<IncomingError> for Refusal {
             | IncomingError::Count { expected, found }
             | IncomingError::CountOfSteps { step: expected, found }
             | IncomingError::Json(JsonError::Length { expected, found, .. }) => {
-                let (expected, found) = (Some(expected), Some(found));
-                (ProblemType::UnfitBody, Members { expected, found, ..Members::default() })
+                let (expected, actual) = (Some(expected), Some(found));
+                (ProblemType::BodyShapeMismatch, Members { expected, actual, ..Members::default() })
             }
             IncomingError::Shape { .. }
             | IncomingError::ElementType { .. }
-            | IncomingError::Json(JsonError::NotAList { .. }) => (ProblemType::UnfitBody, Members::default()),
+            | IncomingError::Json(JsonError::NotAList { .. }) => (ProblemType::BodyShapeMismatch, Members::default()),
             IncomingError::Lengths { .. } | IncomingError::Head(_) | IncomingError::Json(JsonError::NotJson(_)) => {
                 (ProblemType::InvalidBody, Members::default())
             }

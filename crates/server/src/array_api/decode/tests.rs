@@ -342,13 +342,13 @@ fn json_of_elements() {
 fn what_the_client_is_told() {
     for (media_type, body, data_type, shape, kind) in [
         ("image/png", &b""[..], "int8", &[2][..], ProblemType::UnsupportedMediaType),
-        (RAW, b"abc", "int8", &[2], ProblemType::UnfitBody),
+        (RAW, b"abc", "int8", &[2], ProblemType::BodyShapeMismatch),
         (RAW, b"\x02\x03", "bool", &[2], ProblemType::InvalidElement),
         (RAW, b"\x01\0\0\0", "string", &[1], ProblemType::InvalidBody),
         (NPY, b"PK", "int8", &[2], ProblemType::InvalidBody),
         (JSON, b"[1", "int8", &[2], ProblemType::InvalidBody),
-        (JSON, b"[1]", "int8", &[2], ProblemType::UnfitBody),
-        (JSON, b"[1,2]", "int8", &[2, 2], ProblemType::UnfitBody),
+        (JSON, b"[1]", "int8", &[2], ProblemType::BodyShapeMismatch),
+        (JSON, b"[1,2]", "int8", &[2, 2], ProblemType::BodyShapeMismatch),
         (JSON, b"[1,\"NaN\"]", "int8", &[2], ProblemType::InvalidElement),
         (JSON, &vec![b' '; LIMIT as usize + 1], "int8", &[2], ProblemType::BodyTooLarge),
     ] {

@@ -3,7 +3,7 @@
 mod stored;
 mod text;
 
-use client::{BrokenNode, Dialect, FoundNode, LinkTarget, NodePath, zom};
+use client::{BrokenNode, Dialect, LinkTarget, NodeInfo, NodePath, zom};
 use meta::{ArrayModel, extensions::Extension, json::Json};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ struct ArrayReport {
     /// How many bytes all elements have, where each has the same size.
     bytes: Option<u64>,
     /// How many chunks there can be: in a sharded array, shards.
-    places: Option<u64>,
+    num_chunks: Option<u64>,
     /// Nothing is told where nobody here knows which keys the chunks have.
     #[serde(skip_serializing_if = "Option::is_none")]
     stored: Option<Stored>,
@@ -73,7 +73,7 @@ struct GroupReport {
     arrays: u64,
     groups: u64,
     /// How many members are of another dialect.
-    others: u64,
+    other_dialects: u64,
     /// The members of which a document cannot be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     broken: Vec<BrokenReport>,
@@ -99,14 +99,14 @@ struct LinkReport {
     extension: String,
     pointer: String,
     path: String,
-    found: LinkTarget,
+    resolved: &'static str,
 }
 
 #[derive(Serialize)]
 struct LossReport {
     path: String,
     pointer: String,
-    what: String,
+    property: String,
 }
 
 /// Tells.
@@ -131,7 +131,7 @@ impl Report {
     async fn of(hierarchy: &Hierarchy, config: &LookConfig) -> Result<Self, Failure> {
         let found = hierarchy.look(&config.path, config.dialect, 1).await?;
         let also_as = also_as(hierarchy, &found.path, found.dialect).await?;
-        let FoundNode { path, dialect, implicit, version, zom, other, broken, losses, links } = found;
+        let NodeInfo { path, dialect, implicit, version, zom, other_dialects, broken, losses, links } = found;
         let card = Card::of(&path, dialect, zom.version, &zom.root);
         let (document, of, extensions) = match zom.root {
             zom::Node::Array(document) => {
@@ -142,7 +142,7 @@ impl Report {
             }
             zom::Node::Group(group) => {
                 let copies = stored::copies(hierarchy, &path, dialect).await?;
-                let of = GroupReport::of(&group, other.len(), broken, copies);
+                let of = GroupReport::of(&group, other_dialects.len(), broken, copies);
                 let extensions = extensions(None, &group.document);
                 (group.document, KindReport::Group(of), extensions)
             }
@@ -156,16 +156,19 @@ impl Report {
             extensions,
             links: links
                 .into_iter()
-                .map(|(link, found)| LinkReport {
+                .map(|(link, target)| LinkReport {
                     extension: link.extension,
                     pointer: link.pointer,
                     path: link.path,
-                    found,
+                    resolved: match target {
+                        LinkTarget::Array => "array",
+                        LinkTarget::Missing => "missing",
+                    },
                 })
                 .collect(),
             losses: losses
                 .into_iter()
-                .map(|(path, loss)| LossReport { path: path.to_string(), pointer: loss.pointer, what: loss.what })
+                .map(|(path, loss)| LossReport { path: path.to_string(), pointer: loss.pointer, property: loss.what })
                 .collect(),
             of,
             document,
@@ -183,7 +186,7 @@ impl ArrayReport {
                 origin: None,
                 pipeline: values(document, "codecs"),
                 bytes: None,
-                places: None,
+                num_chunks: None,
                 stored,
             };
         };
@@ -196,7 +199,7 @@ impl ArrayReport {
         Self {
             fill_value,
             bytes: elements.zip(size).and_then(|(elements, size)| elements.checked_mul(size)),
-            places: pieces.map(|(grid, &extent)| grid.pieces(extent)).try_fold(1_u64, u64::checked_mul),
+            num_chunks: pieces.map(|(grid, &extent)| grid.pieces(extent)).try_fold(1_u64, u64::checked_mul),
             pipeline: model
                 .codecs
                 .iter()
@@ -221,7 +224,7 @@ impl GroupReport {
         Self {
             arrays,
             groups: all - arrays,
-            others: others as u64,
+            other_dialects: others as u64,
             broken: broken.collect(),
             consolidated: copies.there,
             only_consolidated: copies.only,

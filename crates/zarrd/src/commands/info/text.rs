@@ -1,6 +1,5 @@
 //! What is told of a node, for people.
 
-use client::LinkTarget;
 use indicatif::BinaryBytes;
 use meta::json::{Json, Member};
 use serde_json::{Map, Value};
@@ -51,17 +50,14 @@ impl Report {
         let extensions: Vec<String> = self.extensions.iter().map(named).collect();
         lines.tell("extensions", extensions.join("\n"));
         let links = self.links.iter().map(|link| {
-            let found = match link.found {
-                LinkTarget::Array => "found",
-                LinkTarget::Missing => "missing",
-            };
-            format!("{} {found} ({})", link.path, link.extension)
+            let resolved = if link.resolved == "array" { "found" } else { link.resolved };
+            format!("{} {resolved} ({})", link.path, link.extension)
         });
         lines.tell("links", links.collect::<Vec<_>>().join("\n"));
         if self.attributes.members().next().is_some() {
             lines.tell("attributes", pretty(&self.attributes));
         }
-        let losses = self.losses.iter().map(|loss| format!("{} {}: {}", loss.path, loss.pointer, loss.what));
+        let losses = self.losses.iter().map(|loss| format!("{} {}: {}", loss.path, loss.pointer, loss.property));
         lines.tell("not in v3", losses.collect::<Vec<_>>().join("\n"));
         lines.tell("version", self.version.as_deref().unwrap_or_default());
         lines.0
@@ -83,7 +79,7 @@ impl ArrayReport {
         lines.tell("size", self.bytes.map(|bytes| BinaryBytes(bytes).to_string()).unwrap_or_default());
         lines.tell("chunks", card.chunking());
         let thing = if card.shards.is_some() { "shard" } else { "chunk" };
-        let stored = self.stored.as_ref().map(|stored| stored.told(self.places, thing));
+        let stored = self.stored.as_ref().map(|stored| stored.told(self.num_chunks, thing));
         lines.tell("stored", stored.unwrap_or_default());
         let mut codecs = Vec::new();
         self.pipeline.iter().for_each(|codec| chain(codec, 0, &mut codecs));
@@ -101,7 +97,7 @@ impl Stored {
 
 impl GroupReport {
     fn tell(&self, lines: &mut Lines) {
-        let others = match self.others {
+        let others = match self.other_dialects {
             0 => String::new(),
             others => format!(", {} of other dialects", indicatif::HumanCount(others)),
         };

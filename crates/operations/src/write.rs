@@ -1,4 +1,4 @@
-//! The result of a write.
+//! Writes of elements.
 
 use store::Version;
 

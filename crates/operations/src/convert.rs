@@ -1,0 +1,23 @@
+//! Conversions of hierarchies to another dialect.
+
+use meta::{Dialect, NodePath, convert::Loss};
+
+/// Options of converting a hierarchy. The original stays, so losses are reported and are no error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConvertOptions {
+    /// The dialect to convert to.
+    pub dialect: Dialect,
+    /// The path to copy to; `None` writes documents over the same chunks.
+    pub target: Option<NodePath>,
+}
+
+/// The result of a conversion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConversionReport {
+    /// The number of nodes converted.
+    pub nodes: u64,
+    /// The number of chunks copied.
+    pub chunks: u64,
+    /// Properties that were lost, with the path of their node.
+    pub losses: Vec<(NodePath, Loss)>,
+}

@@ -1,0 +1,23 @@
+//! Options and results of operations on nodes and arrays.
+//!
+//! The array engine performs these operations, the HTTP contract transports them, and the client requests them. All
+//! three use the same types:
+//!
+//! ```text
+//!   array engine ──► operations ◄── HTTP contract (wire) ◄── client
+//!                        │
+//!                  meta, store (values only)
+//! ```
+//!
+//! [`node`] describes nodes as of one commit, [`create`] and [`convert`] have the options of changes of whole
+//! hierarchies, and [`write`](mod@write) the result of writing elements. There is no logic here and no I/O.
+
+pub mod convert;
+pub mod create;
+pub mod node;
+pub mod write;
+
+pub use convert::{ConversionReport, ConvertOptions};
+pub use create::{IfExists, LossPolicy};
+pub use node::{BrokenNode, Depth, LinkTarget, NodeInfo};
+pub use write::WriteReport;
