@@ -10,26 +10,26 @@ use crate::{metrics::Metrics, request_id::RequestIds, settings::Settings};
 
 /// A store with the settings by which it is served. Clones are the same.
 #[derive(Clone)]
-pub struct App(Arc<Shared>);
+pub struct App(Arc<Inner>);
 
-struct Shared {
+struct Inner {
     store: Arc<dyn TransactionalStore>,
     arrays: Arrays,
     settings: Settings,
     metrics: Metrics,
     request_ids: RequestIds,
-    steps: Semaphore,
+    listing_permits: Semaphore,
 }
 
 impl App {
     /// Serves `store` by `settings`.
     pub fn new(store: Arc<dyn TransactionalStore>, settings: Settings) -> Self {
         let arrays = Arrays::new(store.clone(), settings.arrays);
-        Self(Arc::new(Shared {
+        Self(Arc::new(Inner {
             arrays,
             metrics: Metrics::new(),
             request_ids: RequestIds::new(),
-            steps: Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)),
+            listing_permits: Semaphore::new(available_parallelism().map_or(1, NonZeroUsize::get)),
             store,
             settings,
         }))
@@ -61,9 +61,9 @@ impl App {
 
     /// The right to take one step of a listing, in turn. There are as many at a time as cores: were there as many as listings, whoever asks for
     /// something small would wait for all of them.
-    pub(crate) async fn step(&self) -> Option<SemaphorePermit<'_>> {
+    pub(crate) async fn listing_permit(&self) -> Option<SemaphorePermit<'_>> {
         // It is never closed.
-        self.0.steps.acquire().await.ok()
+        self.0.listing_permits.acquire().await.ok()
     }
 
     pub(crate) fn request_ids(&self) -> &RequestIds {

@@ -27,7 +27,7 @@ pub struct NetworkError {
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// Whoever has an address: an IPv4 address, or the /64 of an IPv6 address, since whoever has one of these has all of them.
-pub(crate) fn of(address: IpAddr) -> Caller {
+pub(crate) fn for_address(address: IpAddr) -> Caller {
     Caller::new(match address.to_canonical() {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
         IpAddr::V6(address) => address.to_bits() & !u128::from(u64::MAX),
@@ -37,18 +37,20 @@ pub(crate) fn of(address: IpAddr) -> Caller {
 /// Whoever sent a request that came from `peer`: where that is one of the `proxies`, the last address before them that the headers name.
 ///
 /// Where `Forwarded` and `X-Forwarded-For` disagree, only one of them can be a proxy's word, and the other whatever the client made up; then it is the proxy's.
-pub(crate) fn behind(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> Caller {
+pub(crate) fn resolve(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> Caller {
     if !is_proxy(proxies, peer) {
-        return of(peer);
+        return for_address(peer);
     }
-    let plain = || headers.get_all(X_FORWARDED_FOR).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
-    let plain = headers.contains_key(X_FORWARDED_FOR).then(|| origin(proxies, peer, plain().map(address)));
+    let legacy =
+        || headers.get_all(X_FORWARDED_FOR).iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    let legacy = headers.contains_key(X_FORWARDED_FOR).then(|| client_address(proxies, peer, legacy().map(address)));
     let elements = || headers.get_all(FORWARDED).iter().flat_map(|line| elements(line.as_bytes()));
-    let standard =
-        headers.contains_key(FORWARDED).then(|| origin(proxies, peer, elements().map(|element| named(&element))));
-    match (plain, standard) {
-        (Some(one), Some(other)) if one != other => of(peer),
-        (one, other) => of(one.or(other).unwrap_or(peer)),
+    let standard = headers
+        .contains_key(FORWARDED)
+        .then(|| client_address(proxies, peer, elements().map(|element| forwarded_for(&element))));
+    match (legacy, standard) {
+        (Some(one), Some(other)) if one != other => for_address(peer),
+        (one, other) => for_address(one.or(other).unwrap_or(peer)),
     }
 }
 
@@ -95,7 +97,7 @@ fn is_proxy(proxies: &[Network], address: IpAddr) -> bool {
 }
 
 /// The last of the addresses that is no proxy's, or the first where all are. What is no address ends the way back.
-fn origin(proxies: &[Network], peer: IpAddr, addresses: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
+fn client_address(proxies: &[Network], peer: IpAddr, addresses: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
     let addresses: Vec<_> = addresses.collect();
     let mut found = peer;
     for address in addresses.into_iter().rev() {
@@ -123,7 +125,7 @@ fn elements(line: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// The address that an element of `Forwarded`, without its quotes, says that it is for.
-fn named(element: &[u8]) -> Option<IpAddr> {
+fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
     let value = |pair: &&[u8]| pair.trim_ascii().get(..4).is_some_and(|name| name.eq_ignore_ascii_case(b"for="));
     address(element.split(|byte| *byte == b';').find(value)?.trim_ascii().get(4..)?)
 }
@@ -145,7 +147,7 @@ mod tests {
     }
 
     fn of(text: &str) -> Caller {
-        super::of(ip(text))
+        super::for_address(ip(text))
     }
 
     fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
@@ -177,7 +179,7 @@ mod tests {
     #[test]
     fn the_last_address_before_the_proxies() {
         let proxies = ["10.0.0.0/8".parse().unwrap(), "2001:db8::/64".parse().unwrap()];
-        let behind = |peer, lines: &[(&'static str, &str)]| super::behind(&proxies, ip(peer), &headers(lines));
+        let behind = |peer, lines: &[(&'static str, &str)]| super::resolve(&proxies, ip(peer), &headers(lines));
         const X: &str = "x-forwarded-for";
         const F: &str = "forwarded";
         // Whoever is no proxy may say what they like.

@@ -18,105 +18,106 @@ use http_body::Body as _;
 use wire::{headers::REQUEST_ID, problem::ProblemType};
 
 use crate::{
-    app::App, error::Refusal, guard, memory_claim, metrics::Running, request_body::Arrival, request_id::RequestId,
-    response_body::Tracked, routes::Route,
+    app::App, error::ApiError, guard, memory_claim, metrics::InFlightGuard, request_body::BodyCompletion,
+    request_id::RequestId, response_body::InstrumentedBody, routes::Route,
 };
 
 /// Bodies up to this size count as sent when they are handed on; larger ones are watched as they go.
-const SMALL: u64 = 64 << 10;
+const UNWATCHED_BODY_LIMIT: u64 = 64 << 10;
 
 /// The surfaces of `app` as a service, without the connections that [`serve`](crate::serve()) adds.
-pub fn app(app: App) -> Router {
-    Router::new().fallback(move |request| answer(app, request))
+pub fn router(app: App) -> Router {
+    Router::new().fallback(move |request| handle(app, request))
 }
 
 /// Answers a request, whatever it is.
-pub(crate) async fn answer(app: App, request: Request) -> Response {
-    let exchange = Exchange::begin(&app, &request);
+pub(crate) async fn handle(app: App, request: Request) -> Response {
+    let scope = RequestScope::start(&app, &request);
     let chunked = guard::is_chunked(request.headers());
-    let (mut request, arrival) = Arrival::watch(request);
-    memory_claim::begin(&app, &mut request);
-    let answered = AssertUnwindSafe(dispatch(app, request, exchange.route)).catch_unwind().await;
-    let response = match answered {
+    let (mut request, completion) = BodyCompletion::watch(request);
+    memory_claim::attach(&app, &mut request);
+    let outcome = AssertUnwindSafe(dispatch(app, request, scope.route)).catch_unwind().await;
+    let response = match outcome {
         Ok(response) => response.unwrap_or_else(IntoResponse::into_response),
-        Err(panic) => Refusal::because(ProblemType::Internal, said(&*panic)).into_response(),
+        Err(panic) => ApiError::with_cause(ProblemType::Internal, panic_message(&*panic)).into_response(),
     };
-    let mut response = exchange.finish(response);
-    arrival.mark(&mut response);
+    let mut response = scope.finish(response);
+    completion.close_if_incomplete(&mut response);
     if chunked {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
-async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> Result<Response, Refusal> {
+async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> Result<Response, ApiError> {
     let (method, headers) = (request.method(), request.headers());
-    guard::host(&app, request.version(), request.uri(), headers)?;
-    guard::framing(headers)?;
-    let route = route.ok_or_else(Refusal::not_found)?;
+    guard::check_host(&app, request.version(), request.uri(), headers)?;
+    guard::check_framing(headers)?;
+    let route = route.ok_or_else(ApiError::not_found)?;
     let query = request.uri().query().unwrap_or_default();
     if method == Method::OPTIONS {
         return Ok(guard::preflight(&app, route, query, headers));
     }
     let operation = route.operation(method, query);
-    let operation = operation.ok_or_else(|| Refusal::method(method, &guard::allow(&app, route, query)))?;
-    guard::change(&app, operation.effect, headers)?;
+    let operation =
+        operation.ok_or_else(|| ApiError::method_not_allowed(method, &guard::allowed_methods(&app, route, query)))?;
+    guard::check_mutation(&app, operation.safety, headers)?;
     Ok(array::run_request(operation.run(request, app)).await)
 }
 
 /// A request that is being answered.
-struct Exchange {
+struct RequestScope {
     id: RequestId,
     method: Method,
     path: Option<String>,
     route: Option<&'static Route>,
-    began: Instant,
-    running: Running,
+    started: Instant,
+    in_flight: InFlightGuard,
 }
 
-impl Exchange {
-    fn begin(app: &App, request: &Request) -> Self {
+impl RequestScope {
+    fn start(app: &App, request: &Request) -> Self {
         let method = request.method().clone();
         let route = Route::find(&method, request.uri().path());
         // The path is only needed where requests are logged one by one.
         let path = tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().path().to_owned());
-        let running = app.metrics().begin();
-        Self { id: app.request_ids().of(request.headers()), method, path, route, began: Instant::now(), running }
+        let in_flight = app.metrics().start_request();
+        Self { id: app.request_ids().of(request.headers()), method, path, route, started: Instant::now(), in_flight }
     }
 
     fn finish(self, mut response: Response) -> Response {
-        if let Some(refusal) = Refusal::taken_from(&mut response) {
-            refusal.log(&self.id);
-            response = refusal.render(&self.id);
+        if let Some(error) = ApiError::take_from(&mut response) {
+            error.log(&self.id);
+            response = error.to_response(&self.id);
         }
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, self.id.header());
-        guard::mark(headers);
+        guard::add_common_headers(headers);
         if self.method == Method::HEAD {
             response = without_body(response);
         }
-        self.measure(&response);
-        self.watched(response)
+        self.record(&response);
+        self.instrument(response)
     }
 
-    fn measure(&self, response: &Response) {
+    fn record(&self, response: &Response) {
         let template = self.route.map_or("none", |route| route.template);
-        let (status, took) = (response.status(), self.began.elapsed());
-        self.running.answered(template, &self.method, status, took);
+        let (status, elapsed) = (response.status(), self.started.elapsed());
+        self.in_flight.record_response(template, &self.method, status, elapsed);
         if let Some(path) = &self.path {
             let status = status.as_u16();
-            tracing::debug!(request = %self.id, method = %self.method, path, status, ?took, "answered a request");
+            tracing::debug!(request = %self.id, method = %self.method, path, status, ?elapsed, "answered a request");
         }
     }
 
     /// Counts the body's bytes, and has it end the exchange where it is sent piece by piece.
-    fn watched(self, response: Response) -> Response {
+    fn instrument(self, response: Response) -> Response {
         match response.body().size_hint().exact() {
-            Some(size) if size <= SMALL => {
-                self.running.sent(size);
+            Some(size) if size <= UNWATCHED_BODY_LIMIT => {
+                self.in_flight.record_sent(size);
                 response
             }
-            _ => response.map(|body| Body::new(Tracked::new(body, self.id, self.running))),
+            _ => response.map(|body| Body::new(InstrumentedBody::new(body, self.id, self.in_flight))),
         }
     }
 }
@@ -130,13 +131,13 @@ fn without_body(response: Response) -> Response {
         parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(size));
     }
     // An empty body of a known length would be told as a length of 0.
-    let none = stream::empty::<Result<Bytes, std::convert::Infallible>>();
-    let body = if size.is_some() { Body::empty() } else { Body::from_stream(none) };
+    let empty = stream::empty::<Result<Bytes, std::convert::Infallible>>();
+    let body = if size.is_some() { Body::empty() } else { Body::from_stream(empty) };
     Response::from_parts(parts, body)
 }
 
 /// What a panic said.
-fn said(panic: &(dyn std::any::Any + Send)) -> String {
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("a handler panicked: {}", text.unwrap_or("without a text"))
 }

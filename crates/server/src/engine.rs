@@ -26,7 +26,7 @@ impl FromRequestParts<App> for Engine {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
-        let claim = memory_claim::of(&parts.extensions, app);
+        let claim = memory_claim::claim_of(&parts.extensions, app);
         Ok(Self { app: app.clone(), arrays: app.arrays().for_request(claim.clone()), claim })
     }
 }

@@ -12,24 +12,24 @@ use http::{Extensions, request::Parts};
 use crate::app::App;
 
 /// The claim of a request, as an extractor.
-pub(crate) struct Claimed(pub(crate) Claim);
+pub(crate) struct RequestClaim(pub(crate) Claim);
 
 /// Gives a request its claim, on behalf of its caller.
-pub(crate) fn begin(app: &App, request: &mut Request) {
-    let claim = of(request.extensions(), app);
+pub(crate) fn attach(app: &App, request: &mut Request) {
+    let claim = claim_of(request.extensions(), app);
     request.extensions_mut().insert(claim);
 }
 
 /// The claim of the request with these extensions.
-pub(crate) fn of(extensions: &Extensions, app: &App) -> Claim {
-    let begun = || app.memory().claim(extensions.get().copied().unwrap_or(Caller::UNKNOWN));
-    extensions.get().cloned().unwrap_or_else(begun)
+pub(crate) fn claim_of(extensions: &Extensions, app: &App) -> Claim {
+    let new_claim = || app.memory().claim(extensions.get().copied().unwrap_or(Caller::UNKNOWN));
+    extensions.get().cloned().unwrap_or_else(new_claim)
 }
 
-impl FromRequestParts<App> for Claimed {
+impl FromRequestParts<App> for RequestClaim {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Infallible> {
-        Ok(Self(of(&parts.extensions, app)))
+        Ok(Self(claim_of(&parts.extensions, app)))
     }
 }

@@ -12,7 +12,7 @@ use wire::{
     problem::ProblemType,
 };
 
-use crate::{app::App, error::Refusal, settings::Changes};
+use crate::{app::App, error::ApiError, settings::Changes};
 
 /// The description of the whole contract, which a test compares with the route table.
 const OPENAPI: &str = include_str!("../../../openapi.yaml");
@@ -26,8 +26,8 @@ pub(crate) async fn health() -> Json<Health> {
 
 /// Says that requests can be served. On a read-only server they can, but for changes. Without space they can, but for sets, and it heals by itself; read-only until a
 /// restart is for somebody to look at.
-pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, Refusal> {
-    if app.settings().changes == Changes::Refused {
+pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, ApiError> {
+    if app.settings().changes == Changes::Rejected {
         return Ok(Json(Readiness { writable: false, problem: Some(ProblemType::ReadOnlyServer) }));
     }
     match app.store().writable().await {
@@ -38,8 +38,9 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, Ref
 }
 
 /// The metrics.
-pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, Refusal> {
-    let text = app.metrics().render(app.arrays()).map_err(|error| Refusal::because(ProblemType::Internal, error))?;
+pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
+    let text =
+        app.metrics().render(app.arrays()).map_err(|error| ApiError::with_cause(ProblemType::Internal, error))?;
     Ok(([(CONTENT_TYPE, OPENMETRICS)], text).into_response())
 }
 

@@ -43,9 +43,9 @@ pub enum Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changes {
     /// As far as whoever asks may.
-    Taken,
+    Accepted,
     /// Never: the server is read-only.
-    Refused,
+    Rejected,
 }
 
 /// How much of anything there may be.
@@ -68,7 +68,7 @@ pub struct Limits {
     /// How long a client may not take what it is sent.
     pub download_timeout: Duration,
     /// The bytes a second that a client sends of a body, and takes of an answer, at the least on average; pauses of the two times above apart. `None` for any.
-    pub rate: Option<NonZeroU64>,
+    pub min_rate: Option<NonZeroU64>,
     /// How long running requests may go on after the server was told to stop.
     pub stop_timeout: Duration,
 }
@@ -116,7 +116,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             access: Access::Write,
-            changes: Changes::Taken,
+            changes: Changes::Accepted,
             origins: Vec::new(),
             hosts: Hosts::Loopback(Vec::new()),
             proxies: Vec::new(),
@@ -137,7 +137,7 @@ impl Default for Limits {
             header_timeout: Duration::from_secs(60),
             upload_timeout: Duration::from_secs(60),
             download_timeout: Duration::from_secs(60),
-            rate: NonZeroU64::new(1 << 10),
+            min_rate: NonZeroU64::new(1 << 10),
             stop_timeout: Duration::from_secs(30),
         }
     }

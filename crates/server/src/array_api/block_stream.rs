@@ -10,71 +10,71 @@ use futures::{
     stream::{self, BoxStream},
 };
 
-use super::encode::encoder::{BLOCK, Begun, Encoder};
+use super::encode::encoder::{BLOCK_SIZE, ElementEncoder, Progress};
 use crate::{
     app::App,
-    content_encoding::{Coder, Coding},
+    content_encoding::{Compressor, ContentEncoding},
 };
 
 /// How much of large pieces is compressed at a time, so that other requests come in between.
-const STRIDE: usize = 64 << 10;
+const COMPRESS_STRIDE: usize = 64 << 10;
 
 /// Why the bytes of an answer break off.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum BlockError {
+pub(super) enum BodyError {
     /// The elements are not read.
     #[error(transparent)]
     Array(#[from] ArrayError),
     /// The content coding failed.
     #[error("the answer cannot be compressed")]
-    Coding(#[source] io::Error),
+    Compression(#[source] io::Error),
 }
 
 /// The bytes of an answer, block by block.
-pub(super) type Blocks = BoxStream<'static, Result<Bytes, BlockError>>;
+pub(super) type Blocks = BoxStream<'static, Result<Bytes, BodyError>>;
 
-type Pieces = BoxStream<'static, Result<Elements, ArrayError>>;
+type ElementStream = BoxStream<'static, Result<Elements, ArrayError>>;
 
 /// Counts what a reading took when it ends, whichever way.
-pub(super) struct Counted {
+pub(super) struct MetricsGuard {
     app: App,
-    meter: ReadMetrics,
+    metrics: ReadMetrics,
 }
 
 /// What the elements of an answer come from.
-pub(super) enum Source {
+pub(super) enum ElementInput {
     /// What is read.
-    Pieces(Pieces),
+    Stream(ElementStream),
     /// Elements, or what stands in their place, that have no bytes: this many.
-    Empties(u64),
+    Placeholders(u64),
 }
 
 /// The beginning of an answer.
-pub(super) enum Gathered {
+pub(super) enum BodyStart {
     /// All of it.
-    All(Bytes),
+    Complete(Bytes),
     /// More than a block, and what follows.
-    Begun(Blocks),
+    Partial(Blocks),
 }
 
-impl Counted {
-    pub(super) fn new(app: &App, meter: ReadMetrics) -> Self {
-        Self { app: app.clone(), meter }
+impl MetricsGuard {
+    pub(super) fn new(app: &App, metrics: ReadMetrics) -> Self {
+        Self { app: app.clone(), metrics }
     }
 }
 
-impl Drop for Counted {
+impl Drop for MetricsGuard {
     fn drop(&mut self) {
-        self.app.metrics().worked(self.meter.stats());
+        self.app.metrics().record_read(self.metrics.stats());
     }
 }
 
 /// The bytes of elements as they are in memory, after a head.
-pub(super) fn verbatim(head: Vec<u8>, pieces: Pieces, counted: Counted) -> Blocks {
+pub(super) fn passthrough(head: Vec<u8>, pieces: ElementStream, guard: MetricsGuard) -> Blocks {
     let head = (!head.is_empty()).then(|| Ok(Bytes::from(head)));
-    let bytes = pieces.map_err(BlockError::Array).try_filter_map(move |elements| {
+    let bytes = pieces.map_err(BodyError::Array).try_filter_map(move |elements| {
         // It lives as long as the stream.
-        let _ = &counted;
+        let _ = &guard;
         std::future::ready(Ok(match elements {
             Elements::Fixed(bytes) => Some(bytes).filter(|bytes| !bytes.is_empty()),
             Elements::Variable(_) => None,
@@ -84,55 +84,63 @@ pub(super) fn verbatim(head: Vec<u8>, pieces: Pieces, counted: Counted) -> Block
 }
 
 /// What an encoder writes of elements of `size` bytes, or of variable length.
-pub(super) fn encoded(encoder: Box<dyn Encoder>, size: Option<usize>, source: Source, counted: Counted) -> Blocks {
-    let writer = Writer { encoder, size, source, piece: None, at: 0, state: State::New, _counted: counted };
+pub(super) fn encode_elements(
+    encoder: Box<dyn ElementEncoder>,
+    size: Option<usize>,
+    input: ElementInput,
+    guard: MetricsGuard,
+) -> Blocks {
+    let writer =
+        BlockWriter { encoder, size, input, current: None, position: 0, state: WriterState::Header, _guard: guard };
     stream::try_unfold(writer, |mut writer| async move {
-        Ok::<_, BlockError>(writer.next().await?.map(|block| (block, writer)))
+        Ok::<_, BodyError>(writer.next().await?.map(|block| (block, writer)))
     })
     .boxed()
 }
 
 /// Compresses the blocks.
-pub(super) fn coded(blocks: Blocks, coding: Coding) -> Result<Blocks, BlockError> {
-    let Some(coder) = Coder::new(coding).map_err(BlockError::Coding)? else { return Ok(blocks) };
-    let state = (blocks, Some(coder), Bytes::new());
-    let coded = stream::try_unfold(state, |(mut blocks, mut coder, mut rest)| async move {
-        while let Some(coding) = coder.as_mut() {
-            if rest.is_empty() {
+pub(super) fn compress(blocks: Blocks, encoding: ContentEncoding) -> Result<Blocks, BodyError> {
+    let Some(compressor) = Compressor::new(encoding).map_err(BodyError::Compression)? else { return Ok(blocks) };
+    let state = (blocks, Some(compressor), Bytes::new());
+    let compress = stream::try_unfold(state, |(mut blocks, mut compressor, mut pending)| async move {
+        while let Some(active) = compressor.as_mut() {
+            if pending.is_empty() {
                 match blocks.try_next().await? {
-                    Some(block) => rest = block,
+                    Some(block) => pending = block,
                     None => {
-                        let end = coder.take().map(Coder::end).transpose().map_err(BlockError::Coding)?;
-                        return Ok(end.map(|end| (end, (blocks, coder, rest))));
+                        let end =
+                            compressor.take().map(Compressor::finish).transpose().map_err(BodyError::Compression)?;
+                        return Ok(end.map(|end| (end, (blocks, compressor, pending))));
                     }
                 }
             }
-            let block = coding.next(&rest.split_to(rest.len().min(STRIDE))).map_err(BlockError::Coding)?;
+            let block =
+                active.push(&pending.split_to(pending.len().min(COMPRESS_STRIDE))).map_err(BodyError::Compression)?;
             if !block.is_empty() {
-                return Ok(Some((block, (blocks, coder, rest))));
+                return Ok(Some((block, (blocks, compressor, pending))));
             }
             // Much is taken in before anything comes out where it compresses well.
             tokio::task::yield_now().await;
         }
-        Ok::<_, BlockError>(None)
+        Ok::<_, BodyError>(None)
     });
-    Ok(coded.boxed())
+    Ok(compress.boxed())
 }
 
 /// Takes blocks until they end or are more than one large one. What fails until then can still become an answer of its own.
-pub(super) async fn gather(mut blocks: Blocks) -> Result<Gathered, BlockError> {
-    let (mut begun, mut len) = (Vec::new(), 0);
-    while len <= BLOCK {
+pub(super) async fn buffer_start(mut blocks: Blocks) -> Result<BodyStart, BodyError> {
+    let (mut buffered, mut len) = (Vec::new(), 0);
+    while len <= BLOCK_SIZE {
         let Some(block) = blocks.try_next().await? else {
-            return Ok(Gathered::All(joined(begun)));
+            return Ok(BodyStart::Complete(concat(buffered)));
         };
         len += block.len();
-        begun.push(block);
+        buffered.push(block);
     }
-    Ok(Gathered::Begun(stream::iter(begun.into_iter().map(Ok)).chain(blocks).boxed()))
+    Ok(BodyStart::Partial(stream::iter(buffered.into_iter().map(Ok)).chain(blocks).boxed()))
 }
 
-fn joined(mut blocks: Vec<Bytes>) -> Bytes {
+fn concat(mut blocks: Vec<Bytes>) -> Bytes {
     match blocks.len() {
         0 | 1 => blocks.pop().unwrap_or_default(),
         _ => blocks.concat().into(),
@@ -140,86 +148,86 @@ fn joined(mut blocks: Vec<Bytes>) -> Bytes {
 }
 
 /// Writes elements into blocks.
-struct Writer {
-    encoder: Box<dyn Encoder>,
+struct BlockWriter {
+    encoder: Box<dyn ElementEncoder>,
     size: Option<usize>,
-    source: Source,
+    input: ElementInput,
     /// What is being written.
-    piece: Option<Elements>,
+    current: Option<Elements>,
     /// How much of it has been: bytes, or elements of variable length.
-    at: usize,
-    state: State,
-    _counted: Counted,
+    position: usize,
+    state: WriterState,
+    _guard: MetricsGuard,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    New,
-    Within,
-    Ended,
+enum WriterState {
+    Header,
+    Elements,
+    Finished,
 }
 
-impl Writer {
+impl BlockWriter {
     async fn next(&mut self) -> Result<Option<Bytes>, ArrayError> {
-        if self.state == State::Ended {
+        if self.state == WriterState::Finished {
             return Ok(None);
         }
         let mut out = Vec::with_capacity(1 << 10);
-        if self.state == State::New {
-            if self.encoder.begin(&mut out) == Begun::Partly {
+        if self.state == WriterState::Header {
+            if self.encoder.write_header(&mut out) == Progress::Partial {
                 return Ok(Some(out.into()));
             }
-            self.state = State::Within;
+            self.state = WriterState::Elements;
         }
-        while out.len() < BLOCK {
-            if self.write(&mut out) {
+        while out.len() < BLOCK_SIZE {
+            if self.write_current(&mut out) {
                 continue;
             }
-            let Source::Pieces(pieces) = &mut self.source else { return Ok(Some(self.ended(out))) };
+            let ElementInput::Stream(pieces) = &mut self.input else { return Ok(Some(self.finish(out))) };
             match pieces.try_next().await? {
-                Some(piece) => (self.piece, self.at) = (Some(piece), 0),
-                None => return Ok(Some(self.ended(out))),
+                Some(current) => (self.current, self.position) = (Some(current), 0),
+                None => return Ok(Some(self.finish(out))),
             }
         }
         Ok(Some(out.into()))
     }
 
-    fn ended(&mut self, mut out: Vec<u8>) -> Bytes {
-        self.encoder.end(&mut out);
-        self.state = State::Ended;
+    fn finish(&mut self, mut out: Vec<u8>) -> Bytes {
+        self.encoder.finish(&mut out);
+        self.state = WriterState::Finished;
         out.into()
     }
 
     /// Writes what is at hand, up to a block; whether there was anything.
-    fn write(&mut self, out: &mut Vec<u8>) -> bool {
-        if let Source::Empties(left) = &mut self.source {
-            let any = *left > 0;
-            while *left > 0 && out.len() < BLOCK {
-                self.encoder.element(&[], out);
-                *left -= 1;
+    fn write_current(&mut self, out: &mut Vec<u8>) -> bool {
+        if let ElementInput::Placeholders(remaining) = &mut self.input {
+            let any = *remaining > 0;
+            while *remaining > 0 && out.len() < BLOCK_SIZE {
+                self.encoder.write_element(&[], out);
+                *remaining -= 1;
             }
             return any;
         }
-        let before = self.at;
-        match &self.piece {
+        let before = self.position;
+        match &self.current {
             None => {}
             Some(Elements::Fixed(bytes)) => {
                 let size = self.size.unwrap_or(1).max(1);
-                for element in bytes.get(self.at..).unwrap_or_default().chunks_exact(size) {
-                    self.encoder.element(element, out);
-                    self.at += size;
-                    if out.len() >= BLOCK {
+                for element in bytes.get(self.position..).unwrap_or_default().chunks_exact(size) {
+                    self.encoder.write_element(element, out);
+                    self.position += size;
+                    if out.len() >= BLOCK_SIZE {
                         break;
                     }
                 }
             }
             Some(Elements::Variable(elements)) => {
-                while let Some(element) = elements.get(self.at).filter(|_| out.len() < BLOCK) {
-                    self.encoder.element(element, out);
-                    self.at += 1;
+                while let Some(element) = elements.get(self.position).filter(|_| out.len() < BLOCK_SIZE) {
+                    self.encoder.write_element(element, out);
+                    self.position += 1;
                 }
             }
         }
-        self.at > before
+        self.position > before
     }
 }

@@ -5,29 +5,29 @@ use std::ops::Range;
 use array::ArrayRead;
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::block_stream::{Blocks, Counted, verbatim};
+use super::block_stream::{Blocks, MetricsGuard, passthrough};
 
 /// A range of the bytes of an answer: of a head, and of the elements as they are in memory. Only the elements that lie in it are read.
-pub(super) fn bytes(mut head: Vec<u8>, mut reading: ArrayRead, range: Range<u64>, counted: Counted) -> Blocks {
+pub(super) fn bytes(mut head: Vec<u8>, mut read: ArrayRead, range: Range<u64>, guard: MetricsGuard) -> Blocks {
     let head_len = head.len() as u64;
-    let size = reading.model().data_type.fixed_size().map_or(1, |size| size.max(1) as u64);
-    let wanted = range.start.saturating_sub(head_len)..range.end.saturating_sub(head_len);
-    let first = match wanted.is_empty() {
+    let size = read.model().data_type.fixed_size().map_or(1, |size| size.max(1) as u64);
+    let element_bytes = range.start.saturating_sub(head_len)..range.end.saturating_sub(head_len);
+    let first = match element_bytes.is_empty() {
         true => 0,
-        false => reading.narrow(wanted.start / size..wanted.end.div_ceil(size)),
+        false => read.narrow(element_bytes.start / size..element_bytes.end.div_ceil(size)),
     };
     // The head is cut by itself, since the elements do not begin where it ends.
     head.truncate(usize::try_from(range.end).unwrap_or(usize::MAX));
     let head = head.split_off(usize::try_from(range.start).unwrap_or(usize::MAX).min(head.len()));
-    let elements = verbatim(Vec::new(), reading.into_stream().boxed(), counted);
-    let skipped = wanted.start.saturating_sub(first.saturating_mul(size));
-    let elements = cut(elements, skipped, wanted.end.saturating_sub(wanted.start));
+    let elements = passthrough(Vec::new(), read.into_stream().boxed(), guard);
+    let skip = element_bytes.start.saturating_sub(first.saturating_mul(size));
+    let elements = take_range(elements, skip, element_bytes.end.saturating_sub(element_bytes.start));
     stream::iter((!head.is_empty()).then(|| Ok(head.into()))).chain(elements).boxed()
 }
 
 /// So many bytes after those that are skipped. Nothing is read beyond them.
-fn cut(blocks: Blocks, skipped: u64, taken: u64) -> Blocks {
-    let cut = stream::try_unfold((blocks, skipped, taken), |(mut blocks, mut skip, take)| async move {
+fn take_range(blocks: Blocks, skip: u64, take: u64) -> Blocks {
+    let take_range = stream::try_unfold((blocks, skip, take), |(mut blocks, mut skip, take)| async move {
         if take == 0 {
             return Ok(None);
         }
@@ -43,7 +43,7 @@ fn cut(blocks: Blocks, skipped: u64, taken: u64) -> Blocks {
         }
         Ok(None)
     });
-    cut.boxed()
+    take_range.boxed()
 }
 
 #[cfg(test)]
@@ -58,10 +58,11 @@ mod tests {
         for step in 1..=all.len() {
             for (skip, take) in [(0, 10), (0, 0), (3, 4), (9, 1), (5, 5), (10, 1)] {
                 let blocks = all.chunks(step).map(|block| Ok(Bytes::from_static(block)));
-                let cut: Vec<Bytes> = block_on(cut(stream::iter(blocks).boxed(), skip, take).try_collect()).unwrap();
+                let take_range: Vec<Bytes> =
+                    block_on(take_range(stream::iter(blocks).boxed(), skip, take).try_collect()).unwrap();
                 let expected = all.iter().copied().skip(skip as usize).take(take as usize).collect::<Vec<_>>();
-                assert_eq!(cut.concat(), expected, "{step} {skip} {take}");
-                assert!(cut.iter().all(|block| !block.is_empty()));
+                assert_eq!(take_range.concat(), expected, "{step} {skip} {take}");
+                assert!(take_range.iter().all(|block| !block.is_empty()));
             }
         }
     }

@@ -11,30 +11,30 @@ const MAX_NAME: usize = 200;
 ///
 /// What browsers show, they shall show (`inline`): JSON, CSV and images. The others they can only save. Either way the name is that under which
 /// the answer is saved, by browsers, `curl -OJ` and `wget --content-disposition`.
-pub(super) fn of(path: &NodePath, format: Format) -> Option<HeaderValue> {
-    let kind = match format {
+pub(super) fn header(path: &NodePath, format: Format) -> Option<HeaderValue> {
+    let disposition_type = match format {
         Format::Json | Format::Csv | Format::Png => "inline",
         Format::Raw | Format::Npy => "attachment",
     };
-    let name = format!("{}.{format}", name(path));
-    let ascii: String = name.chars().map(|character| if is_plain(character) { character } else { '_' }).collect();
-    let text = match ascii == name {
-        true => format!("{kind}; filename=\"{name}\""),
+    let file_name = format!("{}.{format}", file_name(path));
+    let ascii: String = file_name.chars().map(|character| if is_plain(character) { character } else { '_' }).collect();
+    let text = match ascii == file_name {
+        true => format!("{disposition_type}; filename=\"{file_name}\""),
         // Who does not know the second takes the first.
-        false => format!("{kind}; filename=\"{ascii}\"; filename*=UTF-8''{}", encode(&name)),
+        false => format!("{disposition_type}; filename=\"{ascii}\"; filename*=UTF-8''{}", encode(&file_name)),
     };
     HeaderValue::try_from(text).ok()
 }
 
 /// The name of the node as that of a file: not hidden, of a length that file systems take, and written in one direction.
-fn name(path: &NodePath) -> String {
-    let mut name: String =
-        path.name().unwrap_or("array").chars().map(|c| if is_steering(c) { '_' } else { c }).collect();
-    if name.starts_with('.') {
-        name.replace_range(..1, "_");
+fn file_name(path: &NodePath) -> String {
+    let mut file_name: String =
+        path.name().unwrap_or("array").chars().map(|c| if is_format_control(c) { '_' } else { c }).collect();
+    if file_name.starts_with('.') {
+        file_name.replace_range(..1, "_");
     }
-    name.truncate(name.floor_char_boundary(MAX_NAME));
-    name
+    file_name.truncate(file_name.floor_char_boundary(MAX_NAME));
+    file_name
 }
 
 /// True if a character has no meaning of its own: not in the header, in file systems, or as an escape that some clients decode.
@@ -43,7 +43,7 @@ fn is_plain(character: char) -> bool {
 }
 
 /// True if a character changes how those around it are shown, so that a name would look like another one.
-fn is_steering(character: char) -> bool {
+fn is_format_control(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     fn disposition(path: &str, format: Format) -> String {
-        of(&NodePath::parse(path).unwrap(), format).unwrap().to_str().unwrap().to_owned()
+        header(&NodePath::parse(path).unwrap(), format).unwrap().to_str().unwrap().to_owned()
     }
 
     #[test]

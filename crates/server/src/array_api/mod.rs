@@ -9,6 +9,6 @@ mod read;
 mod response;
 mod write;
 
-pub(crate) use decode::IncomingError;
+pub(crate) use decode::DecodeError;
 pub(crate) use read::{get, head, post};
 pub(crate) use write::{append, put};

@@ -29,41 +29,43 @@ use wire::{
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{
-    block_stream::{BlockError, Counted, Gathered, Source, coded, encoded, gather, verbatim},
+    block_stream::{
+        BodyError, BodyStart, ElementInput, MetricsGuard, buffer_start, compress, encode_elements, passthrough,
+    },
     byte_range, content_disposition,
-    encode::{self, Answer, Contrast, Header, Whole, WholeError, Writing},
+    encode::{self, ArraySlice, BufferedFormat, ColumnNames, Contrast, EncodeError, ResponseEncoding},
 };
 use crate::{
     app::App,
-    blocking::blocking,
-    content_encoding::{self, Coding, WORTH},
+    blocking::run_blocking,
+    content_encoding::{self, ContentEncoding, MIN_COMPRESS_SIZE},
     engine::Engine,
-    error::Refusal,
-    extract::{Condition, Forms, TagConditions},
+    error::ApiError,
+    extract::{ConditionOutcome, ContentNegotiation, TagConditions},
     headers::REVALIDATE,
     response_body::sized_body,
 };
 
 /// What an element of variable length counts at the least.
-const NOMINAL: u64 = 16;
+const VARIABLE_ELEMENT_COST: u64 = 16;
 /// How many bytes of text there may be for each byte that the limit counts in memory.
 const TEXT_PER_BYTE: u64 = 4;
 /// Answers up to this size are compressed in one go.
-const AT_ONCE: usize = 128 << 10;
-const VARIES: HeaderValue = HeaderValue::from_static("accept, accept-encoding");
+const INLINE_COMPRESS_LIMIT: usize = 128 << 10;
+const VARY_ACCEPT: HeaderValue = HeaderValue::from_static("accept, accept-encoding");
 
 /// How an answer is wanted.
-pub(super) struct Asked {
+pub(super) struct ResponseSpec {
     format: Format,
     contrast: Contrast,
     header: Option<CsvHeader>,
-    coding: Coding,
+    encoding: ContentEncoding,
     conditions: TagConditions,
 }
 
 /// What is known of an answer before any of it is made.
-struct Made {
-    answer: Answer,
+struct ResponseHead {
+    slice: ArraySlice,
     /// How many bytes it has without a coding, where that is known.
     length: Option<u64>,
     /// What its entity tag shows.
@@ -73,16 +75,20 @@ struct Made {
 }
 
 /// Why an answer would be too much.
-struct TooMuch {
+struct LimitExceeded {
     size: Option<u64>,
     limit: u64,
     detail: String,
 }
 
-impl Asked {
+impl ResponseSpec {
     /// The format is that of the query, or the one that is accepted best.
-    pub(super) fn new(query: &ElementsQuery, forms: &Forms, conditions: TagConditions) -> Result<Self, Refusal> {
-        let format = query.format.or_else(|| forms.format()).ok_or_else(Refusal::not_acceptable)?;
+    pub(super) fn new(
+        query: &ElementsQuery,
+        negotiation: &ContentNegotiation,
+        conditions: TagConditions,
+    ) -> Result<Self, ApiError> {
+        let format = query.format.or_else(|| negotiation.format()).ok_or_else(ApiError::not_acceptable)?;
         let contrast = Contrast { min: query.min, max: query.max };
         if format != Format::Png && contrast != Contrast::default() {
             let name = if query.min.is_some() { MIN } else { MAX };
@@ -93,11 +99,11 @@ impl Asked {
         }
         // A range is one of the elements' own bytes, which those of a coding are not; and an image is compressed already.
         let ranged = conditions.range() != RangeRequest::Whole && matches!(format, Format::Raw | Format::Npy);
-        let coding = match format == Format::Png || ranged && forms.takes_identity() {
-            true => Coding::Identity,
-            false => forms.coding(),
+        let encoding = match format == Format::Png || ranged && negotiation.accepts_identity() {
+            true => ContentEncoding::Identity,
+            false => negotiation.encoding(),
         };
-        Ok(Self { format, contrast, header: query.header, coding, conditions })
+        Ok(Self { format, contrast, header: query.header, encoding, conditions })
     }
 
     /// Makes ready to read, if that is not too much for the format.
@@ -107,7 +113,7 @@ impl Asked {
         path: &NodePath,
         dialect: Option<Dialect>,
         request: &ReadRequest,
-    ) -> Result<ArrayRead, Refusal> {
+    ) -> Result<ArrayRead, ApiError> {
         let (limit, flag) = self.limit(&engine.app);
         let error = match engine.arrays.read(path, dialect, request, limit).await {
             Err(error @ ArrayError::SelectionTooLarge { .. }) => error,
@@ -116,14 +122,19 @@ impl Asked {
         let detail = format!("{error} (`{flag}`)");
         let ArrayError::SelectionTooLarge { size, limit, smaller } = error else { return Err(error.into()) };
         let smaller = match smaller {
-            Some(smaller) => self.fitting(engine, path, dialect, smaller).await,
+            Some(smaller) => self.acceptable_selection(engine, path, dialect, smaller).await,
             None => None,
         };
-        Err(Refusal::too_much(Some(u64::try_from(size).unwrap_or(u64::MAX)), limit, smaller.as_ref(), detail))
+        Err(ApiError::selection_too_large(
+            Some(u64::try_from(size).unwrap_or(u64::MAX)),
+            limit,
+            smaller.as_ref(),
+            detail,
+        ))
     }
 
     /// A selection that is not too large, or the part of it that is not too large for the format either.
-    async fn fitting(
+    async fn acceptable_selection(
         &self,
         engine: &Engine,
         path: &NodePath,
@@ -134,11 +145,11 @@ impl Asked {
         engine.claim.never_wait();
         let (limit, _) = self.limit(&engine.app);
         let request = ReadRequest::Select(selection.clone());
-        let reading = engine.arrays.read(path, dialect, &request, limit).await.ok()?;
+        let array_read = engine.arrays.read(path, dialect, &request, limit).await.ok()?;
         let text = engine.app.settings().limits.text_selection;
-        match self.judge(text, &self.answer_of(&reading)) {
+        match self.check_size(text, &self.slice_of(&array_read)) {
             Ok(()) => Some(selection),
-            Err(_) => self.part(text, &reading),
+            Err(_) => self.leading_part(text, &array_read),
         }
     }
 
@@ -152,161 +163,168 @@ impl Asked {
     }
 
     /// What is said of the elements, without them.
-    pub(super) fn describe(&self, app: &App, reading: &ArrayRead) -> Result<Response, Refusal> {
-        let made = self.make(app, reading)?;
-        if let Some(response) = self.settled(&made)? {
+    pub(super) fn head_response(&self, app: &App, array_read: &ArrayRead) -> Result<Response, ApiError> {
+        let head = self.build_head(app, array_read)?;
+        if let Some(response) = self.check_conditions(&head)? {
             return Ok(response);
         }
         // A length that is not known must not be told as 0.
-        let length = made.length;
-        let mut response = made.response(Body::from_stream(stream::empty::<Result<Bytes, BlockError>>()));
+        let length = head.length;
+        let mut response = head.response(Body::from_stream(stream::empty::<Result<Bytes, BodyError>>()));
         let headers = response.headers_mut();
         match length {
-            Some(length) if self.coding == Coding::Identity || length < WORTH => {
+            Some(length) if self.encoding == ContentEncoding::Identity || length < MIN_COMPRESS_SIZE => {
                 headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
             }
-            Some(_) => headers.extend(self.coding.header().map(|coding| (CONTENT_ENCODING, coding))),
+            Some(_) => headers.extend(self.encoding.header().map(|encoding| (CONTENT_ENCODING, encoding))),
             None => {}
         }
-        headers.extend(timing(&reading.metrics()));
+        headers.extend(server_timing(&array_read.metrics()));
         Ok(response)
     }
 
     /// The elements, or that the client has them.
-    pub(super) async fn answer(&self, app: &App, reading: ArrayRead) -> Result<Response, Refusal> {
-        let made = self.make(app, &reading)?;
-        if let Some(response) = self.settled(&made)? {
+    pub(super) async fn respond(&self, app: &App, array_read: ArrayRead) -> Result<Response, ApiError> {
+        let head = self.build_head(app, &array_read)?;
+        if let Some(response) = self.check_conditions(&head)? {
             return Ok(response);
         }
-        let part = self.asked_part(&made)?;
-        let meter = reading.metrics();
-        let counted = Counted::new(app, meter.clone());
-        let gathered = match encode::writing(self.format, &made.answer, self.contrast) {
-            Writing::Whole(how) => Gathered::All(whole(app, how, made.answer.clone(), reading, counted).await?),
-            Writing::Verbatim(head) => {
-                gather(match part.clone() {
-                    Some(range) => byte_range::bytes(head, reading, range, counted),
-                    None => verbatim(head, reading.into_stream().boxed(), counted),
+        let range = self.requested_range(&head)?;
+        let metrics = array_read.metrics();
+        let guard = MetricsGuard::new(app, metrics.clone());
+        let start = match encode::response_encoding(self.format, &head.slice, self.contrast) {
+            ResponseEncoding::Buffered(format) => {
+                BodyStart::Complete(buffered_body(app, format, head.slice.clone(), array_read, guard).await?)
+            }
+            ResponseEncoding::Passthrough(head) => {
+                buffer_start(match range.clone() {
+                    Some(range) => byte_range::bytes(head, array_read, range, guard),
+                    None => passthrough(head, array_read.into_stream().boxed(), guard),
                 })
                 .await?
             }
-            Writing::Each(encoder) => {
-                let source = match self.empties(&made.answer) {
-                    Some(count) => Source::Empties(count),
-                    None => Source::Pieces(reading.into_stream().boxed()),
+            ResponseEncoding::PerElement(encoder) => {
+                let source = match self.placeholders(&head.slice) {
+                    Some(count) => ElementInput::Placeholders(count),
+                    None => ElementInput::Stream(array_read.into_stream().boxed()),
                 };
-                gather(encoded(encoder, made.answer.data_type.fixed_size(), source, counted)).await?
+                buffer_start(encode_elements(encoder, head.slice.data_type.fixed_size(), source, guard)).await?
             }
         };
-        let sent = part.as_ref().map(|range| range.end.saturating_sub(range.start)).or(made.length);
-        let (body, length, coding) = self.body(gathered, sent)?;
-        let size = made.length;
-        let mut response = made.response(body);
-        if let (Some(range), Some(size)) = (part, size) {
+        let length = range.as_ref().map(|range| range.end.saturating_sub(range.start)).or(head.length);
+        let (body, length, encoding) = self.build_body(start, length)?;
+        let size = head.length;
+        let mut response = head.response(body);
+        if let (Some(range), Some(size)) = (range, size) {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
             let text = ContentRange { range: Some(range), size }.render();
             response.headers_mut().extend(HeaderValue::try_from(text).map(|range| (CONTENT_RANGE, range)));
         }
         let headers = response.headers_mut();
         headers.extend(length.map(|length| (CONTENT_LENGTH, HeaderValue::from(length))));
-        headers.extend(coding.header().map(|coding| (CONTENT_ENCODING, coding)));
-        headers.extend(timing(&meter));
+        headers.extend(encoding.header().map(|encoding| (CONTENT_ENCODING, encoding)));
+        headers.extend(server_timing(&metrics));
         Ok(response)
     }
 
     /// The range of bytes that is sent; `None` for all of them.
-    fn asked_part(&self, made: &Made) -> Result<Option<Range<u64>>, Refusal> {
-        let Some(length) = made.length.filter(|_| self.coding == Coding::Identity) else { return Ok(None) };
+    fn requested_range(&self, head: &ResponseHead) -> Result<Option<Range<u64>>, ApiError> {
+        let Some(length) = head.length.filter(|_| self.encoding == ContentEncoding::Identity) else { return Ok(None) };
         let range = match self.conditions.range() {
             RangeRequest::Whole => return Ok(None),
-            _ if !self.conditions.range_is_for(made.version) => return Ok(None),
+            _ if !self.conditions.range_applies_to(head.version) => return Ok(None),
             RangeRequest::One(range) => range.resolve(length),
             RangeRequest::Unsatisfiable => None,
         };
         // The last bytes of an empty answer are that answer.
-        let range = range.ok_or_else(|| Refusal::range_not_satisfiable(length, made.version))?;
+        let range = range.ok_or_else(|| ApiError::range_not_satisfiable(length, head.version))?;
         Ok((!range.is_empty()).then_some(range))
     }
 
-    fn answer_of(&self, reading: &ArrayRead) -> Answer {
-        let header = match self.format {
-            Format::Csv => Header::of(reading, self.header),
+    fn slice_of(&self, array_read: &ArrayRead) -> ArraySlice {
+        let column_names = match self.format {
+            Format::Csv => ColumnNames::of(array_read, self.header),
             Format::Json | Format::Raw | Format::Npy | Format::Png => None,
         };
-        Answer { shape: reading.shape().to_vec(), data_type: reading.model().data_type.clone(), header }
+        ArraySlice { shape: array_read.shape().to_vec(), data_type: array_read.model().data_type.clone(), column_names }
     }
 
     /// Judges what can be judged before anything is decoded.
-    fn make(&self, app: &App, reading: &ArrayRead) -> Result<Made, Refusal> {
-        let answer = self.answer_of(reading);
-        if let Some(reason) = encode::obstacle(self.format, &answer) {
-            return Err(Refusal::cannot_hold(self.format, &reason, &encode::able(&answer)));
+    fn build_head(&self, app: &App, array_read: &ArrayRead) -> Result<ResponseHead, ApiError> {
+        let slice = self.slice_of(array_read);
+        if let Some(reason) = encode::unsupported_reason(self.format, &slice) {
+            return Err(ApiError::format_not_supported(self.format, &reason, &encode::supported_formats(&slice)));
         }
-        self.check(app.settings().limits.text_selection, &answer, reading)?;
-        let length = match encode::writing(self.format, &answer, self.contrast) {
-            Writing::Verbatim(head) => reading.byte_len().and_then(|len| len.checked_add(head.len() as u64)),
-            Writing::Each(_) | Writing::Whole(_) => None,
+        self.check_limits(app.settings().limits.text_selection, &slice, array_read)?;
+        let length = match encode::response_encoding(self.format, &slice, self.contrast) {
+            ResponseEncoding::Passthrough(head) => {
+                array_read.byte_len().and_then(|len| len.checked_add(head.len() as u64))
+            }
+            ResponseEncoding::PerElement(_) | ResponseEncoding::Buffered(_) => None,
         };
-        let coding = match length {
-            Some(length) if length < WORTH => Coding::Identity,
-            _ => self.coding,
+        let encoding = match length {
+            Some(length) if length < MIN_COMPRESS_SIZE => ContentEncoding::Identity,
+            _ => self.encoding,
         };
-        let version = reading.fingerprint().map(|fingerprint| self.version(fingerprint, coding, &answer));
+        let version = array_read.fingerprint().map(|fingerprint| self.version(fingerprint, encoding, &slice));
         let mut headers = HeaderMap::with_capacity(16);
-        let content_type = match &answer.header {
+        let content_type = match &slice.column_names {
             Some(_) => CsvHeader::Present.content_type(),
             None => self.format.content_type(),
         };
         headers.insert(CONTENT_TYPE, content_type);
-        headers.extend(ranges(length, coding).map(|ranges| (ACCEPT_RANGES, ranges)));
-        headers.extend(content_disposition::of(reading.path(), self.format).map(|name| (CONTENT_DISPOSITION, name)));
-        headers.insert(DIALECT, HeaderValue::from_static(reading.model().dialect.name()));
-        headers.extend(wire_array::data_type(&answer.data_type.name()).map(|name| (DATA_TYPE, name)));
-        headers.extend(wire_array::shape(&answer.shape).map(|shape| (SHAPE, shape)));
-        headers.extend(wire_array::dimension_names(&reading.dimension_names()).map(|names| (DIMENSION_NAMES, names)));
-        Ok(Made { answer, length, version, headers })
+        headers.extend(accept_ranges(length, encoding).map(|accept_ranges| (ACCEPT_RANGES, accept_ranges)));
+        headers.extend(
+            content_disposition::header(array_read.path(), self.format).map(|name| (CONTENT_DISPOSITION, name)),
+        );
+        headers.insert(DIALECT, HeaderValue::from_static(array_read.model().dialect.name()));
+        headers.extend(wire_array::data_type(&slice.data_type.name()).map(|name| (DATA_TYPE, name)));
+        headers.extend(wire_array::shape(&slice.shape).map(|shape| (SHAPE, shape)));
+        headers
+            .extend(wire_array::dimension_names(&array_read.dimension_names()).map(|names| (DIMENSION_NAMES, names)));
+        Ok(ResponseHead { slice, length, version, headers })
     }
 
     /// Refuses what has few bytes in memory, and many as text.
-    fn check(&self, limit: u64, answer: &Answer, reading: &ArrayRead) -> Result<(), Refusal> {
-        self.judge(limit, answer).map_err(|TooMuch { size, limit: most, detail }| {
-            Refusal::too_much(size, most, self.part(limit, reading).as_ref(), detail)
+    fn check_limits(&self, limit: u64, slice: &ArraySlice, array_read: &ArrayRead) -> Result<(), ApiError> {
+        self.check_size(limit, slice).map_err(|LimitExceeded { size, limit: max_size, detail }| {
+            ApiError::selection_too_large(size, max_size, self.leading_part(limit, array_read).as_ref(), detail)
         })
     }
 
     /// A leading part of what is read that is not too much.
-    fn part(&self, limit: u64, reading: &ArrayRead) -> Option<Selection> {
-        let all = self.answer_of(reading);
-        let part = |shape: &[u64]| Answer { shape: shape.to_vec(), ..all.clone() };
-        reading.smaller(|shape| self.judge(limit, &part(shape)).is_ok())
+    fn leading_part(&self, limit: u64, array_read: &ArrayRead) -> Option<Selection> {
+        let all = self.slice_of(array_read);
+        let range = |shape: &[u64]| ArraySlice { shape: shape.to_vec(), ..all.clone() };
+        array_read.smaller(|shape| self.check_size(limit, &range(shape)).is_ok())
     }
 
-    fn judge(&self, limit: u64, answer: &Answer) -> Result<(), TooMuch> {
-        if let Some(count) = self.empties(answer).filter(|&count| count > limit) {
+    fn check_size(&self, limit: u64, slice: &ArraySlice) -> Result<(), LimitExceeded> {
+        if let Some(count) = self.placeholders(slice).filter(|&count| count > limit) {
             let detail = format!(
                 "there are {count} elements or lists without any bytes, and the limit is {limit} (`--max-text-selection`)"
             );
-            return Err(TooMuch { size: None, limit, detail });
+            return Err(LimitExceeded { size: None, limit, detail });
         }
-        self.judge_text(limit, answer)?;
+        self.check_text_size(limit, slice)?;
         // Strings of NumPy's are made whole, so the limit is that of text.
-        let strings = self.format == Format::Npy && answer.is_variable();
-        let least = answer.elements().unwrap_or(u64::MAX).saturating_mul(NOMINAL);
-        if strings && least > limit {
+        let strings = self.format == Format::Npy && slice.is_variable();
+        let min_size = slice.elements().unwrap_or(u64::MAX).saturating_mul(VARIABLE_ELEMENT_COST);
+        if strings && min_size > limit {
             let detail = format!(
-                "the selection has {least} bytes, and the limit for strings in npy is {limit} (`--max-text-selection`)"
+                "the selection has {min_size} bytes, and the limit for strings in npy is {limit} (`--max-text-selection`)"
             );
-            return Err(TooMuch { size: Some(least), limit, detail });
+            return Err(LimitExceeded { size: Some(min_size), limit, detail });
         }
         Ok(())
     }
 
     /// Refuses what would be too long as text: the widest elements of the type, with all brackets and commas around them.
-    fn judge_text(&self, limit: u64, answer: &Answer) -> Result<(), TooMuch> {
+    fn check_text_size(&self, limit: u64, slice: &ArraySlice) -> Result<(), LimitExceeded> {
         let limit = limit.saturating_mul(TEXT_PER_BYTE);
         let text = match self.format {
-            Format::Json => answer.json_len(),
-            Format::Csv => answer.csv_len(),
+            Format::Json => slice.max_json_len(),
+            Format::Csv => slice.max_csv_len(),
             Format::Raw | Format::Npy | Format::Png => return Ok(()),
         };
         if text <= limit {
@@ -316,27 +334,27 @@ impl Asked {
             "the selection may have {text} bytes as {}, and the limit is {limit}, {TEXT_PER_BYTE} times `--max-text-selection`; raw and npy are shorter",
             self.format
         );
-        Err(TooMuch { size: Some(text), limit, detail })
+        Err(LimitExceeded { size: Some(text), limit, detail })
     }
 
     /// See [`Answer::empties`]; they matter only where elements are written one by one.
-    fn empties(&self, answer: &Answer) -> Option<u64> {
-        answer.empties().filter(|_| matches!(self.format, Format::Json | Format::Csv))
+    fn placeholders(&self, slice: &ArraySlice) -> Option<u64> {
+        slice.placeholders().filter(|_| matches!(self.format, Format::Json | Format::Csv))
     }
 
     /// What the entity tag shows: all that the bytes depend on.
-    fn version(&self, fingerprint: u128, coding: Coding, answer: &Answer) -> Version {
+    fn version(&self, fingerprint: u128, encoding: ContentEncoding, slice: &ArraySlice) -> Version {
         let mut hash = Xxh3::new();
         hash.update(&fingerprint.to_le_bytes());
         hash.update(env!("CARGO_PKG_VERSION").as_bytes());
-        let codings: &[u8] = match coding {
-            Coding::Identity => b";",
-            Coding::Zstd => b";zstd",
-            Coding::Gzip => b";gzip",
+        let suffix: &[u8] = match encoding {
+            ContentEncoding::Identity => b";",
+            ContentEncoding::Zstd => b";zstd",
+            ContentEncoding::Gzip => b";gzip",
         };
         hash.update(self.format.name().as_bytes());
-        hash.update(codings);
-        hash.update(&[u8::from(answer.header.is_some())]);
+        hash.update(suffix);
+        hash.update(&[u8::from(slice.column_names.is_some())]);
         for limit in [self.contrast.min, self.contrast.max] {
             // No limit is a NaN.
             hash.update(&limit.unwrap_or(f64::NAN).to_bits().to_le_bytes());
@@ -345,41 +363,49 @@ impl Asked {
     }
 
     /// The answer where the conditions settle it.
-    fn settled(&self, made: &Made) -> Result<Option<Response>, Refusal> {
-        match self.conditions.judge(made.version) {
-            Condition::Holds => Ok(None),
-            Condition::NotModified => {
+    fn check_conditions(&self, head: &ResponseHead) -> Result<Option<Response>, ApiError> {
+        match self.conditions.evaluate(head.version) {
+            ConditionOutcome::Proceed => Ok(None),
+            ConditionOutcome::NotModified => {
                 let mut response = Response::new(Body::empty());
                 *response.status_mut() = StatusCode::NOT_MODIFIED;
-                made.validators(response.headers_mut());
+                head.validators(response.headers_mut());
                 Ok(Some(response))
             }
-            Condition::Fails => {
-                let members = Members { current: made.version.map(etag::text), ..Members::default() };
-                Err(Refusal::new(Problem::new(ProblemType::PreconditionFailed).with_members(members)))
+            ConditionOutcome::PreconditionFailed => {
+                let members = Members { current: head.version.map(etag::text), ..Members::default() };
+                Err(ApiError::new(Problem::new(ProblemType::PreconditionFailed).with_members(members)))
             }
         }
     }
 
     /// The body, how many bytes it has where that is known, and its coding.
-    fn body(&self, gathered: Gathered, length: Option<u64>) -> Result<(Body, Option<u64>, Coding), Refusal> {
-        let blocks = match gathered {
-            Gathered::All(all) if self.coding == Coding::Identity || all.len() <= AT_ONCE => {
-                let (all, coding) = content_encoding::whole(all, self.coding).map_err(BlockError::Coding)?;
+    fn build_body(
+        &self,
+        start: BodyStart,
+        length: Option<u64>,
+    ) -> Result<(Body, Option<u64>, ContentEncoding), ApiError> {
+        let blocks = match start {
+            BodyStart::Complete(all)
+                if self.encoding == ContentEncoding::Identity || all.len() <= INLINE_COMPRESS_LIMIT =>
+            {
+                let (all, encoding) = content_encoding::compress(all, self.encoding).map_err(BodyError::Compression)?;
                 let length = all.len() as u64;
-                return Ok((Body::from(all), Some(length), coding));
+                return Ok((Body::from(all), Some(length), encoding));
             }
-            Gathered::All(all) => stream::iter([Ok(all)]).boxed(),
-            Gathered::Begun(blocks) => blocks,
+            BodyStart::Complete(all) => stream::iter([Ok(all)]).boxed(),
+            BodyStart::Partial(blocks) => blocks,
         };
-        match (self.coding, length) {
-            (Coding::Identity, Some(length)) => Ok((sized_body(length, None, blocks), Some(length), Coding::Identity)),
-            (coding, _) => Ok((Body::from_stream(coded(blocks, coding)?), None, coding)),
+        match (self.encoding, length) {
+            (ContentEncoding::Identity, Some(length)) => {
+                Ok((sized_body(length, None, blocks), Some(length), ContentEncoding::Identity))
+            }
+            (encoding, _) => Ok((Body::from_stream(compress(blocks, encoding)?), None, encoding)),
         }
     }
 }
 
-impl Made {
+impl ResponseHead {
     fn response(self, body: Body) -> Response {
         let mut response = Response::new(body);
         self.validators(response.headers_mut());
@@ -391,69 +417,69 @@ impl Made {
     fn validators(&self, headers: &mut HeaderMap) {
         headers.extend(self.version.map(|version| (ETAG, etag::render(version))));
         headers.insert(CACHE_CONTROL, REVALIDATE);
-        headers.insert(VARY, VARIES);
+        headers.insert(VARY, VARY_ACCEPT);
     }
 }
 
-impl From<BlockError> for Refusal {
-    fn from(error: BlockError) -> Self {
+impl From<BodyError> for ApiError {
+    fn from(error: BodyError) -> Self {
         match error {
-            BlockError::Array(error) => error.into(),
-            BlockError::Coding(_) => Self::because(ProblemType::Internal, error),
+            BodyError::Array(error) => error.into(),
+            BodyError::Compression(_) => Self::with_cause(ProblemType::Internal, error),
         }
     }
 }
 
 /// The value of `Accept-Ranges`. Ranges are those of the elements' own bytes, so nothing is said of an answer with a coding.
-fn ranges(length: Option<u64>, coding: Coding) -> Option<HeaderValue> {
-    match (length, coding) {
+fn accept_ranges(length: Option<u64>, encoding: ContentEncoding) -> Option<HeaderValue> {
+    match (length, encoding) {
         (None, _) => Some(HeaderValue::from_static("none")),
-        (Some(_), Coding::Identity) => Some(HeaderValue::from_static("bytes")),
-        (Some(_), Coding::Zstd | Coding::Gzip) => None,
+        (Some(_), ContentEncoding::Identity) => Some(HeaderValue::from_static("bytes")),
+        (Some(_), ContentEncoding::Zstd | ContentEncoding::Gzip) => None,
     }
 }
 
 /// The bytes of an answer that is made of all elements at once.
-async fn whole(
+async fn buffered_body(
     app: &App,
-    how: Whole,
-    answer: Answer,
-    mut reading: ArrayRead,
-    counted: Counted,
-) -> Result<Bytes, Refusal> {
+    format: BufferedFormat,
+    slice: ArraySlice,
+    mut array_read: ArrayRead,
+    guard: MetricsGuard,
+) -> Result<Bytes, ApiError> {
     let limit = app.settings().limits.text_selection;
-    let mut room = reading.reserve_with_extra(needed(app, &reading)).await?;
-    let (mut pieces, mut stream, mut memory) = (Vec::new(), reading.into_stream().boxed(), 0_u64);
-    while let Some(piece) = stream.try_next().await? {
-        memory = memory.saturating_add(piece.memory());
-        pieces.push(piece);
-        if answer.is_variable() && memory > limit {
+    let mut permit = array_read.reserve_with_extra(memory_needed(app, &array_read)).await?;
+    let (mut buffers, mut stream, mut memory) = (Vec::new(), array_read.into_stream().boxed(), 0_u64);
+    while let Some(elements) = stream.try_next().await? {
+        memory = memory.saturating_add(elements.memory());
+        buffers.push(elements);
+        if slice.is_variable() && memory > limit {
             let detail = format!("the elements take more than the limit of {limit} bytes (`--max-text-selection`)");
-            return Err(Refusal::too_much(None, limit, None, detail));
+            return Err(ApiError::selection_too_large(None, limit, None, detail));
         }
-        room.grow_to(memory).map_err(ArrayError::from)?;
+        permit.grow_to(memory).map_err(ArrayError::from)?;
     }
-    drop((stream, counted));
-    let (answer, pieces) = (Arc::new(answer), Arc::new(pieces));
+    drop((stream, guard));
+    let (slice, buffers) = (Arc::new(slice), Arc::new(buffers));
     loop {
-        let (answer, pieces) = (answer.clone(), pieces.clone());
-        let most = limit.min(room.bytes().saturating_sub(memory));
-        let able = encode::able(&answer);
-        match blocking(move || encode::whole(how, &answer, &pieces, most)).await? {
-            Ok(bytes) => return Ok(room.attach_to(bytes)),
+        let (slice, buffers) = (slice.clone(), buffers.clone());
+        let max_size = limit.min(permit.bytes().saturating_sub(memory));
+        let supported = encode::supported_formats(&slice);
+        match run_blocking(move || encode::encode_buffered(format, &slice, &buffers, max_size)).await? {
+            Ok(bytes) => return Ok(permit.attach_to(bytes)),
             // It may be as long, and there was no memory for it so far.
-            Err(WholeError::TooLong { size }) if size > most && size <= limit => {
-                room.grow_to(memory.saturating_add(size)).map_err(ArrayError::from)?;
+            Err(EncodeError::TooLong { size }) if size > max_size && size <= limit => {
+                permit.grow_to(memory.saturating_add(size)).map_err(ArrayError::from)?;
             }
-            Err(error @ WholeError::TooLong { size }) => {
-                return Err(Refusal::too_much(Some(size), limit, None, error.to_string()));
+            Err(error @ EncodeError::TooLong { size }) => {
+                return Err(ApiError::selection_too_large(Some(size), limit, None, error.to_string()));
             }
-            Err(error @ WholeError::TrailingNul) => {
-                let others: Vec<_> = able.into_iter().filter(|&format| format != Format::Npy).collect();
-                return Err(Refusal::cannot_hold(Format::Npy, &error.to_string(), &others));
+            Err(error @ EncodeError::TrailingNul) => {
+                let others: Vec<_> = supported.into_iter().filter(|&format| format != Format::Npy).collect();
+                return Err(ApiError::format_not_supported(Format::Npy, &error.to_string(), &others));
             }
-            Err(error @ (WholeError::Count { .. } | WholeError::Png(_))) => {
-                return Err(Refusal::because(ProblemType::Internal, error));
+            Err(error @ (EncodeError::Count { .. } | EncodeError::Png(_))) => {
+                return Err(ApiError::with_cause(ProblemType::Internal, error));
             }
         }
     }
@@ -461,16 +487,16 @@ async fn whole(
 
 /// How much memory is reserved for an answer that is made whole, beside what reading takes: for the elements, and for two bytes for a pixel, or strings of the limit, of which no
 /// one knows yet how long they are. Where that is much of all that there is, a quarter of it is for a beginning.
-fn needed(app: &App, reading: &ArrayRead) -> u64 {
-    match reading.byte_len() {
-        Some(len) => len.saturating_add(reading.elements().saturating_mul(2)),
+fn memory_needed(app: &App, array_read: &ArrayRead) -> u64 {
+    match array_read.byte_len() {
+        Some(len) => len.saturating_add(array_read.elements().saturating_mul(2)),
         None => app.settings().limits.text_selection.saturating_mul(2).min(app.memory().max_per_request() / 4),
     }
 }
 
 /// How long it took so far, in milliseconds.
-fn timing(meter: &ReadMetrics) -> Option<(HeaderName, HeaderValue)> {
-    let work = meter.stats();
+fn server_timing(metrics: &ReadMetrics) -> Option<(HeaderName, HeaderValue)> {
+    let work = metrics.stats();
     let [plan, fetch, decode] = [work.plan, work.fetch, work.decode].map(|time| time.as_secs_f64() * 1000.0);
     let text = format!("plan;dur={plan:.3}, fetch;dur={fetch:.3}, decode;dur={decode:.3}");
     Some((SERVER_TIMING, HeaderValue::try_from(text).ok()?))

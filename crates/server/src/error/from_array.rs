@@ -13,9 +13,9 @@ use wire::{
     problem::{Members, Problem, ProblemType},
 };
 
-use super::{Refusal, at};
+use super::{ApiError, path_members};
 
-impl Refusal {
+impl ApiError {
     /// None of the formats is acceptable.
     pub(crate) fn not_acceptable() -> Self {
         let known = Format::ALL.iter().map(|format| format.media_type().to_owned()).collect();
@@ -24,7 +24,7 @@ impl Refusal {
     }
 
     /// The format cannot hold the selection, and others can.
-    pub(crate) fn cannot_hold(format: Format, reason: &str, able: &[Format]) -> Self {
+    pub(crate) fn format_not_supported(format: Format, reason: &str, able: &[Format]) -> Self {
         let known = able.iter().map(|format| format.name().to_owned()).collect();
         let members = Members { known: Some(known), ..Members::default() };
         let detail = format!("{format} {reason}");
@@ -32,14 +32,19 @@ impl Refusal {
     }
 
     /// The answer would have too many bytes, of which `size` are known. The one to a `smaller` selection would not.
-    pub(crate) fn too_much(size: Option<u64>, limit: u64, smaller: Option<&Selection>, detail: String) -> Self {
+    pub(crate) fn selection_too_large(
+        size: Option<u64>,
+        limit: u64,
+        smaller: Option<&Selection>,
+        detail: String,
+    ) -> Self {
         let smaller = smaller.map(Selection::to_string);
         let members = Members { size, limit: Some(limit), smaller, ..Members::default() };
         Self::new(Problem::new(ProblemType::SelectionTooLarge).with_detail(detail).with_members(members))
     }
 }
 
-impl From<ArrayError> for Refusal {
+impl From<ArrayError> for ApiError {
     fn from(error: ArrayError) -> Self {
         let detail = error.to_string();
         let (kind, members) = match error {
@@ -52,15 +57,15 @@ impl From<ArrayError> for Refusal {
             ArrayError::Chunk { key, source } => return chunk(key.to_string(), source),
             ArrayError::Store(error) => return error.into(),
             ArrayError::Memory(error) => return error.into(),
-            ArrayError::Busy => return Self::for_now(ProblemType::Busy, detail),
-            ArrayError::TooManyRequests => return Self::for_now(ProblemType::TooManyRequests, detail),
+            ArrayError::Busy => return Self::retry_later(ProblemType::Busy, detail),
+            ArrayError::TooManyRequests => return Self::retry_later(ProblemType::TooManyRequests, detail),
             ArrayError::TooManyConflicts { .. } | ArrayError::Unfinished { .. } => {
-                return Self::for_now(ProblemType::TooManyConflicts, detail);
+                return Self::retry_later(ProblemType::TooManyConflicts, detail);
             }
-            ArrayError::Misplaced { .. } => return Self::because(ProblemType::Internal, error),
-            ArrayError::ShuttingDown => return Self::because(ProblemType::ShuttingDown, error),
-            ArrayError::NoSuchNode { path } => (ProblemType::NoSuchNode, at(&path)),
-            ArrayError::NotAnArray { path } => (ProblemType::NotAnArray, at(&path)),
+            ArrayError::Misplaced { .. } => return Self::with_cause(ProblemType::Internal, error),
+            ArrayError::ShuttingDown => return Self::with_cause(ProblemType::ShuttingDown, error),
+            ArrayError::NoSuchNode { path } => (ProblemType::NoSuchNode, path_members(&path)),
+            ArrayError::NotAnArray { path } => (ProblemType::NotAnArray, path_members(&path)),
             ArrayError::SelectionTooLarge { size, limit, smaller } => {
                 let members = Members {
                     size: Some(u64::try_from(size).unwrap_or(u64::MAX)),
@@ -75,7 +80,7 @@ impl From<ArrayError> for Refusal {
                 (ProblemType::TooManyChunks, Members { chunks, limit: Some(limit), ..Members::default() })
             }
             ArrayError::ChunkTooLarge { path, size, limit } => {
-                (ProblemType::ChunkTooLarge, Members { size: Some(size), limit: Some(limit), ..at(&path) })
+                (ProblemType::ChunkTooLarge, Members { size: Some(size), limit: Some(limit), ..path_members(&path) })
             }
             ArrayError::WorkTooLarge { work, limit, smaller } => {
                 let smaller = smaller.map(|selection| selection.to_string());
@@ -92,7 +97,7 @@ impl From<ArrayError> for Refusal {
     }
 }
 
-impl From<MemoryError> for Refusal {
+impl From<MemoryError> for ApiError {
     fn from(error: MemoryError) -> Self {
         let detail = error.to_string();
         match error {
@@ -100,13 +105,13 @@ impl From<MemoryError> for Refusal {
                 let members = Members { size: Some(needed), limit: Some(limit), ..Members::default() };
                 Self::new(Problem::new(ProblemType::TooMuchMemory).with_detail(detail).with_members(members))
             }
-            MemoryError::Busy { .. } => Self::for_now(ProblemType::Busy, detail),
-            MemoryError::TooManyRequests { .. } => Self::for_now(ProblemType::TooManyRequests, detail),
+            MemoryError::Busy { .. } => Self::retry_later(ProblemType::Busy, detail),
+            MemoryError::TooManyRequests { .. } => Self::retry_later(ProblemType::TooManyRequests, detail),
         }
     }
 }
 
-impl From<SelectionError> for Refusal {
+impl From<SelectionError> for ApiError {
     fn from(error: SelectionError) -> Self {
         let detail = error.to_string();
         let (kind, members) = match innermost(error) {
@@ -132,7 +137,7 @@ impl From<SelectionError> for Refusal {
     }
 }
 
-impl From<ParseError> for Refusal {
+impl From<ParseError> for ApiError {
     fn from(error: ParseError) -> Self {
         let members = Members {
             parameter: Some(wire::query::SELECT.to_owned()),
@@ -143,7 +148,7 @@ impl From<ParseError> for Refusal {
     }
 }
 
-impl From<RequestError> for Refusal {
+impl From<RequestError> for ApiError {
     fn from(error: RequestError) -> Self {
         let detail = error.to_string();
         let position = match &error.kind {
@@ -166,7 +171,7 @@ fn innermost(mut error: SelectionError) -> SelectionError {
 /// A document that is not understood: because of what it needs, or because it is wrong.
 ///
 /// Its bytes are those that somebody set, so neither is a failure of the server.
-fn document(key: String, error: &DocumentError) -> Refusal {
+fn document(key: String, error: &DocumentError) -> ApiError {
     let unsupported = match error {
         DocumentError::Extension { name, .. } => Some(format!("the extension {name}")),
         DocumentError::Unsupported { feature, name, .. } => Some(format!("the {feature} {name}")),
@@ -175,10 +180,10 @@ fn document(key: String, error: &DocumentError) -> Refusal {
     };
     let kind = if unsupported.is_some() { ProblemType::UnsupportedNode } else { ProblemType::InvalidMetadata };
     let members = Members { key: Some(key), unsupported, ..Members::default() };
-    Refusal::new(Problem::new(kind).with_detail(error.to_string()).with_members(members))
+    ApiError::new(Problem::new(kind).with_detail(error.to_string()).with_members(members))
 }
 
-fn chain(path: String, error: ChainError) -> Refusal {
+fn chain(path: String, error: ChainError) -> ApiError {
     let detail = error.to_string();
     let members = Members { path: Some(path), ..Members::default() };
     let (kind, members) = match error {
@@ -196,15 +201,15 @@ fn chain(path: String, error: ChainError) -> Refusal {
         ChainError::NoArrayToBytes => (ProblemType::InvalidMetadata, members),
         ChainError::ChunkTooLarge => (ProblemType::ChunkTooLarge, Members { limit: Some(MAX_CHUNK_SIZE), ..members }),
     };
-    Refusal::new(Problem::new(kind).with_detail(detail).with_members(members))
+    ApiError::new(Problem::new(kind).with_detail(detail).with_members(members))
 }
 
-fn chunk(key: String, error: CodecError) -> Refusal {
+fn chunk(key: String, error: CodecError) -> ApiError {
     let members = Members { key: Some(key), codec: Some(error.codec().to_owned()), ..Members::default() };
     if let CodecError::OverBudget { budget, .. } = error {
         let problem = Problem::new(ProblemType::ChunkTooLarge).with_detail(error.to_string());
-        return Refusal::new(problem.with_members(Members { limit: Some(budget), ..members }));
+        return ApiError::new(problem.with_members(Members { limit: Some(budget), ..members }));
     }
     let problem = Problem::new(ProblemType::UndecodableChunk).with_detail(error.to_string()).with_members(members);
-    Refusal::with(problem, Vec::new(), Some(error.into()))
+    ApiError::build(problem, Vec::new(), Some(error.into()))
 }

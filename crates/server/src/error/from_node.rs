@@ -13,9 +13,9 @@ use wire::{
     query::{OF_NODE_POST, TARGET},
 };
 
-use super::{Refusal, at};
+use super::{ApiError, path_members};
 
-impl From<NodeError> for Refusal {
+impl From<NodeError> for ApiError {
     fn from(error: NodeError) -> Self {
         let detail = error.to_string();
         let (kind, members) = match error {
@@ -25,23 +25,23 @@ impl From<NodeError> for Refusal {
             NodeError::TooManyNodes { limit } => return too_many_nodes(limit, detail),
             NodeError::Differs { path, differences } => {
                 let differences = differences.iter().map(Into::into).collect();
-                (ProblemType::NodeConflict, Members { differences, ..at(&path) })
+                (ProblemType::NodeConflict, Members { differences, ..path_members(&path) })
             }
             NodeError::StrayKeys { path, key } => {
-                (ProblemType::StrayKeys, Members { key: Some(key.to_string()), ..at(&path) })
+                (ProblemType::StrayKeys, Members { key: Some(key.to_string()), ..path_members(&path) })
             }
             NodeError::PreconditionFailed { path, current } => {
-                (ProblemType::PreconditionFailed, Members { current: current.map(etag::text), ..at(&path) })
+                (ProblemType::PreconditionFailed, Members { current: current.map(etag::text), ..path_members(&path) })
             }
             NodeError::BelowArray { path, array } => {
-                (ProblemType::ParentIsArray, Members { array: Some(array.to_string()), ..at(&path) })
+                (ProblemType::ParentIsArray, Members { array: Some(array.to_string()), ..path_members(&path) })
             }
             NodeError::Name { path, source } => {
                 let dialect = Some(source.dialect.to_string());
-                (ProblemType::InvalidNodeName, Members { dialect, ..at(&path) })
+                (ProblemType::InvalidNodeName, Members { dialect, ..path_members(&path) })
             }
             NodeError::OtherDialect { path, found } => {
-                (ProblemType::DialectConflict, Members { dialect: Some(found.to_string()), ..at(&path) })
+                (ProblemType::DialectConflict, Members { dialect: Some(found.to_string()), ..path_members(&path) })
             }
             NodeError::Lossy { dialect, losses } => {
                 let (dialect, losses) = (Some(dialect.to_string()), losses.into_iter().map(loss).collect());
@@ -49,7 +49,7 @@ impl From<NodeError> for Refusal {
             }
             NodeError::Inconvertible { path, source: Inconvertible { dialect, pointer, .. } } => {
                 let (dialect, pointer) = (Some(dialect.to_string()), Some(pointer));
-                (ProblemType::Unconvertible, Members { dialect, pointer, ..at(&path) })
+                (ProblemType::Unconvertible, Members { dialect, pointer, ..path_members(&path) })
             }
             // Another place can be asked for.
             NodeError::NotInPlace { .. } => {
@@ -66,7 +66,7 @@ impl From<NodeError> for Refusal {
     }
 }
 
-impl From<ChangeError> for Refusal {
+impl From<ChangeError> for ApiError {
     fn from(error: ChangeError) -> Self {
         let detail = error.to_string();
         let members = Members { pointer: Some(error.pointer), ..Members::default() };
@@ -74,7 +74,7 @@ impl From<ChangeError> for Refusal {
     }
 }
 
-impl From<ZomError> for Refusal {
+impl From<ZomError> for ApiError {
     fn from(error: ZomError) -> Self {
         let detail = error.to_string();
         let violations: Vec<node::Violation> = match error {
@@ -89,9 +89,9 @@ impl From<ZomError> for Refusal {
     }
 }
 
-fn too_many_nodes(limit: usize, detail: String) -> Refusal {
+fn too_many_nodes(limit: usize, detail: String) -> ApiError {
     let members = Members { limit: u64::try_from(limit).ok(), ..Members::default() };
-    Refusal::new(Problem::new(ProblemType::TooManyNodes).with_detail(detail).with_members(members))
+    ApiError::new(Problem::new(ProblemType::TooManyNodes).with_detail(detail).with_members(members))
 }
 
 fn loss((path, Loss { pointer, what }): (NodePath, Loss)) -> node::Loss {

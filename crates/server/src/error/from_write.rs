@@ -8,10 +8,10 @@ use wire::{
     query::APPEND,
 };
 
-use super::{Refusal, at};
-use crate::array_api::IncomingError;
+use super::{ApiError, path_members};
+use crate::array_api::DecodeError;
 
-impl From<WriteError> for Refusal {
+impl From<WriteError> for ApiError {
     fn from(error: WriteError) -> Self {
         let detail = error.to_string();
         let (kind, members) = match error {
@@ -21,7 +21,7 @@ impl From<WriteError> for Refusal {
                 return Self::body_too_large(limit);
             }
             WriteError::Store(error) => {
-                return IncomingError::within(error).map_or_else(Self::from, Self::from);
+                return DecodeError::from_stream_error(error).map_or_else(Self::from, Self::from);
             }
             WriteError::Length { expected, found } | WriteError::Count { expected, found } => {
                 (ProblemType::BodyShapeMismatch, unfit(expected, found))
@@ -36,16 +36,16 @@ impl From<WriteError> for Refusal {
                 let (dimension, index) = (Some(dimension as u64), i64::try_from(index).ok());
                 (ProblemType::InvalidSelection, Members { dimension, index, ..Members::default() })
             }
-            WriteError::ShapeChanged { path } => (ProblemType::ShapeChanged, at(&path)),
+            WriteError::ShapeChanged { path } => (ProblemType::ShapeChanged, path_members(&path)),
             WriteError::PreconditionFailed { path, current } => {
-                (ProblemType::PreconditionFailed, Members { current: current.map(etag::text), ..at(&path) })
+                (ProblemType::PreconditionFailed, Members { current: current.map(etag::text), ..path_members(&path) })
             }
             WriteError::Encode { key, source } => {
                 let (key, codec) = (Some(key.to_string()), Some(source.codec().to_owned()));
                 let problem = Problem::new(ProblemType::UnencodableChunk).with_detail(source.to_string());
                 return Self::new(problem.with_members(Members { key, codec, ..Members::default() }));
             }
-            WriteError::ChunkKey { path } => (ProblemType::InvalidPath, at(&path)),
+            WriteError::ChunkKey { path } => (ProblemType::InvalidPath, path_members(&path)),
         };
         Self::new(Problem::new(kind).with_detail(detail).with_members(members))
     }

@@ -34,7 +34,7 @@ mod from_write;
 /// As a response it is only a mark, which [`Refusal::taken_from`] finds and [`Refusal::render`] turns into the document
 /// when the request's id is at hand.
 #[derive(Clone, Debug)]
-pub(crate) struct Refusal(Arc<Parts>);
+pub(crate) struct ApiError(Arc<Parts>);
 
 #[derive(Debug)]
 struct Parts {
@@ -43,22 +43,22 @@ struct Parts {
     cause: Option<BoxError>,
 }
 
-impl Refusal {
+impl ApiError {
     pub(crate) fn new(problem: Problem) -> Self {
-        Self::with(problem, Vec::new(), None)
+        Self::build(problem, Vec::new(), None)
     }
 
     pub(crate) fn with_header(problem: Problem, name: HeaderName, value: HeaderValue) -> Self {
-        Self::with(problem, vec![(name, value)], None)
+        Self::build(problem, vec![(name, value)], None)
     }
 
     /// A refusal whose cause is the log's business only.
-    pub(crate) fn because(kind: ProblemType, cause: impl Into<BoxError>) -> Self {
-        Self::with(Problem::new(kind), Vec::new(), Some(cause.into()))
+    pub(crate) fn with_cause(kind: ProblemType, cause: impl Into<BoxError>) -> Self {
+        Self::build(Problem::new(kind), Vec::new(), Some(cause.into()))
     }
 
     /// A header that cannot be understood.
-    pub(crate) fn header(name: &'static str, detail: impl Into<String>) -> Self {
+    pub(crate) fn invalid_header(name: &'static str, detail: impl Into<String>) -> Self {
         let members = Members { header: Some(name.to_owned()), ..Members::default() };
         Self::new(Problem::new(ProblemType::InvalidHeader).with_detail(detail).with_members(members))
     }
@@ -69,7 +69,7 @@ impl Refusal {
     }
 
     /// The path names no node.
-    pub(crate) fn path(error: PathError) -> Self {
+    pub(crate) fn invalid_path(error: PathError) -> Self {
         Self::new(Problem::new(ProblemType::InvalidPath).with_detail(error.to_string()))
     }
 
@@ -86,7 +86,7 @@ impl Refusal {
     }
 
     /// The resource does not have the method.
-    pub(crate) fn method(method: &Method, allow: &str) -> Self {
+    pub(crate) fn method_not_allowed(method: &Method, allow: &str) -> Self {
         let methods = allow.split(", ").map(str::to_owned).collect();
         let problem = Problem::new(ProblemType::MethodNotAllowed)
             .with_detail(format!("there is no {method} here"))
@@ -96,7 +96,7 @@ impl Refusal {
     }
 
     /// Erasing everything was not confirmed.
-    pub(crate) fn unconfirmed(what: &str) -> Self {
+    pub(crate) fn confirmation_required(what: &str) -> Self {
         let problem = Problem::new(ProblemType::ConfirmationRequired)
             .with_detail(format!("{what}; say confirm=all if that is meant"))
             .with_members(Members { parameter: Some(CONFIRM.to_owned()), ..Members::default() });
@@ -104,7 +104,7 @@ impl Refusal {
     }
 
     /// A body of this media type is not taken; `known` are those that are.
-    pub(crate) fn media_type(known: &[&str]) -> Self {
+    pub(crate) fn unsupported_media_type(known: &[&str]) -> Self {
         let known = known.iter().map(|&known| known.to_owned()).collect();
         let members = Members { header: Some("Content-Type".to_owned()), known: Some(known), ..Members::default() };
         Self::new(Problem::new(ProblemType::UnsupportedMediaType).with_members(members))
@@ -118,7 +118,7 @@ impl Refusal {
         let whole = HeaderValue::try_from(ContentRange { range: None, size }.render());
         let headers = whole.into_iter().map(|whole| (CONTENT_RANGE, whole));
         let headers = headers.chain(version.map(|version| (ETAG, etag::render(version))));
-        Self::with(problem, headers.collect(), None)
+        Self::build(problem, headers.collect(), None)
     }
 
     /// The body is larger than it may be.
@@ -136,17 +136,17 @@ impl Refusal {
     }
 
     /// The same, or that the client has as much going on as one may have while others wait; it may be otherwise soon.
-    fn for_now(kind: ProblemType, detail: String) -> Self {
+    fn retry_later(kind: ProblemType, detail: String) -> Self {
         Self::with_header(Problem::new(kind).with_detail(detail), RETRY_AFTER, HeaderValue::from(1))
     }
 
     /// Takes a refusal out of the response that it was made into.
-    pub(crate) fn taken_from(response: &mut Response) -> Option<Self> {
+    pub(crate) fn take_from(response: &mut Response) -> Option<Self> {
         response.extensions_mut().remove()
     }
 
     /// The response with the problem document.
-    pub(crate) fn render(&self, id: &RequestId) -> Response {
+    pub(crate) fn to_response(&self, id: &RequestId) -> Response {
         let problem = Problem { request: id.to_string(), ..self.0.problem.clone() };
         let mut response = Response::new(Body::from(problem.to_json()));
         *response.status_mut() = self.status();
@@ -176,21 +176,21 @@ impl Refusal {
         }
     }
 
-    fn with(problem: Problem, headers: Vec<(HeaderName, HeaderValue)>, cause: Option<BoxError>) -> Self {
+    fn build(problem: Problem, headers: Vec<(HeaderName, HeaderValue)>, cause: Option<BoxError>) -> Self {
         Self(Arc::new(Parts { problem, headers, cause }))
     }
 
     /// What kind of problem this is.
-    pub(crate) fn kind(&self) -> ProblemType {
+    pub(crate) fn problem_type(&self) -> ProblemType {
         self.0.problem.kind
     }
 
     fn status(&self) -> StatusCode {
-        self.kind().status()
+        self.problem_type().status()
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = self.status();
@@ -199,7 +199,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-impl From<StoreError> for Refusal {
+impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::PreconditionFailed { key, current } => {
@@ -225,16 +225,16 @@ impl From<StoreError> for Refusal {
                     (MODIFIED, time::rfc3339(info.modified)),
                 ];
                 let header = |(name, text)| Some((name, HeaderValue::try_from(text).ok()?));
-                Self::with(problem, texts.into_iter().filter_map(header).collect(), None)
+                Self::build(problem, texts.into_iter().filter_map(header).collect(), None)
             }
             StoreError::Corrupt { ref key, .. } => {
                 let members = Members { key: Some(key.to_string()), ..Members::default() };
                 let problem = Problem::new(ProblemType::CorruptValue).with_members(members);
-                Self::with(problem, Vec::new(), Some(error.into()))
+                Self::build(problem, Vec::new(), Some(error.into()))
             }
-            StoreError::OutOfSpace => Self::because(ProblemType::OutOfSpace, error),
-            StoreError::ReadOnly => Self::because(ProblemType::ReadOnlyStore, error),
-            StoreError::Closed => Self::because(ProblemType::ShuttingDown, error),
+            StoreError::OutOfSpace => Self::with_cause(ProblemType::OutOfSpace, error),
+            StoreError::ReadOnly => Self::with_cause(ProblemType::ReadOnlyStore, error),
+            StoreError::Closed => Self::with_cause(ProblemType::ShuttingDown, error),
             StoreError::InvalidCursor => Self::new(Problem::new(ProblemType::InvalidCursor)),
             StoreError::Upload(error) => error.into(),
             StoreError::Busy { retry_after } => Self::busy(retry_after),
@@ -250,12 +250,12 @@ impl From<StoreError> for Refusal {
             | StoreError::Forbidden { .. }
             | StoreError::Remote { .. }
             | StoreError::Protocol { .. }
-            | StoreError::Transport(_) => Self::because(ProblemType::Internal, error),
+            | StoreError::Transport(_) => Self::with_cause(ProblemType::Internal, error),
         }
     }
 }
 
-impl From<UploadError> for Refusal {
+impl From<UploadError> for ApiError {
     fn from(error: UploadError) -> Self {
         let detail = error.to_string();
         let (kind, members) = match error {
@@ -268,31 +268,31 @@ impl From<UploadError> for Refusal {
             }
             UploadError::Digest => (ProblemType::DigestMismatch, Members::default()),
             UploadError::TimedOut => (ProblemType::BodyTimeout, Members::default()),
-            UploadError::Aborted(cause) => return Self::because(ProblemType::IncompleteBody, cause),
+            UploadError::Aborted(cause) => return Self::with_cause(ProblemType::IncompleteBody, cause),
         };
         Self::new(Problem::new(kind).with_detail(detail).with_members(members))
     }
 }
 
-impl From<PathError> for Refusal {
+impl From<PathError> for ApiError {
     fn from(error: PathError) -> Self {
         Self::new(Problem::new(ProblemType::InvalidKey).with_detail(error.to_string()))
     }
 }
 
-impl From<EtagError> for Refusal {
+impl From<EtagError> for ApiError {
     fn from(error: EtagError) -> Self {
-        Self::header(error.header, error.to_string())
+        Self::invalid_header(error.header, error.to_string())
     }
 }
 
-impl From<DigestError> for Refusal {
+impl From<DigestError> for ApiError {
     fn from(error: DigestError) -> Self {
-        Self::header("Content-Digest", error.to_string())
+        Self::invalid_header("Content-Digest", error.to_string())
     }
 }
 
-impl From<QueryError> for Refusal {
+impl From<QueryError> for ApiError {
     fn from(error: QueryError) -> Self {
         let texts = |known: &[&str]| Some(known.iter().map(|&name| name.to_owned()).collect());
         let detail = error.to_string();
@@ -314,6 +314,6 @@ impl From<QueryError> for Refusal {
 }
 
 /// The members of a problem with a node.
-fn at(path: &NodePath) -> Members {
+fn path_members(path: &NodePath) -> Members {
     Members { path: Some(path.to_string()), ..Members::default() }
 }

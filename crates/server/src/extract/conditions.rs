@@ -15,7 +15,7 @@ use wire::{
     time,
 };
 
-use crate::{app::App, error::Refusal};
+use crate::{app::App, error::ApiError};
 
 /// Under which conditions a value is read, and which part of it.
 pub(crate) struct ReadConditions {
@@ -37,7 +37,7 @@ pub(crate) struct TagConditions {
     range: RangeRequest,
     if_range: Option<IfRange>,
     /// What it means that the client has it already.
-    known: Condition,
+    on_match: ConditionOutcome,
 }
 
 /// Under which conditions something is changed.
@@ -50,13 +50,13 @@ pub(crate) struct WriteConditions {
 
 /// What the conditions come to for one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Condition {
+pub(crate) enum ConditionOutcome {
     /// They hold.
-    Holds,
+    Proceed,
     /// The client has this value.
     NotModified,
     /// They do not hold.
-    Fails,
+    PreconditionFailed,
 }
 
 /// The value that a range is meant for.
@@ -64,16 +64,16 @@ enum IfRange {
     Version(Version),
     Modified(SystemTime),
     /// A weak tag, a tag that is not ours, or no tag at all: no value is meant.
-    Nothing,
+    Unmatchable,
 }
 
 impl IfRange {
     /// True if it names this version, or the date on which the value was last modified.
-    fn is_for(&self, current: Option<Version>, is_date: impl FnOnce(SystemTime) -> bool) -> bool {
+    fn applies_to(&self, current: Option<Version>, is_date: impl FnOnce(SystemTime) -> bool) -> bool {
         match self {
             Self::Version(version) => Some(*version) == current,
             Self::Modified(date) => is_date(*date),
-            Self::Nothing => false,
+            Self::Unmatchable => false,
         }
     }
 }
@@ -95,29 +95,29 @@ impl ReadConditions {
     }
 
     /// True if the range is meant for this value; another one is sent whole.
-    pub(crate) fn range_is_for(&self, info: &Info) -> bool {
+    pub(crate) fn range_applies_to(&self, info: &Info) -> bool {
         let is_date = |date| time::is_last_modified(info.modified, date, self.now);
-        self.if_range.as_ref().is_none_or(|if_range| if_range.is_for(Some(info.version), is_date))
+        self.if_range.as_ref().is_none_or(|if_range| if_range.applies_to(Some(info.version), is_date))
     }
 
     /// Judges the conditions in the order of RFC 9110, section 13.2.2.
-    pub(crate) fn judge(&self, info: &Info) -> Condition {
+    pub(crate) fn evaluate(&self, info: &Info) -> ConditionOutcome {
         let current = Some(info.version);
         let unmodified = |since| time::is_unmodified_since(info.modified, since, self.now);
         let expected = match (&self.precondition.matches, self.unmodified_since) {
-            (Some(wanted), _) => wanted.matches(current),
+            (Some(expected), _) => expected.matches(current),
             (None, Some(since)) => unmodified(since),
             (None, None) => true,
         };
-        let known = match (&self.precondition.none_matches, self.modified_since) {
-            (Some(unwanted), _) => unwanted.matches(current),
+        let unchanged = match (&self.precondition.none_matches, self.modified_since) {
+            (Some(rejected), _) => rejected.matches(current),
             (None, Some(since)) => unmodified(since),
             (None, None) => false,
         };
-        match (expected, known) {
-            (false, _) => Condition::Fails,
-            (true, true) => Condition::NotModified,
-            (true, false) => Condition::Holds,
+        match (expected, unchanged) {
+            (false, _) => ConditionOutcome::PreconditionFailed,
+            (true, true) => ConditionOutcome::NotModified,
+            (true, false) => ConditionOutcome::Proceed,
         }
     }
 }
@@ -129,23 +129,27 @@ impl TagConditions {
     }
 
     /// True if the range is meant for what has this tag, or none; anything else is sent whole.
-    pub(crate) fn range_is_for(&self, current: Option<Version>) -> bool {
-        self.if_range.as_ref().is_none_or(|if_range| if_range.is_for(current, |_| false))
+    pub(crate) fn range_applies_to(&self, current: Option<Version>) -> bool {
+        self.if_range.as_ref().is_none_or(|if_range| if_range.applies_to(current, |_| false))
     }
 
     /// Judges the conditions; `None` where there is no tag, which only `*` matches.
-    pub(crate) fn judge(&self, current: Option<Version>) -> Condition {
-        let meets = |wanted: &VersionMatch| *wanted == VersionMatch::Any || wanted.matches(current);
+    pub(crate) fn evaluate(&self, current: Option<Version>) -> ConditionOutcome {
+        let meets = |expected: &VersionMatch| *expected == VersionMatch::Any || expected.matches(current);
         if !self.precondition.matches.as_ref().is_none_or(meets) {
-            return Condition::Fails;
+            return ConditionOutcome::PreconditionFailed;
         }
-        if self.precondition.none_matches.as_ref().is_some_and(meets) { self.known } else { Condition::Holds }
+        if self.precondition.none_matches.as_ref().is_some_and(meets) {
+            self.on_match
+        } else {
+            ConditionOutcome::Proceed
+        }
     }
 }
 
 impl WriteConditions {
     /// True if there are any.
-    pub(crate) fn are_there(&self) -> bool {
+    pub(crate) fn is_conditional(&self) -> bool {
         self.precondition != Precondition::none() || self.unmodified_since.is_some()
     }
 
@@ -156,18 +160,18 @@ impl WriteConditions {
 }
 
 impl FromRequestParts<App> for ReadConditions {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
         let headers = &parts.headers;
         const ALL: [HeaderName; 6] = [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE, IF_RANGE, RANGE];
         let plain = !ALL.iter().any(|name| headers.contains_key(name));
         Ok(Self {
             precondition: etag::precondition(headers)?,
-            modified_since: date(headers, IF_MODIFIED_SINCE),
-            unmodified_since: date(headers, IF_UNMODIFIED_SINCE),
-            range: range_of(headers),
-            if_range: if_range_of(headers),
+            modified_since: date_header(headers, IF_MODIFIED_SINCE),
+            unmodified_since: date_header(headers, IF_UNMODIFIED_SINCE),
+            range: parse_range(headers),
+            if_range: parse_if_range(headers),
             plain,
             now: SystemTime::now(),
         })
@@ -175,47 +179,48 @@ impl FromRequestParts<App> for ReadConditions {
 }
 
 impl FromRequestParts<App> for TagConditions {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
         // Only these two methods have an answer for what did not change (RFC 9110, section 13.1.2).
-        let known = if parts.method.is_safe() { Condition::NotModified } else { Condition::Fails };
+        let on_match =
+            if parts.method.is_safe() { ConditionOutcome::NotModified } else { ConditionOutcome::PreconditionFailed };
         let headers = &parts.headers;
-        let range = if parts.method == Method::GET { range_of(headers) } else { RangeRequest::Whole };
-        Ok(Self { precondition: etag::precondition(headers)?, range, if_range: if_range_of(headers), known })
+        let range = if parts.method == Method::GET { parse_range(headers) } else { RangeRequest::Whole };
+        Ok(Self { precondition: etag::precondition(headers)?, range, if_range: parse_if_range(headers), on_match })
     }
 }
 
 impl FromRequestParts<App> for WriteConditions {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
         let precondition = etag::precondition(&parts.headers)?;
-        let since = date(&parts.headers, IF_UNMODIFIED_SINCE).filter(|_| precondition.matches.is_none());
+        let since = date_header(&parts.headers, IF_UNMODIFIED_SINCE).filter(|_| precondition.matches.is_none());
         Ok(Self { precondition, unmodified_since: since })
     }
 }
 
-fn range_of(headers: &HeaderMap) -> RangeRequest {
-    only(headers, RANGE).map_or(RangeRequest::Whole, range::parse)
+fn parse_range(headers: &HeaderMap) -> RangeRequest {
+    single_value(headers, RANGE).map_or(RangeRequest::Whole, range::parse)
 }
 
-fn if_range_of(headers: &HeaderMap) -> Option<IfRange> {
-    headers.get(IF_RANGE).map(|_| only(headers, IF_RANGE).map_or(IfRange::Nothing, if_range))
+fn parse_if_range(headers: &HeaderMap) -> Option<IfRange> {
+    headers.get(IF_RANGE).map(|_| single_value(headers, IF_RANGE).map_or(IfRange::Unmatchable, parse_if_range_value))
 }
 
-fn if_range(text: &str) -> IfRange {
+fn parse_if_range_value(text: &str) -> IfRange {
     let date = || time::parse_http_date(text).map(IfRange::Modified);
-    etag::parse(text).map(IfRange::Version).or_else(date).unwrap_or(IfRange::Nothing)
+    etag::parse(text).map(IfRange::Version).or_else(date).unwrap_or(IfRange::Unmatchable)
 }
 
 /// A date that cannot be read is ignored, as RFC 9110 asks.
-fn date(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
-    only(headers, name).and_then(time::parse_http_date)
+fn date_header(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
+    single_value(headers, name).and_then(time::parse_http_date)
 }
 
 /// The header's text, if there is exactly one.
-fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+fn single_value(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let mut lines = headers.get_all(name).iter();
     let (first, second) = (lines.next()?, lines.next());
     if second.is_some() { None } else { first.to_str().ok() }

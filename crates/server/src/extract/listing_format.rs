@@ -10,12 +10,12 @@ use http::{
 };
 use wire::query::{OF_LISTING, names};
 
-use super::quality_values::Weighted;
+use super::quality_values::QualityValues;
 use crate::app::App;
 
 /// A form that a listing can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Media {
+pub(crate) enum ListingFormat {
     /// One JSON document with one page.
     Json,
     /// One JSON document per line, to the end.
@@ -26,39 +26,39 @@ pub(crate) enum Media {
 
 /// Products (RFC 9110, section 10.1.5) that list directories by following links, yet accept anything or say nothing of it.
 /// fsspec names itself by its HTTP library.
-const FOLLOW_LINKS: &[&str] = &["aiohttp", "GDAL", "HTTPDirFS", "lftp", "rclone", "Wget", "Wget2"];
+const LINK_FOLLOWERS: &[&str] = &["aiohttp", "GDAL", "HTTPDirFS", "lftp", "rclone", "Wget", "Wget2"];
 
 /// What the client wants.
-pub(crate) struct Wanted {
-    accepted: Weighted,
-    reads_links: bool,
+pub(crate) struct ListingPreferences {
+    accepted: QualityValues,
+    prefers_links: bool,
 }
 
-impl Wanted {
+impl ListingPreferences {
     /// The best of `offered`, which is in the server's order of preference.
     ///
     /// Programs that follow links get links, unless they name what they accept, or use a parameter of listings, which
     /// those do not know.
-    pub(crate) fn best(&self, offered: &[Media]) -> Media {
-        if self.reads_links && offered.contains(&Media::Html) && self.names_nothing() {
-            return Media::Html;
+    pub(crate) fn best(&self, offered: &[ListingFormat]) -> ListingFormat {
+        if self.prefers_links && offered.contains(&ListingFormat::Html) && self.names_no_type() {
+            return ListingFormat::Html;
         }
-        let mut best = (offered.first().copied().unwrap_or(Media::Json), 0);
-        for &media in offered {
-            let quality = self.accepted.media_quality(media.media_type());
+        let mut best = (offered.first().copied().unwrap_or(ListingFormat::Json), 0);
+        for &format in offered {
+            let quality = self.accepted.media_quality(format.media_type());
             if quality > best.1 {
-                best = (media, quality);
+                best = (format, quality);
             }
         }
         best.0
     }
 
-    fn names_nothing(&self) -> bool {
+    fn names_no_type(&self) -> bool {
         self.accepted.names().all(|range| range == "*/*")
     }
 }
 
-impl Media {
+impl ListingFormat {
     fn media_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",
@@ -68,25 +68,25 @@ impl Media {
     }
 }
 
-impl FromRequestParts<App> for Wanted {
+impl FromRequestParts<App> for ListingPreferences {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Infallible> {
-        Ok(wanted(&parts.headers, &parts.uri))
+        Ok(preferences(&parts.headers, &parts.uri))
     }
 }
 
-fn wanted(headers: &HeaderMap, uri: &Uri) -> Wanted {
+fn preferences(headers: &HeaderMap, uri: &Uri) -> ListingPreferences {
     let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     let query = uri.query().unwrap_or_default();
-    let reads_links = follows_links(agent) && !OF_LISTING.iter().any(|parameter| names(query, parameter));
-    Wanted { accepted: Weighted::of(headers, ACCEPT), reads_links }
+    let prefers_links = follows_links(agent) && !OF_LISTING.iter().any(|parameter| names(query, parameter));
+    ListingPreferences { accepted: QualityValues::from_headers(headers, ACCEPT), prefers_links }
 }
 
 /// True if one of the products that a user agent names follows links.
 fn follows_links(agent: &str) -> bool {
     let mut products = agent.split(' ').filter_map(|word| Some(word.split_once('/')?.0));
-    products.any(|product| FOLLOW_LINKS.iter().any(|known| known.eq_ignore_ascii_case(product)))
+    products.any(|product| LINK_FOLLOWERS.iter().any(|known| known.eq_ignore_ascii_case(product)))
 }
 
 #[cfg(test)]
@@ -94,60 +94,65 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    const DIR: &[Media] = &[Media::Json, Media::Html];
-    const KEYS: &[Media] = &[Media::Json, Media::Ndjson];
+    const DIR: &[ListingFormat] = &[ListingFormat::Json, ListingFormat::Html];
+    const KEYS: &[ListingFormat] = &[ListingFormat::Json, ListingFormat::Ndjson];
 
-    fn best(accept: Option<&'static str>, agent: &'static str, offered: &[Media]) -> Media {
+    fn best(accept: Option<&'static str>, agent: &'static str, offered: &[ListingFormat]) -> ListingFormat {
         best_of("/store/a/", accept, agent, offered)
     }
 
-    fn best_of(uri: &'static str, accept: Option<&'static str>, agent: &'static str, offered: &[Media]) -> Media {
+    fn best_of(
+        uri: &'static str,
+        accept: Option<&'static str>,
+        agent: &'static str,
+        offered: &[ListingFormat],
+    ) -> ListingFormat {
         let mut headers = HeaderMap::new();
         if let Some(accept) = accept {
             headers.insert(ACCEPT, HeaderValue::from_static(accept));
         }
         headers.insert(USER_AGENT, HeaderValue::from_static(agent));
-        wanted(&headers, &Uri::from_static(uri)).best(offered)
+        preferences(&headers, &Uri::from_static(uri)).best(offered)
     }
 
     #[test]
     fn listings_as_each_client_reads_them() {
         let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
         let fsspec = "Python/3.12 aiohttp/3.14.3";
-        for (accept, agent, media) in [
-            (Some(browser), "Mozilla/5.0", Media::Html),
-            (Some("*/*"), "curl/8.5.0", Media::Json),
-            (None, "", Media::Json),
-            (Some("*/*"), fsspec, Media::Html),
-            (None, fsspec, Media::Html),
-            (Some("application/json"), fsspec, Media::Json),
-            (Some("*/*"), "GDAL/3.12.0", Media::Html),
-            (Some("*/*"), "Wget/1.21.3", Media::Html),
-            (Some("*/*"), "wget2/2.1.0", Media::Html),
-            (None, "rclone/v1.60.1-DEV", Media::Html),
-            (None, "lftp/4.9.2", Media::Html),
-            (Some("application/json"), "Wget/1.21.3", Media::Json),
-            (Some("*/*"), "Wget", Media::Json),
-            (Some("*/*"), "notwget/1.0 (like Wget)", Media::Json),
-            (Some("*/*"), "aria2/1.36.0", Media::Json),
-            (Some("*/*"), "python-requests/2.32.3", Media::Json),
-            (Some("???, ,;;;=,/,q=1"), "curl/8.5.0", Media::Json),
-            (Some("text/html"), "curl/8.5.0", Media::Html),
-            (Some("TEXT/*"), "curl/8.5.0", Media::Html),
-            (Some("text/html;q=0.5, application/json"), "curl/8.5.0", Media::Json),
-            (Some("text/html;q=0, */*"), "curl/8.5.0", Media::Json),
-            (Some("image/png"), "curl/8.5.0", Media::Json),
-            (Some("text/html;q=NaN, application/json;q=-1, ;;, q"), "curl/8.5.0", Media::Json),
+        for (accept, agent, format) in [
+            (Some(browser), "Mozilla/5.0", ListingFormat::Html),
+            (Some("*/*"), "curl/8.5.0", ListingFormat::Json),
+            (None, "", ListingFormat::Json),
+            (Some("*/*"), fsspec, ListingFormat::Html),
+            (None, fsspec, ListingFormat::Html),
+            (Some("application/json"), fsspec, ListingFormat::Json),
+            (Some("*/*"), "GDAL/3.12.0", ListingFormat::Html),
+            (Some("*/*"), "Wget/1.21.3", ListingFormat::Html),
+            (Some("*/*"), "wget2/2.1.0", ListingFormat::Html),
+            (None, "rclone/v1.60.1-DEV", ListingFormat::Html),
+            (None, "lftp/4.9.2", ListingFormat::Html),
+            (Some("application/json"), "Wget/1.21.3", ListingFormat::Json),
+            (Some("*/*"), "Wget", ListingFormat::Json),
+            (Some("*/*"), "notwget/1.0 (like Wget)", ListingFormat::Json),
+            (Some("*/*"), "aria2/1.36.0", ListingFormat::Json),
+            (Some("*/*"), "python-requests/2.32.3", ListingFormat::Json),
+            (Some("???, ,;;;=,/,q=1"), "curl/8.5.0", ListingFormat::Json),
+            (Some("text/html"), "curl/8.5.0", ListingFormat::Html),
+            (Some("TEXT/*"), "curl/8.5.0", ListingFormat::Html),
+            (Some("text/html;q=0.5, application/json"), "curl/8.5.0", ListingFormat::Json),
+            (Some("text/html;q=0, */*"), "curl/8.5.0", ListingFormat::Json),
+            (Some("image/png"), "curl/8.5.0", ListingFormat::Json),
+            (Some("text/html;q=NaN, application/json;q=-1, ;;, q"), "curl/8.5.0", ListingFormat::Json),
         ] {
-            assert_eq!(best(accept, agent, DIR), media, "{accept:?} {agent}");
+            assert_eq!(best(accept, agent, DIR), format, "{accept:?} {agent}");
         }
-        assert_eq!(best(Some("application/x-ndjson"), "curl/8.5.0", KEYS), Media::Ndjson);
-        assert_eq!(best(Some("*/*"), fsspec, KEYS), Media::Json);
+        assert_eq!(best(Some("application/x-ndjson"), "curl/8.5.0", KEYS), ListingFormat::Ndjson);
+        assert_eq!(best(Some("*/*"), fsspec, KEYS), ListingFormat::Json);
         for uri in ["/store/a/?list=dir", "/store/a/?limit=5", "/store/a/?%63ursor=x"] {
-            assert_eq!(best_of(uri, Some("*/*"), "Wget/1.21.3", DIR), Media::Json, "{uri}");
-            assert_eq!(best_of(uri, Some(browser), "Mozilla/5.0", DIR), Media::Html, "{uri}");
+            assert_eq!(best_of(uri, Some("*/*"), "Wget/1.21.3", DIR), ListingFormat::Json, "{uri}");
+            assert_eq!(best_of(uri, Some(browser), "Mozilla/5.0", DIR), ListingFormat::Html, "{uri}");
         }
-        assert_eq!(best_of("/store/a/?_=17", Some("*/*"), "Wget/1.21.3", DIR), Media::Html);
-        assert_eq!(best(Some(browser), "Mozilla/5.0", KEYS), Media::Json);
+        assert_eq!(best_of("/store/a/?_=17", Some("*/*"), "Wget/1.21.3", DIR), ListingFormat::Html);
+        assert_eq!(best(Some(browser), "Mozilla/5.0", KEYS), ListingFormat::Json);
     }
 }

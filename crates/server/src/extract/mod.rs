@@ -7,8 +7,8 @@ mod path;
 mod quality_values;
 mod query;
 
-pub(crate) use conditions::{Condition, ReadConditions, TagConditions, WriteConditions};
-pub(crate) use listing_format::{Media, Wanted};
-pub(crate) use negotiation::Forms;
-pub(crate) use path::{AtArray, AtKey, AtNode, AtPrefix, AtSchema};
-pub(crate) use query::{ConvertNode, KeyWrite, PostElements, Query, ValidateNode};
+pub(crate) use conditions::{ConditionOutcome, ReadConditions, TagConditions, WriteConditions};
+pub(crate) use listing_format::{ListingFormat, ListingPreferences};
+pub(crate) use negotiation::ContentNegotiation;
+pub(crate) use path::{ArrayPath, KeyPath, NodePathParam, PrefixPath, SchemaPath};
+pub(crate) use query::{ConvertQuery, ElementsPostQuery, NoQuery, Query, ValidateQuery};

@@ -10,17 +10,17 @@ use http::{
 };
 use wire::array::Format;
 
-use super::quality_values::Weighted;
-use crate::{app::App, content_encoding::Coding};
+use super::quality_values::QualityValues;
+use crate::{app::App, content_encoding::ContentEncoding};
 
 /// What the client says of formats and content codings.
-pub(crate) struct Forms {
-    accepted: Weighted,
-    coding: Coding,
-    takes_identity: bool,
+pub(crate) struct ContentNegotiation {
+    accepted: QualityValues,
+    encoding: ContentEncoding,
+    accepts_identity: bool,
 }
 
-impl Forms {
+impl ContentNegotiation {
     /// The format that is accepted best, and JSON among equals. `None` where none is accepted.
     pub(crate) fn format(&self) -> Option<Format> {
         if self.accepted.is_empty() {
@@ -37,37 +37,37 @@ impl Forms {
     }
 
     /// The content coding that is accepted best, and the quickest among equals.
-    pub(crate) fn coding(&self) -> Coding {
-        self.coding
+    pub(crate) fn encoding(&self) -> ContentEncoding {
+        self.encoding
     }
 
     /// True if an answer without a coding is accepted.
-    pub(crate) fn takes_identity(&self) -> bool {
-        self.takes_identity
+    pub(crate) fn accepts_identity(&self) -> bool {
+        self.accepts_identity
     }
 }
 
-impl FromRequestParts<App> for Forms {
+impl FromRequestParts<App> for ContentNegotiation {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Infallible> {
-        Ok(forms(&parts.headers))
+        Ok(negotiate(&parts.headers))
     }
 }
 
-fn forms(headers: &HeaderMap) -> Forms {
-    let codings = Weighted::of(headers, ACCEPT_ENCODING);
+fn negotiate(headers: &HeaderMap) -> ContentNegotiation {
+    let encodings = QualityValues::from_headers(headers, ACCEPT_ENCODING);
     // A coding costs time on either side, so only those are used that the client names.
-    let quality = |names: &[&str]| names.iter().find_map(|name| codings.quality(name)).unwrap_or(0);
+    let quality = |names: &[&str]| names.iter().find_map(|name| encodings.quality(name)).unwrap_or(0);
     let (zstd, gzip) = (quality(&["zstd"]), quality(&["gzip", "x-gzip"]));
-    let least = quality(&["identity"]).max(1);
-    let coding = match () {
-        () if zstd >= gzip && zstd >= least => Coding::Zstd,
-        () if gzip >= least => Coding::Gzip,
-        () => Coding::Identity,
+    let min_quality = quality(&["identity"]).max(1);
+    let encoding = match () {
+        () if zstd >= gzip && zstd >= min_quality => ContentEncoding::Zstd,
+        () if gzip >= min_quality => ContentEncoding::Gzip,
+        () => ContentEncoding::Identity,
     };
-    let takes_identity = codings.quality("identity").or_else(|| codings.quality("*")) != Some(0);
-    Forms { accepted: Weighted::of(headers, ACCEPT), coding, takes_identity }
+    let accepts_identity = encodings.quality("identity").or_else(|| encodings.quality("*")) != Some(0);
+    ContentNegotiation { accepted: QualityValues::from_headers(headers, ACCEPT), encoding, accepts_identity }
 }
 
 #[cfg(test)]
@@ -94,34 +94,34 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.extend(accept.map(|accept| (ACCEPT, HeaderValue::from_static(accept))));
-            assert_eq!(forms(&headers).format(), format, "{accept:?}");
+            assert_eq!(negotiate(&headers).format(), format, "{accept:?}");
         }
     }
 
     #[test]
-    fn codings() {
-        for (accept, coding) in [
-            (None, Coding::Identity),
-            (Some(""), Coding::Identity),
-            (Some("*"), Coding::Identity),
-            (Some("gzip, deflate, br, zstd"), Coding::Zstd),
-            (Some("gzip, deflate"), Coding::Gzip),
-            (Some("X-GZIP"), Coding::Gzip),
-            (Some("zstd;q=0.5, gzip;q=0.6"), Coding::Gzip),
-            (Some("zstd;q=0, gzip;q=0"), Coding::Identity),
-            (Some("identity, gzip;q=0.9"), Coding::Identity),
-            (Some("identity;q=0.5, gzip;q=0.9"), Coding::Gzip),
-            (Some("br"), Coding::Identity),
+    fn encodings() {
+        for (accept, encoding) in [
+            (None, ContentEncoding::Identity),
+            (Some(""), ContentEncoding::Identity),
+            (Some("*"), ContentEncoding::Identity),
+            (Some("gzip, deflate, br, zstd"), ContentEncoding::Zstd),
+            (Some("gzip, deflate"), ContentEncoding::Gzip),
+            (Some("X-GZIP"), ContentEncoding::Gzip),
+            (Some("zstd;q=0.5, gzip;q=0.6"), ContentEncoding::Gzip),
+            (Some("zstd;q=0, gzip;q=0"), ContentEncoding::Identity),
+            (Some("identity, gzip;q=0.9"), ContentEncoding::Identity),
+            (Some("identity;q=0.5, gzip;q=0.9"), ContentEncoding::Gzip),
+            (Some("br"), ContentEncoding::Identity),
         ] {
             let mut headers = HeaderMap::new();
             headers.extend(accept.map(|accept| (ACCEPT_ENCODING, HeaderValue::from_static(accept))));
-            assert_eq!(forms(&headers).coding(), coding, "{accept:?}");
+            assert_eq!(negotiate(&headers).encoding(), encoding, "{accept:?}");
         }
     }
 
     #[test]
     fn answers_without_a_coding() {
-        for (accept, taken) in [
+        for (accept, accepted) in [
             (None, true),
             (Some("gzip"), true),
             (Some("gzip, identity;q=0"), false),
@@ -130,7 +130,7 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.extend(accept.map(|accept| (ACCEPT_ENCODING, HeaderValue::from_static(accept))));
-            assert_eq!(forms(&headers).takes_identity(), taken, "{accept:?}");
+            assert_eq!(negotiate(&headers).accepts_identity(), accepted, "{accept:?}");
         }
     }
 }

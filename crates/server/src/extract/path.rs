@@ -6,71 +6,71 @@ use meta::{NodePath, zom};
 use store::{Key, KeyError, Prefix};
 use wire::routes::{PathError, STORE_ROOT, Slashes, StoreTarget, parse_array, parse_node, parse_schema, parse_store};
 
-use crate::{app::App, error::Refusal};
+use crate::{app::App, error::ApiError};
 
 /// The key that the path names.
-pub(crate) struct AtKey(pub(crate) Key);
+pub(crate) struct KeyPath(pub(crate) Key);
 
 /// The prefix that the path names.
-pub(crate) struct AtPrefix(pub(crate) Prefix);
+pub(crate) struct PrefixPath(pub(crate) Prefix);
 
 /// The node whose elements the path names.
-pub(crate) struct AtArray(pub(crate) NodePath);
+pub(crate) struct ArrayPath(pub(crate) NodePath);
 
 /// The node that the path names.
-pub(crate) struct AtNode(pub(crate) NodePath);
+pub(crate) struct NodePathParam(pub(crate) NodePath);
 
 /// The model whose schema the path names.
-pub(crate) struct AtSchema(pub(crate) zom::Version);
+pub(crate) struct SchemaPath(pub(crate) zom::Version);
 
-impl FromRequestParts<App> for AtKey {
-    type Rejection = Refusal;
+impl FromRequestParts<App> for KeyPath {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
-        match target(parts)? {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        match parse_target(parts)? {
             StoreTarget::Key(key) => Ok(Self(key)),
             // Only a `PUT` comes here with a prefix: a key does not end in `/`.
-            StoreTarget::Prefix(prefix) => Err(no_key(&prefix).into()),
+            StoreTarget::Prefix(prefix) => Err(not_a_key(&prefix).into()),
         }
     }
 }
 
-impl FromRequestParts<App> for AtPrefix {
-    type Rejection = Refusal;
+impl FromRequestParts<App> for PrefixPath {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
-        match target(parts)? {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        match parse_target(parts)? {
             StoreTarget::Prefix(prefix) => Ok(Self(prefix)),
             StoreTarget::Key(_) => Err(PathError::Key(KeyError::NoTrailingSlash).into()),
         }
     }
 }
 
-impl FromRequestParts<App> for AtNode {
-    type Rejection = Refusal;
+impl FromRequestParts<App> for NodePathParam {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
-        parse_node(parts.uri.path(), slashes(parts)).map(Self).map_err(Refusal::path)
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        parse_node(parts.uri.path(), slashes(parts)).map(Self).map_err(ApiError::invalid_path)
     }
 }
 
-impl FromRequestParts<App> for AtSchema {
-    type Rejection = Refusal;
+impl FromRequestParts<App> for SchemaPath {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
-        parse_schema(parts.uri.path()).map(Self).ok_or_else(Refusal::not_found)
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        parse_schema(parts.uri.path()).map(Self).ok_or_else(ApiError::not_found)
     }
 }
 
-impl FromRequestParts<App> for AtArray {
-    type Rejection = Refusal;
+impl FromRequestParts<App> for ArrayPath {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Refusal> {
-        parse_array(parts.uri.path(), slashes(parts)).map(Self).map_err(Refusal::path)
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        parse_array(parts.uri.path(), slashes(parts)).map(Self).map_err(ApiError::invalid_path)
     }
 }
 
-fn target(parts: &Parts) -> Result<StoreTarget, PathError> {
+fn parse_target(parts: &Parts) -> Result<StoreTarget, PathError> {
     parse_store(parts.uri.path().strip_prefix(STORE_ROOT).unwrap_or_default(), slashes(parts))
 }
 
@@ -78,7 +78,7 @@ fn slashes(parts: &Parts) -> Slashes {
     if parts.method.is_safe() { Slashes::Collapse } else { Slashes::Refuse }
 }
 
-fn no_key(prefix: &Prefix) -> PathError {
+fn not_a_key(prefix: &Prefix) -> PathError {
     PathError::Key(match prefix.is_root() {
         true => KeyError::Empty,
         false => KeyError::EmptySegment { at: prefix.as_bytes().len() },

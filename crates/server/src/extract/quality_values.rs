@@ -4,16 +4,16 @@ use http::{HeaderMap, HeaderName};
 
 /// The names that a header lists, in lower case, each with its quality in thousandths.
 #[derive(Debug, Default)]
-pub(crate) struct Weighted(Vec<(String, u16)>);
+pub(crate) struct QualityValues(Vec<(String, u16)>);
 
 /// The most entries of a list that are looked at.
 const MAX_ENTRIES: usize = 32;
 
-impl Weighted {
+impl QualityValues {
     /// What the header lists, on one line or several.
-    pub(crate) fn of(headers: &HeaderMap, name: HeaderName) -> Self {
+    pub(crate) fn from_headers(headers: &HeaderMap, name: HeaderName) -> Self {
         let lines = headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
-        Self(lines.flat_map(|line| line.split(',')).take(MAX_ENTRIES).filter_map(entry).collect())
+        Self(lines.flat_map(|line| line.split(',')).take(MAX_ENTRIES).filter_map(parse_entry).collect())
     }
 
     /// True if nothing is listed.
@@ -39,15 +39,15 @@ impl Weighted {
     }
 }
 
-fn entry(text: &str) -> Option<(String, u16)> {
+fn parse_entry(text: &str) -> Option<(String, u16)> {
     let mut parts = text.split(';').map(str::trim);
     let name = parts.next().filter(|name| !name.is_empty())?.to_ascii_lowercase();
     let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-    Some((name, quality.map_or(1000, thousandths)))
+    Some((name, quality.map_or(1000, parse_quality)))
 }
 
 /// A quality such as `0.8`; what is none counts as the least.
-fn thousandths(text: &str) -> u16 {
+fn parse_quality(text: &str) -> u16 {
     let quality: f32 = text.parse().unwrap_or(0.0);
     // The cast of a number within 0..=1000 is exact enough, and that of NaN is 0.
     (quality.clamp(0.0, 1.0) * 1000.0) as u16

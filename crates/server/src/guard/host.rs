@@ -3,24 +3,24 @@
 use http::{HeaderMap, Uri, Version, header::HOST};
 use wire::problem::{Members, Problem, ProblemType};
 
-use super::shown::shown;
-use crate::{app::App, error::Refusal, settings::Hosts};
+use super::truncated::truncated;
+use crate::{app::App, error::ApiError, settings::Hosts};
 
 /// Refuses requests for hosts that the server does not answer to.
 ///
 /// A page that had its own name rebound to a loopback address would otherwise be of the server's own origin.
-pub(crate) fn host(app: &App, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
-    let mut named = headers.get_all(HOST).iter();
-    let (first, second) = (named.next(), named.next());
+pub(crate) fn check_host(app: &App, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+    let mut host_headers = headers.get_all(HOST).iter();
+    let (first, second) = (host_headers.next(), host_headers.next());
     if second.is_some() {
-        return Err(Refusal::header("Host", "there is more than one Host"));
+        return Err(ApiError::invalid_header("Host", "there is more than one Host"));
     }
     let Some(first) = first else {
         // No browser speaks HTTP/1.0, whose requests need not name a host.
         return if version < Version::HTTP_11 {
             Ok(())
         } else {
-            Err(Refusal::new(Problem::new(ProblemType::MissingHost)))
+            Err(ApiError::new(Problem::new(ProblemType::MissingHost)))
         };
     };
     let hosts = &app.settings().hosts;
@@ -34,6 +34,6 @@ pub(crate) fn host(app: &App, version: Version, uri: &Uri, headers: &HeaderMap) 
     }
     let problem = Problem::new(ProblemType::ForbiddenHost)
         .with_detail("a server on a loopback address answers to loopback names, and to those that it was given")
-        .with_members(Members { host: Some(shown(first)), ..Members::default() });
-    Err(Refusal::new(problem))
+        .with_members(Members { host: Some(truncated(first)), ..Members::default() });
+    Err(ApiError::new(problem))
 }

@@ -4,9 +4,9 @@ mod access;
 mod cors;
 mod framing;
 mod host;
-mod shown;
+mod truncated;
 
-pub(crate) use access::{allow, change};
-pub(crate) use cors::{mark, preflight};
-pub(crate) use framing::{framing, is_chunked};
-pub(crate) use host::host;
+pub(crate) use access::{allowed_methods, check_mutation};
+pub(crate) use cors::{add_common_headers, preflight};
+pub(crate) use framing::{check_framing, is_chunked};
+pub(crate) use host::check_host;

@@ -13,11 +13,11 @@ use wire::{
     routes,
 };
 
-use super::render::Telling;
+use super::render::NodeRenderer;
 use crate::{
     engine::Engine,
-    error::Refusal,
-    extract::{Forms, TagConditions},
+    error::ApiError,
+    extract::{ContentNegotiation, TagConditions},
 };
 
 /// `GET` with a limit: the node with some of its members, and where the next ones are.
@@ -26,22 +26,22 @@ pub(super) async fn get(
     path: &NodePath,
     query: &NodeQuery,
     page: &MembersPage,
-    forms: &Forms,
+    negotiation: &ContentNegotiation,
     conditions: &TagConditions,
-) -> Result<Response, Refusal> {
-    let wanted = MemberPage { limit: page.limit, cursor: page.cursor.clone() };
+) -> Result<Response, ApiError> {
+    let request = MemberPage { limit: page.limit, cursor: page.cursor.clone() };
     let mapped = query.mapped.map(Version::dialect);
-    let Members { node, next } = engine.hierarchies().members(path, query.dialect, &wanted, mapped).await?;
-    let mut response = Telling::new(query, forms).answer(engine, node, conditions).await?;
+    let Members { node, next } = engine.hierarchies().members(path, query.dialect, &request, mapped).await?;
+    let mut response = NodeRenderer::new(query, negotiation).respond(engine, node, conditions).await?;
     if let Some(cursor) = next.filter(|_| response.status() == StatusCode::OK) {
         let page = Some(MembersPage { limit: page.limit, cursor: Some(cursor) });
-        say_next(path, NodeQuery { page, ..query.clone() }, response.headers_mut());
+        add_next_page_headers(path, NodeQuery { page, ..query.clone() }, response.headers_mut());
     }
     Ok(response)
 }
 
 /// Adds the headers for the next page.
-fn say_next(path: &NodePath, next: NodeQuery, headers: &mut HeaderMap) {
+fn add_next_page_headers(path: &NodePath, next: NodeQuery, headers: &mut HeaderMap) {
     let cursor = next.page.as_ref().and_then(|page| page.cursor.as_ref());
     // Both are ASCII without control characters.
     let cursor = cursor.and_then(|cursor| HeaderValue::try_from(cursor.as_str()).ok());

@@ -19,86 +19,86 @@ use wire::{
 };
 
 use crate::{
-    content_encoding::{self, Coding},
+    content_encoding::{self, ContentEncoding},
     engine::Engine,
-    error::Refusal,
-    extract::{Condition, Forms, TagConditions},
+    error::ApiError,
+    extract::{ConditionOutcome, ContentNegotiation, TagConditions},
     headers::REVALIDATE,
 };
 
 /// Hierarchies of more bytes are written where they do not keep other requests waiting.
-const QUICK: usize = 64 << 10;
+const INLINE_RENDER_LIMIT: usize = 64 << 10;
 /// Answers up to this size are sent without asking whether there is memory.
-const SMALL: u64 = 64 << 10;
+const UNRESERVED_RESPONSE_LIMIT: u64 = 64 << 10;
 /// What a member takes beside its name and its own members: quotes, colon, comma, and what is around those.
-const NAMED: usize = 32;
+const MEMBER_OVERHEAD_BYTES: usize = 32;
 /// What a broken node takes beside its texts.
-const LEFT_OUT: u64 = 160;
-const VARIES: HeaderValue = HeaderValue::from_static("accept-encoding");
+const BROKEN_NODE_OVERHEAD_BYTES: u64 = 160;
+const VARY_ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static("accept-encoding");
 
 /// How a node is told.
 #[derive(Clone, Copy)]
-pub(super) struct Telling {
+pub(super) struct NodeRenderer {
     depth: Depth,
     form: Form,
     include: Include,
-    coding: Coding,
+    encoding: ContentEncoding,
 }
 
-impl Telling {
+impl NodeRenderer {
     /// As the query asks.
-    pub(super) fn new(query: &NodeQuery, forms: &Forms) -> Self {
-        Self { depth: query.depth, form: query.form, include: query.include, coding: forms.coding() }
+    pub(super) fn new(query: &NodeQuery, negotiation: &ContentNegotiation) -> Self {
+        Self { depth: query.depth, form: query.form, include: query.include, encoding: negotiation.encoding() }
     }
 
     /// As a tree, with all of it that was found.
-    pub(super) fn whole(forms: &Forms) -> Self {
-        Self { depth: Depth::All, form: Form::Tree, include: Include::Nothing, coding: forms.coding() }
+    pub(super) fn full_tree(negotiation: &ContentNegotiation) -> Self {
+        Self { depth: Depth::All, form: Form::Tree, include: Include::Nothing, encoding: negotiation.encoding() }
     }
 
     /// The node, or that the client has it.
-    pub(super) async fn answer(
+    pub(super) async fn respond(
         self,
         engine: &Engine,
         node: DescribedNode,
         conditions: &TagConditions,
-    ) -> Result<Response, Refusal> {
-        match conditions.judge(node.version) {
-            Condition::Fails => {
-                let members = Members { current: node.version.map(etag::text), ..at(&node.path) };
-                Err(Refusal::new(Problem::new(ProblemType::PreconditionFailed).with_members(members)))
+    ) -> Result<Response, ApiError> {
+        match conditions.evaluate(node.version) {
+            ConditionOutcome::PreconditionFailed => {
+                let members = Members { current: node.version.map(etag::text), ..path_members(&node.path) };
+                Err(ApiError::new(Problem::new(ProblemType::PreconditionFailed).with_members(members)))
             }
-            Condition::NotModified if self.is_of_one(&node) => {
+            ConditionOutcome::NotModified if self.is_single_node(&node) => {
                 let mut response = Response::new(Body::empty());
                 *response.status_mut() = StatusCode::NOT_MODIFIED;
                 validators(node.version, response.headers_mut());
                 Ok(response)
             }
-            Condition::NotModified | Condition::Holds => {
+            ConditionOutcome::NotModified | ConditionOutcome::Proceed => {
                 // The node holds memory already, so nothing is waited for. A slow client must not be sent what nobody accounts for.
-                let memory = match self.needs(&node) {
-                    ..=SMALL => None,
-                    needs => Some(engine.claim.try_take(needs)?),
+                let memory = match self.memory_estimate(&node) {
+                    ..=UNRESERVED_RESPONSE_LIMIT => None,
+                    memory_estimate => Some(engine.claim.try_take(memory_estimate)?),
                 };
-                let (node, headers, body) = self.made(engine, node).await?;
+                let (node, headers, body) = self.render(engine, node).await?;
                 let body = match memory {
                     Some(memory) => memory.attach_to(body),
                     None => body,
                 };
                 drop(node);
-                Ok(response(headers, body))
+                Ok(response_with(headers, body))
             }
         }
     }
 
     /// The node after a change, which is told however much others are being told. The request's memory is held until the answer has left.
-    pub(super) async fn tell(
+    pub(super) async fn render_changed(
         self,
         engine: &Engine,
         node: DescribedNode,
         memory: Option<Permit>,
-    ) -> Result<Response, Refusal> {
-        let (_, headers, body) = self.made(engine, node).await?;
+    ) -> Result<Response, ApiError> {
+        let (_, headers, body) = self.render(engine, node).await?;
         let body = match memory {
             Some(mut memory) => {
                 memory.shrink_to(body.len() as u64);
@@ -106,71 +106,72 @@ impl Telling {
             }
             None => body,
         };
-        Ok(response(headers, body))
+        Ok(response_with(headers, body))
     }
 
     /// The headers and the body. The node comes back, for it holds the memory of what was made of it.
-    async fn made(self, engine: &Engine, node: DescribedNode) -> Result<(DescribedNode, HeaderMap, Bytes), Refusal> {
+    async fn render(self, engine: &Engine, node: DescribedNode) -> Result<(DescribedNode, HeaderMap, Bytes), ApiError> {
         let mut headers = HeaderMap::new();
         validators(node.version, &mut headers);
         headers.insert(CONTENT_TYPE, JSON);
         headers.insert(DIALECT, HeaderValue::from_static(node.dialect.name()));
-        for (name, left_out) in
+        for (name, count) in
             [(LOSSES, node.losses.len()), (BROKEN, node.broken.len()), (OTHER_DIALECTS, node.other_dialects.len())]
         {
-            if left_out > 0 {
-                headers.insert(name, HeaderValue::from(left_out));
+            if count > 0 {
+                headers.insert(name, HeaderValue::from(count));
             }
         }
-        let len = len_of(&node.zom.root, self.form, 0);
-        let written = move || self.written(&node).map(|(body, coding)| (node, body, coding));
-        let (node, body, coding) = match len {
-            ..=QUICK => written()?,
-            len => engine.arrays.run_on_documents(len as u64, written).await??,
+        let len = json_len_estimate(&node.zom.root, self.form, 0);
+        let serialize = move || self.serialize(&node).map(|(body, encoding)| (node, body, encoding));
+        let (node, body, encoding) = match len {
+            ..=INLINE_RENDER_LIMIT => serialize()?,
+            len => engine.arrays.run_on_documents(len as u64, serialize).await??,
         };
-        headers.extend(coding.header().map(|coding| (CONTENT_ENCODING, coding)));
+        headers.extend(encoding.header().map(|encoding| (CONTENT_ENCODING, encoding)));
         Ok((node, headers, body))
     }
 
     /// True if the answer has nothing but what the node's own documents say, which is what its entity tag is of.
-    fn is_of_one(self, node: &NodeInfo) -> bool {
+    fn is_single_node(self, node: &NodeInfo) -> bool {
         let alone = self.depth == Depth::Levels(0) || matches!(node.zom.root, Node::Array(_));
         alone && self.include == Include::Nothing
     }
 
     /// The memory that the answer takes while it is made.
-    fn needs(self, found: &NodeInfo) -> u64 {
-        let len = len_of(&found.zom.root, self.form, 0) as u64;
+    fn memory_estimate(self, info: &NodeInfo) -> u64 {
+        let len = json_len_estimate(&info.zom.root, self.form, 0) as u64;
         let broken = |node: &operations::BrokenNode| {
             let texts = [node.path.relative(), node.key.as_str(), &node.reason];
-            texts.iter().map(|text| text.len() as u64).fold(LEFT_OUT, u64::saturating_add)
+            texts.iter().map(|text| text.len() as u64).fold(BROKEN_NODE_OVERHEAD_BYTES, u64::saturating_add)
         };
         match self.include {
             Include::Nothing => len,
             // The text is copied once, and what is beside it is made of values that are text before.
             Include::Source => {
-                let broken = found.broken.iter().map(broken).fold(0, u64::saturating_add);
+                let broken = info.broken.iter().map(broken).fold(0, u64::saturating_add);
                 len.saturating_add(broken).saturating_mul(2)
             }
         }
     }
 
-    fn written(self, found: &NodeInfo) -> Result<(Bytes, Coding), Refusal> {
+    fn serialize(self, info: &NodeInfo) -> Result<(Bytes, ContentEncoding), ApiError> {
         let node = match self.form {
-            Form::Tree => found.zom.to_text(),
-            Form::Flat => found.zom.to_flat_text(),
+            Form::Tree => info.zom.to_text(),
+            Form::Flat => info.zom.to_flat_text(),
         };
         let json = match self.include {
             Include::Nothing => Ok(node.to_bytes()),
-            Include::Source => source(found).with_node(&node).map(Bytes::from),
+            Include::Source => source(info).with_node(&node).map(Bytes::from),
         };
-        let json = json.map_err(|error| Refusal::because(ProblemType::Internal, error))?;
-        content_encoding::whole(json, self.coding).map_err(|error| Refusal::because(ProblemType::Internal, error))
+        let json = json.map_err(|error| ApiError::with_cause(ProblemType::Internal, error))?;
+        content_encoding::compress(json, self.encoding)
+            .map_err(|error| ApiError::with_cause(ProblemType::Internal, error))
     }
 }
 
 /// What is lost, as answers have it.
-pub(super) fn lost(losses: &[(NodePath, meta::convert::Loss)]) -> Vec<Loss> {
+pub(super) fn to_wire_losses(losses: &[(NodePath, meta::convert::Loss)]) -> Vec<Loss> {
     let loss = |(path, loss): &(NodePath, meta::convert::Loss)| {
         let meta::convert::Loss { pointer, what } = loss.clone();
         Loss { path: path.to_string(), pointer, property: what }
@@ -178,7 +179,7 @@ pub(super) fn lost(losses: &[(NodePath, meta::convert::Loss)]) -> Vec<Loss> {
     losses.iter().map(loss).collect()
 }
 
-fn source(found: &NodeInfo) -> Source {
+fn source(info: &NodeInfo) -> Source {
     let other = |(path, dialect): &(NodePath, Dialect)| OtherNode { path: path.to_string(), dialect: *dialect };
     let link = |(link, target): &(meta::extensions::Link, LinkTarget)| {
         let meta::extensions::Link { extension, pointer, path } = link.clone();
@@ -189,45 +190,45 @@ fn source(found: &NodeInfo) -> Source {
         BrokenNode { path: node.path.to_string(), dialect: node.dialect, problem }
     };
     Source {
-        dialect: found.dialect,
-        path: found.path.to_string(),
-        implicit: found.implicit,
-        other_dialects: found.other_dialects.iter().map(other).collect(),
-        broken: found.broken.iter().map(broken).collect(),
-        losses: lost(&found.losses),
-        links: found.links.iter().map(link).collect(),
+        dialect: info.dialect,
+        path: info.path.to_string(),
+        implicit: info.implicit,
+        other_dialects: info.other_dialects.iter().map(other).collect(),
+        broken: info.broken.iter().map(broken).collect(),
+        losses: to_wire_losses(&info.losses),
+        links: info.links.iter().map(link).collect(),
     }
 }
 
-fn response(headers: HeaderMap, body: Bytes) -> Response {
+fn response_with(headers: HeaderMap, body: Bytes) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.headers_mut() = headers;
     response
 }
 
 /// About how many bytes a node has as JSON with all below it, rather too many than too few. In the flat form names are paths, of which `above` bytes are of the nodes above.
-fn len_of(node: &Node, form: Form, above: usize) -> usize {
-    let below = match node {
+fn json_len_estimate(node: &Node, form: Form, parent_len: usize) -> usize {
+    let members = match node {
         Node::Array(_) => None,
         Node::Group(group) => group.members.as_ref(),
     };
     let len = |(name, member): (&String, &Node)| {
         let path = match form {
             Form::Tree => name.len(),
-            Form::Flat => name.len().saturating_add(above),
+            Form::Flat => name.len().saturating_add(parent_len),
         };
-        path.saturating_add(NAMED).saturating_add(len_of(member, form, path))
+        path.saturating_add(MEMBER_OVERHEAD_BYTES).saturating_add(json_len_estimate(member, form, path))
     };
-    below.into_iter().flatten().map(len).fold(node.document().len(), usize::saturating_add)
+    members.into_iter().flatten().map(len).fold(node.document().len(), usize::saturating_add)
 }
 
 /// What is said also where the client has the node already.
 fn validators(version: Option<Version>, headers: &mut HeaderMap) {
     headers.extend(version.map(|version| (ETAG, etag::render(version))));
     headers.insert(CACHE_CONTROL, REVALIDATE);
-    headers.insert(VARY, VARIES);
+    headers.insert(VARY, VARY_ACCEPT_ENCODING);
 }
 
-fn at(path: &NodePath) -> Members {
+fn path_members(path: &NodePath) -> Members {
     Members { path: Some(path.to_string()), ..Members::default() }
 }

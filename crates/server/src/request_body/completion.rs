@@ -18,33 +18,33 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 ///
 /// A connection whose request was answered before that cannot be used again, and the client has to be told, or it
 /// would send its next request into a closing connection.
-pub(crate) struct Arrival(Option<Arc<AtomicBool>>);
+pub(crate) struct BodyCompletion(Option<Arc<AtomicBool>>);
 
-struct Watched {
+struct WatchedBody {
     body: Body,
     ended: Arc<AtomicBool>,
 }
 
-impl Arrival {
+impl BodyCompletion {
     /// Watches the body of a request, where it has one.
     pub(crate) fn watch(request: Request) -> (Request, Self) {
         if request.body().is_end_stream() {
             return (request, Self(None));
         }
         let ended = Arc::new(AtomicBool::new(false));
-        let arrival = Self(Some(Arc::clone(&ended)));
-        (request.map(|body| Body::new(Watched { body, ended })), arrival)
+        let completion = Self(Some(Arc::clone(&ended)));
+        (request.map(|body| Body::new(WatchedBody { body, ended })), completion)
     }
 
     /// Says in the answer that the connection closes, where some of the body is still to come.
-    pub(crate) fn mark(&self, response: &mut Response) {
+    pub(crate) fn close_if_incomplete(&self, response: &mut Response) {
         if self.0.as_ref().is_some_and(|ended| !ended.load(Ordering::Acquire)) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
     }
 }
 
-impl HttpBody for Watched {
+impl HttpBody for WatchedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -7,10 +7,10 @@ use meta::limits::MAX_DOCUMENT;
 use store::UploadError;
 
 use super::{
-    json_memory::Cost,
-    upload::{Receiving, Upload, digests, media_type, refuse_coded},
+    json_memory::JsonMemoryEstimate,
+    upload::{Upload, UploadStream, expected_digests, media_type, reject_content_encoding},
 };
-use crate::{app::App, error::Refusal, memory_claim};
+use crate::{app::App, error::ApiError, memory_claim};
 
 /// A JSON document, as the bytes that came.
 pub(crate) struct Document {
@@ -21,7 +21,7 @@ pub(crate) struct Document {
 }
 
 /// A document that says what is to be read.
-pub(crate) struct ReadDocument(pub(crate) Document);
+pub(crate) struct ReadRequestDocument(pub(crate) Document);
 
 /// A document that says what a node is to be.
 pub(crate) struct NodeDocument(pub(crate) Document);
@@ -30,86 +30,93 @@ pub(crate) struct NodeDocument(pub(crate) Document);
 pub(crate) struct PatchDocument(pub(crate) Document);
 
 /// Documents up to this size are received without asking whether there is memory.
-const SMALL: usize = 64 << 10;
+const UNRESERVED_BODY_LIMIT: usize = 64 << 10;
 /// Those that cost no more than this are parsed without asking, too.
-const CHEAP: u64 = 128 << 10;
+const UNRESERVED_ESTIMATE_LIMIT: u64 = 128 << 10;
 const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
 impl Document {
-    async fn receive(request: Request, app: &App, limit: u64, cost: fn(&Cost) -> u64) -> Result<Self, Refusal> {
-        refuse_coded(request.headers())?;
-        let digests = digests(request.headers())?;
-        let claim = memory_claim::of(request.extensions(), app);
+    async fn receive(
+        request: Request,
+        app: &App,
+        limit: u64,
+        estimate: fn(&JsonMemoryEstimate) -> u64,
+    ) -> Result<Self, ApiError> {
+        reject_content_encoding(request.headers())?;
+        let digests = expected_digests(request.headers())?;
+        let claim = memory_claim::claim_of(request.extensions(), app);
         let upload = Upload::new(request.into_body(), digests);
-        let most = upload.size().unwrap_or(limit);
-        if most > limit {
-            return Err(Refusal::body_too_large(limit));
+        let max_size = upload.size().unwrap_or(limit);
+        if max_size > limit {
+            return Err(ApiError::body_too_large(limit));
         }
-        let mut receiving = Receiving::new(app, upload, limit);
+        let mut stream = UploadStream::new(app, upload, limit);
         let (mut bytes, mut memory) = (BytesMut::new(), None);
-        while let Some(piece) = receiving.next().await.map_err(refused)? {
-            if memory.is_none() && bytes.len().saturating_add(piece.len()) > SMALL {
-                memory = Some(claim.take(most).await?);
+        while let Some(data) = stream.next().await.map_err(upload_error)? {
+            if memory.is_none() && bytes.len().saturating_add(data.len()) > UNRESERVED_BODY_LIMIT {
+                memory = Some(claim.take(max_size).await?);
             }
-            bytes.extend_from_slice(&piece);
+            bytes.extend_from_slice(&data);
         }
         let bytes = bytes.freeze();
-        let counted = bytes.clone();
-        let cost = move || cost(&Cost::of(&counted));
-        let cost = match bytes.len() {
-            ..=SMALL => cost(),
-            len => app.arrays().for_request(claim.clone()).run_on_documents(len as u64, cost).await?,
+        let text = bytes.clone();
+        let estimate = move || estimate(&JsonMemoryEstimate::of(&text));
+        let estimate = match bytes.len() {
+            ..=UNRESERVED_BODY_LIMIT => estimate(),
+            len => app.arrays().for_request(claim.clone()).run_on_documents(len as u64, estimate).await?,
         };
         match &mut memory {
-            Some(memory) => memory.grow_to(cost)?,
-            None if cost > CHEAP => memory = Some(claim.take(cost).await?),
+            Some(memory) => memory.grow_to(estimate)?,
+            None if estimate > UNRESERVED_ESTIMATE_LIMIT => memory = Some(claim.take(estimate).await?),
             None => {}
         }
         Ok(Self { bytes, memory })
     }
 }
 
-impl FromRequest<App> for ReadDocument {
-    type Rejection = Refusal;
+impl FromRequest<App> for ReadRequestDocument {
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         if media_type(request.headers()).as_deref() != Some(JSON) {
-            return Err(Refusal::media_type(&[JSON]));
+            return Err(ApiError::unsupported_media_type(&[JSON]));
         }
-        Document::receive(request, app, app.settings().limits.read_request, Cost::parsed).await.map(Self)
+        Document::receive(request, app, app.settings().limits.read_request, JsonMemoryEstimate::parsed_bytes)
+            .await
+            .map(Self)
     }
 }
 
 impl FromRequest<App> for NodeDocument {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
-        refuse_other(&request, &[JSON])?;
-        Document::receive(request, app, MAX_DOCUMENT as u64, Cost::documents).await.map(Self)
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        check_media_type(&request, &[JSON])?;
+        Document::receive(request, app, MAX_DOCUMENT as u64, JsonMemoryEstimate::document_bytes).await.map(Self)
     }
 }
 
 impl FromRequest<App> for PatchDocument {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
-        refuse_other(&request, &[MERGE_PATCH, JSON])?;
-        Document::receive(request, app, MAX_DOCUMENT as u64, Cost::documents).await.map(Self)
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        check_media_type(&request, &[MERGE_PATCH, JSON])?;
+        Document::receive(request, app, MAX_DOCUMENT as u64, JsonMemoryEstimate::document_bytes).await.map(Self)
     }
 }
 
 /// Refuses a body that is said to be something else; of one that says nothing it is seen when it is parsed.
-fn refuse_other(request: &Request, known: &[&str]) -> Result<(), Refusal> {
+fn check_media_type(request: &Request, known: &[&str]) -> Result<(), ApiError> {
     match media_type(request.headers()) {
-        Some(other) if !known.contains(&other.as_str()) => Err(Refusal::media_type(known)),
+        Some(other) if !known.contains(&other.as_str()) => Err(ApiError::unsupported_media_type(known)),
         _ => Ok(()),
     }
 }
 
-fn refused(error: UploadError) -> Refusal {
+fn upload_error(error: UploadError) -> ApiError {
     match error {
-        UploadError::TooLarge { limit } => Refusal::body_too_large(limit),
+        UploadError::TooLarge { limit } => ApiError::body_too_large(limit),
         other => other.into(),
     }
 }

@@ -5,7 +5,7 @@ mod document;
 mod json_memory;
 mod upload;
 
-pub(crate) use completion::Arrival;
-pub(crate) use document::{Document, NodeDocument, PatchDocument, ReadDocument};
-pub(crate) use json_memory::OF_NODE;
+pub(crate) use completion::BodyCompletion;
+pub(crate) use document::{Document, NodeDocument, PatchDocument, ReadRequestDocument};
+pub(crate) use json_memory::NODE_OVERHEAD_BYTES;
 pub(crate) use upload::{ElementsBody, Upload, content};

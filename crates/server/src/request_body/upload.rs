@@ -24,7 +24,7 @@ use wire::{
     problem::{Members, Problem, ProblemType},
 };
 
-use crate::{app::App, error::Refusal, memory_claim, progress_timeout::Pace};
+use crate::{app::App, error::ApiError, memory_claim, progress_timeout::ProgressTimeout};
 
 /// A body that is to become a value, judged by its headers before any of it is read.
 pub(crate) struct Upload {
@@ -46,20 +46,20 @@ pub(crate) struct ElementsBody {
 }
 
 impl FromRequest<App> for Upload {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
-        Self::judge(request, app.settings().limits.value, |limit| UploadError::TooLarge { limit }.into())
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        Self::validate(request, app.settings().limits.value, |limit| UploadError::TooLarge { limit }.into())
     }
 }
 
 impl FromRequest<App> for ElementsBody {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, app: &App) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         let media_type = media_type(request.headers());
-        let claim = memory_claim::of(request.extensions(), app);
-        let upload = Upload::judge(request, app.settings().limits.value, Refusal::body_too_large)?;
+        let claim = memory_claim::claim_of(request.extensions(), app);
+        let upload = Upload::validate(request, app.settings().limits.value, ApiError::body_too_large)?;
         let Content { size, stream } = content(app, upload);
         Ok(Self { media_type, size, stream, claim })
     }
@@ -69,15 +69,17 @@ impl FromRequest<App> for ElementsBody {
 /// coming, where it is too large, and at its end where it does not match its digests.
 pub(crate) fn content(app: &App, upload: Upload) -> Content {
     let size = upload.size;
-    let receiving = Receiving::new(app, upload, app.settings().limits.value);
-    let stream = stream::try_unfold(receiving, |mut receiving| async move {
-        Ok(receiving.next().await?.map(|piece| (piece, receiving)))
-    });
-    Content { size, stream: stream.map(|piece| piece.map_err(StoreError::Upload)).boxed() }
+    let receiver = UploadStream::new(app, upload, app.settings().limits.value);
+    let stream =
+        stream::try_unfold(
+            receiver,
+            |mut receiver| async move { Ok(receiver.next().await?.map(|data| (data, receiver))) },
+        );
+    Content { size, stream: stream.map(|data| data.map_err(StoreError::Upload)).boxed() }
 }
 
 /// What the body must hash to.
-pub(super) fn digests(headers: &HeaderMap) -> Result<Vec<Digest>, DigestError> {
+pub(super) fn expected_digests(headers: &HeaderMap) -> Result<Vec<Digest>, DigestError> {
     let mut digests = Vec::new();
     for line in headers.get_all(CONTENT_DIGEST) {
         digests.extend(digest::parse(line.to_str().map_err(|_| DigestError::Malformed)?)?);
@@ -86,30 +88,30 @@ pub(super) fn digests(headers: &HeaderMap) -> Result<Vec<Digest>, DigestError> {
 }
 
 /// What curl says of every body of which it is told nothing.
-const FORM: &str = "application/x-www-form-urlencoded";
+const FORM_MEDIA_TYPE: &str = "application/x-www-form-urlencoded";
 
 /// What the body is said to be, in lower case and without parameters; `None` where nothing is said. A form, which no body here is, is said by curl alone, and
 /// says nothing.
 pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
     let kind = headers.get(CONTENT_TYPE)?.to_str().unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    Some(kind).filter(|kind| kind != FORM)
+    Some(kind).filter(|kind| kind != FORM_MEDIA_TYPE)
 }
 
 /// Refuses a body that is compressed for transport.
-pub(super) fn refuse_coded(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn reject_content_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
     if headers.get_all(CONTENT_ENCODING).iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Ok(());
     }
     let members = Members { header: Some("Content-Encoding".to_owned()), ..Members::default() };
-    Err(Refusal::new(Problem::new(ProblemType::UnsupportedContentEncoding).with_members(members)))
+    Err(ApiError::new(Problem::new(ProblemType::UnsupportedContentEncoding).with_members(members)))
 }
 
 /// A body that is being received.
-pub(super) struct Receiving {
+pub(super) struct UploadStream {
     app: App,
     body: Body,
-    pace: Pace,
+    progress: ProgressTimeout,
     limit: u64,
     announced: Option<u64>,
     received: u64,
@@ -124,13 +126,13 @@ enum Hasher {
 }
 
 impl Upload {
-    fn judge(request: Request, limit: u64, too_large: impl FnOnce(u64) -> Refusal) -> Result<Self, Refusal> {
+    fn validate(request: Request, limit: u64, too_large: impl FnOnce(u64) -> ApiError) -> Result<Self, ApiError> {
         let headers = request.headers();
         if headers.contains_key(CONTENT_RANGE) {
-            return Err(Refusal::header("Content-Range", "a part of something cannot be set"));
+            return Err(ApiError::invalid_header("Content-Range", "a part of something cannot be set"));
         }
-        refuse_coded(headers)?;
-        let digests = digests(headers)?;
+        reject_content_encoding(headers)?;
+        let digests = expected_digests(headers)?;
         let upload = Self::new(request.into_body(), digests);
         if upload.size.is_some_and(|size| size > limit) {
             return Err(too_large(limit));
@@ -148,13 +150,13 @@ impl Upload {
     }
 }
 
-impl Receiving {
+impl UploadStream {
     /// Receives at most `limit` bytes.
     pub(super) fn new(app: &App, upload: Upload, limit: u64) -> Self {
         Self {
             app: app.clone(),
             body: upload.body,
-            pace: Pace::of_uploads(&app.settings().limits),
+            progress: ProgressTimeout::for_uploads(&app.settings().limits),
             limit,
             announced: upload.size,
             received: 0,
@@ -166,48 +168,50 @@ impl Receiving {
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, UploadError> {
         while let Some(frame) = self.frame().await? {
             // Trailers are no part of the value.
-            let Ok(piece) = frame.into_data() else { continue };
-            self.count(piece.len() as u64)?;
+            let Ok(data) = frame.into_data() else { continue };
+            self.record_received(data.len() as u64)?;
             for (hasher, _) in &mut self.hashes {
-                hasher.update(&piece);
+                hasher.update(&data);
             }
-            return Ok(Some(piece));
+            return Ok(Some(data));
         }
-        self.end().map(|()| None)
+        self.verify().map(|()| None)
     }
 
     /// What comes next, if it comes in time.
     async fn frame(&mut self) -> Result<Option<Frame<Bytes>>, UploadError> {
-        let begun = Instant::now();
-        let come = timeout(self.pace.left(), self.body.frame()).await;
-        let Some(frame) = come.map_err(|_| UploadError::TimedOut)? else { return Ok(None) };
-        let frame = frame.map_err(|error| self.broken(error.into_inner()))?;
-        self.pace.went(begun.elapsed(), frame.data_ref().map_or(0, |piece| piece.len() as u64));
+        let started = Instant::now();
+        let polled = timeout(self.progress.remaining(), self.body.frame()).await;
+        let Some(frame) = polled.map_err(|_| UploadError::TimedOut)? else { return Ok(None) };
+        let frame = frame.map_err(|error| self.transport_error(error.into_inner()))?;
+        self.progress.record(started.elapsed(), frame.data_ref().map_or(0, |data| data.len() as u64));
         Ok(Some(frame))
     }
 
-    fn count(&mut self, bytes: u64) -> Result<(), UploadError> {
-        self.app.metrics().received(bytes);
+    fn record_received(&mut self, bytes: u64) -> Result<(), UploadError> {
+        self.app.metrics().record_received(bytes);
         self.received = self.received.saturating_add(bytes);
         let limit = self.limit;
         if self.received > limit { Err(UploadError::TooLarge { limit }) } else { Ok(()) }
     }
 
-    fn end(&mut self) -> Result<(), UploadError> {
+    fn verify(&mut self) -> Result<(), UploadError> {
         if let Some(announced) = self.announced.filter(|announced| *announced != self.received) {
             return Err(UploadError::Length { announced, received: self.received });
         }
-        let matching = self.hashes.iter().all(|(hasher, wanted)| hasher.clone().finish() == *wanted);
+        let matching = self.hashes.iter().all(|(hasher, expected)| hasher.clone().finish() == *expected);
         if matching { Ok(()) } else { Err(UploadError::Digest) }
     }
 
     /// What a body means that fails instead of ending.
-    fn broken(&self, error: Box<dyn Error + Send + Sync>) -> UploadError {
-        let ended = |cause: &(dyn Error + 'static)| {
+    fn transport_error(&self, error: Box<dyn Error + Send + Sync>) -> UploadError {
+        let is_eof = |cause: &(dyn Error + 'static)| {
             cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
         };
         match self.announced {
-            Some(announced) if causes(&*error).any(ended) => UploadError::Length { announced, received: self.received },
+            Some(announced) if error_chain(&*error).any(is_eof) => {
+                UploadError::Length { announced, received: self.received }
+            }
             _ => UploadError::Aborted(error),
         }
     }
@@ -237,6 +241,6 @@ impl Hasher {
 }
 
 /// An error and what caused it, from the outside in.
-fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+fn error_chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }

@@ -9,22 +9,22 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::{metrics::Running, request_id::RequestId};
+use crate::{metrics::InFlightGuard, request_id::RequestId};
 
 /// A body that counts what is sent of it and tells the log where it breaks off. Its request runs until it ends.
-pub(crate) struct Tracked {
+pub(crate) struct InstrumentedBody {
     body: Body,
     id: RequestId,
-    running: Running,
+    in_flight: InFlightGuard,
 }
 
-impl Tracked {
-    pub(crate) fn new(body: Body, id: RequestId, running: Running) -> Self {
-        Self { body, id, running }
+impl InstrumentedBody {
+    pub(crate) fn new(body: Body, id: RequestId, in_flight: InFlightGuard) -> Self {
+        Self { body, id, in_flight }
     }
 }
 
-impl http_body::Body for Tracked {
+impl http_body::Body for InstrumentedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -35,7 +35,7 @@ impl http_body::Body for Tracked {
         let polled = Pin::new(&mut self.body).poll_frame(context);
         match &polled {
             Poll::Ready(Some(Ok(frame))) => {
-                self.running.sent(frame.data_ref().map_or(0, |piece| piece.len() as u64));
+                self.in_flight.record_sent(frame.data_ref().map_or(0, |data| data.len() as u64));
             }
             // The head has gone, so the client sees no more than that the connection ends too soon.
             Poll::Ready(Some(Err(error))) => {

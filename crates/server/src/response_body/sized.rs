@@ -55,9 +55,9 @@ where
             Some(first) => Poll::Ready(Some(Ok(first))),
             None => Pin::new(&mut self.rest).poll_next(context),
         };
-        next.map_ok(|piece| {
-            self.length = self.length.saturating_sub(piece.len() as u64);
-            Frame::data(piece)
+        next.map_ok(|data| {
+            self.length = self.length.saturating_sub(data.len() as u64);
+            Frame::data(data)
         })
     }
 

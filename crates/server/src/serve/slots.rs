@@ -13,22 +13,22 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The places for connections. Where all are taken, a new connection gets that of the one that has been idle for longest.
-pub(super) struct Places {
-    most: usize,
-    begun: Instant,
-    taken: Mutex<Taken>,
+pub(super) struct ConnectionSlots {
+    capacity: usize,
+    epoch: Instant,
+    table: Mutex<SlotTable>,
 }
 
 #[derive(Default)]
-struct Taken {
-    next: u64,
+struct SlotTable {
+    next_id: u64,
     connections: HashMap<u64, Arc<Activity>>,
 }
 
 /// A place for one connection; dropping it gives it back.
-pub(super) struct Place {
-    places: Arc<Places>,
-    number: u64,
+pub(super) struct ConnectionSlot {
+    slots: Arc<ConnectionSlots>,
+    id: u64,
     activity: Arc<Activity>,
 }
 
@@ -37,162 +37,163 @@ pub(super) struct Place {
 /// Idle is whoever has no request running and no answer that is still to be written: a connection that is new, or between two requests, or in the
 /// middle of a head, or closing.
 pub(super) struct Activity {
-    begun: Instant,
+    epoch: Instant,
     /// The microsecond since which it is idle, or one of the two below.
-    since: AtomicU64,
+    idle_since: AtomicU64,
     /// A request is being answered. This and the next are of the connection's own task.
-    answering: AtomicBool,
+    in_request: AtomicBool,
     /// Something was written that may not have been flushed yet.
     unsent: AtomicBool,
     /// Cancelled where it lost its place.
-    gone: CancellationToken,
+    evicted: CancellationToken,
 }
 
 /// A request is being answered; dropping it ends it.
-pub(super) struct Answering(Arc<Activity>);
+pub(super) struct RequestInFlight(Arc<Activity>);
 
 const BUSY: u64 = u64::MAX;
-const GONE: u64 = u64::MAX - 1;
+const EVICTED: u64 = u64::MAX - 1;
 
-impl Places {
+impl ConnectionSlots {
     /// So many places.
-    pub(super) fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { most, begun: Instant::now(), taken: Mutex::default() })
+    pub(super) fn new(capacity: usize) -> Arc<Self> {
+        Arc::new(Self { capacity, epoch: Instant::now(), table: Mutex::default() })
     }
 
     /// A place, and whether somebody else lost it; `None` where none is free and nobody is idle.
-    pub(super) fn take(self: &Arc<Self>) -> Option<(Place, Origin)> {
-        let mut taken = self.taken.lock();
-        let mut origin = Origin::Free;
-        if taken.connections.len() >= self.most {
-            taken.dismiss_idlest()?;
-            origin = Origin::Idle;
+    pub(super) fn acquire(self: &Arc<Self>) -> Option<(ConnectionSlot, SlotSource)> {
+        let mut table = self.table.lock();
+        let mut source = SlotSource::Unused;
+        if table.connections.len() >= self.capacity {
+            table.evict_idlest()?;
+            source = SlotSource::Evicted;
         }
-        let activity = Arc::new(Activity::new(self.begun));
-        let number = taken.next;
-        taken.next = number.wrapping_add(1);
-        taken.connections.insert(number, activity.clone());
-        Some((Place { places: self.clone(), number, activity }, origin))
+        let activity = Arc::new(Activity::new(self.epoch));
+        let id = table.next_id;
+        table.next_id = id.wrapping_add(1);
+        table.connections.insert(id, activity.clone());
+        Some((ConnectionSlot { slots: self.clone(), id, activity }, source))
     }
 }
 
 /// Where a place comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum SlotSource {
     /// It was free.
-    Free,
+    Unused,
     /// It was that of an idle connection, which is closed.
-    Idle,
+    Evicted,
 }
 
-impl Taken {
+impl SlotTable {
     /// Takes the place of the connection that has been idle for longest; `None` where none is.
-    fn dismiss_idlest(&mut self) -> Option<()> {
+    fn evict_idlest(&mut self) -> Option<()> {
         loop {
-            let idle = self.connections.iter().filter_map(|(number, activity)| Some((activity.idle()?, *number)));
-            let (since, number) = idle.min()?;
+            let idle_micros = self.connections.iter().filter_map(|(id, activity)| Some((activity.idle_micros()?, *id)));
+            let (idle_since, id) = idle_micros.min()?;
             // A request that came just now counts more.
-            if self.connections.get(&number)?.dismiss(since) {
-                self.connections.remove(&number);
+            if self.connections.get(&id)?.evict(idle_since) {
+                self.connections.remove(&id);
                 return Some(());
             }
         }
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     /// What the connection that has this place does.
     pub(super) fn activity(&self) -> &Arc<Activity> {
         &self.activity
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.places.taken.lock().connections.remove(&self.number);
+        self.slots.table.lock().connections.remove(&self.id);
     }
 }
 
 impl Activity {
-    fn new(begun: Instant) -> Self {
+    fn new(epoch: Instant) -> Self {
         let activity = Self {
-            begun,
-            since: AtomicU64::new(0),
-            answering: AtomicBool::new(false),
+            epoch,
+            idle_since: AtomicU64::new(0),
+            in_request: AtomicBool::new(false),
             unsent: AtomicBool::new(false),
-            gone: CancellationToken::new(),
+            evicted: CancellationToken::new(),
         };
-        activity.since.store(activity.now(), Ordering::Relaxed);
+        activity.idle_since.store(activity.now(), Ordering::Relaxed);
         activity
     }
 
     /// Done where the connection lost its place and has to go.
-    pub(super) async fn gone(&self) {
-        self.gone.cancelled().await;
+    pub(super) async fn evicted(&self) {
+        self.evicted.cancelled().await;
     }
 
     /// A request came; `None` where the connection has lost its place just before, so that it must not be answered.
-    pub(super) fn answer(self: &Arc<Self>) -> Option<Answering> {
-        let since = self.since.load(Ordering::Relaxed);
-        let begun = match since {
-            GONE => false,
+    pub(super) fn begin_request(self: &Arc<Self>) -> Option<RequestInFlight> {
+        let idle_since = self.idle_since.load(Ordering::Relaxed);
+        let accepted = match idle_since {
+            EVICTED => false,
             BUSY => true,
-            _ => self.since.compare_exchange(since, BUSY, Ordering::AcqRel, Ordering::Acquire).is_ok(),
+            _ => self.idle_since.compare_exchange(idle_since, BUSY, Ordering::AcqRel, Ordering::Acquire).is_ok(),
         };
-        begun.then(|| {
-            self.answering.store(true, Ordering::Relaxed);
-            Answering(self.clone())
+        accepted.then(|| {
+            self.in_request.store(true, Ordering::Relaxed);
+            RequestInFlight(self.clone())
         })
     }
 
     /// Something is being written.
-    pub(super) fn writes(&self) {
+    pub(super) fn mark_unsent(&self) {
         self.unsent.store(true, Ordering::Relaxed);
     }
 
     /// All that was written is on its way.
-    pub(super) fn flushed(&self) {
+    pub(super) fn mark_flushed(&self) {
         self.unsent.store(false, Ordering::Relaxed);
-        self.rest();
+        self.update_idle();
     }
 
     /// The connection does nothing any more but wait for the other side to close it.
-    pub(super) fn closes(&self) {
-        self.answering.store(false, Ordering::Relaxed);
-        self.flushed();
+    pub(super) fn mark_closing(&self) {
+        self.in_request.store(false, Ordering::Relaxed);
+        self.mark_flushed();
     }
 
     /// Begins to be idle where nothing is left to do.
-    fn rest(&self) {
-        let busy = self.answering.load(Ordering::Relaxed) || self.unsent.load(Ordering::Relaxed);
-        if !busy && self.since.load(Ordering::Relaxed) == BUSY {
+    fn update_idle(&self) {
+        let busy = self.in_request.load(Ordering::Relaxed) || self.unsent.load(Ordering::Relaxed);
+        if !busy && self.idle_since.load(Ordering::Relaxed) == BUSY {
             // Only the connection's own task changes it while it is busy.
-            self.since.store(self.now(), Ordering::Release);
+            self.idle_since.store(self.now(), Ordering::Release);
         }
     }
 
-    fn idle(&self) -> Option<u64> {
-        Some(self.since.load(Ordering::Acquire)).filter(|since| !matches!(*since, BUSY | GONE))
+    fn idle_micros(&self) -> Option<u64> {
+        Some(self.idle_since.load(Ordering::Acquire)).filter(|idle_since| !matches!(*idle_since, BUSY | EVICTED))
     }
 
     /// Takes the connection's place, if it is still idle since then.
-    fn dismiss(&self, since: u64) -> bool {
-        let dismissed = self.since.compare_exchange(since, GONE, Ordering::AcqRel, Ordering::Acquire).is_ok();
-        if dismissed {
-            self.gone.cancel();
+    fn evict(&self, idle_since: u64) -> bool {
+        let evicted =
+            self.idle_since.compare_exchange(idle_since, EVICTED, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        if evicted {
+            self.evicted.cancel();
         }
-        dismissed
+        evicted
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX).min(GONE - 1)
+        u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX).min(EVICTED - 1)
     }
 }
 
-impl Drop for Answering {
+impl Drop for RequestInFlight {
     fn drop(&mut self) {
-        self.0.answering.store(false, Ordering::Relaxed);
-        self.0.rest();
+        self.0.in_request.store(false, Ordering::Relaxed);
+        self.0.update_idle();
     }
 }
 
@@ -207,49 +208,49 @@ mod tests {
 
     #[tokio::test]
     async fn the_longest_idle_goes_first_and_the_busy_stay() {
-        let places = Places::new(3);
-        let (first, origin) = places.take().unwrap();
-        assert_eq!(origin, Origin::Free);
+        let slots = ConnectionSlots::new(3);
+        let (first, source) = slots.acquire().unwrap();
+        assert_eq!(source, SlotSource::Unused);
         later().await;
-        let (second, _) = places.take().unwrap();
+        let (second, _) = slots.acquire().unwrap();
         later().await;
-        let (third, _) = places.take().unwrap();
-        let answering = first.activity().answer().unwrap();
+        let (third, _) = slots.acquire().unwrap();
+        let in_request = first.activity().begin_request().unwrap();
         later().await;
-        let (fourth, origin) = places.take().unwrap();
-        assert_eq!(origin, Origin::Idle);
-        second.activity().gone().await;
-        assert!(second.activity().answer().is_none(), "its request comes too late");
+        let (fourth, source) = slots.acquire().unwrap();
+        assert_eq!(source, SlotSource::Evicted);
+        second.activity().evicted().await;
+        assert!(second.activity().begin_request().is_none(), "its request comes too late");
         drop(second);
-        assert!(!third.activity().gone.is_cancelled());
-        drop(answering);
+        assert!(!third.activity().evicted.is_cancelled());
+        drop(in_request);
         later().await;
-        let (_fifth, _) = places.take().unwrap();
-        third.activity().gone().await;
-        let busy = [first.activity().answer().unwrap(), fourth.activity().answer().unwrap()];
-        let (sixth, _) = places.take().unwrap();
-        let _busy = sixth.activity().answer().unwrap();
-        assert!(places.take().is_none(), "nobody is idle");
+        let (_fifth, _) = slots.acquire().unwrap();
+        third.activity().evicted().await;
+        let busy = [first.activity().begin_request().unwrap(), fourth.activity().begin_request().unwrap()];
+        let (sixth, _) = slots.acquire().unwrap();
+        let _busy = sixth.activity().begin_request().unwrap();
+        assert!(slots.acquire().is_none(), "nobody is idle");
         drop(busy);
         drop(sixth);
-        assert_eq!(places.take().unwrap().1, Origin::Free);
+        assert_eq!(slots.acquire().unwrap().1, SlotSource::Unused);
     }
 
     #[tokio::test]
     async fn an_answer_that_is_not_written_yet_is_no_idleness() {
-        let places = Places::new(1);
-        let (place, _) = places.take().unwrap();
-        let activity = place.activity();
-        let answering = activity.answer().unwrap();
-        activity.writes();
-        drop(answering);
-        assert!(places.take().is_none());
-        activity.flushed();
-        let next = activity.answer().unwrap();
-        activity.flushed();
-        assert!(places.take().is_none(), "a piece of the answer was flushed, and more is to come");
-        activity.closes();
-        drop(next);
-        assert!(places.take().is_some());
+        let slots = ConnectionSlots::new(1);
+        let (slot, _) = slots.acquire().unwrap();
+        let activity = slot.activity();
+        let in_request = activity.begin_request().unwrap();
+        activity.mark_unsent();
+        drop(in_request);
+        assert!(slots.acquire().is_none());
+        activity.mark_flushed();
+        let next_id = activity.begin_request().unwrap();
+        activity.mark_flushed();
+        assert!(slots.acquire().is_none(), "a piece of the answer was flushed, and more is to come");
+        activity.mark_closing();
+        drop(next_id);
+        assert!(slots.acquire().is_some());
     }
 }

@@ -11,54 +11,54 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
-use crate::progress_timeout::Pace;
+use crate::progress_timeout::ProgressTimeout;
 
 /// A stream that breaks where its other side takes what is written more slowly than its [`Pace`] allows.
-pub(super) struct Paced<S> {
+pub(super) struct WriteTimeoutStream<S> {
     stream: S,
-    pace: Pace,
+    progress: ProgressTimeout,
     /// Since when a write waits.
-    waiting: Option<Instant>,
+    waiting_since: Option<Instant>,
     /// When patience is at its end; made at the first wait.
-    overdue: Option<Pin<Box<Sleep>>>,
+    deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Paced<S> {
-    pub(super) fn new(stream: S, pace: Pace) -> Self {
-        Self { stream, pace, waiting: None, overdue: None }
+impl<S> WriteTimeoutStream<S> {
+    pub(super) fn new(stream: S, progress: ProgressTimeout) -> Self {
+        Self { stream, progress, waiting_since: None, deadline: None }
     }
 
     /// Counts what a write did, and fails in its place where it waits for too long.
-    fn watch(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        match written {
+    fn account_write(&mut self, context: &mut Context<'_>, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match result {
             Poll::Ready(Ok(bytes)) => {
-                let waited = self.waiting.take().map_or_else(Default::default, |since| since.elapsed());
-                self.pace.went(waited, bytes as u64);
-                written
+                let waited = self.waiting_since.take().map_or_else(Default::default, |since| since.elapsed());
+                self.progress.record(waited, bytes as u64);
+                result
             }
-            Poll::Ready(Err(_)) => written,
-            Poll::Pending => self.poll_overdue(context).map(|()| Err(io::ErrorKind::TimedOut.into())),
+            Poll::Ready(Err(_)) => result,
+            Poll::Pending => self.poll_deadline(context).map(|()| Err(io::ErrorKind::TimedOut.into())),
         }
     }
 
-    fn poll_overdue(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.waiting.is_none() {
+    fn poll_deadline(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.waiting_since.is_none() {
             let now = Instant::now();
-            self.waiting = Some(now);
-            let end = now + self.pace.left();
-            match &mut self.overdue {
-                Some(overdue) => overdue.as_mut().reset(end),
-                None => self.overdue = Some(Box::pin(sleep_until(end))),
+            self.waiting_since = Some(now);
+            let end = now + self.progress.remaining();
+            match &mut self.deadline {
+                Some(deadline) => deadline.as_mut().reset(end),
+                None => self.deadline = Some(Box::pin(sleep_until(end))),
             }
         }
-        match &mut self.overdue {
-            Some(overdue) => overdue.as_mut().poll(context),
+        match &mut self.deadline {
+            Some(deadline) => deadline.as_mut().poll(context),
             None => Poll::Pending,
         }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeoutStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -68,10 +68,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.watch(context, written)
+        let result = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.account_write(context, result)
     }
 
     fn poll_write_vectored(
@@ -79,8 +79,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
         context: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.watch(context, written)
+        let result = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
+        self.account_write(context, result)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -105,20 +105,24 @@ mod tests {
     use super::*;
     use crate::settings::Limits;
 
-    const PATIENCE: Duration = Duration::from_millis(600);
+    const TIMEOUT: Duration = Duration::from_millis(600);
 
     /// A thousand bytes a second.
-    fn pace() -> Pace {
-        Pace::of_downloads(&Limits { download_timeout: PATIENCE, rate: NonZeroU64::new(1000), ..Limits::default() })
+    fn progress() -> ProgressTimeout {
+        ProgressTimeout::for_downloads(&Limits {
+            download_timeout: TIMEOUT,
+            min_rate: NonZeroU64::new(1000),
+            ..Limits::default()
+        })
     }
 
     #[tokio::test]
     async fn who_takes_nothing_is_cut_off() {
         let (near, _far) = duplex(16);
         let begun = Instant::now();
-        let error = Paced::new(near, pace()).write_all(&[0; 17]).await.unwrap_err();
+        let error = WriteTimeoutStream::new(near, progress()).write_all(&[0; 17]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert!(begun.elapsed() >= PATIENCE);
+        assert!(begun.elapsed() >= TIMEOUT);
     }
 
     #[tokio::test]
@@ -131,9 +135,9 @@ mod tests {
             }
         });
         // At this pace it would take ten minutes.
-        let error = Paced::new(near, pace()).write_all(&[0; 6000]).await.unwrap_err();
+        let error = WriteTimeoutStream::new(near, progress()).write_all(&[0; 6000]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert!(begun.elapsed() >= PATIENCE);
+        assert!(begun.elapsed() >= TIMEOUT);
         reader.abort();
     }
 
@@ -149,7 +153,7 @@ mod tests {
             }
             pieces
         });
-        Paced::new(near, pace()).write_all(&[0; 60_000]).await.unwrap();
+        WriteTimeoutStream::new(near, progress()).write_all(&[0; 60_000]).await.unwrap();
         assert_eq!(reader.await.unwrap(), 60);
     }
 }

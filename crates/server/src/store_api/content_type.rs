@@ -5,7 +5,7 @@ use store::Key;
 use wire::headers::{JSON, OCTETS};
 
 /// The media type of a key's value, by its name: nothing that a browser would run.
-pub(super) fn of(key: &Key) -> HeaderValue {
+pub(super) fn for_key(key: &Key) -> HeaderValue {
     match key.name() {
         ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata" => JSON,
         name if name.ends_with(".json") => JSON,

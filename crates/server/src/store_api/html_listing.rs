@@ -26,8 +26,8 @@ pub(super) fn head(prefix: &Prefix) -> Bytes {
 /// One row per child.
 pub(super) fn rows(prefix: &Prefix, page: &DirPage) -> Bytes {
     let mut html = String::new();
-    for below in &page.prefixes {
-        let name = below.name();
+    for child in &page.prefixes {
+        let name = child.name();
         // Writing into memory does not fail.
         let _ = writeln!(html, "<tr><td><a href=\"{}/\">{}/</a></td></tr>", encode(name), Escaped(name));
     }

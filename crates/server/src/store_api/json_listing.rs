@@ -14,10 +14,10 @@ use store::{Cursor, DirPage, Entry, Info, KeyPage, Prefix, StoreError};
 use wire::{listing::ValueInfo, query::ListKind};
 
 /// The bytes of names of prefixes that are kept. A page whose names are longer ends at some point beyond it.
-const MOST_NAMES: usize = 1 << 20;
+const MAX_PREFIX_NAME_BYTES: usize = 1 << 20;
 
 /// The memory that an answer with so many entries keeps until they are written.
-pub(super) const fn kept(kind: ListKind, limit: usize) -> usize {
+pub(super) const fn retained_bytes(kind: ListKind, limit: usize) -> usize {
     let infos = limit.saturating_mul(size_of::<Info>());
     match kind {
         ListKind::Keys => infos,
@@ -27,57 +27,57 @@ pub(super) const fn kept(kind: ListKind, limit: usize) -> usize {
 }
 
 /// Some entries of a listing.
-pub(super) struct Step {
+pub(super) struct Batch {
     keys: Vec<Entry>,
     prefixes: Vec<Prefix>,
     cursor: Option<Cursor>,
 }
 
-impl From<KeyPage> for Step {
+impl From<KeyPage> for Batch {
     fn from(KeyPage { keys, cursor }: KeyPage) -> Self {
         Self { keys, prefixes: Vec::new(), cursor }
     }
 }
 
-impl From<DirPage> for Step {
+impl From<DirPage> for Batch {
     fn from(DirPage { keys, prefixes, cursor }: DirPage) -> Self {
         Self { keys, prefixes, cursor }
     }
 }
 
 /// The document with the page that `steps` are, which holds `memory` until it was sent. The first step is read at once, and where it is the whole page, the length of the document is known.
-pub(super) async fn body<S>(
+pub(super) async fn listing_body<S>(
     kind: ListKind,
     prefix: &Prefix,
-    steps: S,
+    batches: S,
     memory: Option<Permit>,
 ) -> Result<Body, StoreError>
 where
-    S: Stream<Item = Result<Step, StoreError>> + Send + Unpin + 'static,
+    S: Stream<Item = Result<Batch, StoreError>> + Send + Unpin + 'static,
 {
-    let mut page = Page::new(kind, prefix, steps, memory);
-    let first = page.next().await?.unwrap_or_default();
-    if page.stage == Stage::Keys {
-        let rest = stream::try_unfold(page, async |mut page| Ok(page.next().await?.map(|piece| (piece, page))));
+    let mut writer = PageWriter::new(kind, prefix, batches, memory);
+    let first = writer.next().await?.unwrap_or_default();
+    if writer.stage == Stage::Keys {
+        let rest = stream::try_unfold(writer, async |mut writer| Ok(writer.next().await?.map(|text| (text, writer))));
         let first = stream::iter([Ok::<_, StoreError>(first)]);
         return Ok(Body::from_stream(first.chain(rest)));
     }
     let mut all = Vec::from(first);
-    while let Some(piece) = page.next().await? {
-        all.extend_from_slice(&piece);
+    while let Some(text) = writer.next().await? {
+        all.extend_from_slice(&text);
     }
     Ok(Body::from(all))
 }
 
 /// A page that is being written.
-struct Page<S> {
+struct PageWriter<S> {
     kind: ListKind,
-    steps: S,
+    batches: S,
     stage: Stage,
-    text: Text,
+    text: JsonText,
     infos: VecDeque<Vec<Info>>,
     prefixes: VecDeque<Vec<Prefix>>,
-    names: usize,
+    name_bytes: usize,
     cursor: Option<Cursor>,
     _memory: Option<Permit>,
 }
@@ -89,30 +89,30 @@ enum Stage {
     Values,
     Prefixes,
     End,
-    Nothing,
+    Done,
 }
 
 /// Some of the text, and whether the array that it is in has elements already.
 #[derive(Default)]
-struct Text {
+struct JsonText {
     bytes: Vec<u8>,
-    begun: bool,
+    has_elements: bool,
 }
 
-impl<S: Stream<Item = Result<Step, StoreError>> + Unpin> Page<S> {
-    fn new(kind: ListKind, prefix: &Prefix, steps: S, memory: Option<Permit>) -> Self {
-        let mut text = Text::default();
-        text.put(b"{\"prefix\":");
+impl<S: Stream<Item = Result<Batch, StoreError>> + Unpin> PageWriter<S> {
+    fn new(kind: ListKind, prefix: &Prefix, batches: S, memory: Option<Permit>) -> Self {
+        let mut text = JsonText::default();
+        text.push_bytes(b"{\"prefix\":");
         text.value(prefix.as_str());
         text.array("keys");
         Self {
             kind,
-            steps,
+            batches,
             stage: Stage::Keys,
             text,
             infos: VecDeque::new(),
             prefixes: VecDeque::new(),
-            names: 0,
+            name_bytes: 0,
             cursor: None,
             _memory: memory,
         }
@@ -121,8 +121,8 @@ impl<S: Stream<Item = Result<Step, StoreError>> + Unpin> Page<S> {
     /// The next piece of the text.
     async fn next(&mut self) -> Result<Option<Bytes>, StoreError> {
         match self.stage {
-            Stage::Keys => match self.steps.try_next().await? {
-                Some(step) => self.keys(step),
+            Stage::Keys => match self.batches.try_next().await? {
+                Some(batch) => self.push_batch(batch),
                 None => self.end_keys(),
             },
             Stage::Values => match self.infos.pop_front() {
@@ -134,32 +134,33 @@ impl<S: Stream<Item = Result<Step, StoreError>> + Unpin> Page<S> {
                 None => self.stage = Stage::End,
             },
             Stage::End => {
-                self.text.put(b"],\"cursor\":");
+                self.text.push_bytes(b"],\"cursor\":");
                 self.text.value(&self.cursor.as_ref().map(Cursor::as_str));
-                self.text.put(b"}");
-                self.stage = Stage::Nothing;
+                self.text.push_bytes(b"}");
+                self.stage = Stage::Done;
             }
-            Stage::Nothing => return Ok(None),
+            Stage::Done => return Ok(None),
         }
         Ok(Some(std::mem::take(&mut self.text.bytes).into()))
     }
 
-    fn keys(&mut self, Step { keys, prefixes, cursor }: Step) {
+    fn push_batch(&mut self, Batch { keys, prefixes, cursor }: Batch) {
         for entry in &keys {
             self.text.element(entry.key.as_str());
         }
         self.infos.push_back(keys.into_iter().map(|entry| entry.info).collect());
-        self.names = prefixes.iter().map(|prefix| prefix.as_str().len()).fold(self.names, usize::saturating_add);
+        self.name_bytes =
+            prefixes.iter().map(|prefix| prefix.as_str().len()).fold(self.name_bytes, usize::saturating_add);
         self.prefixes.push_back(prefixes);
         self.cursor = cursor;
-        if self.cursor.is_none() || self.names > MOST_NAMES {
+        if self.cursor.is_none() || self.name_bytes > MAX_PREFIX_NAME_BYTES {
             self.end_keys();
         }
     }
 
     fn end_keys(&mut self) {
         self.stage = Stage::Values;
-        self.text.put(b"]");
+        self.text.push_bytes(b"]");
         self.text.array("values");
     }
 
@@ -167,7 +168,7 @@ impl<S: Stream<Item = Result<Step, StoreError>> + Unpin> Page<S> {
         self.stage = match self.kind {
             ListKind::Keys => Stage::End,
             ListKind::Dir => {
-                self.text.put(b"]");
+                self.text.push_bytes(b"]");
                 self.text.array("prefixes");
                 Stage::Prefixes
             }
@@ -175,23 +176,23 @@ impl<S: Stream<Item = Result<Step, StoreError>> + Unpin> Page<S> {
     }
 }
 
-impl Text {
-    fn put(&mut self, bytes: &[u8]) {
+impl JsonText {
+    fn push_bytes(&mut self, bytes: &[u8]) {
         // Writing into memory does not fail, here and below.
         let _ = self.bytes.write_all(bytes);
     }
 
     /// Begins a member that is an array.
     fn array(&mut self, name: &str) {
-        self.put(b",");
+        self.push_bytes(b",");
         self.value(name);
-        self.put(b":[");
-        self.begun = false;
+        self.push_bytes(b":[");
+        self.has_elements = false;
     }
 
     fn element<T: Serialize + ?Sized>(&mut self, element: &T) {
-        if std::mem::replace(&mut self.begun, true) {
-            self.put(b",");
+        if std::mem::replace(&mut self.has_elements, true) {
+            self.push_bytes(b",");
         }
         self.value(element);
     }
@@ -220,51 +221,51 @@ mod tests {
         Prefix::parse(name).unwrap()
     }
 
-    async fn written(kind: ListKind, at: &str, steps: Vec<Step>) -> Bytes {
-        let steps = stream::iter(steps.into_iter().map(Ok));
-        body(kind, &prefix(at), steps, None).await.unwrap().collect().await.unwrap().to_bytes()
+    async fn render(kind: ListKind, at: &str, batches: Vec<Batch>) -> Bytes {
+        let batches = stream::iter(batches.into_iter().map(Ok));
+        listing_body(kind, &prefix(at), batches, None).await.unwrap().collect().await.unwrap().to_bytes()
     }
 
     #[tokio::test]
     async fn the_text_is_that_of_the_document() {
-        let page = |keys: &[&str], cursor: Option<&str>| KeyPage {
+        let writer = |keys: &[&str], cursor: Option<&str>| KeyPage {
             keys: keys.iter().map(|key| entry(key)).collect(),
             cursor: cursor.map(Cursor::from_text),
         };
-        for steps in [
-            vec![page(&[], None)],
-            vec![page(&["a/\"b"], None)],
-            vec![page(&["a/b", "a/c"], Some("x")), page(&["a/d"], Some("y"))],
-            vec![page(&["a/b"], Some("x")), page(&["a/c"], None)],
+        for batches in [
+            vec![writer(&[], None)],
+            vec![writer(&["a/\"b"], None)],
+            vec![writer(&["a/b", "a/c"], Some("x")), writer(&["a/d"], Some("y"))],
+            vec![writer(&["a/b"], Some("x")), writer(&["a/c"], None)],
         ] {
-            let keys = steps.iter().flat_map(|step| step.keys.clone()).collect();
-            let whole = KeyPage { keys, cursor: steps.last().unwrap().cursor.clone() };
-            let document = serde_json::to_vec(&KeyListing::new(&prefix("a/"), whole)).unwrap();
-            assert_eq!(written(ListKind::Keys, "a/", steps.into_iter().map(Step::from).collect()).await, document);
+            let keys = batches.iter().flat_map(|batch| batch.keys.clone()).collect();
+            let full = KeyPage { keys, cursor: batches.last().unwrap().cursor.clone() };
+            let document = serde_json::to_vec(&KeyListing::new(&prefix("a/"), full)).unwrap();
+            assert_eq!(render(ListKind::Keys, "a/", batches.into_iter().map(Batch::from).collect()).await, document);
         }
-        let steps = || {
+        let batches = || {
             vec![
                 DirPage { keys: vec![entry("b")], prefixes: vec![prefix("a/")], cursor: Some(Cursor::from_text("x")) },
                 DirPage { keys: vec![entry("d")], prefixes: vec![prefix("c/"), prefix("e/")], cursor: None },
             ]
         };
-        let whole = DirPage {
+        let full = DirPage {
             keys: vec![entry("b"), entry("d")],
             prefixes: vec![prefix("a/"), prefix("c/"), prefix("e/")],
             cursor: None,
         };
-        let document = serde_json::to_vec(&DirListing::new(&Prefix::root(), whole)).unwrap();
-        assert_eq!(written(ListKind::Dir, "", steps().into_iter().map(Step::from).collect()).await, document);
+        let document = serde_json::to_vec(&DirListing::new(&Prefix::root(), full)).unwrap();
+        assert_eq!(render(ListKind::Dir, "", batches().into_iter().map(Batch::from).collect()).await, document);
     }
 
     #[tokio::test]
     async fn long_names_of_prefixes_end_the_page() {
-        let step = |number: usize| DirPage {
+        let batch = |number: usize| DirPage {
             keys: Vec::new(),
             prefixes: (0..256).map(|name| prefix(&format!("{}/{name}/", "x".repeat(900)))).collect(),
             cursor: Some(Cursor::from_text(number.to_string())),
         };
-        let text = written(ListKind::Dir, "", (0..40).map(|number| step(number).into()).collect()).await;
+        let text = render(ListKind::Dir, "", (0..40).map(|number| batch(number).into()).collect()).await;
         let listing: DirListing = serde_json::from_slice(&text).unwrap();
         assert_eq!((listing.prefixes.len(), listing.cursor.as_deref()), (5 * 256, Some("4")));
     }

@@ -8,14 +8,14 @@ use wire::{listing::KeyLine, query::ListQuery};
 use crate::app::App;
 
 /// How many entries are held at a time. With the longest names they take a quarter of a MiB.
-const STEP: usize = 256;
+const BATCH_SIZE: usize = 256;
 
 /// Where a walk is.
-struct Walk {
+struct Pager {
     app: App,
     prefix: Prefix,
     /// How many entries are still wanted; `None` where all are.
-    left: Option<usize>,
+    remaining: Option<usize>,
     /// What comes next: `None` at the end.
     next: Option<Option<Cursor>>,
 }
@@ -28,9 +28,9 @@ pub(super) async fn keys(
     prefix: Prefix,
     query: ListQuery,
 ) -> Result<impl Stream<Item = Result<KeyPage, StoreError>> + Send, StoreError> {
-    let mut walk = Walk::new(app, prefix, query);
-    let first = walk.next_keys().await?.map(Ok);
-    let rest = stream::try_unfold(walk, async |mut walk| Ok(walk.next_keys().await?.map(|page| (page, walk))));
+    let mut pager = Pager::new(app, prefix, query);
+    let first = pager.next_keys().await?.map(Ok);
+    let rest = stream::try_unfold(pager, async |mut pager| Ok(pager.next_keys().await?.map(|page| (page, pager))));
     Ok(stream::iter(first).chain(rest))
 }
 
@@ -40,9 +40,9 @@ pub(super) async fn dir(
     prefix: Prefix,
     query: ListQuery,
 ) -> Result<impl Stream<Item = Result<DirPage, StoreError>> + Send, StoreError> {
-    let mut walk = Walk::new(app, prefix, query);
-    let first = walk.next_dir().await?.map(Ok);
-    let rest = stream::try_unfold(walk, async |mut walk| Ok(walk.next_dir().await?.map(|page| (page, walk))));
+    let mut pager = Pager::new(app, prefix, query);
+    let first = pager.next_dir().await?.map(Ok);
+    let rest = stream::try_unfold(pager, async |mut pager| Ok(pager.next_dir().await?.map(|page| (page, pager))));
     Ok(stream::iter(first).chain(rest))
 }
 
@@ -57,37 +57,37 @@ pub(super) fn lines(page: &KeyPage) -> Bytes {
     lines.into()
 }
 
-impl Walk {
+impl Pager {
     fn new(app: App, prefix: Prefix, query: ListQuery) -> Self {
-        Self { app, prefix, left: query.limit, next: Some(query.cursor) }
+        Self { app, prefix, remaining: query.limit, next: Some(query.cursor) }
     }
 
     async fn next_keys(&mut self) -> Result<Option<KeyPage>, StoreError> {
         let Some(page) = self.page() else { return Ok(None) };
-        let turn = self.app.step().await;
-        let found = self.app.store().list_prefix(&self.prefix, page).await?;
-        drop(turn);
-        self.advance(found.keys.len(), found.cursor.clone());
-        Ok(Some(found))
+        let permit = self.app.listing_permit().await;
+        let batch = self.app.store().list_prefix(&self.prefix, page).await?;
+        drop(permit);
+        self.advance(batch.keys.len(), batch.cursor.clone());
+        Ok(Some(batch))
     }
 
     async fn next_dir(&mut self) -> Result<Option<DirPage>, StoreError> {
         let Some(page) = self.page() else { return Ok(None) };
-        let turn = self.app.step().await;
-        let found = self.app.store().list_dir(&self.prefix, page).await?;
-        drop(turn);
-        self.advance(found.keys.len() + found.prefixes.len(), found.cursor.clone());
-        Ok(Some(found))
+        let permit = self.app.listing_permit().await;
+        let batch = self.app.store().list_dir(&self.prefix, page).await?;
+        drop(permit);
+        self.advance(batch.keys.len() + batch.prefixes.len(), batch.cursor.clone());
+        Ok(Some(batch))
     }
 
     fn page(&mut self) -> Option<Page> {
-        let limit = self.left.map_or(STEP, |left| left.min(STEP));
+        let limit = self.remaining.map_or(BATCH_SIZE, |remaining| remaining.min(BATCH_SIZE));
         let cursor = self.next.take().filter(|_| limit > 0)?;
         Some(Page { limit, cursor })
     }
 
     fn advance(&mut self, entries: usize, cursor: Option<Cursor>) {
-        self.left = self.left.map(|left| left.saturating_sub(entries));
+        self.remaining = self.remaining.map(|remaining| remaining.saturating_sub(entries));
         self.next = cursor.map(Some);
     }
 }

@@ -9,24 +9,24 @@ use wire::{etag, time};
 
 use crate::{
     app::App,
-    error::Refusal,
-    extract::{AtKey, KeyWrite, Query, WriteConditions},
+    error::ApiError,
+    extract::{KeyPath, NoQuery, Query, WriteConditions},
     request_body::{Upload, content},
 };
 
 /// `PUT`: sets the value to the body.
 pub(crate) async fn put(
     State(app): State<App>,
-    AtKey(key): AtKey,
-    _: Query<KeyWrite>,
+    KeyPath(key): KeyPath,
+    _: Query<NoQuery>,
     conditions: WriteConditions,
     upload: Upload,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let precondition = precondition(&app, &key, conditions).await?;
-    let written = app.store().set(&key, content(&app, upload), precondition).await?;
+    let result = app.store().set(&key, content(&app, upload), precondition).await?;
     let mut response = Response::new(Body::empty());
-    *response.status_mut() = if written.replaced { StatusCode::NO_CONTENT } else { StatusCode::CREATED };
-    response.headers_mut().insert(ETAG, etag::render(written.version));
+    *response.status_mut() = if result.replaced { StatusCode::NO_CONTENT } else { StatusCode::CREATED };
+    response.headers_mut().insert(ETAG, etag::render(result.version));
     Ok(response)
 }
 

@@ -8,14 +8,14 @@ use http::{
 use store::{Key, Page, Prefix};
 use wire::routes::{decode, encode};
 
-use crate::{app::App, error::Refusal, headers::REVALIDATE};
+use crate::{app::App, error::ApiError, headers::REVALIDATE};
 
 /// Sends on to the prefix that `key` would be with a `/`, if anything lies below it.
-pub(super) async fn to_prefix(app: &App, key: &Key, uri: &Uri) -> Result<Response, Refusal> {
-    let Some(prefix) = Prefix::below(key) else { return Err(Refusal::no_such_key(key)) };
+pub(super) async fn to_prefix(app: &App, key: &Key, uri: &Uri) -> Result<Response, ApiError> {
+    let Some(prefix) = Prefix::below(key) else { return Err(ApiError::no_such_key(key)) };
     let below = app.store().list_dir(&prefix, Page::first(1)).await?;
     if below.keys.is_empty() && below.prefixes.is_empty() {
-        return Err(Refusal::no_such_key(key));
+        return Err(ApiError::no_such_key(key));
     }
     with_slash(uri)
 }
@@ -24,7 +24,7 @@ pub(super) async fn to_prefix(app: &App, key: &Key, uri: &Uri) -> Result<Respons
 ///
 /// The location is relative to the last literal `/`, so that it stays right behind a proxy that serves us below
 /// another path.
-pub(super) fn with_slash(uri: &Uri) -> Result<Response, Refusal> {
+pub(super) fn with_slash(uri: &Uri) -> Result<Response, ApiError> {
     let last = uri.path().rsplit('/').next().unwrap_or_default();
     let name = String::from_utf8_lossy(&decode(last)?).into_owned();
     let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));

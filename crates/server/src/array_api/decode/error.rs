@@ -10,12 +10,12 @@ use wire::{
     problem::{Members, Problem, ProblemType},
 };
 
-use super::FORMS;
-use crate::error::Refusal;
+use super::BODY_FORMATS;
+use crate::error::ApiError;
 
 /// Why a body is not the elements that are wanted.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum IncomingError {
+pub(crate) enum DecodeError {
     /// It is in none of the forms that are taken.
     #[error("elements are not taken as {found}")]
     MediaType {
@@ -109,12 +109,12 @@ pub(crate) enum IncomingError {
     Store(#[from] StoreError),
     /// There is no memory left for it, or the server is stopping.
     #[error("there is no room for the elements")]
-    Refused(Refusal),
+    Api(ApiError),
 }
 
-impl IncomingError {
+impl DecodeError {
     /// As the error of a stream, out of which [`within`](Self::within) takes it again.
-    pub(super) fn broken(self) -> StoreError {
+    pub(super) fn into_stream_error(self) -> StoreError {
         match self {
             Self::Store(error) => error,
             other => StoreError::Upload(UploadError::Aborted(Box::new(other))),
@@ -122,7 +122,7 @@ impl IncomingError {
     }
 
     /// What was wrong with the elements where a stream of them failed because of that; else the error again.
-    pub(crate) fn within(error: StoreError) -> Result<Self, StoreError> {
+    pub(crate) fn from_stream_error(error: StoreError) -> Result<Self, StoreError> {
         match error {
             StoreError::Upload(UploadError::Aborted(cause)) => match cause.downcast::<Self>() {
                 Ok(found) => Ok(*found),
@@ -133,38 +133,40 @@ impl IncomingError {
     }
 }
 
-impl From<IncomingError> for Refusal {
-    fn from(error: IncomingError) -> Self {
+impl From<DecodeError> for ApiError {
+    fn from(error: DecodeError) -> Self {
         let detail = error.to_string();
         let (kind, members) = match error {
-            IncomingError::Refused(refusal) => return refusal,
-            IncomingError::Store(StoreError::Upload(UploadError::TooLarge { limit })) => {
+            DecodeError::Api(error) => return error,
+            DecodeError::Store(StoreError::Upload(UploadError::TooLarge { limit })) => {
                 return Self::body_too_large(limit);
             }
-            IncomingError::Store(error) => return error.into(),
-            IncomingError::MediaType { .. } => return Self::media_type(&FORMS.map(|form| form.media_type())),
-            IncomingError::Length { expected, found }
-            | IncomingError::Steps { step: expected, found }
-            | IncomingError::Count { expected, found }
-            | IncomingError::CountOfSteps { step: expected, found }
-            | IncomingError::Json(JsonError::Length { expected, found, .. }) => {
+            DecodeError::Store(error) => return error.into(),
+            DecodeError::MediaType { .. } => {
+                return Self::unsupported_media_type(&BODY_FORMATS.map(|format| format.media_type()));
+            }
+            DecodeError::Length { expected, found }
+            | DecodeError::Steps { step: expected, found }
+            | DecodeError::Count { expected, found }
+            | DecodeError::CountOfSteps { step: expected, found }
+            | DecodeError::Json(JsonError::Length { expected, found, .. }) => {
                 let (expected, actual) = (Some(expected), Some(found));
                 (ProblemType::BodyShapeMismatch, Members { expected, actual, ..Members::default() })
             }
-            IncomingError::Shape { .. }
-            | IncomingError::ElementType { .. }
-            | IncomingError::Json(JsonError::NotAList { .. }) => (ProblemType::BodyShapeMismatch, Members::default()),
-            IncomingError::Lengths { .. } | IncomingError::Head(_) | IncomingError::Json(JsonError::NotJson(_)) => {
+            DecodeError::Shape { .. }
+            | DecodeError::ElementType { .. }
+            | DecodeError::Json(JsonError::NotAList { .. }) => (ProblemType::BodyShapeMismatch, Members::default()),
+            DecodeError::Lengths { .. } | DecodeError::Head(_) | DecodeError::Json(JsonError::NotJson(_)) => {
                 (ProblemType::InvalidBody, Members::default())
             }
-            IncomingError::Element { at, .. }
-            | IncomingError::Json(JsonError::Element { at, .. } | JsonError::LargeElement { at }) => {
+            DecodeError::Element { at, .. }
+            | DecodeError::Json(JsonError::Element { at, .. } | JsonError::LargeElement { at }) => {
                 (ProblemType::InvalidElement, Members { element: Some(at), ..Members::default() })
             }
-            IncomingError::Fortran { limit, .. } | IncomingError::TooLarge { limit } => {
+            DecodeError::Fortran { limit, .. } | DecodeError::TooLarge { limit } => {
                 (ProblemType::BodyTooLarge, Members { limit: Some(limit), ..Members::default() })
             }
-            IncomingError::Json(JsonError::Full(Full)) => (ProblemType::BodyTooLarge, Members::default()),
+            DecodeError::Json(JsonError::Full(Full)) => (ProblemType::BodyTooLarge, Members::default()),
         };
         Self::new(Problem::new(kind).with_detail(detail).with_members(members))
     }

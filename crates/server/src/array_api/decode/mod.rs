@@ -15,7 +15,7 @@ mod variable;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use error::IncomingError;
+pub(crate) use error::DecodeError;
 
 use array::{Claim, ElementSource, Permit};
 use bytes::Bytes;
@@ -27,11 +27,11 @@ use wire::{array::Format, elements::Extents};
 use crate::{app::App, request_body::ElementsBody};
 
 /// The forms in which elements are taken.
-const FORMS: [Format; 3] = [Format::Raw, Format::Npy, Format::Json];
+const BODY_FORMATS: [Format; 3] = [Format::Raw, Format::Npy, Format::Json];
 
 /// What elements have to be.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ExpectedElements {
     /// Their type.
     data_type: DataType,
     /// Their shape; where they are appended, open along the dimension that grows.
@@ -39,7 +39,7 @@ pub(crate) struct Wanted {
 }
 
 /// Elements that came, or are coming.
-pub(crate) struct Arrived {
+pub(crate) struct DecodedBody {
     /// The elements.
     pub(crate) elements: ElementSource,
     /// How many steps they are along the open dimension, where there is one and this is known before all of them are here.
@@ -49,43 +49,47 @@ pub(crate) struct Arrived {
 }
 
 /// What a body may take.
-struct Bounds {
+struct DecodeContext {
     /// The most bytes of what is not streamed: of the body, and of its elements.
-    text: u64,
+    text_limit: u64,
     claim: Claim,
 }
 
 /// Reads the elements of a body. Those of a fixed size may still be on their way then.
-pub(crate) async fn arrive(app: &App, body: ElementsBody, wanted: Wanted) -> Result<Arrived, IncomingError> {
-    let bounds = Bounds { text: app.settings().limits.text_selection, claim: body.claim.clone() };
-    bounds.arrive(body, wanted).await
+pub(crate) async fn decode_body(
+    app: &App,
+    body: ElementsBody,
+    expected: ExpectedElements,
+) -> Result<DecodedBody, DecodeError> {
+    let context = DecodeContext { text_limit: app.settings().limits.text_selection, claim: body.claim.clone() };
+    context.decode(body, expected).await
 }
 
-impl Bounds {
-    async fn arrive(&self, body: ElementsBody, wanted: Wanted) -> Result<Arrived, IncomingError> {
-        match form(body.media_type.as_deref())? {
-            Format::Npy => npy::arrive(self, body, wanted).await,
-            Format::Json => json::arrive(self, body, wanted).await,
-            _ if wanted.data_type.fixed_size().is_none() => raw::variable(self, body, wanted).await,
-            _ => raw::fixed(body, &wanted),
+impl DecodeContext {
+    async fn decode(&self, body: ElementsBody, expected: ExpectedElements) -> Result<DecodedBody, DecodeError> {
+        match body_format(body.media_type.as_deref())? {
+            Format::Npy => npy::decode(self, body, expected).await,
+            Format::Json => json::decode(self, body, expected).await,
+            _ if expected.data_type.fixed_size().is_none() => raw::variable(self, body, expected).await,
+            _ => raw::fixed(body, &expected),
         }
     }
 }
 
 /// The form of a body. One that is not said to be anything is raw.
-fn form(media_type: Option<&str>) -> Result<Format, IncomingError> {
+fn body_format(media_type: Option<&str>) -> Result<Format, DecodeError> {
     let Some(found) = media_type else { return Ok(Format::Raw) };
-    let form = FORMS.into_iter().find(|form| form.media_type() == found);
-    form.ok_or_else(|| IncomingError::MediaType { found: found.to_owned() })
+    let format = BODY_FORMATS.into_iter().find(|format| format.media_type() == found);
+    format.ok_or_else(|| DecodeError::MediaType { found: found.to_owned() })
 }
 
 /// Elements of a fixed size that are all there.
-fn here(elements: impl Into<Bytes>) -> ByteStream {
+fn ready_stream(elements: impl Into<Bytes>) -> ByteStream {
     let elements = elements.into();
     stream::iter((!elements.is_empty()).then_some(Ok(elements))).boxed()
 }
 
-impl Wanted {
+impl ExpectedElements {
     /// Elements of an array.
     pub(crate) fn new(model: &ArrayModel, extents: Extents) -> Self {
         Self { data_type: model.data_type.clone(), extents }
@@ -103,7 +107,7 @@ impl Wanted {
     }
 
     /// The extent of the open dimension, if there is one, in a shape that fits.
-    fn count(&self, shape: &[u64]) -> Option<u64> {
+    fn step_count(&self, shape: &[u64]) -> Option<u64> {
         let open = self.extents.dimensions().iter().position(Option::is_none)?;
         shape.get(open).copied()
     }
@@ -111,15 +115,15 @@ impl Wanted {
 
 /// The indices of an element by its number in C order. Where the outermost extents are not known, the number is counted on in the first of these.
 fn indices(extents: &[Option<u64>], number: u64) -> Vec<u64> {
-    let mut left = number;
+    let mut remaining = number;
     let mut indices: Vec<u64> = Vec::with_capacity(extents.len());
     for extent in extents.iter().rev() {
         let (index, rest) = match extent {
-            Some(extent) => (left.checked_rem(*extent).unwrap_or(0), left.checked_div(*extent).unwrap_or(0)),
-            None => (left, 0),
+            Some(extent) => (remaining.checked_rem(*extent).unwrap_or(0), remaining.checked_div(*extent).unwrap_or(0)),
+            None => (remaining, 0),
         };
         indices.push(index);
-        left = rest;
+        remaining = rest;
     }
     indices.reverse();
     indices

@@ -10,11 +10,11 @@ use store::ByteStream;
 use wire::elements::npy::{Head, HeadError, head, head_len};
 
 use super::{
-    Arrived, Bounds, IncomingError, Wanted,
-    buffered::{Whole, made},
-    here, indices,
-    transcoder::Passage,
-    variable::Collector,
+    DecodeContext, DecodeError, DecodedBody, ExpectedElements,
+    buffered::{BufferedBody, run_decoder},
+    indices, ready_stream,
+    transcoder::ElementTranscoder,
+    variable::VariableCollector,
 };
 use crate::request_body::ElementsBody;
 
@@ -32,69 +32,80 @@ enum Conversion {
     Bytes,
 }
 
-pub(super) async fn arrive(bounds: &Bounds, mut body: ElementsBody, wanted: Wanted) -> Result<Arrived, IncomingError> {
-    let (head, begun) = read_head(&mut body.stream).await?;
-    let conversion = conversion(&head.data_type, &wanted.data_type)?;
-    if !wanted.extents.fit(&head.shape) {
-        return Err(IncomingError::Shape { expected: wanted.extents, found: head.shape });
+pub(super) async fn decode(
+    context: &DecodeContext,
+    mut body: ElementsBody,
+    expected_elements: ExpectedElements,
+) -> Result<DecodedBody, DecodeError> {
+    let (head, remainder) = read_head(&mut body.stream).await?;
+    let conversion = conversion(&head.data_type, &expected_elements.data_type)?;
+    if !expected_elements.extents.fit(&head.shape) {
+        return Err(DecodeError::Shape { expected: expected_elements.extents, found: head.shape });
     }
-    let count = wanted.count(&head.shape);
+    let count = expected_elements.step_count(&head.shape);
     let shape: Vec<Option<u64>> = head.shape.iter().copied().map(Some).collect();
     let size = head.data_type.fixed_size().unwrap_or(0);
     let expected = byte_len(&head.shape, size);
-    let announced = body.size.map(|all| all.saturating_sub(begun.head_len));
+    let announced = body.size.map(|all| all.saturating_sub(remainder.head_len));
     if let Some(found) = announced.filter(|found| *found != expected) {
-        return Err(IncomingError::Length { expected, found });
+        return Err(DecodeError::Length { expected, found });
     }
     let swap = Swap::new(&head.data_type, &head.order);
-    let passage = Passage { expected: Some(expected), extents: shape, data_type: wanted.data_type, size, swap };
+    let transcoder = ElementTranscoder {
+        expected: Some(expected),
+        extents: shape,
+        data_type: expected_elements.data_type,
+        size,
+        swap,
+    };
     let is_transposed = head.fortran_order && head.shape.iter().filter(|extent| **extent != 1).count() > 1;
     if !is_transposed && conversion == Conversion::Fixed {
-        let stream = stream::iter([Ok(begun.rest.freeze())]).chain(body.stream).boxed();
-        return Ok(Arrived { elements: ElementSource::Fixed(passage.through(stream)), count, memory: None });
+        let stream = stream::iter([Ok(remainder.bytes.freeze())]).chain(body.stream).boxed();
+        return Ok(DecodedBody { elements: ElementSource::Fixed(transcoder.transcode(stream)), count, memory: None });
     }
-    let limit = bounds.text;
+    let limit = context.text_limit;
     if expected > limit {
         return Err(match is_transposed {
-            true => IncomingError::Fortran { size: expected, limit },
-            false => IncomingError::TooLarge { limit },
+            true => DecodeError::Fortran { size: expected, limit },
+            false => DecodeError::TooLarge { limit },
         });
     }
     // The elements as they came, in another order, and as something else.
-    let needed = |size: u64| size.saturating_mul(4);
-    let Whole { bytes, memory } = bounds.whole(begun.rest, body.stream, Some(expected), needed).await?;
+    let memory_needed = |size: u64| size.saturating_mul(4);
+    let BufferedBody { bytes, memory } =
+        context.buffer(remainder.bytes, body.stream, Some(expected), memory_needed).await?;
     if bytes.len() as u64 != expected {
-        return Err(IncomingError::Length { expected, found: bytes.len() as u64 });
+        return Err(DecodeError::Length { expected, found: bytes.len() as u64 });
     }
     // Elements of no size take their time, too.
     let work = expected.max(byte_len(&head.shape, 1));
-    let elements = made(work, move || {
-        let bytes = if is_transposed { transposed(&bytes, size, &head.shape).into() } else { bytes };
+    let elements = run_decoder(work, move || {
+        let bytes = if is_transposed { to_c_order(&bytes, size, &head.shape).into() } else { bytes };
         Ok(match conversion {
-            Conversion::Fixed => ElementSource::Fixed(passage.through(here(bytes))),
+            Conversion::Fixed => ElementSource::Fixed(transcoder.transcode(ready_stream(bytes))),
             Conversion::Texts | Conversion::Bytes => {
-                ElementSource::Variable(passage.variable(conversion, bytes, limit)?)
+                ElementSource::Variable(transcoder.variable(conversion, bytes, limit)?)
             }
         })
     });
-    Ok(Arrived { elements: elements.await?, count, memory })
+    Ok(DecodedBody { elements: elements.await?, count, memory })
 }
 
 /// What came behind the head.
-struct Begun {
+struct Remainder {
     head_len: u64,
-    rest: BytesMut,
+    bytes: BytesMut,
 }
 
-async fn read_head(stream: &mut ByteStream) -> Result<(Head, Begun), IncomingError> {
+async fn read_head(stream: &mut ByteStream) -> Result<(Head, Remainder), DecodeError> {
     let mut bytes = BytesMut::new();
     loop {
         if let Some(len) = head_len(&bytes)?.filter(|len| *len <= bytes.len()) {
             let read = head(&bytes.split_to(len))?;
-            return Ok((read, Begun { head_len: len as u64, rest: bytes }));
+            return Ok((read, Remainder { head_len: len as u64, bytes: bytes }));
         }
         match stream.try_next().await? {
-            Some(piece) => bytes.extend_from_slice(&piece),
+            Some(data) => bytes.extend_from_slice(&data),
             None => return Err(HeadError::Ended.into()),
         }
     }
@@ -108,15 +119,15 @@ fn byte_len(shape: &[u64], size: usize) -> u64 {
 }
 
 /// What makes elements of the array's type out of those of a file.
-fn conversion(found: &DataType, wanted: &DataType) -> Result<Conversion, IncomingError> {
+fn conversion(found: &DataType, expected_elements: &DataType) -> Result<Conversion, DecodeError> {
     // Of elements of no size, nothing comes that could become larger.
-    let fits = || found.fixed_size() > Some(0) && found.fixed_size() <= wanted.fixed_size();
-    match (kind(found), kind(wanted), wanted.name().as_str()) {
-        _ if found == wanted => Ok(Conversion::Fixed),
+    let fits = || found.fixed_size() > Some(0) && found.fixed_size() <= expected_elements.fixed_size();
+    match (kind(found), kind(expected_elements), expected_elements.name().as_str()) {
+        _ if found == expected_elements => Ok(Conversion::Fixed),
         (Some('U'), Some('U'), _) | (Some('S'), Some('S'), _) if fits() => Ok(Conversion::Fixed),
         (Some('U'), _, "string") => Ok(Conversion::Texts),
         (Some('S'), _, "bytes") => Ok(Conversion::Bytes),
-        _ => Err(IncomingError::ElementType { expected: wanted.to_string(), found: found.to_string() }),
+        _ => Err(DecodeError::ElementType { expected: expected_elements.to_string(), found: found.to_string() }),
     }
 }
 
@@ -126,21 +137,21 @@ fn kind(data_type: &DataType) -> Option<char> {
     descr.strip_prefix('\'')?.chars().nth(1)
 }
 
-impl Passage {
+impl ElementTranscoder {
     /// Elements of variable length, of what pads them to one.
-    fn variable(&self, conversion: Conversion, bytes: Bytes, limit: u64) -> Result<VariableElements, IncomingError> {
+    fn variable(&self, conversion: Conversion, bytes: Bytes, limit: u64) -> Result<VariableElements, DecodeError> {
         let bytes = self.swap.apply(bytes);
-        let mut elements = Collector::new(&self.data_type, limit);
+        let mut elements = VariableCollector::new(&self.data_type, limit);
         let count = self.extents.iter().flatten().fold(1_u64, |count, extent| count.saturating_mul(*extent));
         let mut push = |number: u64, element: &[u8]| match conversion {
             Conversion::Texts => {
                 let Some(text) = text(element) else {
                     let at = indices(&self.extents, number);
-                    return Err(IncomingError::Element { at, flaw: "a text has what is no code point" });
+                    return Err(DecodeError::Element { at, flaw: "a text has what is no code point" });
                 };
                 elements.push(text.as_bytes(), &self.extents)
             }
-            Conversion::Bytes | Conversion::Fixed => elements.push(trimmed(element), &self.extents),
+            Conversion::Bytes | Conversion::Fixed => elements.push(trim_padding(element), &self.extents),
         };
         match self.size {
             // NumPy has texts of no length. They end where there is no more room for them.
@@ -159,13 +170,13 @@ fn text(element: &[u8]) -> Option<String> {
     Some(text)
 }
 
-fn trimmed(element: &[u8]) -> &[u8] {
+fn trim_padding(element: &[u8]) -> &[u8] {
     let padding = element.iter().rev().take_while(|byte| **byte == 0).count();
     element.get(..element.len().saturating_sub(padding)).unwrap_or_default()
 }
 
 /// Elements of `size` bytes in C order, of those in Fortran order: all of the `shape`.
-fn transposed(bytes: &[u8], size: usize, shape: &[u64]) -> Vec<u8> {
+fn to_c_order(bytes: &[u8], size: usize, shape: &[u64]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     // How far apart in Fortran order are elements that are neighbours along each dimension.
     let strides: Vec<usize> = shape

@@ -13,7 +13,7 @@ use store::{MemoryStore, StoreError, UploadError};
 use wire::{elements::npy::write_head, problem::ProblemType};
 
 use super::*;
-use crate::error::Refusal;
+use crate::error::ApiError;
 
 const LIMIT: u64 = 1 << 20;
 
@@ -48,9 +48,9 @@ fn claim() -> Claim {
     Arrays::new(Arc::new(MemoryStore::new()), array::Options::default()).memory().claim(array::Caller::UNKNOWN)
 }
 
-async fn arrived(sent: Sent<'_>, data_type: DataType, extents: Extents) -> Result<Came, IncomingError> {
+async fn arrived(sent: Sent<'_>, data_type: DataType, extents: Extents) -> Result<Came, DecodeError> {
     let claim = claim();
-    let bounds = Bounds { text: LIMIT, claim: claim.clone() };
+    let context = DecodeContext { text_limit: LIMIT, claim: claim.clone() };
     let pieces: Vec<_> = sent.bytes.chunks(sent.pieces).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     let body = ElementsBody {
         media_type: Some(sent.media_type.to_owned()),
@@ -58,12 +58,12 @@ async fn arrived(sent: Sent<'_>, data_type: DataType, extents: Extents) -> Resul
         stream: stream::iter(pieces).boxed(),
         claim,
     };
-    let Arrived { elements, count, .. } = bounds.arrive(body, Wanted { data_type, extents }).await?;
+    let DecodedBody { elements, count, .. } = context.decode(body, ExpectedElements { data_type, extents }).await?;
     Ok(match elements {
         ElementSource::Fixed(stream) => {
             let all = stream.try_collect::<BytesMut>().await;
             Came::Fixed(
-                all.map_err(|error| IncomingError::within(error).unwrap_or_else(IncomingError::Store))?.to_vec(),
+                all.map_err(|error| DecodeError::from_stream_error(error).unwrap_or_else(DecodeError::Store))?.to_vec(),
                 count,
             )
         }
@@ -89,7 +89,7 @@ fn exactly(shape: &[u64]) -> Extents {
 }
 
 /// What comes of a body, the same in pieces of any length, and announced or not.
-fn came(media_type: &str, bytes: &[u8], data_type: &DataType, extents: &Extents) -> Result<Came, IncomingError> {
+fn came(media_type: &str, bytes: &[u8], data_type: &DataType, extents: &Extents) -> Result<Came, DecodeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let run = |sent| runtime.block_on(arrived(sent, data_type.clone(), extents.clone()));
     let whole = run(sent(media_type, bytes));
@@ -100,11 +100,11 @@ fn came(media_type: &str, bytes: &[u8], data_type: &DataType, extents: &Extents)
             (Ok(Came::Fixed(expected, _)), Ok(Came::Fixed(found, _))) => assert_eq!(expected, &found),
             (Ok(expected), Ok(found)) => assert_eq!(expected, &found),
             // What is wrong with both is told of the length where that is announced.
-            (Err(IncomingError::Length { .. }), Err(IncomingError::Element { .. })) => {}
+            (Err(DecodeError::Length { .. }), Err(DecodeError::Element { .. })) => {}
             (Err(expected), Err(found)) => {
                 assert_eq!(std::mem::discriminant(expected), std::mem::discriminant(&found));
             }
-            (Err(IncomingError::Steps { .. }), Ok(Came::Fixed(found, None))) => assert_eq!(found, bytes),
+            (Err(DecodeError::Steps { .. }), Ok(Came::Fixed(found, None))) => assert_eq!(found, bytes),
             (expected, found) => panic!("{expected:?} where it was announced, else {found:?}"),
         }
     }
@@ -129,12 +129,12 @@ fn raw_bytes_of_a_fixed_size() {
     assert_eq!(came(&[], exactly(&[0, 9])).unwrap(), Came::Fixed(vec![], None));
     assert_eq!(came(&[1, 2, 3, 4], Extents::open(&[9, 1], 0)).unwrap(), Came::Fixed(vec![1, 2, 3, 4], Some(2)));
     assert_eq!(came(&[], Extents::open(&[9, 0], 0)).unwrap(), Came::Fixed(vec![], Some(0)));
-    assert!(matches!(came(&[1, 2, 3], exactly(&[2])), Err(IncomingError::Length { expected: 4, .. })));
-    assert!(matches!(came(&[1; 5], exactly(&[2])), Err(IncomingError::Length { expected: 4, found: 5 })));
-    assert!(matches!(came(&[1; 5], Extents::open(&[9, 2], 0)), Err(IncomingError::Steps { step: 4, found: 5 })));
-    assert!(matches!(came(&[1; 5], exactly(&[u64::MAX])), Err(IncomingError::Length { expected: u64::MAX, .. })));
+    assert!(matches!(came(&[1, 2, 3], exactly(&[2])), Err(DecodeError::Length { expected: 4, .. })));
+    assert!(matches!(came(&[1; 5], exactly(&[2])), Err(DecodeError::Length { expected: 4, found: 5 })));
+    assert!(matches!(came(&[1; 5], Extents::open(&[9, 2], 0)), Err(DecodeError::Steps { step: 4, found: 5 })));
+    assert!(matches!(came(&[1; 5], exactly(&[u64::MAX])), Err(DecodeError::Length { expected: u64::MAX, .. })));
     // Nothing is said of the form.
-    assert!(matches!(form(None), Ok(Format::Raw)));
+    assert!(matches!(body_format(None), Ok(Format::Raw)));
     assert_eq!(why("text/csv", b"1,2", "int8", &exactly(&[2])), "elements are not taken as text/csv");
 }
 
@@ -187,7 +187,7 @@ fn raw_bytes_of_variable_length() {
     }
     let large = [1_u32.to_le_bytes().as_slice(), &(LIMIT as u32).to_le_bytes(), &vec![b'a'; LIMIT as usize]].concat();
     let error = came(RAW, &large, &of("bytes"), &exactly(&[1])).unwrap_err();
-    assert!(matches!(error, IncomingError::TooLarge { limit: LIMIT }), "{error}");
+    assert!(matches!(error, DecodeError::TooLarge { limit: LIMIT }), "{error}");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn texts_of_numpy() {
     {
         let error = came(file, &data_type).unwrap_err();
         assert!(
-            matches!(&error, IncomingError::ElementType { expected, .. } if *expected == data_type.name()),
+            matches!(&error, DecodeError::ElementType { expected, .. } if *expected == data_type.name()),
             "{error}"
         );
     }
@@ -294,12 +294,12 @@ fn files_that_do_not_fit() {
     assert!(came(NPY, &object, &of("string"), &exactly(&[2, 3])).is_err());
     let longer = [file.as_slice(), &[0]].concat();
     let error = came(NPY, &longer, &of("int16"), &exactly(&[2, 3])).unwrap_err();
-    assert!(matches!(error, IncomingError::Length { expected: 12, found: 13 }), "{error}");
+    assert!(matches!(error, DecodeError::Length { expected: 12, found: 13 }), "{error}");
     let fortran = npy("{'descr': '<i2', 'fortran_order': True, 'shape': (1024, 1024), }", &[0; 128]);
     let unannounced = Sent { size: None, ..sent(NPY, &fortran) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let error = runtime.block_on(arrived(unannounced, of("int16"), exactly(&[1024, 1024]))).unwrap_err();
-    assert!(matches!(error, IncomingError::Fortran { size: 2_097_152, limit: LIMIT }), "{error}");
+    assert!(matches!(error, DecodeError::Fortran { size: 2_097_152, limit: LIMIT }), "{error}");
     // One column in Fortran order is in C order.
     let column = npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2097152, 1), }", &vec![7; 2 << 20]);
     let streamed = runtime.block_on(arrived(sent(NPY, &column), of("uint8"), exactly(&[2 << 20, 1])));
@@ -308,7 +308,7 @@ fn files_that_do_not_fit() {
     let empties = npy("{'descr': '<U0', 'fortran_order': False, 'shape': (1000000000000,), }", b"");
     let error =
         runtime.block_on(arrived(sent(NPY, &empties), of("string"), exactly(&[1_000_000_000_000]))).unwrap_err();
-    assert!(matches!(error, IncomingError::TooLarge { limit: LIMIT }), "{error}");
+    assert!(matches!(error, DecodeError::TooLarge { limit: LIMIT }), "{error}");
 }
 
 #[test]
@@ -333,9 +333,9 @@ fn json_of_elements() {
         matches!(came(r#"["a"]"#, &wide, exactly(&[1])).unwrap(), Came::Fixed(element, None) if element.len() == 1 << 20)
     );
     let error = came(r#"["",""]"#, &wide, exactly(&[2])).unwrap_err();
-    assert!(matches!(error, IncomingError::TooLarge { limit: LIMIT }), "{error}");
+    assert!(matches!(error, DecodeError::TooLarge { limit: LIMIT }), "{error}");
     let error = came(&" ".repeat(LIMIT as usize + 1), "int16", exactly(&[1])).unwrap_err();
-    assert!(matches!(error, IncomingError::TooLarge { limit: LIMIT }), "{error}");
+    assert!(matches!(error, DecodeError::TooLarge { limit: LIMIT }), "{error}");
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn what_the_client_is_told() {
         (JSON, &vec![b' '; LIMIT as usize + 1], "int8", &[2], ProblemType::BodyTooLarge),
     ] {
         let error = came(media_type, body, &of(data_type), &exactly(shape)).unwrap_err();
-        assert_eq!(Refusal::from(error).kind(), kind);
+        assert_eq!(ApiError::from(error).problem_type(), kind);
     }
 }
 
@@ -361,17 +361,17 @@ fn what_the_client_is_told() {
 fn errors_of_the_body_are_kept() {
     let failing = stream::iter([Ok(Bytes::from_static(b"ab")), Err(StoreError::Upload(UploadError::TimedOut))]);
     let body = ElementsBody { media_type: None, size: None, stream: failing.boxed(), claim: claim() };
-    let Ok(Arrived { elements: ElementSource::Fixed(stream), .. }) =
-        raw::fixed(body, &Wanted { data_type: of("bool"), extents: exactly(&[4]) })
+    let Ok(DecodedBody { elements: ElementSource::Fixed(stream), .. }) =
+        raw::fixed(body, &ExpectedElements { data_type: of("bool"), extents: exactly(&[4]) })
     else {
         panic!("elements of a fixed size")
     };
     let error = futures::executor::block_on(stream.try_collect::<BytesMut>()).unwrap_err();
     // The elements that came before were wrong.
-    assert!(matches!(IncomingError::within(error), Ok(IncomingError::Element { at, .. }) if at == [0]));
-    let other = IncomingError::within(StoreError::Upload(UploadError::Aborted("gone".into())));
+    assert!(matches!(DecodeError::from_stream_error(error), Ok(DecodeError::Element { at, .. }) if at == [0]));
+    let other = DecodeError::from_stream_error(StoreError::Upload(UploadError::Aborted("gone".into())));
     assert!(matches!(other, Err(StoreError::Upload(UploadError::Aborted(_)))));
-    assert!(matches!(IncomingError::from(StoreError::Closed).broken(), StoreError::Closed));
+    assert!(matches!(DecodeError::from(StoreError::Closed).into_stream_error(), StoreError::Closed));
 }
 
 proptest! {

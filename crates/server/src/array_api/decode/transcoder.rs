@@ -6,13 +6,13 @@ use futures::{StreamExt, TryStreamExt, stream};
 use meta::data_type::{DataType, Number};
 use store::ByteStream;
 
-use super::{IncomingError, indices};
+use super::{DecodeError, indices};
 
 /// About how many bytes are made of elements at a time, where they become larger.
-const BLOCK: usize = 256 << 10;
+const BLOCK_SIZE: usize = 256 << 10;
 
 /// What becomes of each element on its way.
-pub(super) struct Passage {
+pub(super) struct ElementTranscoder {
     /// How many bytes all of them have, if that is known.
     pub(super) expected: Option<u64>,
     /// Their extents, to say which one is wrong.
@@ -25,130 +25,129 @@ pub(super) struct Passage {
     pub(super) swap: Swap,
 }
 
-struct State {
+struct Transcoding {
     stream: ByteStream,
-    passage: Passage,
+    transcoder: ElementTranscoder,
     /// How many bytes came.
     received: u64,
     /// How many elements were let through.
-    passed: u64,
+    emitted: u64,
     /// What came and was not let through yet.
-    rest: BytesMut,
+    buffered: BytesMut,
     ended: bool,
 }
 
-impl Passage {
+impl ElementTranscoder {
     /// The elements as the array has them: of its size, with zeros at their ends where they came smaller, and little-endian. The stream fails where more
     /// or fewer come, and where one is none of the data type.
-    pub(super) fn through(self, stream: ByteStream) -> ByteStream {
-        let state = State { stream, passage: self, received: 0, passed: 0, rest: BytesMut::new(), ended: false };
-        let pieces = stream::try_unfold(state, |mut state| async move {
-            Ok(state.next().await.map_err(IncomingError::broken)?.map(|piece| (piece, state)))
+    pub(super) fn transcode(self, stream: ByteStream) -> ByteStream {
+        let state =
+            Transcoding { stream, transcoder: self, received: 0, emitted: 0, buffered: BytesMut::new(), ended: false };
+        let elements = stream::try_unfold(state, |mut state| async move {
+            Ok(state.next().await.map_err(DecodeError::into_stream_error)?.map(|data| (data, state)))
         });
-        pieces.boxed()
+        elements.boxed()
     }
 
-    fn larger(&self) -> Option<usize> {
+    fn wider_size(&self) -> Option<usize> {
         self.data_type.fixed_size().filter(|size| *size > self.size)
     }
 
-    fn is_checked(&self) -> bool {
+    fn needs_validation(&self) -> bool {
         self.data_type.number() == Some(Number::Bool)
     }
 }
 
-impl State {
-    async fn next(&mut self) -> Result<Option<Bytes>, IncomingError> {
+impl Transcoding {
+    async fn next(&mut self) -> Result<Option<Bytes>, DecodeError> {
         loop {
-            if let Some(piece) = self.ready()? {
-                return Ok(Some(piece));
+            if let Some(data) = self.next_elements()? {
+                return Ok(Some(data));
             }
             if self.ended {
                 return Ok(None);
             }
             match self.stream.try_next().await? {
-                Some(piece) if self.passes_as_it_is() => {
-                    self.count(piece.len())?;
-                    if !piece.is_empty() {
-                        return Ok(Some(piece));
+                Some(data) if self.is_passthrough() => {
+                    self.count(data.len())?;
+                    if !data.is_empty() {
+                        return Ok(Some(data));
                     }
                 }
-                Some(piece) => {
-                    self.count(piece.len())?;
-                    self.rest.extend_from_slice(&piece);
+                Some(data) => {
+                    self.count(data.len())?;
+                    self.buffered.extend_from_slice(&data);
                 }
                 None => self.end()?,
             }
         }
     }
 
-    fn passes_as_it_is(&self) -> bool {
-        let passage = &self.passage;
-        passage.swap == Swap::Nothing && passage.larger().is_none() && !passage.is_checked()
+    fn is_passthrough(&self) -> bool {
+        let transcoder = &self.transcoder;
+        transcoder.swap == Swap::Nothing && transcoder.wider_size().is_none() && !transcoder.needs_validation()
     }
 
-    fn count(&mut self, len: usize) -> Result<(), IncomingError> {
+    fn count(&mut self, len: usize) -> Result<(), DecodeError> {
         self.received = self.received.saturating_add(len as u64);
-        match self.passage.expected {
-            Some(expected) if self.received > expected => Err(IncomingError::Length { expected, found: self.received }),
+        match self.transcoder.expected {
+            Some(expected) if self.received > expected => Err(DecodeError::Length { expected, found: self.received }),
             _ => Ok(()),
         }
     }
 
-    fn end(&mut self) -> Result<(), IncomingError> {
+    fn end(&mut self) -> Result<(), DecodeError> {
         self.ended = true;
-        match self.passage.expected {
-            Some(expected) if expected != self.received => {
-                Err(IncomingError::Length { expected, found: self.received })
-            }
+        match self.transcoder.expected {
+            Some(expected) if expected != self.received => Err(DecodeError::Length { expected, found: self.received }),
             // A part of an element is an error of whoever counts the steps.
             _ => Ok(()),
         }
     }
 
     /// Whole elements of what came, as they are to be; `None` where there is none yet.
-    fn ready(&mut self) -> Result<Option<Bytes>, IncomingError> {
-        let size = self.passage.size.max(1);
-        let whole = self.rest.len() / size;
-        let count = match self.passage.larger() {
-            Some(larger) => whole.min((BLOCK / larger).max(1)),
-            None => whole,
+    fn next_elements(&mut self) -> Result<Option<Bytes>, DecodeError> {
+        let size = self.transcoder.size.max(1);
+        let complete = self.buffered.len() / size;
+        let count = match self.transcoder.wider_size() {
+            Some(wider) => complete.min((BLOCK_SIZE / wider).max(1)),
+            None => complete,
         };
         if count == 0 {
             // What is left at the end is no element. Whoever takes the elements counts it.
-            let part = self.ended && !self.rest.is_empty();
-            return Ok(part.then(|| self.rest.split().freeze()));
+            let part = self.ended && !self.buffered.is_empty();
+            return Ok(part.then(|| self.buffered.split().freeze()));
         }
-        let mut elements = self.rest.split_to(count.saturating_mul(size));
-        self.passage.swap.apply_to(&mut elements);
-        self.check(&elements)?;
-        self.passed = self.passed.saturating_add(count as u64);
-        Ok(Some(match self.passage.larger() {
+        let mut elements = self.buffered.split_to(count.saturating_mul(size));
+        self.transcoder.swap.apply_to(&mut elements);
+        self.validate(&elements)?;
+        self.emitted = self.emitted.saturating_add(count as u64);
+        Ok(Some(match self.transcoder.wider_size() {
             None => elements.freeze(),
-            Some(larger) => widened(&elements, size, larger),
+            Some(wider) => widen(&elements, size, wider),
         }))
     }
 
-    fn check(&self, elements: &[u8]) -> Result<(), IncomingError> {
-        let data_type = &self.passage.data_type;
-        if !self.passage.is_checked() || data_type.flaw(elements).is_none() {
+    fn validate(&self, elements: &[u8]) -> Result<(), DecodeError> {
+        let data_type = &self.transcoder.data_type;
+        if !self.transcoder.needs_validation() || data_type.flaw(elements).is_none() {
             return Ok(());
         }
-        let flaws = elements.chunks(self.passage.size.max(1)).map(|element| data_type.flaw(element));
+        let flaws = elements.chunks(self.transcoder.size.max(1)).map(|element| data_type.flaw(element));
         match flaws.enumerate().find_map(|(index, flaw)| Some((index as u64, flaw?))) {
             Some((index, flaw)) => {
-                let at = indices(&self.passage.extents, self.passed.saturating_add(index));
-                Err(IncomingError::Element { at, flaw })
+                let at = indices(&self.transcoder.extents, self.emitted.saturating_add(index));
+                Err(DecodeError::Element { at, flaw })
             }
             None => Ok(()),
         }
     }
 }
 
-fn widened(elements: &[u8], size: usize, larger: usize) -> Bytes {
-    let mut out = Vec::with_capacity((elements.len() / size.max(1)).saturating_mul(larger));
+fn widen(elements: &[u8], size: usize, wider: usize) -> Bytes {
+    let mut out = Vec::with_capacity((elements.len() / size.max(1)).saturating_mul(wider));
     for element in elements.chunks(size.max(1)) {
-        let end = out.len().saturating_add(larger);
+        let end = out.len().saturating_add(wider);
         out.extend_from_slice(element);
         out.resize(end, 0);
     }

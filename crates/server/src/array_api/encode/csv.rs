@@ -7,64 +7,64 @@ use meta::data_type::DataType;
 
 use super::{
     csv_field::{LINE_END, text_field},
-    csv_header::Line,
-    encoder::{Begun, Encoder},
-    slice::Answer,
+    csv_header::HeaderLine,
+    encoder::{ElementEncoder, Progress},
+    slice::ArraySlice,
 };
 
 /// Writes rows.
-pub(super) struct Csv {
+pub(super) struct CsvEncoder {
     /// What is left of the header line.
-    header: Option<Line>,
+    column_names: Option<HeaderLine>,
     /// `None` where rows have no fields, and there is a line for each.
     data_type: Option<DataType>,
     columns: u64,
     /// How many fields the row has so far.
     fields: u64,
     /// How elements become fields.
-    cells: Cells,
+    field_source: FieldSource,
     /// The JSON of an element, kept for its memory.
     json: Vec<u8>,
 }
 
 /// How elements become fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Cells {
+enum FieldSource {
     /// Each is one.
     Elements,
     /// Each field of a struct is one.
     StructFields,
 }
 
-pub(super) fn obstacle(answer: &Answer) -> Option<String> {
-    let rank = answer.shape.len();
+pub(super) fn unsupported_reason(slice: &ArraySlice) -> Option<String> {
+    let rank = slice.shape.len();
     (rank > 2).then(|| format!("has rows and columns, and the selection has {rank} dimensions"))
 }
 
-impl Csv {
-    pub(super) fn new(answer: &Answer) -> Self {
-        let columns = match answer.shape.as_slice() {
+impl CsvEncoder {
+    pub(super) fn new(slice: &ArraySlice) -> Self {
+        let columns = match slice.shape.as_slice() {
             [_, columns] if *columns > 0 => *columns,
             _ => 1,
         };
-        let data_type = answer.outer().is_none().then(|| answer.data_type.clone());
+        let data_type = slice.outer_extents().is_none().then(|| slice.data_type.clone());
         // No line stands for a first dimension that is empty.
-        let columns = if answer.shape.first() == Some(&0) { 0 } else { columns };
-        let cells = match answer.shape.len() < 2 && !answer.data_type.field_names().is_empty() {
-            true => Cells::StructFields,
-            false => Cells::Elements,
+        let columns = if slice.shape.first() == Some(&0) { 0 } else { columns };
+        let field_source = match slice.shape.len() < 2 && !slice.data_type.field_names().is_empty() {
+            true => FieldSource::StructFields,
+            false => FieldSource::Elements,
         };
-        let header = answer.header.as_ref().map(|header| Line::new(header, &answer.shape));
-        Self { header, data_type, columns, fields: 0, cells, json: Vec::new() }
+        let column_names = slice.column_names.as_ref().map(|column_names| HeaderLine::new(column_names, &slice.shape));
+        Self { column_names, data_type, columns, fields: 0, field_source, json: Vec::new() }
     }
 }
 
-impl Encoder for Csv {
-    fn begin(&mut self, out: &mut Vec<u8>) -> Begun {
-        self.header.as_mut().map_or(Begun::Fully, |header| header.write(out))
+impl ElementEncoder for CsvEncoder {
+    fn write_header(&mut self, out: &mut Vec<u8>) -> Progress {
+        self.column_names.as_mut().map_or(Progress::Complete, |column_names| column_names.write(out))
     }
 
-    fn element(&mut self, element: &[u8], out: &mut Vec<u8>) {
+    fn write_element(&mut self, element: &[u8], out: &mut Vec<u8>) {
         if self.columns == 0 {
             return;
         }
@@ -74,9 +74,9 @@ impl Encoder for Csv {
         if let Some(data_type) = &self.data_type {
             self.json.clear();
             data_type.write_json(element, &mut self.json);
-            match self.cells {
-                Cells::Elements => field(&self.json, out),
-                Cells::StructFields => struct_fields(&self.json, out),
+            match self.field_source {
+                FieldSource::Elements => field(&self.json, out),
+                FieldSource::StructFields => struct_fields(&self.json, out),
             }
         }
         self.fields += 1;
@@ -125,14 +125,14 @@ fn field(json: &[u8], out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{answer, encoded};
+    use super::super::tests::{encoded, slice};
     use super::*;
 
     #[test]
     fn rows_and_columns() {
         let csv = |shape: &[u64], elements: &[u8]| {
             let elements: Vec<&[u8]> = elements.chunks(1).collect();
-            encoded(Csv::new(&answer("int8", shape)), &elements)
+            encoded(CsvEncoder::new(&slice("int8", shape)), &elements)
         };
         assert_eq!(csv(&[], &[7]), "7\r\n");
         assert_eq!(csv(&[2], &[7, 255]), "7\r\n-1\r\n");
@@ -143,21 +143,21 @@ mod tests {
     #[test]
     fn empty_dimensions() {
         for (shape, text) in [(&[0][..], ""), (&[0, 3], ""), (&[2, 0], "\r\n\r\n")] {
-            let answer = answer("int8", shape);
-            let empties = vec![&b""[..]; answer.empties().unwrap() as usize];
-            assert_eq!(encoded(Csv::new(&answer), &empties), text, "{shape:?}");
+            let slice = slice("int8", shape);
+            let placeholders = vec![&b""[..]; slice.placeholders().unwrap() as usize];
+            assert_eq!(encoded(CsvEncoder::new(&slice), &placeholders), text, "{shape:?}");
         }
     }
 
     #[test]
     fn quotes() {
         let strings = ["a", "", "x,y", "say \"hi\"", "two\nlines", "é\\"].map(str::as_bytes);
-        let text = encoded(Csv::new(&answer("string", &[2, 3])), &strings);
+        let text = encoded(CsvEncoder::new(&slice("string", &[2, 3])), &strings);
         assert_eq!(text, "a,\"\",\"x,y\"\r\n\"say \"\"hi\"\"\",\"two\nlines\",é\\\r\n");
         let complex = [1.0_f32, -2.5].map(f32::to_le_bytes).concat();
-        let text = encoded(Csv::new(&answer("complex64", &[])), &[&complex]);
+        let text = encoded(CsvEncoder::new(&slice("complex64", &[])), &[&complex]);
         assert!(text.starts_with("\"[1") && text.ends_with("-2.5]\"\r\n"), "{text}");
-        let nan = encoded(Csv::new(&answer("float32", &[])), &[&f32::NAN.to_le_bytes()]);
+        let nan = encoded(CsvEncoder::new(&slice("float32", &[])), &[&f32::NAN.to_le_bytes()]);
         assert_eq!(nan, "NaN\r\n");
     }
 

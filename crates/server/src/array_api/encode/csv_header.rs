@@ -9,7 +9,7 @@ use wire::array::{CsvHeader, MAX_DESCRIPTION};
 
 use super::{
     csv_field::{LINE_END, text_field},
-    encoder::{BLOCK, Begun},
+    encoder::{BLOCK_SIZE, Progress},
 };
 
 /// The most digits of an index.
@@ -17,7 +17,7 @@ const DIGITS: u64 = 20;
 
 /// The names of the columns.
 #[derive(Clone, Debug)]
-pub(in crate::array_api) enum Header {
+pub(in crate::array_api) enum ColumnNames {
     /// These.
     Names(Vec<String>),
     /// Their indices along a dimension.
@@ -27,27 +27,27 @@ pub(in crate::array_api) enum Header {
         /// The indices, by where the elements are stored.
         indices: DimensionSelection,
         /// Where those of the array begin.
-        origin: u64,
+        offset: u64,
     },
 }
 
 /// Writes a header line part by part.
 #[derive(Debug)]
-pub(super) struct Line {
-    header: Header,
+pub(super) struct HeaderLine {
+    column_names: ColumnNames,
     columns: u64,
     /// The next column.
     next: u64,
 }
 
-impl Header {
+impl ColumnNames {
     /// The names of the columns of what is read, where a header line is asked for, or where nothing is said and the columns have names.
-    pub(in crate::array_api) fn of(reading: &ArrayRead, asked: Option<CsvHeader>) -> Option<Self> {
+    pub(in crate::array_api) fn of(reading: &ArrayRead, requested: Option<CsvHeader>) -> Option<Self> {
         // What is too long for the header that describes the answer is too long here.
         let short = |name: Option<String>| name.filter(|name| name.len() <= MAX_DESCRIPTION);
         let mut dimensions = reading.dimension_names().into_iter().map(short);
         let fields = reading.model().data_type.field_names();
-        let (header, named) = match reading.shape() {
+        let (column_names, named) = match reading.shape() {
             [] | [_] if !fields.is_empty() => (Self::Names(fields.into_iter().map(str::to_owned).collect()), true),
             [] | [_] => {
                 let name = reading.path().name().unwrap_or("array").to_owned();
@@ -56,20 +56,20 @@ impl Header {
             [_, columns] => {
                 let name = dimensions.nth(1).flatten();
                 let named = name.is_some();
-                let (indices, origin) = columns_of(reading, *columns);
-                (Self::Indices { name, indices, origin }, named)
+                let (indices, offset) = columns_of(reading, *columns);
+                (Self::Indices { name, indices, offset }, named)
             }
             _ => return None,
         };
-        match asked {
+        match requested {
             Some(CsvHeader::Absent) => None,
             None if !named => None,
-            Some(CsvHeader::Present) | None => Some(header),
+            Some(CsvHeader::Present) | None => Some(column_names),
         }
     }
 
     /// At most how many bytes the line of so many columns has.
-    pub(super) fn text_len(&self, columns: u64) -> u64 {
+    pub(super) fn max_text_len(&self, columns: u64) -> u64 {
         let quoted = |name: &String| (name.len() as u64).saturating_mul(2).saturating_add(3);
         match self {
             Self::Names(names) => names.iter().map(quoted).fold(2, u64::saturating_add),
@@ -86,8 +86,8 @@ impl Header {
                 let name = usize::try_from(column).ok().and_then(|column| names.get(column));
                 text_field(name.map_or(&[], |name| name.as_bytes()), out);
             }
-            Self::Indices { name, indices, origin } => {
-                let index = index(indices, column).saturating_sub(*origin);
+            Self::Indices { name, indices, offset } => {
+                let index = index(indices, column).saturating_sub(*offset);
                 match name {
                     Some(name) => text_field(format!("{name}_{index}").as_bytes(), out),
                     None => text_field(index.to_string().as_bytes(), out),
@@ -97,29 +97,29 @@ impl Header {
     }
 }
 
-impl Line {
-    pub(super) fn new(header: &Header, shape: &[u64]) -> Self {
-        let columns = match header {
-            Header::Names(names) => names.len() as u64,
-            Header::Indices { .. } => shape.get(1).copied().unwrap_or(0),
+impl HeaderLine {
+    pub(super) fn new(column_names: &ColumnNames, shape: &[u64]) -> Self {
+        let columns = match column_names {
+            ColumnNames::Names(names) => names.len() as u64,
+            ColumnNames::Indices { .. } => shape.get(1).copied().unwrap_or(0),
         };
-        Self { header: header.clone(), columns, next: 0 }
+        Self { column_names: column_names.clone(), columns, next: 0 }
     }
 
     /// Writes about a block of it.
-    pub(super) fn write(&mut self, out: &mut Vec<u8>) -> Begun {
+    pub(super) fn write(&mut self, out: &mut Vec<u8>) -> Progress {
         while self.next < self.columns {
-            if out.len() >= BLOCK {
-                return Begun::Partly;
+            if out.len() >= BLOCK_SIZE {
+                return Progress::Partial;
             }
             if self.next > 0 {
                 out.push(b',');
             }
-            self.header.write(self.next, out);
+            self.column_names.write(self.next, out);
             self.next = self.next.saturating_add(1);
         }
         out.extend_from_slice(LINE_END);
-        Begun::Fully
+        Progress::Complete
     }
 }
 
@@ -129,7 +129,7 @@ fn columns_of(reading: &ArrayRead, columns: u64) -> (DimensionSelection, u64) {
     let Resolved::Region(region) = reading.resolved() else { return counted };
     let dimensions = region.dimensions.iter().zip(&reading.model().origin);
     let mut seen = dimensions.filter(|(dimension, _)| dimension.extent().is_some());
-    seen.nth(1).map_or(counted, |(dimension, origin)| (dimension.clone(), *origin))
+    seen.nth(1).map_or(counted, |(dimension, offset)| (dimension.clone(), *offset))
 }
 
 /// The index of a column; indices lie within the array.
@@ -150,23 +150,26 @@ fn index(indices: &DimensionSelection, column: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn text(header: &Header, columns: u64) -> String {
-        let (mut line, mut out) = (Line::new(header, &[1, columns]), Vec::new());
-        while line.write(&mut out) == Begun::Partly {}
-        assert!(out.len() as u64 <= header.text_len(columns));
+    fn text(column_names: &ColumnNames, columns: u64) -> String {
+        let (mut line, mut out) = (HeaderLine::new(column_names, &[1, columns]), Vec::new());
+        while line.write(&mut out) == Progress::Partial {}
+        assert!(out.len() as u64 <= column_names.max_text_len(columns));
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn names() {
         let names = ["a", "", "x,y", "say \"hi\""].map(str::to_owned).to_vec();
-        assert_eq!(text(&Header::Names(names), 0), "a,\"\",\"x,y\",\"say \"\"hi\"\"\"\r\n");
+        assert_eq!(text(&ColumnNames::Names(names), 0), "a,\"\",\"x,y\",\"say \"\"hi\"\"\"\r\n");
     }
 
     #[test]
     fn indices() {
-        let of =
-            |name: Option<&str>, indices, origin| Header::Indices { name: name.map(str::to_owned), indices, origin };
+        let of = |name: Option<&str>, indices, offset| ColumnNames::Indices {
+            name: name.map(str::to_owned),
+            indices,
+            offset,
+        };
         let backwards = DimensionSelection::Range { start: 9, step: -2, len: 3 };
         assert_eq!(text(&of(Some("x"), backwards.clone(), 0), 3), "x_9,x_7,x_5\r\n");
         assert_eq!(text(&of(None, backwards, 5), 3), "4,2,0\r\n");
@@ -176,18 +179,18 @@ mod tests {
 
     #[test]
     fn long_lines_come_in_blocks() {
-        let header = Header::Indices {
+        let column_names = ColumnNames::Indices {
             name: None,
             indices: DimensionSelection::Range { start: 0, step: 1, len: 1 << 20 },
-            origin: 0,
+            offset: 0,
         };
-        let (mut line, mut blocks) = (Line::new(&header, &[0, 1 << 20]), 0);
+        let (mut line, mut blocks) = (HeaderLine::new(&column_names, &[0, 1 << 20]), 0);
         loop {
             let mut out = Vec::new();
-            let begun = line.write(&mut out);
-            assert!(out.len() <= BLOCK + 32);
+            let progress = line.write(&mut out);
+            assert!(out.len() <= BLOCK_SIZE + 32);
             blocks += 1;
-            if begun == Begun::Fully {
+            if progress == Progress::Complete {
                 break;
             }
         }

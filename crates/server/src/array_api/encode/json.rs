@@ -2,10 +2,10 @@
 
 use meta::data_type::DataType;
 
-use super::{encoder::Encoder, slice::Answer};
+use super::{encoder::ElementEncoder, slice::ArraySlice};
 
 /// Writes the elements as JSON.
-pub(super) struct Json {
+pub(super) struct JsonEncoder {
     brackets: Brackets,
     leaf: Leaf,
 }
@@ -21,20 +21,20 @@ struct Brackets {
     shape: Vec<u64>,
     /// The position of the next element; all zero before the first and after the last.
     at: Vec<u64>,
-    begun: bool,
+    progress: bool,
 }
 
-impl Json {
-    pub(super) fn new(answer: &Answer) -> Self {
-        match answer.outer() {
-            Some(outer) => Self { brackets: Brackets::new(outer), leaf: Leaf::EmptyList },
-            None => Self { brackets: Brackets::new(&answer.shape), leaf: Leaf::Element(answer.data_type.clone()) },
+impl JsonEncoder {
+    pub(super) fn new(slice: &ArraySlice) -> Self {
+        match slice.outer_extents() {
+            Some(outer_extents) => Self { brackets: Brackets::new(outer_extents), leaf: Leaf::EmptyList },
+            None => Self { brackets: Brackets::new(&slice.shape), leaf: Leaf::Element(slice.data_type.clone()) },
         }
     }
 }
 
-impl Encoder for Json {
-    fn element(&mut self, element: &[u8], out: &mut Vec<u8>) {
+impl ElementEncoder for JsonEncoder {
+    fn write_element(&mut self, element: &[u8], out: &mut Vec<u8>) {
         self.brackets.open(out);
         match &self.leaf {
             Leaf::Element(data_type) => data_type.write_json(element, out),
@@ -46,15 +46,15 @@ impl Encoder for Json {
 
 impl Brackets {
     fn new(shape: &[u64]) -> Self {
-        Self { shape: shape.to_vec(), at: vec![0; shape.len()], begun: false }
+        Self { shape: shape.to_vec(), at: vec![0; shape.len()], progress: false }
     }
 
     /// What comes before the next element.
     fn open(&mut self, out: &mut Vec<u8>) {
-        if self.begun {
+        if self.progress {
             out.push(b',');
         }
-        self.begun = true;
+        self.progress = true;
         let opening = self.at.iter().rev().take_while(|&&at| at == 0).count();
         out.resize(out.len() + opening, b'[');
     }
@@ -74,14 +74,14 @@ impl Brackets {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{answer, encoded};
+    use super::super::tests::{encoded, slice};
     use super::*;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
     fn json(shape: &[u64], elements: &[u8]) -> String {
         let elements: Vec<&[u8]> = elements.chunks(1).collect();
-        encoded(Json::new(&answer("int8", shape)), &elements)
+        encoded(JsonEncoder::new(&slice("int8", shape)), &elements)
     }
 
     #[test]
@@ -96,9 +96,9 @@ mod tests {
     fn empty_dimensions() {
         // As many empty texts come as `Answer::empties` says, in place of elements.
         for (shape, text) in [(&[0][..], "[]"), (&[0, 3], "[]"), (&[2, 0], "[[],[]]"), (&[2, 1, 0, 5], "[[[]],[[]]]")] {
-            let answer = answer("int8", shape);
-            let empties = vec![&b""[..]; answer.empties().unwrap() as usize];
-            assert_eq!(encoded(Json::new(&answer), &empties), text, "{shape:?}");
+            let slice = slice("int8", shape);
+            let placeholders = vec![&b""[..]; slice.placeholders().unwrap() as usize];
+            assert_eq!(encoded(JsonEncoder::new(&slice), &placeholders), text, "{shape:?}");
         }
     }
 
@@ -106,8 +106,8 @@ mod tests {
     fn elements_are_written_by_their_type() {
         let floats = [1.5_f32, f32::NAN, f32::NEG_INFINITY].map(f32::to_le_bytes);
         let floats: Vec<&[u8]> = floats.iter().map(|float| &float[..]).collect();
-        assert_eq!(encoded(Json::new(&answer("float32", &[3])), &floats), r#"[1.5,"NaN","-Infinity"]"#);
-        let text = encoded(Json::new(&answer("string", &[2])), &[b"a\"b", "é\n".as_bytes()]);
+        assert_eq!(encoded(JsonEncoder::new(&slice("float32", &[3])), &floats), r#"[1.5,"NaN","-Infinity"]"#);
+        let text = encoded(JsonEncoder::new(&slice("string", &[2])), &[b"a\"b", "é\n".as_bytes()]);
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), json!(["a\"b", "é\n"]));
     }
 

@@ -11,11 +11,11 @@ mod raw;
 mod slice;
 
 use codec::Elements;
-use encoder::Encoder;
+use encoder::ElementEncoder;
 use wire::{array::Format, elements::npy::write_head};
 
-pub(super) use csv_header::Header;
-pub(super) use slice::Answer;
+pub(super) use csv_header::ColumnNames;
+pub(super) use slice::ArraySlice;
 
 /// What a PNG shows black, and what white; `None` where the elements' own least and greatest are meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -25,18 +25,18 @@ pub(super) struct Contrast {
 }
 
 /// How a format makes an answer.
-pub(super) enum Writing {
+pub(super) enum ResponseEncoding {
     /// The elements as they are in memory, after this head.
-    Verbatim(Vec<u8>),
+    Passthrough(Vec<u8>),
     /// One after the other.
-    Each(Box<dyn Encoder>),
+    PerElement(Box<dyn ElementEncoder>),
     /// From all of them at once.
-    Whole(Whole),
+    Buffered(BufferedFormat),
 }
 
 /// The formats that need to see all elements before the first byte.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Whole {
+pub(super) enum BufferedFormat {
     /// An image.
     Png(Contrast),
     /// NumPy's strings, all of which take the space of the longest.
@@ -45,7 +45,7 @@ pub(super) enum Whole {
 
 /// Why an answer cannot be made of all elements.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum WholeError {
+pub(super) enum EncodeError {
     /// There are fewer or more elements than the shape says.
     #[error("{found} elements came where the shape has {expected}")]
     Count {
@@ -69,60 +69,67 @@ pub(super) enum WholeError {
 }
 
 /// Why a format cannot hold an answer, as it continues its name; `None` where it can.
-pub(super) fn obstacle(format: Format, answer: &Answer) -> Option<String> {
+pub(super) fn unsupported_reason(format: Format, slice: &ArraySlice) -> Option<String> {
     match format {
         Format::Json => None,
-        Format::Raw => raw::obstacle(answer),
-        Format::Npy => npy::obstacle(answer),
-        Format::Csv => csv::obstacle(answer),
-        Format::Png => png_image::obstacle(answer),
+        Format::Raw => raw::unsupported_reason(slice),
+        Format::Npy => npy::unsupported_reason(slice),
+        Format::Csv => csv::unsupported_reason(slice),
+        Format::Png => png_image::unsupported_reason(slice),
     }
 }
 
 /// The formats that can hold an answer.
-pub(super) fn able(answer: &Answer) -> Vec<Format> {
-    Format::ALL.into_iter().filter(|&format| obstacle(format, answer).is_none()).collect()
+pub(super) fn supported_formats(slice: &ArraySlice) -> Vec<Format> {
+    Format::ALL.into_iter().filter(|&format| unsupported_reason(format, slice).is_none()).collect()
 }
 
 /// How a format makes an answer that it can hold.
-pub(super) fn writing(format: Format, answer: &Answer, contrast: Contrast) -> Writing {
+pub(super) fn response_encoding(format: Format, slice: &ArraySlice, contrast: Contrast) -> ResponseEncoding {
     match format {
-        Format::Json => Writing::Each(Box::new(json::Json::new(answer))),
-        Format::Csv => Writing::Each(Box::new(csv::Csv::new(answer))),
-        Format::Raw if answer.is_variable() => Writing::Each(Box::new(raw::Prefixed::new(answer))),
-        Format::Raw => Writing::Verbatim(Vec::new()),
-        Format::Npy => match answer.data_type.npy_descr() {
-            Some(descr) => Writing::Verbatim(write_head(&descr, &answer.shape)),
-            None => Writing::Whole(Whole::NpyStrings),
+        Format::Json => ResponseEncoding::PerElement(Box::new(json::JsonEncoder::new(slice))),
+        Format::Csv => ResponseEncoding::PerElement(Box::new(csv::CsvEncoder::new(slice))),
+        Format::Raw if slice.is_variable() => {
+            ResponseEncoding::PerElement(Box::new(raw::LengthPrefixedEncoder::new(slice)))
+        }
+        Format::Raw => ResponseEncoding::Passthrough(Vec::new()),
+        Format::Npy => match slice.data_type.npy_descr() {
+            Some(descr) => ResponseEncoding::Passthrough(write_head(&descr, &slice.shape)),
+            None => ResponseEncoding::Buffered(BufferedFormat::NpyStrings),
         },
-        Format::Png => Writing::Whole(Whole::Png(contrast)),
+        Format::Png => ResponseEncoding::Buffered(BufferedFormat::Png(contrast)),
     }
 }
 
 /// Makes an answer of all elements, at most `limit` bytes.
-pub(super) fn whole(how: Whole, answer: &Answer, pieces: &[Elements], limit: u64) -> Result<Vec<u8>, WholeError> {
-    match how {
-        Whole::Png(contrast) => png_image::image(answer, pieces, contrast),
-        Whole::NpyStrings => npy::strings(answer, pieces, limit),
+pub(super) fn encode_buffered(
+    format: BufferedFormat,
+    slice: &ArraySlice,
+    buffers: &[Elements],
+    limit: u64,
+) -> Result<Vec<u8>, EncodeError> {
+    match format {
+        BufferedFormat::Png(contrast) => png_image::image(slice, buffers, contrast),
+        BufferedFormat::NpyStrings => npy::strings(slice, buffers, limit),
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::{encoder::Begun, *};
+    use super::{encoder::Progress, *};
     use meta::data_type::parse_v3;
     use serde_json::json;
 
-    pub(crate) fn answer(data_type: &str, shape: &[u64]) -> Answer {
-        Answer { shape: shape.to_vec(), data_type: parse_v3(&json!(data_type)).unwrap(), header: None }
+    pub(crate) fn slice(data_type: &str, shape: &[u64]) -> ArraySlice {
+        ArraySlice { shape: shape.to_vec(), data_type: parse_v3(&json!(data_type)).unwrap(), column_names: None }
     }
 
     /// What an encoder writes of elements of these sizes.
-    pub(crate) fn encoded(mut encoder: impl Encoder, elements: &[&[u8]]) -> String {
+    pub(crate) fn encoded(mut encoder: impl ElementEncoder, elements: &[&[u8]]) -> String {
         let mut out = Vec::new();
-        while encoder.begin(&mut out) == Begun::Partly {}
-        elements.iter().for_each(|element| encoder.element(element, &mut out));
-        encoder.end(&mut out);
+        while encoder.write_header(&mut out) == Progress::Partial {}
+        elements.iter().for_each(|element| encoder.write_element(element, &mut out));
+        encoder.finish(&mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -142,7 +149,7 @@ pub(super) mod tests {
             ("bytes", &[2, 3], &[Json, Raw, Csv]),
             ("bytes", &[1 << 32, 1, 1], &[Json]),
         ] {
-            assert_eq!(able(&answer(data_type, shape)), formats, "{data_type} {shape:?}");
+            assert_eq!(supported_formats(&slice(data_type, shape)), formats, "{data_type} {shape:?}");
         }
     }
 }

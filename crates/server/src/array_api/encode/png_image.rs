@@ -10,62 +10,62 @@ use codec::Elements;
 use meta::data_type::{DataType, Number};
 use png::{BitDepth, ColorType, Compression};
 
-use super::{Contrast, WholeError, slice::Answer};
+use super::{Contrast, EncodeError, slice::ArraySlice};
 
 /// The most pixels along a side, by the format.
 const MAX_SIDE: u64 = (1 << 31) - 1;
 
-pub(super) fn obstacle(answer: &Answer) -> Option<String> {
-    let data_type = &answer.data_type;
+pub(super) fn unsupported_reason(slice: &ArraySlice) -> Option<String> {
+    let data_type = &slice.data_type;
     if data_type.to_f64(&data_type.zero()).is_none() {
         return Some(format!("shows real numbers, and the data type is {data_type}"));
     }
-    match sides(answer) {
+    match sides(slice) {
         Some(_) => None,
-        None if answer.shape.len() != 2 => {
-            Some(format!("shows 2 dimensions, and the selection has {}", answer.shape.len()))
+        None if slice.shape.len() != 2 => {
+            Some(format!("shows 2 dimensions, and the selection has {}", slice.shape.len()))
         }
-        None => Some(format!("has from 1 to {MAX_SIDE} pixels along a side, and the shape is {:?}", answer.shape)),
+        None => Some(format!("has from 1 to {MAX_SIDE} pixels along a side, and the shape is {:?}", slice.shape)),
     }
 }
 
 /// The height and the width.
-fn sides(answer: &Answer) -> Option<(u32, u32)> {
+fn sides(slice: &ArraySlice) -> Option<(u32, u32)> {
     let side = |extent: u64| u32::try_from(extent).ok().filter(|_| (1..=MAX_SIDE).contains(&extent));
-    match answer.shape.as_slice() {
+    match slice.shape.as_slice() {
         &[height, width] => Some((side(height)?, side(width)?)),
         _ => None,
     }
 }
 
 /// The image of all elements.
-pub(super) fn image(answer: &Answer, pieces: &[Elements], contrast: Contrast) -> Result<Vec<u8>, WholeError> {
-    let (height, width) = sides(answer).unwrap_or_default();
-    let values = || pieces.iter().flat_map(|piece| values(&answer.data_type, piece));
-    let seen = Seen::of(values());
+pub(super) fn image(slice: &ArraySlice, buffers: &[Elements], contrast: Contrast) -> Result<Vec<u8>, EncodeError> {
+    let (height, width) = sides(slice).unwrap_or_default();
+    let values = || buffers.iter().flat_map(|elements| values(&slice.data_type, elements));
+    let stats = ValueStats::of(values());
     let expected = u64::from(height) * u64::from(width);
-    if seen.count != expected {
-        return Err(WholeError::Count { expected, found: seen.count });
+    if stats.count != expected {
+        return Err(EncodeError::Count { expected, found: stats.count });
     }
-    let (least, greatest) = match answer.data_type.number() {
+    let (min, max) = match slice.data_type.number() {
         Some(Number::Bool) => (0.0, 1.0),
-        _ => (seen.least, seen.greatest),
+        _ => (stats.min, stats.max),
     };
-    let scale = Scale { min: contrast.min.unwrap_or(least), max: contrast.max.unwrap_or(greatest) };
+    let scale = PixelScale { min: contrast.min.unwrap_or(min), max: contrast.max.unwrap_or(max) };
     let mut out = Vec::new();
     let mut encoder = png::Encoder::new(&mut out, width, height);
-    encoder.set_color(if seen.nan { ColorType::GrayscaleAlpha } else { ColorType::Grayscale });
+    encoder.set_color(if stats.nan { ColorType::GrayscaleAlpha } else { ColorType::Grayscale });
     encoder.set_depth(BitDepth::Eight);
     encoder.set_compression(Compression::Fast);
     let mut writer = encoder.write_header()?;
     let mut stream = writer.stream_writer()?;
-    let mut row = Vec::with_capacity(ROW);
+    let mut row = Vec::with_capacity(ROW_BUFFER_BYTES);
     for value in values() {
         row.push(scale.grey(value));
-        if seen.nan {
+        if stats.nan {
             row.push(if value.is_nan() { 0 } else { u8::MAX });
         }
-        if row.len() >= ROW {
+        if row.len() >= ROW_BUFFER_BYTES {
             stream.write_all(&row).map_err(png::EncodingError::from)?;
             row.clear();
         }
@@ -77,10 +77,10 @@ pub(super) fn image(answer: &Answer, pieces: &[Elements], contrast: Contrast) ->
 }
 
 /// How many bytes are handed to the encoder at a time. Its rows are its own business.
-const ROW: usize = 16 << 10;
+const ROW_BUFFER_BYTES: usize = 16 << 10;
 
-fn values<'p>(data_type: &'p DataType, piece: &'p Elements) -> impl Iterator<Item = f64> + 'p {
-    let bytes: &[u8] = match piece {
+fn values<'p>(data_type: &'p DataType, elements: &'p Elements) -> impl Iterator<Item = f64> + 'p {
+    let bytes: &[u8] = match elements {
         Elements::Fixed(bytes) => bytes,
         Elements::Variable(_) => &[],
     };
@@ -89,39 +89,39 @@ fn values<'p>(data_type: &'p DataType, piece: &'p Elements) -> impl Iterator<Ite
 }
 
 /// What the values are like.
-struct Seen {
+struct ValueStats {
     count: u64,
     nan: bool,
     /// The least finite value, and the greatest; 0 where none is finite.
-    least: f64,
-    greatest: f64,
-}
-
-impl Seen {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
-        let mut seen = Self { count: 0, nan: false, least: f64::INFINITY, greatest: f64::NEG_INFINITY };
-        for value in values {
-            seen.count += 1;
-            seen.nan |= value.is_nan();
-            if value.is_finite() {
-                seen.least = seen.least.min(value);
-                seen.greatest = seen.greatest.max(value);
-            }
-        }
-        if seen.least > seen.greatest {
-            (seen.least, seen.greatest) = (0.0, 0.0);
-        }
-        seen
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Scale {
     min: f64,
     max: f64,
 }
 
-impl Scale {
+impl ValueStats {
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut stats = Self { count: 0, nan: false, min: f64::INFINITY, max: f64::NEG_INFINITY };
+        for value in values {
+            stats.count += 1;
+            stats.nan |= value.is_nan();
+            if value.is_finite() {
+                stats.min = stats.min.min(value);
+                stats.max = stats.max.max(value);
+            }
+        }
+        if stats.min > stats.max {
+            (stats.min, stats.max) = (0.0, 0.0);
+        }
+        stats
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PixelScale {
+    min: f64,
+    max: f64,
+}
+
+impl PixelScale {
     fn grey(self, value: f64) -> u8 {
         if value.is_nan() || value <= self.min {
             return 0;
@@ -143,14 +143,14 @@ impl Scale {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::answer;
+    use super::super::tests::slice;
     use super::*;
 
     /// The samples of the image of these elements, and how many channels it has.
-    fn shown(data_type: &str, shape: &[u64], elements: Vec<u8>, contrast: Contrast) -> (Vec<u8>, usize) {
+    fn decoded_image(data_type: &str, shape: &[u64], elements: Vec<u8>, contrast: Contrast) -> (Vec<u8>, usize) {
         let (front, back) = elements.split_at(elements.len() / 16 * 8);
-        let pieces = [front, back].map(|piece| Elements::Fixed(piece.to_vec().into()));
-        let file = image(&answer(data_type, shape), &pieces, contrast).unwrap();
+        let buffers = [front, back].map(|elements| Elements::Fixed(elements.to_vec().into()));
+        let file = image(&slice(data_type, shape), &buffers, contrast).unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
         let mut samples = vec![0; reader.output_buffer_size().unwrap()];
         let info = reader.next_frame(&mut samples).unwrap();
@@ -162,50 +162,56 @@ mod tests {
         values.iter().flat_map(|value| value.to_le_bytes()).collect()
     }
 
-    const OWN: Contrast = Contrast { min: None, max: None };
+    const AUTO_CONTRAST: Contrast = Contrast { min: None, max: None };
 
     #[test]
     fn limits() {
         let values = floats(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
-        assert_eq!(shown("float32", &[2, 3], values.clone(), OWN), (vec![0, 51, 102, 153, 204, 255], 1));
-        let given = Contrast { min: Some(1.0), max: Some(3.0) };
-        assert_eq!(shown("float32", &[3, 2], values.clone(), given), (vec![0, 0, 128, 255, 255, 255], 1));
+        assert_eq!(
+            decoded_image("float32", &[2, 3], values.clone(), AUTO_CONTRAST),
+            (vec![0, 51, 102, 153, 204, 255], 1)
+        );
+        let explicit = Contrast { min: Some(1.0), max: Some(3.0) };
+        assert_eq!(decoded_image("float32", &[3, 2], values.clone(), explicit), (vec![0, 0, 128, 255, 255, 255], 1));
         let only_max = Contrast { min: None, max: Some(10.0) };
-        assert_eq!(shown("float32", &[1, 6], values, only_max).0, [0, 26, 51, 77, 102, 128]);
+        assert_eq!(decoded_image("float32", &[1, 6], values, only_max).0, [0, 26, 51, 77, 102, 128]);
     }
 
     #[test]
     fn what_is_not_finite() {
         let values = floats(&[f32::NAN, 1.0, f32::INFINITY, f32::NEG_INFINITY, 3.0, 2.0]);
         assert_eq!(
-            shown("float32", &[2, 3], values, OWN),
+            decoded_image("float32", &[2, 3], values, AUTO_CONTRAST),
             (vec![0, 0, 0, 255, 255, 255, 0, 255, 255, 255, 128, 255], 2)
         );
-        assert_eq!(shown("float32", &[1, 2], floats(&[f32::NAN; 2]), OWN), (vec![0; 4], 2));
+        assert_eq!(decoded_image("float32", &[1, 2], floats(&[f32::NAN; 2]), AUTO_CONTRAST), (vec![0; 4], 2));
         let infinite = floats(&[f32::NEG_INFINITY, f32::INFINITY]);
-        assert_eq!(shown("float32", &[1, 2], infinite, OWN), (vec![0, 255], 1));
+        assert_eq!(decoded_image("float32", &[1, 2], infinite, AUTO_CONTRAST), (vec![0, 255], 1));
     }
 
     #[test]
     fn constant_images() {
-        assert_eq!(shown("float32", &[1, 3], floats(&[7.0; 3]), OWN), (vec![0; 3], 1));
-        assert_eq!(shown("bool", &[2, 4], vec![1, 0, 1, 1, 1, 1, 1, 1], OWN).0, [255, 0, 255, 255, 255, 255, 255, 255]);
-        assert_eq!(shown("bool", &[1, 8], vec![1; 8], OWN).0, [255; 8]);
+        assert_eq!(decoded_image("float32", &[1, 3], floats(&[7.0; 3]), AUTO_CONTRAST), (vec![0; 3], 1));
+        assert_eq!(
+            decoded_image("bool", &[2, 4], vec![1, 0, 1, 1, 1, 1, 1, 1], AUTO_CONTRAST).0,
+            [255, 0, 255, 255, 255, 255, 255, 255]
+        );
+        assert_eq!(decoded_image("bool", &[1, 8], vec![1; 8], AUTO_CONTRAST).0, [255; 8]);
         // The limit that is given lies on the wrong side of the values' own.
         let below = Contrast { min: None, max: Some(5.0) };
-        assert_eq!(shown("float32", &[1, 2], floats(&[7.0, 8.0]), below).0, [0, 255]);
+        assert_eq!(decoded_image("float32", &[1, 2], floats(&[7.0, 8.0]), below).0, [0, 255]);
     }
 
     #[test]
     fn the_widest_range() {
         let values: Vec<u8> = [f64::MIN, 0.0, f64::MAX].iter().flat_map(|value| value.to_le_bytes()).collect();
-        assert_eq!(shown("float64", &[1, 3], values, OWN).0, [0, 128, 255]);
+        assert_eq!(decoded_image("float64", &[1, 3], values, AUTO_CONTRAST).0, [0, 128, 255]);
     }
 
     #[test]
     fn too_few_elements() {
-        let pieces = [Elements::Fixed(vec![0; 5].into())];
-        let refused = image(&answer("uint8", &[2, 3]), &pieces, OWN);
-        assert!(matches!(refused, Err(WholeError::Count { expected: 6, found: 5 })));
+        let buffers = [Elements::Fixed(vec![0; 5].into())];
+        let refused = image(&slice("uint8", &[2, 3]), &buffers, AUTO_CONTRAST);
+        assert!(matches!(refused, Err(EncodeError::Count { expected: 6, found: 5 })));
     }
 }

@@ -4,37 +4,37 @@
 //! bytes as a `u32` and its bytes; all numbers little-endian.
 
 use super::{
-    encoder::{Begun, Encoder},
-    slice::Answer,
+    encoder::{ElementEncoder, Progress},
+    slice::ArraySlice,
 };
 
 /// Writes elements of variable length, each after its length.
-pub(super) struct Prefixed {
+pub(super) struct LengthPrefixedEncoder {
     elements: u32,
 }
 
-pub(super) fn obstacle(answer: &Answer) -> Option<String> {
-    (answer.is_variable() && count(answer).is_none())
+pub(super) fn unsupported_reason(slice: &ArraySlice) -> Option<String> {
+    (slice.is_variable() && count(slice).is_none())
         .then(|| "holds at most 4294967295 elements of variable length".to_owned())
 }
 
-fn count(answer: &Answer) -> Option<u32> {
-    u32::try_from(answer.elements()?).ok()
+fn count(slice: &ArraySlice) -> Option<u32> {
+    u32::try_from(slice.elements()?).ok()
 }
 
-impl Prefixed {
-    pub(super) fn new(answer: &Answer) -> Self {
-        Self { elements: count(answer).unwrap_or(u32::MAX) }
+impl LengthPrefixedEncoder {
+    pub(super) fn new(slice: &ArraySlice) -> Self {
+        Self { elements: count(slice).unwrap_or(u32::MAX) }
     }
 }
 
-impl Encoder for Prefixed {
-    fn begin(&mut self, out: &mut Vec<u8>) -> Begun {
+impl ElementEncoder for LengthPrefixedEncoder {
+    fn write_header(&mut self, out: &mut Vec<u8>) -> Progress {
         out.extend_from_slice(&self.elements.to_le_bytes());
-        Begun::Fully
+        Progress::Complete
     }
 
-    fn element(&mut self, element: &[u8], out: &mut Vec<u8>) {
+    fn write_element(&mut self, element: &[u8], out: &mut Vec<u8>) {
         // No element has 4 GiB: all that are read together are kept far below.
         let len = u32::try_from(element.len()).unwrap_or(u32::MAX);
         out.extend_from_slice(&len.to_le_bytes());
@@ -44,13 +44,13 @@ impl Encoder for Prefixed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{answer, encoded};
+    use super::super::tests::{encoded, slice};
     use super::*;
 
     #[test]
     fn lengths_come_first() {
-        let text = encoded(Prefixed::new(&answer("string", &[3])), &[b"ab", b"", "é".as_bytes()]);
+        let text = encoded(LengthPrefixedEncoder::new(&slice("string", &[3])), &[b"ab", b"", "é".as_bytes()]);
         assert_eq!(text, "\u{3}\0\0\0\u{2}\0\0\0ab\0\0\0\0\u{2}\0\0\0é");
-        assert_eq!(encoded(Prefixed::new(&answer("bytes", &[0])), &[]), "\0\0\0\0");
+        assert_eq!(encoded(LengthPrefixedEncoder::new(&slice("bytes", &[0])), &[]), "\0\0\0\0");
     }
 }

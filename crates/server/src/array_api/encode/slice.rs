@@ -2,20 +2,20 @@
 
 use meta::data_type::{DataType, Number};
 
-use super::csv_header::Header;
+use super::csv_header::ColumnNames;
 
 /// What is answered: elements of a type, in C order, in a shape.
 #[derive(Clone, Debug)]
-pub(in crate::array_api) struct Answer {
+pub(in crate::array_api) struct ArraySlice {
     /// Their shape.
     pub(in crate::array_api) shape: Vec<u64>,
     /// Their type.
     pub(in crate::array_api) data_type: DataType,
     /// The names of the columns, of CSV that has them.
-    pub(in crate::array_api) header: Option<Header>,
+    pub(in crate::array_api) column_names: Option<ColumnNames>,
 }
 
-impl Answer {
+impl ArraySlice {
     /// How many elements there are; `None` where a `u64` does not count them.
     pub(in crate::array_api) fn elements(&self) -> Option<u64> {
         if self.shape.contains(&0) {
@@ -26,22 +26,22 @@ impl Answer {
 
     /// How often an empty text stands for what has no bytes: each element of a type without bytes, and each innermost list where
     /// a dimension is empty. `None` where elements have bytes; more than `u64::MAX` are as many as that.
-    pub(in crate::array_api) fn empties(&self) -> Option<u64> {
+    pub(in crate::array_api) fn placeholders(&self) -> Option<u64> {
         let product = |extents: &[u64]| extents.iter().fold(1_u64, |product, &extent| product.saturating_mul(extent));
-        match self.outer() {
-            Some(outer) => Some(product(outer)),
+        match self.outer_extents() {
+            Some(outer_extents) => Some(product(outer_extents)),
             None if self.data_type.fixed_size() == Some(0) => Some(product(&self.shape)),
             None => None,
         }
     }
 
     /// The dimensions around the first that is empty.
-    pub(in crate::array_api) fn outer(&self) -> Option<&[u64]> {
+    pub(in crate::array_api) fn outer_extents(&self) -> Option<&[u64]> {
         self.shape.iter().position(|&extent| extent == 0).and_then(|at| self.shape.get(..at))
     }
 
     /// At most how many bytes the elements have as JSON; of variable length, without their own.
-    pub(in crate::array_api) fn json_len(&self) -> u64 {
+    pub(in crate::array_api) fn max_json_len(&self) -> u64 {
         // A list of each dimension but the outermost is in one that is around it, with a comma.
         let lists = self.shape.iter().scan(1_u64, |lists, extent| {
             let around = *lists;
@@ -49,26 +49,26 @@ impl Answer {
             Some(around)
         });
         let brackets = lists.fold(0_u64, |sum, lists| sum.saturating_add(lists.saturating_mul(3)));
-        self.elements_len().saturating_add(brackets)
+        self.max_elements_len().saturating_add(brackets)
     }
 
     /// The same as CSV.
-    pub(in crate::array_api) fn csv_len(&self) -> u64 {
+    pub(in crate::array_api) fn max_csv_len(&self) -> u64 {
         let columns = self.shape.get(1).copied().unwrap_or(1);
-        let header = self.header.as_ref().map_or(0, |header| header.text_len(columns));
+        let column_names = self.column_names.as_ref().map_or(0, |column_names| column_names.max_text_len(columns));
         // A field of a struct may be in quotes.
         let quotes = (self.data_type.field_names().len() as u64).saturating_mul(3);
         let quotes = self.elements().unwrap_or(u64::MAX).saturating_mul(quotes);
-        self.elements_len().saturating_add(header).saturating_add(quotes)
+        self.max_elements_len().saturating_add(column_names).saturating_add(quotes)
     }
 
     /// At most how many bytes the elements have as text, each with what is between it and the next.
-    fn elements_len(&self) -> u64 {
-        self.elements().unwrap_or(u64::MAX).saturating_mul(self.widest().saturating_add(1))
+    fn max_elements_len(&self) -> u64 {
+        self.elements().unwrap_or(u64::MAX).saturating_mul(self.max_element_len().saturating_add(1))
     }
 
     /// At most how many bytes of text an element has.
-    fn widest(&self) -> u64 {
+    fn max_element_len(&self) -> u64 {
         let Some(size) = self.data_type.fixed_size() else { return 2 };
         match (self.data_type.number(), size) {
             (Some(Number::Bool), _) => 5,
@@ -89,16 +89,16 @@ impl Answer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::answer;
+    use super::super::tests::slice;
 
     #[test]
     fn counts() {
-        assert_eq!(answer("int8", &[]).elements(), Some(1));
-        assert_eq!(answer("int8", &[1 << 40, 1 << 40]).elements(), None);
-        assert_eq!(answer("int8", &[1 << 40, 1 << 40, 0]).elements(), Some(0));
-        assert_eq!(answer("int8", &[2, 3]).empties(), None);
-        assert_eq!(answer("int8", &[2, 3, 0, 5]).empties(), Some(6));
-        assert_eq!(answer("int8", &[0, 3]).empties(), Some(1));
-        assert_eq!(answer("int8", &[1 << 40, 1 << 40, 0]).empties(), Some(u64::MAX));
+        assert_eq!(slice("int8", &[]).elements(), Some(1));
+        assert_eq!(slice("int8", &[1 << 40, 1 << 40]).elements(), None);
+        assert_eq!(slice("int8", &[1 << 40, 1 << 40, 0]).elements(), Some(0));
+        assert_eq!(slice("int8", &[2, 3]).placeholders(), None);
+        assert_eq!(slice("int8", &[2, 3, 0, 5]).placeholders(), Some(6));
+        assert_eq!(slice("int8", &[0, 3]).placeholders(), Some(1));
+        assert_eq!(slice("int8", &[1 << 40, 1 << 40, 0]).placeholders(), Some(u64::MAX));
     }
 }

@@ -2,7 +2,7 @@
 
 use http::HeaderValue;
 
-/// What a header says, cut to a length that can be shown.
-pub(super) fn shown(header: &HeaderValue) -> String {
+/// What a header says, cut to a length that can be truncated.
+pub(super) fn truncated(header: &HeaderValue) -> String {
     String::from_utf8_lossy(header.as_bytes()).chars().take(256).collect()
 }
