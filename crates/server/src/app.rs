@@ -1,4 +1,4 @@
-//! What every request shares.
+//! State shared by all requests.
 
 use std::{fmt, num::NonZeroUsize, sync::Arc, thread::available_parallelism};
 
@@ -8,7 +8,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::{metrics::Metrics, request_id::RequestIds, settings::Settings};
 
-/// A store with the settings by which it is served. Clones are the same.
+/// A store, its engine and the settings by which it is served. Clones share one state.
 #[derive(Clone)]
 pub struct App(Arc<Inner>);
 
@@ -22,7 +22,7 @@ struct Inner {
 }
 
 impl App {
-    /// Serves `store` by `settings`.
+    /// Serves `store` with `settings`.
     pub fn new(store: Arc<dyn TransactionalStore>, settings: Settings) -> Self {
         let arrays = Arrays::new(store.clone(), settings.arrays);
         Self(Arc::new(Inner {
@@ -40,7 +40,7 @@ impl App {
         &self.0.store
     }
 
-    /// Its arrays.
+    /// The engine for the arrays and hierarchies in the store.
     pub fn arrays(&self) -> &Arrays {
         &self.0.arrays
     }
@@ -54,15 +54,17 @@ impl App {
         &self.0.metrics
     }
 
-    /// The memory that all requests together may hold.
+    /// The memory budget of all requests together.
     pub(crate) fn memory(&self) -> &MemoryBudget {
         self.0.arrays.memory()
     }
 
-    /// The right to take one step of a listing, in turn. There are as many at a time as cores: were there as many as listings, whoever asks for
-    /// something small would wait for all of them.
+    /// Waits for the right to read one batch of a listing.
+    ///
+    /// The permits equal the number of cores, so that a request for a small value does not wait for every listing in
+    /// progress.
     pub(crate) async fn listing_permit(&self) -> Option<SemaphorePermit<'_>> {
-        // It is never closed.
+        // The semaphore is never closed.
         self.0.listing_permits.acquire().await.ok()
     }
 

@@ -1,4 +1,4 @@
-//! Who asks, as far as shares of the server go.
+//! Callers, the unit of fair sharing: client addresses, resolved behind trusted proxies.
 
 use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
@@ -8,25 +8,25 @@ use std::{
 use array::Caller;
 use http::{HeaderMap, HeaderName, header::FORWARDED};
 
-/// A network, such as `10.0.0.0/8`, or one address.
+/// A network such as `10.0.0.0/8`, or a single address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     address: u128,
-    /// How many of the 128 bits of an address are the network's; an IPv4 address is told as the IPv6 one that it is mapped to.
+    /// The length of the network prefix in the 128 bits of an IPv6 address; IPv4 addresses are mapped to IPv6.
     bits: u32,
 }
 
-/// A text is not a [`Network`].
+/// The text is not a [`Network`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a network, such as 10.0.0.0/8 or 2001:db8::/32")]
 pub struct NetworkError {
-    /// The text.
+    /// The invalid text.
     pub text: String,
 }
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Whoever has an address: an IPv4 address, or the /64 of an IPv6 address, since whoever has one of these has all of them.
+/// The caller at an address. All addresses of an IPv6 /64 are one caller, since a client usually has all of them.
 pub(crate) fn for_address(address: IpAddr) -> Caller {
     Caller::new(match address.to_canonical() {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
@@ -34,9 +34,10 @@ pub(crate) fn for_address(address: IpAddr) -> Caller {
     })
 }
 
-/// Whoever sent a request that came from `peer`: where that is one of the `proxies`, the last address before them that the headers name.
+/// The caller of a request received from `peer`. If `peer` is one of the `proxies`, this is the last address before
+/// them that the headers name.
 ///
-/// Where `Forwarded` and `X-Forwarded-For` disagree, only one of them can be a proxy's word, and the other whatever the client made up; then it is the proxy's.
+/// If `Forwarded` and `X-Forwarded-For` disagree, at most one of them was set by a proxy, so the caller is `peer`.
 pub(crate) fn resolve(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> Caller {
     if !is_proxy(proxies, peer) {
         return for_address(peer);
@@ -96,7 +97,7 @@ fn is_proxy(proxies: &[Network], address: IpAddr) -> bool {
     proxies.iter().any(|network| network.contains(address))
 }
 
-/// The last of the addresses that is no proxy's, or the first where all are. What is no address ends the way back.
+/// The last address that is not a proxy, or the first if all are proxies. An invalid address ends the search.
 fn client_address(proxies: &[Network], peer: IpAddr, addresses: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
     let addresses: Vec<_> = addresses.collect();
     let mut found = peer;
@@ -110,7 +111,7 @@ fn client_address(proxies: &[Network], peer: IpAddr, addresses: impl Iterator<It
     found
 }
 
-/// The elements of a `Forwarded` header, which commas part that are not quoted.
+/// Splits a `Forwarded` header at unquoted commas.
 fn elements(line: &[u8]) -> Vec<Vec<u8>> {
     let (mut found, mut element, mut quoted) = (Vec::new(), Vec::new(), false);
     for &byte in line {
@@ -124,13 +125,13 @@ fn elements(line: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// The address that an element of `Forwarded`, without its quotes, says that it is for.
+/// Parses the `for` parameter of an element of `Forwarded`, without quotes.
 fn forwarded_for(element: &[u8]) -> Option<IpAddr> {
     let value = |pair: &&[u8]| pair.trim_ascii().get(..4).is_some_and(|name| name.eq_ignore_ascii_case(b"for="));
     address(element.split(|byte| *byte == b';').find(value)?.trim_ascii().get(4..)?)
 }
 
-/// An address, perhaps with a port or in brackets.
+/// Parses an address with an optional port or in brackets.
 fn address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?.trim();
     let bracketed = || Some(IpAddr::V6(text.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?));
@@ -182,7 +183,7 @@ mod tests {
         let behind = |peer, lines: &[(&'static str, &str)]| super::resolve(&proxies, ip(peer), &headers(lines));
         const X: &str = "x-forwarded-for";
         const F: &str = "forwarded";
-        // Whoever is no proxy may say what they like.
+        // The headers of a client that is not a proxy are ignored.
         assert_eq!(behind("192.0.2.9", &[(X, "192.0.2.1")]), of("192.0.2.9"));
         assert_eq!(behind("10.0.0.1", &[]), of("10.0.0.1"));
         for (line, caller) in [

@@ -1,4 +1,4 @@
-//! Content codings.
+//! Content codings of responses.
 
 use std::io::{self, Write};
 
@@ -6,15 +6,15 @@ use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use http::HeaderValue;
 
-/// Answers shorter than this are sent without a coding.
+/// The minimum size of a compressed response, in bytes.
 pub(crate) const MIN_COMPRESS_SIZE: u64 = 1 << 10;
-/// The quickest level: elements are on their way, and the next answer is another one.
+/// The fastest level, since responses are compressed while they are sent.
 const ZSTD_LEVEL: i32 = 1;
 
 /// A content coding (RFC 9110, section 8.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContentEncoding {
-    /// None.
+    /// No compression.
     Identity,
     /// Zstandard.
     Zstd,
@@ -22,14 +22,14 @@ pub(crate) enum ContentEncoding {
     Gzip,
 }
 
-/// Compresses blocks one after the other.
+/// Compresses blocks as a stream.
 pub(crate) enum Compressor {
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
     Gzip(GzEncoder<Vec<u8>>),
 }
 
 impl ContentEncoding {
-    /// The value of `Content-Encoding`; `None` where there is no coding.
+    /// Returns the value of `Content-Encoding`; `None` for the identity.
     pub(crate) fn header(self) -> Option<HeaderValue> {
         match self {
             Self::Identity => None,
@@ -40,7 +40,7 @@ impl ContentEncoding {
 }
 
 impl Compressor {
-    /// Begins; `None` for no coding.
+    /// Starts a stream; `None` for the identity.
     pub(crate) fn new(encoding: ContentEncoding) -> io::Result<Option<Self>> {
         Ok(match encoding {
             ContentEncoding::Identity => None,
@@ -49,7 +49,7 @@ impl Compressor {
         })
     }
 
-    /// The next bytes, made of this block and those before; may be none.
+    /// Compresses a block and returns the output so far, which may be empty.
     pub(crate) fn push(&mut self, block: &[u8]) -> io::Result<Bytes> {
         let out = match self {
             Self::Zstd(encoder) => {
@@ -64,7 +64,7 @@ impl Compressor {
         Ok(std::mem::take(out).into())
     }
 
-    /// The last bytes.
+    /// Ends the stream and returns the rest of the output.
     pub(crate) fn finish(self) -> io::Result<Bytes> {
         match self {
             Self::Zstd(encoder) => encoder.finish().map(Bytes::from),
@@ -73,7 +73,7 @@ impl Compressor {
     }
 }
 
-/// Compresses an answer that is there as a whole, where that is worth it.
+/// Compresses a complete response if it is large enough.
 pub(crate) fn compress(bytes: Bytes, encoding: ContentEncoding) -> io::Result<(Bytes, ContentEncoding)> {
     if (bytes.len() as u64) < MIN_COMPRESS_SIZE {
         return Ok((bytes, ContentEncoding::Identity));

@@ -1,4 +1,4 @@
-//! What surrounds every request: its id, the guards, the dispatch, the headers of every answer, metrics and the log.
+//! The scope of every request: id, guards, dispatch to a handler, common headers, metrics and logging.
 
 use std::{panic::AssertUnwindSafe, time::Instant};
 
@@ -22,15 +22,15 @@ use crate::{
     request_id::RequestId, response_body::InstrumentedBody, routes::Route,
 };
 
-/// Bodies up to this size count as sent when they are handed on; larger ones are watched as they go.
+/// Bodies up to this size, in bytes, count as sent when they are passed on; larger ones are instrumented.
 const UNWATCHED_BODY_LIMIT: u64 = 64 << 10;
 
-/// The surfaces of `app` as a service, without the connections that [`serve`](crate::serve()) adds.
+/// A service that handles requests without the connection limits of [`serve`](crate::serve()).
 pub fn router(app: App) -> Router {
     Router::new().fallback(move |request| handle(app, request))
 }
 
-/// Answers a request, whatever it is.
+/// Handles any request.
 pub(crate) async fn handle(app: App, request: Request) -> Response {
     let scope = RequestScope::start(&app, &request);
     let chunked = guard::is_chunked(request.headers());
@@ -65,7 +65,7 @@ async fn dispatch(app: App, request: Request, route: Option<&'static Route>) -> 
     Ok(array::run_request(operation.run(request, app)).await)
 }
 
-/// A request that is being answered.
+/// The state of a request from its arrival until its response is sent.
 struct RequestScope {
     id: RequestId,
     method: Method,
@@ -79,7 +79,7 @@ impl RequestScope {
     fn start(app: &App, request: &Request) -> Self {
         let method = request.method().clone();
         let route = Route::find(&method, request.uri().path());
-        // The path is only needed where requests are logged one by one.
+        // The path is only logged at this level.
         let path = tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().path().to_owned());
         let in_flight = app.metrics().start_request();
         Self { id: app.request_ids().of(request.headers()), method, path, route, started: Instant::now(), in_flight }
@@ -110,7 +110,7 @@ impl RequestScope {
         }
     }
 
-    /// Counts the body's bytes, and has it end the exchange where it is sent piece by piece.
+    /// Counts the bytes of the body; a streamed body extends the request until it ends.
     fn instrument(self, response: Response) -> Response {
         match response.body().size_hint().exact() {
             Some(size) if size <= UNWATCHED_BODY_LIMIT => {
@@ -122,7 +122,7 @@ impl RequestScope {
     }
 }
 
-/// The answer to `HEAD`: that of `GET`, with the length of the body in place of the body.
+/// The response to `HEAD`: that of `GET` without its body, but with its length.
 fn without_body(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let described = parts.headers.contains_key(CONTENT_TYPE) && !parts.headers.contains_key(CONTENT_LENGTH);
@@ -130,13 +130,13 @@ fn without_body(response: Response) -> Response {
     if let Some(size) = size.filter(|_| described) {
         parts.headers.insert(CONTENT_LENGTH, HeaderValue::from(size));
     }
-    // An empty body of a known length would be told as a length of 0.
+    // An empty body of known length would set a length of 0.
     let empty = stream::empty::<Result<Bytes, std::convert::Infallible>>();
     let body = if size.is_some() { Body::empty() } else { Body::from_stream(empty) };
     Response::from_parts(parts, body)
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("a handler panicked: {}", text.unwrap_or("without a text"))

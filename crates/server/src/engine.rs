@@ -1,4 +1,4 @@
-//! The arrays and hierarchies of the store on behalf of one request.
+//! The array engine on behalf of one request.
 
 use std::convert::Infallible;
 
@@ -8,7 +8,7 @@ use http::request::Parts;
 
 use crate::{app::App, memory_claim};
 
-/// The arrays and hierarchies on behalf of one request: they take memory through its claim, and threads as its caller.
+/// The arrays and hierarchies on behalf of one request. They take memory through its claim, and threads as its caller.
 pub(crate) struct Engine {
     pub(crate) app: App,
     pub(crate) arrays: Arrays,

@@ -1,7 +1,7 @@
-//! The claim of a request on memory.
+//! The memory claim of a request.
 //!
-//! All that a request holds is taken through it: its body and what is made of that, what its arrays and hierarchies need, and answers that are made whole. Whoever holds some
-//! never waits for more, which the claim itself sees to: see [`array::Claim`].
+//! All memory of a request is taken through its claim: the body and its parsed form, the needs of arrays and
+//! hierarchies, and buffered responses. The claim never waits for more while it holds some; see [`array::Claim`].
 
 use std::convert::Infallible;
 
@@ -11,16 +11,16 @@ use http::{Extensions, request::Parts};
 
 use crate::app::App;
 
-/// The claim of a request, as an extractor.
+/// An extractor for the request's claim.
 pub(crate) struct RequestClaim(pub(crate) Claim);
 
-/// Gives a request its claim, on behalf of its caller.
+/// Attaches a new claim of the request's caller to the request.
 pub(crate) fn attach(app: &App, request: &mut Request) {
     let claim = claim_of(request.extensions(), app);
     request.extensions_mut().insert(claim);
 }
 
-/// The claim of the request with these extensions.
+/// Returns the claim in these extensions, or a new one.
 pub(crate) fn claim_of(extensions: &Extensions, app: &App) -> Claim {
     let new_claim = || app.memory().claim(extensions.get().copied().unwrap_or(Caller::UNKNOWN));
     extensions.get().cloned().unwrap_or_else(new_claim)

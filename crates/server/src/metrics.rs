@@ -1,4 +1,4 @@
-//! What the server counts, for Prometheus.
+//! Prometheus metrics.
 
 use std::{
     sync::{
@@ -27,10 +27,10 @@ pub(crate) struct Metrics {
     instruments: Arc<Instruments>,
 }
 
-/// A request that is being answered; dropping it ends it.
+/// A request in progress, until dropped.
 pub(crate) struct InFlightGuard(Arc<Instruments>);
 
-/// A connection that is open; dropping it ends it.
+/// An open connection, until dropped.
 pub(crate) struct ConnectionGuard(Arc<Instruments>);
 
 struct Instruments {
@@ -50,7 +50,7 @@ struct Instruments {
     cache_used: Gauge<i64, AtomicI64>,
 }
 
-/// What requests share, and who waits for it.
+/// Usage of a resource shared by all requests.
 #[derive(Clone, Default)]
 struct SharedResource {
     total: Gauge<i64, AtomicI64>,
@@ -126,40 +126,40 @@ impl Metrics {
         Self { registry, instruments: Arc::new(instruments) }
     }
 
-    /// A request came.
+    /// Counts a request in progress.
     pub(crate) fn start_request(&self) -> InFlightGuard {
         self.instruments.in_flight.inc();
         InFlightGuard(self.instruments.clone())
     }
 
-    /// A connection came.
+    /// Counts an open connection.
     pub(crate) fn open_connection(&self) -> ConnectionGuard {
         self.instruments.connections.inc();
         ConnectionGuard(self.instruments.clone())
     }
 
-    /// A connection came that was too many.
+    /// Counts a connection rejected because of the limit.
     pub(crate) fn connection_rejected(&self) {
         self.instruments.rejected_connections.inc();
     }
 
-    /// An idle connection was closed for a new one.
+    /// Counts an idle connection closed in favour of a new one.
     pub(crate) fn connection_evicted(&self) {
         self.instruments.evicted_connections.inc();
     }
 
-    /// Bytes of a body came.
+    /// Counts received bytes of bodies.
     pub(crate) fn record_received(&self, bytes: u64) {
         self.instruments.received.inc_by(bytes);
     }
 
-    /// Elements of an array were read.
+    /// Counts decoded and cached chunks of a read.
     pub(crate) fn record_read(&self, stats: array::ReadStats) {
         self.instruments.decoded.inc_by(stats.decoded);
         self.instruments.cached.inc_by(stats.cached);
     }
 
-    /// The metrics in the text format.
+    /// Renders the metrics in the OpenMetrics text format.
     pub(crate) fn render(&self, arrays: &Arrays) -> Result<String, std::fmt::Error> {
         set_gauge(&self.instruments.cache_capacity, arrays.cache_capacity());
         set_gauge(&self.instruments.cache_used, arrays.cached_bytes());
@@ -196,14 +196,14 @@ impl SharedResource {
 }
 
 impl InFlightGuard {
-    /// The request was answered, but for the body.
+    /// Counts the response and its latency, up to the head.
     pub(crate) fn record_response(&self, route: &'static str, method: &Method, status: StatusCode, elapsed: Duration) {
         let method = method_label(method);
         self.0.requests.get_or_create(&RequestLabels { route, method, status: status.as_u16() }).inc();
         self.0.durations.get_or_create(&RouteLabels { route, method }).observe(elapsed.as_secs_f64());
     }
 
-    /// Bytes of the answer's body went.
+    /// Counts sent bytes of bodies.
     pub(crate) fn record_sent(&self, bytes: u64) {
         self.0.sent.inc_by(bytes);
     }
@@ -225,12 +225,12 @@ fn set_gauge(gauge: &Gauge<i64, AtomicI64>, amount: u64) {
     gauge.set(i64::try_from(amount).unwrap_or(i64::MAX));
 }
 
-/// 100 µs to about 26 s.
+/// Buckets from 100 µs to about 26 s.
 fn duration_histogram() -> Histogram {
     Histogram::new(exponential_buckets(0.0001, 4.0, 10))
 }
 
-/// A closed list, so that clients cannot make up labels.
+/// Returns a label from a closed set, since clients choose the method.
 fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

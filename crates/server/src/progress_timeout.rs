@@ -1,28 +1,28 @@
-//! How long a client that is slow is waited for.
+//! Timeouts for slow clients.
 
 use std::{num::NonZeroU64, time::Duration};
 
 use crate::settings::Limits;
 
-/// The patience that is left with one client that is waited for, be it for what it sends or until it takes what it is sent.
+/// The time left to wait for one client, either to send data or to accept it.
 ///
-/// Waiting uses patience up. Each byte that goes gives back as much as it may take at the least rate, up to the whole of it. So a client may pause
-/// for as long as the patience is, and on average has to be as quick as that rate; whoever is quicker never runs out.
+/// Waiting consumes the time. Each transferred byte returns the time that it may take at the minimum rate, up to the
+/// full timeout. A client may thus pause for the full timeout, but has to reach the minimum rate on average.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProgressTimeout {
     budget: Duration,
     remaining: Duration,
-    /// Bytes a second; `None` where any byte gives all patience back.
+    /// Bytes per second; if `None`, any byte restores the full timeout.
     min_rate: Option<NonZeroU64>,
 }
 
 impl ProgressTimeout {
-    /// The patience with whoever sends a body.
+    /// The timeout for a client that sends a body.
     pub(crate) fn for_uploads(limits: &Limits) -> Self {
         Self::new(limits.upload_timeout, limits.min_rate)
     }
 
-    /// The patience with whoever is sent an answer.
+    /// The timeout for a client that receives a response.
     pub(crate) fn for_downloads(limits: &Limits) -> Self {
         Self::new(limits.download_timeout, limits.min_rate)
     }
@@ -31,12 +31,12 @@ impl ProgressTimeout {
         Self { budget, remaining: budget, min_rate }
     }
 
-    /// How long may still be waited.
+    /// The time left to wait.
     pub(crate) fn remaining(&self) -> Duration {
         self.remaining
     }
 
-    /// So many bytes went after the client had been waited for.
+    /// Records a transfer of `bytes` after a wait.
     pub(crate) fn record(&mut self, waited: Duration, bytes: u64) {
         let refund = match self.min_rate {
             Some(min_rate) => {

@@ -14,33 +14,34 @@ use crate::{
 
 type HandlerFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// A resource, or all those of one shape.
+/// A resource, or all resources that match a template.
 #[derive(Debug)]
 pub struct Route {
-    /// The path, with the names of its parts in braces. A `key`, `prefix` or `path` goes to the end, over any number of `/`.
+    /// The path template, with parameters in braces. A final `key`, `prefix` or `path` matches any number of segments.
     pub template: &'static str,
-    /// What can be done with it; besides, each resource has `OPTIONS`.
+    /// The supported operations, in addition to `OPTIONS`.
     pub operations: &'static [Operation],
 }
 
-/// What one method does, perhaps only where a query parameter says so.
+/// The operation of one method, optionally selected by a query parameter.
 #[derive(Debug)]
 pub struct Operation {
     /// The method.
     pub method: Method,
-    /// The query parameter that asks for it, where the method has several operations. That without one is all the others.
+    /// The query parameter that selects this operation, if the method has several. The operation without one is the
+    /// default.
     pub selected_by: Option<&'static str>,
-    /// True if it changes anything.
+    /// The safety of the operation.
     pub safety: Safety,
     handler: fn(Request, App) -> HandlerFuture,
 }
 
-/// True if an operation changes anything.
+/// The safety of an operation (RFC 9110, section 9.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safety {
-    /// It reads, whatever its method.
+    /// Reads only, whatever the method.
     Safe,
-    /// It changes what is stored.
+    /// Changes what is stored.
     Unsafe,
 }
 
@@ -65,7 +66,7 @@ const LIST: Operation = operation!(GET, Safe, list::list);
 const LIST_HEAD: Operation = operation!(HEAD, Safe, list::list);
 const ERASE_PREFIX: Operation = operation!(DELETE, Unsafe, erase::prefix);
 
-/// Every resource and method that there is.
+/// All resources and their operations.
 pub static ROUTES: &[Route] = &[
     Route {
         template: routes::STORE_KEY,
@@ -127,10 +128,10 @@ pub static ROUTES: &[Route] = &[
 ];
 
 impl Route {
-    /// The resource at a path, as it came and not decoded.
+    /// Finds the resource at a path, before percent-decoding.
     pub(crate) fn find(method: &Method, path: &str) -> Option<&'static Self> {
         let template = match path.strip_prefix(routes::STORE_ROOT) {
-            // Only keys are set, so a `PUT` with a slash at its end has a bad key rather than no such method.
+            // Only keys can be set, so a `PUT` with a trailing slash has an invalid key, not an unsupported method.
             Some(_) if method == Method::PUT => routes::STORE_KEY,
             Some("") => routes::STORE_ROOT,
             Some(rest) if is_prefix(rest) => routes::STORE_PREFIX,
@@ -143,23 +144,23 @@ impl Route {
         ROUTES.iter().find(|route| route.template == template)
     }
 
-    /// Says that it tells how the server is, which has to be known above all while there is too much to do.
+    /// True for the endpoints that stay available when the server is overloaded.
     pub(crate) fn is_monitoring(&self) -> bool {
         [routes::HEALTH, routes::READY, routes::METRICS].contains(&self.template)
     }
 
-    /// What a method does with the resource, as the query asks.
+    /// Finds the operation for a method and query.
     pub(crate) fn operation(&self, method: &Method, query: &str) -> Option<&'static Operation> {
         let mut operations = self.operations.iter().filter(|operation| operation.method == method);
         operations.find(|operation| operation.selected_by.is_none_or(|parameter| query::names(query, parameter)))
     }
 
-    /// The value of `Allow`.
+    /// Returns the value of `Allow`.
     pub fn allow(&self) -> String {
         method_list(self.operations.iter())
     }
 
-    /// As [`allow`](Self::allow), of the operations that change nothing where the query is this one.
+    /// Like [`allow`](Self::allow), limited to safe operations for this query.
     pub(crate) fn allow_safe(&self, query: &str) -> String {
         let selected = |operation: &&Operation| self.operation(&operation.method, query);
         let is_safe =
@@ -169,7 +170,7 @@ impl Route {
 }
 
 impl Operation {
-    /// Runs the operation.
+    /// Runs the handler.
     pub(crate) async fn run(&self, request: Request, app: App) -> Response {
         (self.handler)(request, app).await
     }
@@ -177,13 +178,13 @@ impl Operation {
 
 fn method_list<'o>(operations: impl Iterator<Item = &'o Operation>) -> String {
     let mut methods: Vec<&str> = operations.map(|operation| operation.method.as_str()).collect();
-    // The operations of one method stand together.
+    // Operations of one method are adjacent.
     methods.dedup();
     methods.push("OPTIONS");
     methods.join(", ")
 }
 
-/// True if what follows [`routes::STORE_ROOT`] ends in a slash, literal or not.
+/// True if the path below [`routes::STORE_ROOT`] ends in a slash, literal or encoded.
 fn is_prefix(rest: &str) -> bool {
     rest.ends_with('/') || rest.ends_with("%2F") || rest.ends_with("%2f")
 }

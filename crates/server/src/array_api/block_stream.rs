@@ -1,4 +1,4 @@
-//! Elements becoming bytes on their way out.
+//! Streams of encoded elements for response bodies.
 
 use std::io;
 
@@ -16,44 +16,44 @@ use crate::{
     content_encoding::{Compressor, ContentEncoding},
 };
 
-/// How much of large pieces is compressed at a time, so that other requests come in between.
+/// The largest slice, in bytes, that is compressed before other tasks get a turn.
 const COMPRESS_STRIDE: usize = 64 << 10;
 
-/// Why the bytes of an answer break off.
+/// Errors that end a response body early.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BodyError {
-    /// The elements are not read.
+    /// Reading the elements failed.
     #[error(transparent)]
     Array(#[from] ArrayError),
-    /// The content coding failed.
+    /// The compressor failed.
     #[error("the answer cannot be compressed")]
     Compression(#[source] io::Error),
 }
 
-/// The bytes of an answer, block by block.
+/// The encoded bytes of a response, block by block.
 pub(super) type Blocks = BoxStream<'static, Result<Bytes, BodyError>>;
 
 type ElementStream = BoxStream<'static, Result<Elements, ArrayError>>;
 
-/// Counts what a reading took when it ends, whichever way.
+/// Reports the statistics of a read to the metrics when dropped.
 pub(super) struct MetricsGuard {
     app: App,
     metrics: ReadMetrics,
 }
 
-/// What the elements of an answer come from.
+/// The elements to encode.
 pub(super) enum ElementInput {
-    /// What is read.
+    /// Elements as they are read.
     Stream(ElementStream),
-    /// Elements, or what stands in their place, that have no bytes: this many.
+    /// A count of empty texts to encode; see [`ArraySlice::placeholders`](super::encode::ArraySlice::placeholders).
     Placeholders(u64),
 }
 
-/// The beginning of an answer.
+/// The buffered start of a body.
 pub(super) enum BodyStart {
-    /// All of it.
+    /// The complete body.
     Complete(Bytes),
-    /// More than a block, and what follows.
+    /// More than a block, with the rest of the body still to be encoded.
     Partial(Blocks),
 }
 
@@ -69,11 +69,11 @@ impl Drop for MetricsGuard {
     }
 }
 
-/// The bytes of elements as they are in memory, after a head.
+/// Streams elements in their memory layout, after a header.
 pub(super) fn passthrough(head: Vec<u8>, pieces: ElementStream, guard: MetricsGuard) -> Blocks {
     let head = (!head.is_empty()).then(|| Ok(Bytes::from(head)));
     let bytes = pieces.map_err(BodyError::Array).try_filter_map(move |elements| {
-        // It lives as long as the stream.
+        // The guard has to live as long as the stream.
         let _ = &guard;
         std::future::ready(Ok(match elements {
             Elements::Fixed(bytes) => Some(bytes).filter(|bytes| !bytes.is_empty()),
@@ -83,7 +83,7 @@ pub(super) fn passthrough(head: Vec<u8>, pieces: ElementStream, guard: MetricsGu
     stream::iter(head).chain(bytes).boxed()
 }
 
-/// What an encoder writes of elements of `size` bytes, or of variable length.
+/// Streams what an encoder writes for elements of `size` bytes, or of variable length.
 pub(super) fn encode_elements(
     encoder: Box<dyn ElementEncoder>,
     size: Option<usize>,
@@ -98,7 +98,7 @@ pub(super) fn encode_elements(
     .boxed()
 }
 
-/// Compresses the blocks.
+/// Compresses a stream of blocks.
 pub(super) fn compress(blocks: Blocks, encoding: ContentEncoding) -> Result<Blocks, BodyError> {
     let Some(compressor) = Compressor::new(encoding).map_err(BodyError::Compression)? else { return Ok(blocks) };
     let state = (blocks, Some(compressor), Bytes::new());
@@ -119,7 +119,7 @@ pub(super) fn compress(blocks: Blocks, encoding: ContentEncoding) -> Result<Bloc
             if !block.is_empty() {
                 return Ok(Some((block, (blocks, compressor, pending))));
             }
-            // Much is taken in before anything comes out where it compresses well.
+            // Well compressible input is consumed for long without producing output.
             tokio::task::yield_now().await;
         }
         Ok::<_, BodyError>(None)
@@ -127,7 +127,7 @@ pub(super) fn compress(blocks: Blocks, encoding: ContentEncoding) -> Result<Bloc
     Ok(compress.boxed())
 }
 
-/// Takes blocks until they end or are more than one large one. What fails until then can still become an answer of its own.
+/// Buffers blocks until they end or exceed [`BLOCK_SIZE`]. An error up to here still becomes a response of its own.
 pub(super) async fn buffer_start(mut blocks: Blocks) -> Result<BodyStart, BodyError> {
     let (mut buffered, mut len) = (Vec::new(), 0);
     while len <= BLOCK_SIZE {
@@ -147,14 +147,14 @@ fn concat(mut blocks: Vec<Bytes>) -> Bytes {
     }
 }
 
-/// Writes elements into blocks.
+/// Encodes elements into blocks.
 struct BlockWriter {
     encoder: Box<dyn ElementEncoder>,
     size: Option<usize>,
     input: ElementInput,
-    /// What is being written.
+    /// The elements being encoded.
     current: Option<Elements>,
-    /// How much of it has been: bytes, or elements of variable length.
+    /// The position in them: in bytes, or in elements of variable length.
     position: usize,
     state: WriterState,
     _guard: MetricsGuard,
@@ -198,7 +198,7 @@ impl BlockWriter {
         out.into()
     }
 
-    /// Writes what is at hand, up to a block; whether there was anything.
+    /// Encodes from the current elements until a block is full. Returns false if nothing was left to encode.
     fn write_current(&mut self, out: &mut Vec<u8>) -> bool {
         if let ElementInput::Placeholders(remaining) = &mut self.input {
             let any = *remaining > 0;

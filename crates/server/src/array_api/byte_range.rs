@@ -1,4 +1,4 @@
-//! Byte ranges of answers whose length is known before anything is read.
+//! Byte ranges of responses whose length is known before reading.
 
 use std::ops::Range;
 
@@ -7,7 +7,8 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::block_stream::{Blocks, MetricsGuard, passthrough};
 
-/// A range of the bytes of an answer: of a head, and of the elements as they are in memory. Only the elements that lie in it are read.
+/// Streams a byte range of a response that consists of a header and the elements in their memory layout. Reads only the
+/// elements that overlap the range.
 pub(super) fn bytes(mut head: Vec<u8>, mut read: ArrayRead, range: Range<u64>, guard: MetricsGuard) -> Blocks {
     let head_len = head.len() as u64;
     let size = read.model().data_type.fixed_size().map_or(1, |size| size.max(1) as u64);
@@ -16,7 +17,7 @@ pub(super) fn bytes(mut head: Vec<u8>, mut read: ArrayRead, range: Range<u64>, g
         true => 0,
         false => read.narrow(element_bytes.start / size..element_bytes.end.div_ceil(size)),
     };
-    // The head is cut by itself, since the elements do not begin where it ends.
+    // The header is cut separately because the elements are addressed from its end.
     head.truncate(usize::try_from(range.end).unwrap_or(usize::MAX));
     let head = head.split_off(usize::try_from(range.start).unwrap_or(usize::MAX).min(head.len()));
     let elements = passthrough(Vec::new(), read.into_stream().boxed(), guard);
@@ -25,7 +26,7 @@ pub(super) fn bytes(mut head: Vec<u8>, mut read: ArrayRead, range: Range<u64>, g
     stream::iter((!head.is_empty()).then(|| Ok(head.into()))).chain(elements).boxed()
 }
 
-/// So many bytes after those that are skipped. Nothing is read beyond them.
+/// Skips `skip` bytes, then yields `take` bytes and stops reading.
 fn take_range(blocks: Blocks, skip: u64, take: u64) -> Blocks {
     let take_range = stream::try_unfold((blocks, skip, take), |(mut blocks, mut skip, take)| async move {
         if take == 0 {

@@ -1,16 +1,16 @@
-//! Names for answers that are saved as files (RFC 6266).
+//! File names for saved responses (RFC 6266).
 
 use http::HeaderValue;
 use meta::NodePath;
 use wire::{array::Format, routes::encode};
 
-/// The most bytes of a node's name in that of a file, for which file systems take 255.
+/// The maximum length of a node's name in a file name, in bytes; file systems allow 255 for the full name.
 const MAX_NAME: usize = 200;
 
-/// The value of `Content-Disposition`: the name of the array, and that of the format after a dot.
+/// Returns the value of `Content-Disposition`, with the array's name and the format as extension.
 ///
-/// What browsers show, they shall show (`inline`): JSON, CSV and images. The others they can only save. Either way the name is that under which
-/// the answer is saved, by browsers, `curl -OJ` and `wget --content-disposition`.
+/// Formats that browsers display (JSON, CSV, images) are `inline`, the others `attachment`. Browsers, `curl -OJ` and
+/// `wget --content-disposition` save both under this name.
 pub(super) fn header(path: &NodePath, format: Format) -> Option<HeaderValue> {
     let disposition_type = match format {
         Format::Json | Format::Csv | Format::Png => "inline",
@@ -20,13 +20,13 @@ pub(super) fn header(path: &NodePath, format: Format) -> Option<HeaderValue> {
     let ascii: String = file_name.chars().map(|character| if is_plain(character) { character } else { '_' }).collect();
     let text = match ascii == file_name {
         true => format!("{disposition_type}; filename=\"{file_name}\""),
-        // Who does not know the second takes the first.
+        // Clients that do not support `filename*` use `filename`.
         false => format!("{disposition_type}; filename=\"{ascii}\"; filename*=UTF-8''{}", encode(&file_name)),
     };
     HeaderValue::try_from(text).ok()
 }
 
-/// The name of the node as that of a file: not hidden, of a length that file systems take, and written in one direction.
+/// Returns the node's name as a safe file name: not hidden, bounded in length, and without directional characters.
 fn file_name(path: &NodePath) -> String {
     let mut file_name: String =
         path.name().unwrap_or("array").chars().map(|c| if is_format_control(c) { '_' } else { c }).collect();
@@ -37,12 +37,13 @@ fn file_name(path: &NodePath) -> String {
     file_name
 }
 
-/// True if a character has no meaning of its own: not in the header, in file systems, or as an escape that some clients decode.
+/// True if a character needs no escape in the header, is allowed by file systems, and is not part of an escape that
+/// some clients decode.
 fn is_plain(character: char) -> bool {
     matches!(character, ' '..='~') && !matches!(character, '"' | '\\' | '%' | '/' | ':' | '*' | '?' | '<' | '>' | '|')
 }
 
-/// True if a character changes how those around it are shown, so that a name would look like another one.
+/// True if a character alters how its neighbours are displayed, which would let one name pass for another.
 fn is_format_control(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

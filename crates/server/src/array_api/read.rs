@@ -1,4 +1,4 @@
-//! Reading elements.
+//! Handlers that read elements.
 
 use axum::response::Response;
 use meta::selection::{ReadRequest, Selection};
@@ -12,12 +12,12 @@ use crate::{
     request_body::{Document, ReadRequestDocument},
 };
 
-/// Bodies beyond this size are parsed where they do not keep other requests waiting.
+/// The largest body, in bytes, that is parsed on the async thread.
 const INLINE_PARSE_LIMIT: usize = 64 << 10;
-/// How many bytes a request takes for each byte of its text, when that has been parsed: a point of few digits takes most.
+/// The memory of a parsed request per byte of its text. Points with few digits take the most.
 const PARSED_BYTES_PER_BYTE: u64 = 24;
 
-/// `GET`: the elements that the query selects.
+/// `GET`: returns the elements selected by the query.
 pub(crate) async fn get(
     engine: Engine,
     ArrayPath(path): ArrayPath,
@@ -30,7 +30,7 @@ pub(crate) async fn get(
     spec.respond(&engine.app, read).await
 }
 
-/// `HEAD`: what `GET` would say of them. Nothing is decoded.
+/// `HEAD`: returns the headers of `GET` without decoding anything.
 pub(crate) async fn head(
     engine: Engine,
     ArrayPath(path): ArrayPath,
@@ -43,7 +43,7 @@ pub(crate) async fn head(
     spec.head_response(&engine.app, &read)
 }
 
-/// `POST` that reads: the elements that the body selects.
+/// `POST`: returns the elements selected by the body.
 pub(crate) async fn post(
     engine: Engine,
     ArrayPath(path): ArrayPath,
@@ -66,7 +66,7 @@ pub(crate) async fn post(
     spec.respond(&engine.app, read).await
 }
 
-/// All elements, where nothing is selected.
+/// Parses the selection in the query; the default is all elements.
 fn parse_selection(query: &ElementsQuery) -> Result<ReadRequest, ApiError> {
     let text = query.select.as_deref().unwrap_or_default();
     Ok(ReadRequest::Select(Selection::parse(text)?))

@@ -1,4 +1,4 @@
-//! The answer to a reading: its headers, and which way its bytes go.
+//! Responses with elements: limits, headers and bodies.
 
 use std::{ops::Range, sync::Arc};
 
@@ -46,15 +46,15 @@ use crate::{
     response_body::sized_body,
 };
 
-/// What an element of variable length counts at the least.
+/// The minimum size charged for an element of variable length, in bytes.
 const VARIABLE_ELEMENT_COST: u64 = 16;
-/// How many bytes of text there may be for each byte that the limit counts in memory.
+/// The factor from the limit of elements in memory to the limit of their text.
 const TEXT_PER_BYTE: u64 = 4;
-/// Answers up to this size are compressed in one go.
+/// The largest response, in bytes, that is compressed in one step.
 const INLINE_COMPRESS_LIMIT: usize = 128 << 10;
 const VARY_ACCEPT: HeaderValue = HeaderValue::from_static("accept, accept-encoding");
 
-/// How an answer is wanted.
+/// The requested form of a response.
 pub(super) struct ResponseSpec {
     format: Format,
     contrast: Contrast,
@@ -63,18 +63,18 @@ pub(super) struct ResponseSpec {
     conditions: TagConditions,
 }
 
-/// What is known of an answer before any of it is made.
+/// The head of a response, known before anything is decoded.
 struct ResponseHead {
     slice: ArraySlice,
-    /// How many bytes it has without a coding, where that is known.
+    /// The length without content coding, in bytes, if known.
     length: Option<u64>,
-    /// What its entity tag shows.
+    /// The version shown as entity tag.
     version: Option<Version>,
-    /// The headers that say what the elements are.
+    /// Headers that describe the elements.
     headers: HeaderMap,
 }
 
-/// Why an answer would be too much.
+/// A limit that a response would exceed.
 struct LimitExceeded {
     size: Option<u64>,
     limit: u64,
@@ -82,7 +82,7 @@ struct LimitExceeded {
 }
 
 impl ResponseSpec {
-    /// The format is that of the query, or the one that is accepted best.
+    /// Takes the format from the query, or negotiates it.
     pub(super) fn new(
         query: &ElementsQuery,
         negotiation: &ContentNegotiation,
@@ -97,7 +97,7 @@ impl ResponseSpec {
         if format != Format::Csv && query.header.is_some() {
             return Err(QueryError::Invalid { name: HEADER, expected: "is for the format csv alone" }.into());
         }
-        // A range is one of the elements' own bytes, which those of a coding are not; and an image is compressed already.
+        // Ranges address the unencoded bytes, so a range is sent without content coding. Images are already compressed.
         let ranged = conditions.range() != RangeRequest::Whole && matches!(format, Format::Raw | Format::Npy);
         let encoding = match format == Format::Png || ranged && negotiation.accepts_identity() {
             true => ContentEncoding::Identity,
@@ -106,7 +106,7 @@ impl ResponseSpec {
         Ok(Self { format, contrast, header: query.header, encoding, conditions })
     }
 
-    /// Makes ready to read, if that is not too much for the format.
+    /// Plans the read, and checks it against the limit of the format.
     pub(super) async fn read(
         &self,
         engine: &Engine,
@@ -133,7 +133,7 @@ impl ResponseSpec {
         ))
     }
 
-    /// A selection that is not too large, or the part of it that is not too large for the format either.
+    /// Returns the selection if the format's limits allow it, or else a leading part that they allow.
     async fn acceptable_selection(
         &self,
         engine: &Engine,
@@ -141,7 +141,7 @@ impl ResponseSpec {
         dialect: Option<Dialect>,
         selection: Selection,
     ) -> Option<Selection> {
-        // A hint is nothing to wait for.
+        // The hint is not worth waiting for memory.
         engine.claim.never_wait();
         let (limit, _) = self.limit(&engine.app);
         let request = ReadRequest::Select(selection.clone());
@@ -153,7 +153,7 @@ impl ResponseSpec {
         }
     }
 
-    /// How many bytes of elements may be selected, and the flag that says so.
+    /// The limit of selected bytes, and its flag.
     fn limit(&self, app: &App) -> (u64, &'static str) {
         let limits = &app.settings().limits;
         match self.format {
@@ -162,13 +162,13 @@ impl ResponseSpec {
         }
     }
 
-    /// What is said of the elements, without them.
+    /// Responds without elements.
     pub(super) fn head_response(&self, app: &App, array_read: &ArrayRead) -> Result<Response, ApiError> {
         let head = self.build_head(app, array_read)?;
         if let Some(response) = self.check_conditions(&head)? {
             return Ok(response);
         }
-        // A length that is not known must not be told as 0.
+        // An unknown length must not be sent as 0.
         let length = head.length;
         let mut response = head.response(Body::from_stream(stream::empty::<Result<Bytes, BodyError>>()));
         let headers = response.headers_mut();
@@ -183,7 +183,7 @@ impl ResponseSpec {
         Ok(response)
     }
 
-    /// The elements, or that the client has them.
+    /// Responds with the elements, or 304 if the client has them.
     pub(super) async fn respond(&self, app: &App, array_read: ArrayRead) -> Result<Response, ApiError> {
         let head = self.build_head(app, &array_read)?;
         if let Some(response) = self.check_conditions(&head)? {
@@ -227,7 +227,7 @@ impl ResponseSpec {
         Ok(response)
     }
 
-    /// The range of bytes that is sent; `None` for all of them.
+    /// Returns the byte range to send; `None` for the full response.
     fn requested_range(&self, head: &ResponseHead) -> Result<Option<Range<u64>>, ApiError> {
         let Some(length) = head.length.filter(|_| self.encoding == ContentEncoding::Identity) else { return Ok(None) };
         let range = match self.conditions.range() {
@@ -236,7 +236,7 @@ impl ResponseSpec {
             RangeRequest::One(range) => range.resolve(length),
             RangeRequest::Unsatisfiable => None,
         };
-        // The last bytes of an empty answer are that answer.
+        // A suffix range of an empty response is that response.
         let range = range.ok_or_else(|| ApiError::range_not_satisfiable(length, head.version))?;
         Ok((!range.is_empty()).then_some(range))
     }
@@ -249,7 +249,7 @@ impl ResponseSpec {
         ArraySlice { shape: array_read.shape().to_vec(), data_type: array_read.model().data_type.clone(), column_names }
     }
 
-    /// Judges what can be judged before anything is decoded.
+    /// Builds the head, after all checks that need no decoding.
     fn build_head(&self, app: &App, array_read: &ArrayRead) -> Result<ResponseHead, ApiError> {
         let slice = self.slice_of(array_read);
         if let Some(reason) = encode::unsupported_reason(self.format, &slice) {
@@ -285,14 +285,14 @@ impl ResponseSpec {
         Ok(ResponseHead { slice, length, version, headers })
     }
 
-    /// Refuses what has few bytes in memory, and many as text.
+    /// Checks the limits that apply to the encoded response, and suggests a smaller selection in the error.
     fn check_limits(&self, limit: u64, slice: &ArraySlice, array_read: &ArrayRead) -> Result<(), ApiError> {
         self.check_size(limit, slice).map_err(|LimitExceeded { size, limit: max_size, detail }| {
             ApiError::selection_too_large(size, max_size, self.leading_part(limit, array_read).as_ref(), detail)
         })
     }
 
-    /// A leading part of what is read that is not too much.
+    /// Returns a leading part of the selection within the limits.
     fn leading_part(&self, limit: u64, array_read: &ArrayRead) -> Option<Selection> {
         let all = self.slice_of(array_read);
         let range = |shape: &[u64]| ArraySlice { shape: shape.to_vec(), ..all.clone() };
@@ -307,7 +307,7 @@ impl ResponseSpec {
             return Err(LimitExceeded { size: None, limit, detail });
         }
         self.check_text_size(limit, slice)?;
-        // Strings of NumPy's are made whole, so the limit is that of text.
+        // NumPy strings are encoded at once, so the limit of text applies.
         let strings = self.format == Format::Npy && slice.is_variable();
         let min_size = slice.elements().unwrap_or(u64::MAX).saturating_mul(VARIABLE_ELEMENT_COST);
         if strings && min_size > limit {
@@ -319,7 +319,7 @@ impl ResponseSpec {
         Ok(())
     }
 
-    /// Refuses what would be too long as text: the widest elements of the type, with all brackets and commas around them.
+    /// Checks the limit of text, assuming the longest text for each element.
     fn check_text_size(&self, limit: u64, slice: &ArraySlice) -> Result<(), LimitExceeded> {
         let limit = limit.saturating_mul(TEXT_PER_BYTE);
         let text = match self.format {
@@ -337,12 +337,12 @@ impl ResponseSpec {
         Err(LimitExceeded { size: Some(text), limit, detail })
     }
 
-    /// See [`Answer::empties`]; they matter only where elements are written one by one.
+    /// Returns [`ArraySlice::placeholders`] for formats that are encoded element by element.
     fn placeholders(&self, slice: &ArraySlice) -> Option<u64> {
         slice.placeholders().filter(|_| matches!(self.format, Format::Json | Format::Csv))
     }
 
-    /// What the entity tag shows: all that the bytes depend on.
+    /// Hashes all inputs of the response's bytes into the version shown as entity tag.
     fn version(&self, fingerprint: u128, encoding: ContentEncoding, slice: &ArraySlice) -> Version {
         let mut hash = Xxh3::new();
         hash.update(&fingerprint.to_le_bytes());
@@ -356,13 +356,13 @@ impl ResponseSpec {
         hash.update(suffix);
         hash.update(&[u8::from(slice.column_names.is_some())]);
         for limit in [self.contrast.min, self.contrast.max] {
-            // No limit is a NaN.
+            // NaN stands for no limit.
             hash.update(&limit.unwrap_or(f64::NAN).to_bits().to_le_bytes());
         }
         Version::from_u128(hash.digest128())
     }
 
-    /// The answer where the conditions settle it.
+    /// Evaluates the conditions; returns a response if they decide it.
     fn check_conditions(&self, head: &ResponseHead) -> Result<Option<Response>, ApiError> {
         match self.conditions.evaluate(head.version) {
             ConditionOutcome::Proceed => Ok(None),
@@ -379,7 +379,7 @@ impl ResponseSpec {
         }
     }
 
-    /// The body, how many bytes it has where that is known, and its coding.
+    /// Returns the body, its length if known, and its content coding.
     fn build_body(
         &self,
         start: BodyStart,
@@ -413,7 +413,7 @@ impl ResponseHead {
         response
     }
 
-    /// What is said also where the client has the answer already.
+    /// Adds the headers that a 304 has too.
     fn validators(&self, headers: &mut HeaderMap) {
         headers.extend(self.version.map(|version| (ETAG, etag::render(version))));
         headers.insert(CACHE_CONTROL, REVALIDATE);
@@ -430,7 +430,7 @@ impl From<BodyError> for ApiError {
     }
 }
 
-/// The value of `Accept-Ranges`. Ranges are those of the elements' own bytes, so nothing is said of an answer with a coding.
+/// Returns the value of `Accept-Ranges`. Ranges address the unencoded bytes, so compressed responses have none.
 fn accept_ranges(length: Option<u64>, encoding: ContentEncoding) -> Option<HeaderValue> {
     match (length, encoding) {
         (None, _) => Some(HeaderValue::from_static("none")),
@@ -439,7 +439,7 @@ fn accept_ranges(length: Option<u64>, encoding: ContentEncoding) -> Option<Heade
     }
 }
 
-/// The bytes of an answer that is made of all elements at once.
+/// Encodes a response from all elements at once.
 async fn buffered_body(
     app: &App,
     format: BufferedFormat,
@@ -467,7 +467,7 @@ async fn buffered_body(
         let supported = encode::supported_formats(&slice);
         match run_blocking(move || encode::encode_buffered(format, &slice, &buffers, max_size)).await? {
             Ok(bytes) => return Ok(permit.attach_to(bytes)),
-            // It may be as long, and there was no memory for it so far.
+            // The size is within the limit, but needs a larger permit.
             Err(EncodeError::TooLong { size }) if size > max_size && size <= limit => {
                 permit.grow_to(memory.saturating_add(size)).map_err(ArrayError::from)?;
             }
@@ -485,8 +485,9 @@ async fn buffered_body(
     }
 }
 
-/// How much memory is reserved for an answer that is made whole, beside what reading takes: for the elements, and for two bytes for a pixel, or strings of the limit, of which no
-/// one knows yet how long they are. Where that is much of all that there is, a quarter of it is for a beginning.
+/// Estimates the memory for a response encoded at once, in addition to the read itself: the elements and two bytes for
+/// each pixel, or twice the limit for strings of unknown length. Starts with a quarter of the memory per request if
+/// that is less.
 fn memory_needed(app: &App, array_read: &ArrayRead) -> u64 {
     match array_read.byte_len() {
         Some(len) => len.saturating_add(array_read.elements().saturating_mul(2)),
@@ -494,7 +495,7 @@ fn memory_needed(app: &App, array_read: &ArrayRead) -> u64 {
     }
 }
 
-/// How long it took so far, in milliseconds.
+/// Returns the time spent so far in each phase, in milliseconds.
 fn server_timing(metrics: &ReadMetrics) -> Option<(HeaderName, HeaderValue)> {
     let work = metrics.stats();
     let [plan, fetch, decode] = [work.plan, work.fetch, work.decode].map(|time| time.as_secs_f64() * 1000.0);

@@ -1,4 +1,4 @@
-//! Elements on their way in.
+//! Handlers that write elements.
 
 use array::WriteReport;
 use axum::{
@@ -24,7 +24,7 @@ use crate::{
     request_body::ElementsBody,
 };
 
-/// `PUT`: writes the elements that the query selects.
+/// `PUT`: writes the elements selected by the query.
 pub(crate) async fn put(
     Engine { app, arrays, .. }: Engine,
     ArrayPath(path): ArrayPath,
@@ -41,7 +41,7 @@ pub(crate) async fn put(
     Ok(write_response(report))
 }
 
-/// `POST` that appends: grows the array along a dimension and writes what is new.
+/// `POST` with `append`: grows the array along a dimension and writes the new elements.
 pub(crate) async fn append(
     Engine { app, arrays, .. }: Engine,
     ArrayPath(path): ArrayPath,

@@ -1,4 +1,4 @@
-//! What can go wrong with arrays.
+//! Errors of arrays and selections.
 
 use array::{ArrayError, Broken, MemoryError};
 use codec::{ChainError, CodecError};
@@ -16,14 +16,14 @@ use wire::{
 use super::{ApiError, path_members};
 
 impl ApiError {
-    /// None of the formats is acceptable.
+    /// No supported format is acceptable to the client.
     pub(crate) fn not_acceptable() -> Self {
         let known = Format::ALL.iter().map(|format| format.media_type().to_owned()).collect();
         let members = Members { header: Some("Accept".to_owned()), known: Some(known), ..Members::default() };
         Self::new(Problem::new(ProblemType::NotAcceptable).with_members(members))
     }
 
-    /// The format cannot hold the selection, and others can.
+    /// The format cannot represent the selection; `able` lists formats that can.
     pub(crate) fn format_not_supported(format: Format, reason: &str, able: &[Format]) -> Self {
         let known = able.iter().map(|format| format.name().to_owned()).collect();
         let members = Members { known: Some(known), ..Members::default() };
@@ -31,7 +31,7 @@ impl ApiError {
         Self::new(Problem::new(ProblemType::UnsuitableFormat).with_detail(detail).with_members(members))
     }
 
-    /// The answer would have too many bytes, of which `size` are known. The one to a `smaller` selection would not.
+    /// The response would exceed a limit; `size` is given if known, and `smaller` is a selection within the limit.
     pub(crate) fn selection_too_large(
         size: Option<u64>,
         limit: u64,
@@ -160,7 +160,7 @@ impl From<RequestError> for ApiError {
     }
 }
 
-/// What is wrong with the point, or with the selection of a stack, that is wrong.
+/// The error of the innermost point or stacked selection.
 fn innermost(mut error: SelectionError) -> SelectionError {
     while let SelectionError::Point { source, .. } | SelectionError::Stacked { source, .. } = error {
         error = *source;
@@ -168,9 +168,9 @@ fn innermost(mut error: SelectionError) -> SelectionError {
     error
 }
 
-/// A document that is not understood: because of what it needs, or because it is wrong.
+/// An unsupported or invalid metadata document.
 ///
-/// Its bytes are those that somebody set, so neither is a failure of the server.
+/// Clients set its bytes, so neither is a failure of the server.
 fn document(key: String, error: &DocumentError) -> ApiError {
     let unsupported = match error {
         DocumentError::Extension { name, .. } => Some(format!("the extension {name}")),

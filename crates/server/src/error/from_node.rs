@@ -1,4 +1,4 @@
-//! What can go wrong with nodes.
+//! Errors of nodes and hierarchies.
 
 use array::NodeError;
 use meta::{
@@ -51,7 +51,7 @@ impl From<NodeError> for ApiError {
                 let (dialect, pointer) = (Some(dialect.to_string()), Some(pointer));
                 (ProblemType::Unconvertible, Members { dialect, pointer, ..path_members(&path) })
             }
-            // Another place can be asked for.
+            // The client can pass another target.
             NodeError::NotInPlace { .. } => {
                 let known = Some(OF_NODE_POST.iter().map(|&name| name.to_owned()).collect());
                 let parameter = Some(TARGET.to_owned());
@@ -79,7 +79,7 @@ impl From<ZomError> for ApiError {
         let detail = error.to_string();
         let violations: Vec<node::Violation> = match error {
             ZomError::TooManyNodes { limit } => return too_many_nodes(limit, detail),
-            // As a schema would put it, had it anything to look at.
+            // Reported as a violation at the root, like those of the schema.
             ZomError::NotJson(_) => vec![(&Violation { pointer: String::new(), reason: detail.clone() }).into()],
             ZomError::Invalid { violations } => violations.iter().map(Into::into).collect(),
         };

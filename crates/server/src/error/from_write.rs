@@ -1,4 +1,4 @@
-//! What can go wrong with the writing of elements.
+//! Errors of writing elements.
 
 use array::WriteError;
 use store::{StoreError, UploadError};

@@ -1,4 +1,4 @@
-//! Where everything that can go wrong becomes HTTP, once.
+//! The mapping from errors to problem documents (RFC 9457).
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -29,10 +29,10 @@ mod from_array;
 mod from_node;
 mod from_write;
 
-/// Why a request is not answered as it asks: a problem document for the client, and its cause for the log.
+/// A request error: a problem document for the client, and a cause for the log.
 ///
-/// As a response it is only a mark, which [`Refusal::taken_from`] finds and [`Refusal::render`] turns into the document
-/// when the request's id is at hand.
+/// As a response it is a placeholder, which [`take_from`](Self::take_from) finds and [`to_response`](Self::to_response)
+/// replaces with the document once the request's id is known.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiError(Arc<Parts>);
 
@@ -52,23 +52,23 @@ impl ApiError {
         Self::build(problem, vec![(name, value)], None)
     }
 
-    /// A refusal whose cause is the log's business only.
+    /// An error whose cause is logged, but not sent to the client.
     pub(crate) fn with_cause(kind: ProblemType, cause: impl Into<BoxError>) -> Self {
         Self::build(Problem::new(kind), Vec::new(), Some(cause.into()))
     }
 
-    /// A header that cannot be understood.
+    /// An invalid header.
     pub(crate) fn invalid_header(name: &'static str, detail: impl Into<String>) -> Self {
         let members = Members { header: Some(name.to_owned()), ..Members::default() };
         Self::new(Problem::new(ProblemType::InvalidHeader).with_detail(detail).with_members(members))
     }
 
-    /// There is nothing at the path.
+    /// No resource exists at the path.
     pub(crate) fn not_found() -> Self {
         Self::new(Problem::new(ProblemType::NotFound))
     }
 
-    /// The path names no node.
+    /// The path is not a valid node path.
     pub(crate) fn invalid_path(error: PathError) -> Self {
         Self::new(Problem::new(ProblemType::InvalidPath).with_detail(error.to_string()))
     }
@@ -79,13 +79,13 @@ impl ApiError {
         Self::new(Problem::new(ProblemType::NoSuchKey).with_members(members))
     }
 
-    /// No key lies below the prefix.
+    /// No key exists below the prefix.
     pub(crate) fn no_such_prefix(prefix: &store::Prefix) -> Self {
         let detail = format!("no key lies below {prefix}");
         Self::new(Problem::new(ProblemType::NoSuchKey).with_detail(detail))
     }
 
-    /// The resource does not have the method.
+    /// The resource does not support the method.
     pub(crate) fn method_not_allowed(method: &Method, allow: &str) -> Self {
         let methods = allow.split(", ").map(str::to_owned).collect();
         let problem = Problem::new(ProblemType::MethodNotAllowed)
@@ -95,7 +95,7 @@ impl ApiError {
         Self::with_header(problem, ALLOW, value)
     }
 
-    /// Erasing everything was not confirmed.
+    /// Erasing everything needs confirmation.
     pub(crate) fn confirmation_required(what: &str) -> Self {
         let problem = Problem::new(ProblemType::ConfirmationRequired)
             .with_detail(format!("{what}; say confirm=all if that is meant"))
@@ -103,14 +103,14 @@ impl ApiError {
         Self::new(problem)
     }
 
-    /// A body of this media type is not taken; `known` are those that are.
+    /// The media type of the body is not supported; `known` lists those that are.
     pub(crate) fn unsupported_media_type(known: &[&str]) -> Self {
         let known = known.iter().map(|&known| known.to_owned()).collect();
         let members = Members { header: Some("Content-Type".to_owned()), known: Some(known), ..Members::default() };
         Self::new(Problem::new(ProblemType::UnsupportedMediaType).with_members(members))
     }
 
-    /// A range that names no byte of an answer of `size` bytes.
+    /// The range does not overlap the response of `size` bytes.
     pub(crate) fn range_not_satisfiable(size: u64, version: Option<Version>) -> Self {
         let problem = Problem::new(ProblemType::RangeNotSatisfiable)
             .with_detail(format!("the answer has {size} bytes"))
@@ -121,7 +121,7 @@ impl ApiError {
         Self::build(problem, headers.collect(), None)
     }
 
-    /// The body is larger than it may be.
+    /// The body exceeds a limit.
     pub(crate) fn body_too_large(limit: u64) -> Self {
         let problem = Problem::new(ProblemType::BodyTooLarge)
             .with_detail(format!("the body is larger than the limit of {limit} bytes"))
@@ -129,23 +129,23 @@ impl ApiError {
         Self::new(problem)
     }
 
-    /// There is more to do than can be done.
+    /// The server is overloaded.
     pub(crate) fn busy(retry_after: Option<std::time::Duration>) -> Self {
         let seconds = retry_after.map_or(1, |wait| wait.as_secs().max(1));
         Self::with_header(Problem::new(ProblemType::Busy), RETRY_AFTER, HeaderValue::from(seconds))
     }
 
-    /// The same, or that the client has as much going on as one may have while others wait; it may be otherwise soon.
+    /// A transient error: the server is overloaded, or the client has reached its share while others wait.
     fn retry_later(kind: ProblemType, detail: String) -> Self {
         Self::with_header(Problem::new(kind).with_detail(detail), RETRY_AFTER, HeaderValue::from(1))
     }
 
-    /// Takes a refusal out of the response that it was made into.
+    /// Takes the error out of the response that it was converted to.
     pub(crate) fn take_from(response: &mut Response) -> Option<Self> {
         response.extensions_mut().remove()
     }
 
-    /// The response with the problem document.
+    /// Returns the response with the problem document.
     pub(crate) fn to_response(&self, id: &RequestId) -> Response {
         let problem = Problem { request: id.to_string(), ..self.0.problem.clone() };
         let mut response = Response::new(Body::from(problem.to_json()));
@@ -155,7 +155,7 @@ impl ApiError {
         response
     }
 
-    /// Tells the log: the server's own failures loudly and with their cause, clients' mistakes quietly.
+    /// Logs the error: failures of the server at a high level with their cause, errors of clients at debug level.
     pub(crate) fn log(&self, id: &RequestId) {
         let Parts { problem, cause, .. } = &*self.0;
         let kind = problem.kind.slug();
@@ -165,7 +165,7 @@ impl ApiError {
             ProblemType::Internal | ProblemType::CorruptValue => {
                 tracing::error!(request = %id, problem = kind, key, error = cause, "a request failed");
             }
-            // What is asked for is told to the client; it is nothing that went wrong here.
+            // The client asked for an unsupported feature; the server did not fail.
             ProblemType::UnsupportedNode => {
                 tracing::debug!(request = %id, problem = kind, key, error = cause, "a request was refused");
             }
@@ -180,7 +180,7 @@ impl ApiError {
         Self(Arc::new(Parts { problem, headers, cause }))
     }
 
-    /// What kind of problem this is.
+    /// The type of the problem.
     pub(crate) fn problem_type(&self) -> ProblemType {
         self.0.problem.kind
     }
@@ -313,7 +313,7 @@ impl From<QueryError> for ApiError {
     }
 }
 
-/// The members of a problem with a node.
+/// Problem members that name a node.
 fn path_members(path: &NodePath) -> Members {
     Members { path: Some(path.to_string()), ..Members::default() }
 }

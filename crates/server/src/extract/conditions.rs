@@ -1,4 +1,4 @@
-//! Conditional and partial requests (RFC 9110, sections 13 and 14).
+//! Conditional and range requests (RFC 9110, sections 13 and 14).
 
 use std::time::SystemTime;
 
@@ -17,7 +17,7 @@ use wire::{
 
 use crate::{app::App, error::ApiError};
 
-/// Under which conditions a value is read, and which part of it.
+/// The conditions and the range of a request for a value.
 pub(crate) struct ReadConditions {
     /// `If-Match` and `If-None-Match`.
     precondition: Precondition,
@@ -26,49 +26,49 @@ pub(crate) struct ReadConditions {
     range: RangeRequest,
     if_range: Option<IfRange>,
     plain: bool,
-    /// When the request came, before anything was looked up for it.
+    /// The time of the request, taken before any lookup.
     now: SystemTime,
 }
 
-/// Under which conditions something is read that has an entity tag but no time, and which part of it.
+/// The conditions and the range of a request for a resource that has an entity tag but no date.
 pub(crate) struct TagConditions {
     precondition: Precondition,
-    /// Only `GET` has ranges (RFC 9110, section 14.2).
+    /// Only `GET` supports ranges (RFC 9110, section 14.2).
     range: RangeRequest,
     if_range: Option<IfRange>,
-    /// What it means that the client has it already.
+    /// The outcome if `If-None-Match` matches.
     on_match: ConditionOutcome,
 }
 
-/// Under which conditions something is changed.
+/// The conditions of a request that changes a resource.
 pub(crate) struct WriteConditions {
     /// `If-Match` and `If-None-Match`.
     pub(crate) precondition: Precondition,
-    /// `If-Unmodified-Since`, where there is no `If-Match`.
+    /// `If-Unmodified-Since`, if `If-Match` is absent.
     pub(crate) unmodified_since: Option<SystemTime>,
 }
 
-/// What the conditions come to for one value.
+/// The outcome of evaluating conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConditionOutcome {
-    /// They hold.
+    /// All conditions hold.
     Proceed,
-    /// The client has this value.
+    /// The client has the current representation.
     NotModified,
-    /// They do not hold.
+    /// A precondition does not hold.
     PreconditionFailed,
 }
 
-/// The value that a range is meant for.
+/// The validator in `If-Range`.
 enum IfRange {
     Version(Version),
     Modified(SystemTime),
-    /// A weak tag, a tag that is not ours, or no tag at all: no value is meant.
+    /// A weak, foreign or malformed validator, which matches no representation.
     Unmatchable,
 }
 
 impl IfRange {
-    /// True if it names this version, or the date on which the value was last modified.
+    /// True if the validator is this version, or the current `Last-Modified` date.
     fn applies_to(&self, current: Option<Version>, is_date: impl FnOnce(SystemTime) -> bool) -> bool {
         match self {
             Self::Version(version) => Some(*version) == current,
@@ -84,23 +84,23 @@ impl ReadConditions {
         self.plain
     }
 
-    /// The part of the value that is asked for.
+    /// The requested range.
     pub(crate) fn range(&self) -> RangeRequest {
         self.range
     }
 
-    /// The `Last-Modified` of this value.
+    /// The `Last-Modified` date of a value.
     pub(crate) fn last_modified(&self, info: &Info) -> SystemTime {
         time::last_modified(info.modified, self.now)
     }
 
-    /// True if the range is meant for this value; another one is sent whole.
+    /// True if `If-Range` allows the range for this value; otherwise the full value is sent.
     pub(crate) fn range_applies_to(&self, info: &Info) -> bool {
         let is_date = |date| time::is_last_modified(info.modified, date, self.now);
         self.if_range.as_ref().is_none_or(|if_range| if_range.applies_to(Some(info.version), is_date))
     }
 
-    /// Judges the conditions in the order of RFC 9110, section 13.2.2.
+    /// Evaluates the conditions in the order of RFC 9110, section 13.2.2.
     pub(crate) fn evaluate(&self, info: &Info) -> ConditionOutcome {
         let current = Some(info.version);
         let unmodified = |since| time::is_unmodified_since(info.modified, since, self.now);
@@ -123,17 +123,17 @@ impl ReadConditions {
 }
 
 impl TagConditions {
-    /// The part that is asked for, whatever it is meant for.
+    /// The requested range, before `If-Range`.
     pub(crate) fn range(&self) -> RangeRequest {
         self.range
     }
 
-    /// True if the range is meant for what has this tag, or none; anything else is sent whole.
+    /// True if `If-Range` allows the range for this version; otherwise the full response is sent.
     pub(crate) fn range_applies_to(&self, current: Option<Version>) -> bool {
         self.if_range.as_ref().is_none_or(|if_range| if_range.applies_to(current, |_| false))
     }
 
-    /// Judges the conditions; `None` where there is no tag, which only `*` matches.
+    /// Evaluates the conditions against the current version; `None` is matched by `*` only.
     pub(crate) fn evaluate(&self, current: Option<Version>) -> ConditionOutcome {
         let meets = |expected: &VersionMatch| *expected == VersionMatch::Any || expected.matches(current);
         if !self.precondition.matches.as_ref().is_none_or(meets) {
@@ -148,12 +148,12 @@ impl TagConditions {
 }
 
 impl WriteConditions {
-    /// True if there are any.
+    /// True if the request has any condition.
     pub(crate) fn is_conditional(&self) -> bool {
         self.precondition != Precondition::none() || self.unmodified_since.is_some()
     }
 
-    /// The precondition of a change, given what `If-Unmodified-Since` found: that very value must still be there.
+    /// Returns the precondition that the value still has the version for which `If-Unmodified-Since` was evaluated.
     pub(crate) fn pinned(self, version: Version) -> Precondition {
         Precondition { matches: Some(VersionMatch::OneOf(vec![version])), ..self.precondition }
     }
@@ -182,7 +182,7 @@ impl FromRequestParts<App> for TagConditions {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
-        // Only these two methods have an answer for what did not change (RFC 9110, section 13.1.2).
+        // Only safe methods answer 304 (RFC 9110, section 13.1.2).
         let on_match =
             if parts.method.is_safe() { ConditionOutcome::NotModified } else { ConditionOutcome::PreconditionFailed };
         let headers = &parts.headers;
@@ -214,12 +214,12 @@ fn parse_if_range_value(text: &str) -> IfRange {
     etag::parse(text).map(IfRange::Version).or_else(date).unwrap_or(IfRange::Unmatchable)
 }
 
-/// A date that cannot be read is ignored, as RFC 9110 asks.
+/// An invalid date is ignored, as RFC 9110 requires.
 fn date_header(headers: &HeaderMap, name: HeaderName) -> Option<SystemTime> {
     single_value(headers, name).and_then(time::parse_http_date)
 }
 
-/// The header's text, if there is exactly one.
+/// Returns the header's text if it occurs exactly once.
 fn single_value(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let mut lines = headers.get_all(name).iter();
     let (first, second) = (lines.next()?, lines.next());

@@ -1,4 +1,4 @@
-//! Which form of a listing is wanted.
+//! Content negotiation for listings.
 
 use std::convert::Infallible;
 
@@ -13,32 +13,31 @@ use wire::query::{OF_LISTING, names};
 use super::quality_values::QualityValues;
 use crate::app::App;
 
-/// A form that a listing can have.
+/// A format of listings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListingFormat {
-    /// One JSON document with one page.
+    /// A JSON document with one page.
     Json,
-    /// One JSON document per line, to the end.
+    /// One JSON document per line, for all entries.
     Ndjson,
-    /// A page of links, to the end.
+    /// An HTML page with links to all entries.
     Html,
 }
 
-/// Products (RFC 9110, section 10.1.5) that list directories by following links, yet accept anything or say nothing of it.
-/// fsspec names itself by its HTTP library.
+/// User agents (RFC 9110, section 10.1.5) that list directories by following links, although they accept any type.
+/// fsspec identifies itself by its HTTP library.
 const LINK_FOLLOWERS: &[&str] = &["aiohttp", "GDAL", "HTTPDirFS", "lftp", "rclone", "Wget", "Wget2"];
 
-/// What the client wants.
+/// The client's preferences.
 pub(crate) struct ListingPreferences {
     accepted: QualityValues,
     prefers_links: bool,
 }
 
 impl ListingPreferences {
-    /// The best of `offered`, which is in the server's order of preference.
+    /// Returns the preferred format among `offered`, which is in the server's order of preference.
     ///
-    /// Programs that follow links get links, unless they name what they accept, or use a parameter of listings, which
-    /// those do not know.
+    /// Link followers get links, unless they name a media type or use a query parameter of listings.
     pub(crate) fn best(&self, offered: &[ListingFormat]) -> ListingFormat {
         if self.prefers_links && offered.contains(&ListingFormat::Html) && self.names_no_type() {
             return ListingFormat::Html;
@@ -83,7 +82,7 @@ fn preferences(headers: &HeaderMap, uri: &Uri) -> ListingPreferences {
     ListingPreferences { accepted: QualityValues::from_headers(headers, ACCEPT), prefers_links }
 }
 
-/// True if one of the products that a user agent names follows links.
+/// True if one of the products in a user agent is a known link follower.
 fn follows_links(agent: &str) -> bool {
     let mut products = agent.split(' ').filter_map(|word| Some(word.split_once('/')?.0));
     products.any(|product| LINK_FOLLOWERS.iter().any(|known| known.eq_ignore_ascii_case(product)))

@@ -1,4 +1,4 @@
-//! Typed values out of requests. What cannot be one refuses the request.
+//! Extractors: typed values from requests. An invalid request is rejected with a problem document.
 
 mod conditions;
 mod listing_format;

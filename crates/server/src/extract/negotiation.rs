@@ -1,4 +1,4 @@
-//! In which form elements are wanted.
+//! Content negotiation for elements.
 
 use std::convert::Infallible;
 
@@ -13,7 +13,7 @@ use wire::array::Format;
 use super::quality_values::QualityValues;
 use crate::{app::App, content_encoding::ContentEncoding};
 
-/// What the client says of formats and content codings.
+/// The formats and content codings that the client accepts.
 pub(crate) struct ContentNegotiation {
     accepted: QualityValues,
     encoding: ContentEncoding,
@@ -21,7 +21,7 @@ pub(crate) struct ContentNegotiation {
 }
 
 impl ContentNegotiation {
-    /// The format that is accepted best, and JSON among equals. `None` where none is accepted.
+    /// The preferred format; JSON among equals. `None` if no format is acceptable.
     pub(crate) fn format(&self) -> Option<Format> {
         if self.accepted.is_empty() {
             return Format::ALL.first().copied();
@@ -36,12 +36,12 @@ impl ContentNegotiation {
         best.map(|(format, _)| format)
     }
 
-    /// The content coding that is accepted best, and the quickest among equals.
+    /// The preferred content coding; the fastest among equals.
     pub(crate) fn encoding(&self) -> ContentEncoding {
         self.encoding
     }
 
-    /// True if an answer without a coding is accepted.
+    /// True if the client accepts a response without content coding.
     pub(crate) fn accepts_identity(&self) -> bool {
         self.accepts_identity
     }
@@ -57,7 +57,7 @@ impl FromRequestParts<App> for ContentNegotiation {
 
 fn negotiate(headers: &HeaderMap) -> ContentNegotiation {
     let encodings = QualityValues::from_headers(headers, ACCEPT_ENCODING);
-    // A coding costs time on either side, so only those are used that the client names.
+    // Compression costs time on both sides, so only codings that the client names are used.
     let quality = |names: &[&str]| names.iter().find_map(|name| encodings.quality(name)).unwrap_or(0);
     let (zstd, gzip) = (quality(&["zstd"]), quality(&["gzip", "x-gzip"]));
     let min_quality = quality(&["identity"]).max(1);

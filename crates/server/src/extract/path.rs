@@ -1,4 +1,4 @@
-//! The key, prefix or node that a path names.
+//! Extractors for the key, prefix or node named by the path.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
@@ -8,19 +8,19 @@ use wire::routes::{PathError, STORE_ROOT, Slashes, StoreTarget, parse_array, par
 
 use crate::{app::App, error::ApiError};
 
-/// The key that the path names.
+/// The key named by the path.
 pub(crate) struct KeyPath(pub(crate) Key);
 
-/// The prefix that the path names.
+/// The prefix named by the path.
 pub(crate) struct PrefixPath(pub(crate) Prefix);
 
-/// The node whose elements the path names.
+/// The path of an array.
 pub(crate) struct ArrayPath(pub(crate) NodePath);
 
-/// The node that the path names.
+/// The path of a node.
 pub(crate) struct NodePathParam(pub(crate) NodePath);
 
-/// The model whose schema the path names.
+/// The ZOM version whose schema is requested.
 pub(crate) struct SchemaPath(pub(crate) zom::Version);
 
 impl FromRequestParts<App> for KeyPath {
@@ -29,7 +29,7 @@ impl FromRequestParts<App> for KeyPath {
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
         match parse_target(parts)? {
             StoreTarget::Key(key) => Ok(Self(key)),
-            // Only a `PUT` comes here with a prefix: a key does not end in `/`.
+            // Only a `PUT` with a trailing slash is routed here with a prefix.
             StoreTarget::Prefix(prefix) => Err(not_a_key(&prefix).into()),
         }
     }

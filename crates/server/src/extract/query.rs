@@ -1,4 +1,4 @@
-//! Queries.
+//! Extractors for query strings.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
@@ -10,34 +10,34 @@ use wire::query::{
 
 use crate::{app::App, error::ApiError};
 
-/// The query of the request, of a resource that has such ones.
+/// The parsed query of a request.
 pub(crate) struct Query<Q>(pub(crate) Q);
 
-/// The query of a resource and a method.
+/// A query type, for one resource and method.
 pub(crate) trait ParseQuery: Sized {
-    /// Parses the text of a query.
+    /// Parses a query string.
     fn parse(query: &str) -> Result<Self, QueryError>;
 }
 
-/// The query of the setting or erasing of a key, which has no parameters.
+/// The query for setting or erasing a key; it has no parameters.
 pub(crate) struct NoQuery;
 
-/// The query of the reading of elements where the body says which.
+/// The query for reading elements selected by the body.
 pub(crate) struct ElementsPostQuery(pub(crate) ElementsQuery);
 
-/// The query of a `POST` that compares a node.
+/// The query for validating a node.
 pub(crate) struct ValidateQuery {
-    /// The node of which dialect.
+    /// The dialect of the node.
     pub(crate) dialect: Option<Dialect>,
 }
 
-/// The query of a `POST` that converts a node.
+/// The query for converting a node.
 pub(crate) struct ConvertQuery {
-    /// The node of which dialect.
+    /// The dialect of the node.
     pub(crate) dialect: Option<Dialect>,
-    /// Into which dialect.
+    /// The target dialect.
     pub(crate) into: Dialect,
-    /// Where to; `None` for the same place.
+    /// The target path; `None` to convert in place.
     pub(crate) target: Option<NodePath>,
 }
 
@@ -75,7 +75,7 @@ impl ParseQuery for ElementsPostQuery {
     }
 }
 
-// Which of the two it is decides who may ask, so neither handler is ever given the other's query.
+// The route table has checked the rights of one of the two operations, so its handler must not run the other.
 
 impl ParseQuery for ValidateQuery {
     fn parse(query: &str) -> Result<Self, QueryError> {

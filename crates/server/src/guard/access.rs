@@ -1,4 +1,4 @@
-//! Which requests may change what is stored.
+//! Checks of the right to change what is stored.
 
 use http::{HeaderMap, HeaderName, header::ORIGIN};
 use wire::problem::{Members, Problem, ProblemType};
@@ -11,15 +11,15 @@ use crate::{
     settings::{Access, Changes},
 };
 
-/// What a browser says of who asks: `none` is whoever uses it, all else a page (Fetch Metadata).
+/// Fetch metadata: `none` is a user's own navigation, every other value a web page.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const PAGE_SITES: [&[u8]; 3] = [b"cross-site", b"same-site", b"same-origin"];
 
-/// True if a request may change anything, if it would.
+/// Rejects an unsafe request that the settings or the browser's origin do not permit.
 ///
-/// An `Origin` says that a web page asks, without the knowledge of whoever visits it. Only pages of allowed origins may
-/// change the store; `null`, and the server's own address, are origins like any other. A page that says by `Sec-Fetch-Site` that it is one, and not of
-/// which origin, is of none that is allowed.
+/// An `Origin` header marks a request as sent by a web page, possibly without the user's knowledge. Only pages of
+/// allowed origins may change the store; `null` and the server's own address are not exempt. A page that sends
+/// `Sec-Fetch-Site` without `Origin` is rejected.
 pub(crate) fn check_mutation(app: &App, safety: Safety, headers: &HeaderMap) -> Result<(), ApiError> {
     if safety == Safety::Safe {
         return Ok(());
@@ -43,7 +43,7 @@ pub(crate) fn check_mutation(app: &App, safety: Safety, headers: &HeaderMap) -> 
     }
 }
 
-/// The value of `Allow`: what can be done with a resource on this server.
+/// Returns the value of `Allow` for a resource under the current settings.
 pub(crate) fn allowed_methods(app: &App, route: &Route, query: &str) -> String {
     match app.settings().changes {
         Changes::Accepted => route.allow(),

@@ -1,4 +1,4 @@
-//! Which host a request is for.
+//! Checks of the `Host` header.
 
 use http::{HeaderMap, Uri, Version, header::HOST};
 use wire::problem::{Members, Problem, ProblemType};
@@ -6,9 +6,9 @@ use wire::problem::{Members, Problem, ProblemType};
 use super::truncated::truncated;
 use crate::{app::App, error::ApiError, settings::Hosts};
 
-/// Refuses requests for hosts that the server does not answer to.
+/// Rejects requests for hosts that the server does not serve.
 ///
-/// A page that had its own name rebound to a loopback address would otherwise be of the server's own origin.
+/// Otherwise a page whose name was rebound to a loopback address (DNS rebinding) would share the server's origin.
 pub(crate) fn check_host(app: &App, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     let mut host_headers = headers.get_all(HOST).iter();
     let (first, second) = (host_headers.next(), host_headers.next());
@@ -16,7 +16,7 @@ pub(crate) fn check_host(app: &App, version: Version, uri: &Uri, headers: &Heade
         return Err(ApiError::invalid_header("Host", "there is more than one Host"));
     }
     let Some(first) = first else {
-        // No browser speaks HTTP/1.0, whose requests need not name a host.
+        // HTTP/1.0 requests need no host, and browsers do not send them.
         return if version < Version::HTTP_11 {
             Ok(())
         } else {
@@ -27,7 +27,7 @@ pub(crate) fn check_host(app: &App, version: Version, uri: &Uri, headers: &Heade
     if *hosts == Hosts::Any {
         return Ok(());
     }
-    // A request line with a whole URL names the host there too, and that one counts; both have to be right.
+    // An absolute request target takes precedence over `Host`; both have to be allowed.
     let texts = [first.to_str().ok(), uri.authority().map(|authority| authority.as_str()).or(Some("localhost"))];
     if texts.iter().all(|text| text.is_some_and(|text| hosts.allow(text))) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Who may ask, and for what: judged before anything else is looked at.
+//! Guards: checks before a request is dispatched.
 
 mod access;
 mod cors;

@@ -1,4 +1,4 @@
-//! A group with a page of its members.
+//! A group with one page of its members.
 
 use array::{MemberPage, Members};
 use axum::response::Response;
@@ -20,7 +20,7 @@ use crate::{
     extract::{ContentNegotiation, TagConditions},
 };
 
-/// `GET` with a limit: the node with some of its members, and where the next ones are.
+/// `GET` with `limit`: a group with some of its members, and a link to the next page.
 pub(super) async fn get(
     engine: &Engine,
     path: &NodePath,
@@ -40,10 +40,10 @@ pub(super) async fn get(
     Ok(response)
 }
 
-/// Adds the headers for the next page.
+/// Adds the headers that link the next page.
 fn add_next_page_headers(path: &NodePath, next: NodeQuery, headers: &mut HeaderMap) {
     let cursor = next.page.as_ref().and_then(|page| page.cursor.as_ref());
-    // Both are ASCII without control characters.
+    // Both values are ASCII without control characters.
     let cursor = cursor.and_then(|cursor| HeaderValue::try_from(cursor.as_str()).ok());
     let link = HeaderValue::try_from(format!("<{}?{}>; rel=\"next\"", routes::node_path(path), next.render()));
     headers.extend(cursor.map(|cursor| (CURSOR, cursor)));

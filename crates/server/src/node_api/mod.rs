@@ -35,10 +35,10 @@ use crate::{
     request_body::{Document, NODE_OVERHEAD_BYTES, NodeDocument, PatchDocument},
 };
 
-/// Documents beyond this size are parsed where they do not keep other requests waiting.
+/// The largest document, in bytes, that is parsed on the async thread.
 const INLINE_PARSE_LIMIT: usize = 16 << 10;
 
-/// `GET`: the node, and what is below it to some depth.
+/// `GET`: describes a node and its descendants to some depth.
 pub(crate) async fn get(
     engine: Engine,
     NodePathParam(path): NodePathParam,
@@ -53,7 +53,7 @@ pub(crate) async fn get(
     NodeRenderer::new(&query, &negotiation).respond(&engine, node, &conditions).await
 }
 
-/// `PUT`: declares a tree.
+/// `PUT`: creates a tree.
 pub(crate) async fn put(
     engine: Engine,
     NodePathParam(path): NodePathParam,
@@ -63,7 +63,7 @@ pub(crate) async fn put(
     NodeDocument(document): NodeDocument,
 ) -> Result<Response, ApiError> {
     let (zom, mut memory) = parse_zom(&engine, document).await?;
-    // Nodes take memory beside their documents. Few of them, for which there is no permit, take little.
+    // Nodes take memory in addition to their documents; without a permit they are few.
     if let Some(memory) = &mut memory {
         memory.grow_to(memory.bytes().saturating_add(NODE_OVERHEAD_BYTES.saturating_mul(zom.len() as u64)))?;
     }
@@ -78,7 +78,7 @@ pub(crate) async fn put(
     Ok(response)
 }
 
-/// `PATCH`: changes what is said of a node.
+/// `PATCH`: updates the metadata of a node.
 pub(crate) async fn patch(
     engine: Engine,
     NodePathParam(path): NodePathParam,
@@ -95,7 +95,7 @@ pub(crate) async fn patch(
     NodeRenderer::full_tree(&negotiation).render_changed(&engine, node, memory).await
 }
 
-/// `DELETE`: erases a node and all below it.
+/// `DELETE`: erases a node and all nodes below it.
 pub(crate) async fn delete(
     engine: Engine,
     NodePathParam(path): NodePathParam,
@@ -109,7 +109,7 @@ pub(crate) async fn delete(
     Ok(Json(erased.into()))
 }
 
-/// `POST` that compares: where the hierarchy differs from the ZOM in the body.
+/// `POST` with `validate`: compares the hierarchy with the ZOM in the body.
 pub(crate) async fn validate(
     engine: Engine,
     NodePathParam(path): NodePathParam,
@@ -117,7 +117,7 @@ pub(crate) async fn validate(
     NodeDocument(document): NodeDocument,
 ) -> Result<Json<ValidateReport>, ApiError> {
     let (zom, _memory) = parse_zom(&engine, document).await?;
-    // One more than are told shows whether there are more.
+    // One extra difference shows whether the list is truncated.
     let mut found = engine.hierarchies().compare(&path, query.dialect, zom, MAX_VIOLATIONS + 1).await?;
     let truncated = found.len() > MAX_VIOLATIONS;
     found.truncate(MAX_VIOLATIONS);
@@ -125,7 +125,7 @@ pub(crate) async fn validate(
     Ok(Json(ValidateReport { unchanged: differences.is_empty(), differences, truncated }))
 }
 
-/// `POST` that converts: the hierarchy in another dialect, at the same place or elsewhere.
+/// `POST` with `convert`: converts the hierarchy to another dialect, in place or at another path.
 pub(crate) async fn convert(
     engine: Engine,
     NodePathParam(path): NodePathParam,
@@ -137,12 +137,12 @@ pub(crate) async fn convert(
     Ok(Json(ConvertReport { nodes: report.nodes, chunks: report.chunks, losses }))
 }
 
-/// `GET` of a schema.
+/// `GET` of a JSON schema.
 pub(crate) async fn schema(SchemaPath(version): SchemaPath) -> Response {
     ([(CONTENT_TYPE, SCHEMA_JSON)], version.schema()).into_response()
 }
 
-/// The ZOM that a body is, and the memory that it is allowed to take.
+/// Parses the ZOM in a body; returns it with the permit for its memory.
 async fn parse_zom(engine: &Engine, Document { bytes, memory }: Document) -> Result<(Zom, Option<Permit>), ApiError> {
     let zom = match bytes.len() {
         ..=INLINE_PARSE_LIMIT => Zom::parse(bytes)?,

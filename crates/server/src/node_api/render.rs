@@ -1,4 +1,4 @@
-//! Nodes as JSON.
+//! Rendering of nodes as JSON.
 
 use array::{DescribedNode, Permit};
 use axum::{body::Body, response::Response};
@@ -26,17 +26,17 @@ use crate::{
     headers::REVALIDATE,
 };
 
-/// Hierarchies of more bytes are written where they do not keep other requests waiting.
+/// The largest hierarchy, in bytes, that is rendered on the async thread.
 const INLINE_RENDER_LIMIT: usize = 64 << 10;
-/// Answers up to this size are sent without asking whether there is memory.
+/// The largest response, in bytes, that is sent without a memory permit.
 const UNRESERVED_RESPONSE_LIMIT: u64 = 64 << 10;
-/// What a member takes beside its name and its own members: quotes, colon, comma, and what is around those.
+/// The overhead of a member in addition to its name and its own members, in bytes.
 const MEMBER_OVERHEAD_BYTES: usize = 32;
-/// What a broken node takes beside its texts.
+/// The overhead of a broken node in addition to its texts, in bytes.
 const BROKEN_NODE_OVERHEAD_BYTES: u64 = 160;
 const VARY_ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static("accept-encoding");
 
-/// How a node is told.
+/// Renders nodes in the requested form.
 #[derive(Clone, Copy)]
 pub(super) struct NodeRenderer {
     depth: Depth,
@@ -46,17 +46,17 @@ pub(super) struct NodeRenderer {
 }
 
 impl NodeRenderer {
-    /// As the query asks.
+    /// Renders in the form that the query requests.
     pub(super) fn new(query: &NodeQuery, negotiation: &ContentNegotiation) -> Self {
         Self { depth: query.depth, form: query.form, include: query.include, encoding: negotiation.encoding() }
     }
 
-    /// As a tree, with all of it that was found.
+    /// Renders the full tree.
     pub(super) fn full_tree(negotiation: &ContentNegotiation) -> Self {
         Self { depth: Depth::All, form: Form::Tree, include: Include::Nothing, encoding: negotiation.encoding() }
     }
 
-    /// The node, or that the client has it.
+    /// Responds with the node, or 304 if the client has it.
     pub(super) async fn respond(
         self,
         engine: &Engine,
@@ -75,7 +75,8 @@ impl NodeRenderer {
                 Ok(response)
             }
             ConditionOutcome::NotModified | ConditionOutcome::Proceed => {
-                // The node holds memory already, so nothing is waited for. A slow client must not be sent what nobody accounts for.
+                // The node already holds memory, so this must not wait. It is still required, because a slow client
+                // retains the response for long.
                 let memory = match self.memory_estimate(&node) {
                     ..=UNRESERVED_RESPONSE_LIMIT => None,
                     memory_estimate => Some(engine.claim.try_take(memory_estimate)?),
@@ -91,7 +92,7 @@ impl NodeRenderer {
         }
     }
 
-    /// The node after a change, which is told however much others are being told. The request's memory is held until the answer has left.
+    /// Renders a node after a change. The request's permit is held until the response is sent.
     pub(super) async fn render_changed(
         self,
         engine: &Engine,
@@ -109,7 +110,7 @@ impl NodeRenderer {
         Ok(response_with(headers, body))
     }
 
-    /// The headers and the body. The node comes back, for it holds the memory of what was made of it.
+    /// Returns the headers and the body, and the node, which holds the memory of the text.
     async fn render(self, engine: &Engine, node: DescribedNode) -> Result<(DescribedNode, HeaderMap, Bytes), ApiError> {
         let mut headers = HeaderMap::new();
         validators(node.version, &mut headers);
@@ -132,13 +133,13 @@ impl NodeRenderer {
         Ok((node, headers, body))
     }
 
-    /// True if the answer has nothing but what the node's own documents say, which is what its entity tag is of.
+    /// True if the response depends only on the documents of the node itself, which its entity tag covers.
     fn is_single_node(self, node: &NodeInfo) -> bool {
         let alone = self.depth == Depth::Levels(0) || matches!(node.zom.root, Node::Array(_));
         alone && self.include == Include::Nothing
     }
 
-    /// The memory that the answer takes while it is made.
+    /// Estimates the memory for rendering the node, in bytes.
     fn memory_estimate(self, info: &NodeInfo) -> u64 {
         let len = json_len_estimate(&info.zom.root, self.form, 0) as u64;
         let broken = |node: &operations::BrokenNode| {
@@ -147,7 +148,7 @@ impl NodeRenderer {
         };
         match self.include {
             Include::Nothing => len,
-            // The text is copied once, and what is beside it is made of values that are text before.
+            // The text is copied once, and the other members are made of existing texts.
             Include::Source => {
                 let broken = info.broken.iter().map(broken).fold(0, u64::saturating_add);
                 len.saturating_add(broken).saturating_mul(2)
@@ -170,7 +171,7 @@ impl NodeRenderer {
     }
 }
 
-/// What is lost, as answers have it.
+/// Converts losses to their form in responses.
 pub(super) fn to_wire_losses(losses: &[(NodePath, meta::convert::Loss)]) -> Vec<Loss> {
     let loss = |(path, loss): &(NodePath, meta::convert::Loss)| {
         let meta::convert::Loss { pointer, what } = loss.clone();
@@ -206,7 +207,8 @@ fn response_with(headers: HeaderMap, body: Bytes) -> Response {
     response
 }
 
-/// About how many bytes a node has as JSON with all below it, rather too many than too few. In the flat form names are paths, of which `above` bytes are of the nodes above.
+/// Estimates the size of a node's JSON with its descendants, in bytes; rather too large than too small. In the flat
+/// form, names are paths that begin with `parent_len` bytes.
 fn json_len_estimate(node: &Node, form: Form, parent_len: usize) -> usize {
     let members = match node {
         Node::Array(_) => None,
@@ -222,7 +224,7 @@ fn json_len_estimate(node: &Node, form: Form, parent_len: usize) -> usize {
     members.into_iter().flatten().map(len).fold(node.document().len(), usize::saturating_add)
 }
 
-/// What is said also where the client has the node already.
+/// Adds the headers that a 304 has too.
 fn validators(version: Option<Version>, headers: &mut HeaderMap) {
     headers.extend(version.map(|version| (ETAG, etag::render(version))));
     headers.insert(CACHE_CONTROL, REVALIDATE);

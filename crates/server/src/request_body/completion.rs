@@ -1,4 +1,4 @@
-//! True if a request's body has arrived in full.
+//! Detection of unread request bodies.
 
 use std::{
     pin::Pin,
@@ -14,10 +14,10 @@ use bytes::Bytes;
 use http::{HeaderValue, header::CONNECTION};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
-/// Knows whether a request's body was read to its end.
+/// Tracks whether a request's body was read to its end.
 ///
-/// A connection whose request was answered before that cannot be used again, and the client has to be told, or it
-/// would send its next request into a closing connection.
+/// A connection cannot be reused if part of a body is unread. The response has to say so, or the client would send its
+/// next request into a closing connection.
 pub(crate) struct BodyCompletion(Option<Arc<AtomicBool>>);
 
 struct WatchedBody {
@@ -26,7 +26,7 @@ struct WatchedBody {
 }
 
 impl BodyCompletion {
-    /// Watches the body of a request, where it has one.
+    /// Wraps the body of a request, if it has one.
     pub(crate) fn watch(request: Request) -> (Request, Self) {
         if request.body().is_end_stream() {
             return (request, Self(None));
@@ -36,7 +36,7 @@ impl BodyCompletion {
         (request.map(|body| Body::new(WatchedBody { body, ended })), completion)
     }
 
-    /// Says in the answer that the connection closes, where some of the body is still to come.
+    /// Sets `Connection: close` if part of the body is unread.
     pub(crate) fn close_if_incomplete(&self, response: &mut Response) {
         if self.0.as_ref().is_some_and(|ended| !ended.load(Ordering::Acquire)) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -1,4 +1,4 @@
-//! Bodies that are JSON documents.
+//! Bodies with JSON documents.
 
 use array::Permit;
 use axum::extract::{FromRequest, Request};
@@ -12,26 +12,26 @@ use super::{
 };
 use crate::{app::App, error::ApiError, memory_claim};
 
-/// A JSON document, as the bytes that came.
+/// The text of a JSON document.
 pub(crate) struct Document {
-    /// The bytes.
+    /// The received bytes.
     pub(crate) bytes: Bytes,
-    /// The memory that they, and what is made of them, are allowed to take.
+    /// The permit for their memory and that of their parsed form; `None` for small documents.
     pub(crate) memory: Option<Permit>,
 }
 
-/// A document that says what is to be read.
+/// A document with a selection to read.
 pub(crate) struct ReadRequestDocument(pub(crate) Document);
 
-/// A document that says what a node is to be.
+/// A document with the ZOM of a node.
 pub(crate) struct NodeDocument(pub(crate) Document);
 
-/// A document that says what of a node is to change.
+/// A document with a merge patch of a node.
 pub(crate) struct PatchDocument(pub(crate) Document);
 
-/// Documents up to this size are received without asking whether there is memory.
+/// The largest document, in bytes, that is received without a memory permit.
 const UNRESERVED_BODY_LIMIT: usize = 64 << 10;
-/// Those that cost no more than this are parsed without asking, too.
+/// The largest memory estimate, in bytes, that needs no permit.
 const UNRESERVED_ESTIMATE_LIMIT: u64 = 128 << 10;
 const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -106,7 +106,7 @@ impl FromRequest<App> for PatchDocument {
     }
 }
 
-/// Refuses a body that is said to be something else; of one that says nothing it is seen when it is parsed.
+/// Rejects a body with another media type; a body without one is checked by parsing it.
 fn check_media_type(request: &Request, known: &[&str]) -> Result<(), ApiError> {
     match media_type(request.headers()) {
         Some(other) if !known.contains(&other.as_str()) => Err(ApiError::unsupported_media_type(known)),

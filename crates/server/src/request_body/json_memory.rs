@@ -1,11 +1,12 @@
-//! What JSON costs in memory, as far as its text tells.
+//! Estimates of the memory needed for a JSON document.
 
 use meta::limits::MAX_DESCRIPTION;
 
-/// A bound of the memory that a document, and what is made of it, takes while it is parsed: seen byte by byte, without parsing.
+/// An upper bound of the memory for parsing a document, estimated from a scan of its bytes.
 ///
-/// Measured with the worst documents that were found, in bytes of resident memory for each value, object and member: `[0,0,…]` takes 340 for each
-/// element, `[{"":0},…]` 1,900 for each object, and `{"":{"":0}}` as much for each of the two; `{"1":0,…}` takes 640 for each member, a string fifteen times its length.
+/// Based on the worst documents found, in bytes of resident memory: `[0,0,…]` takes 340 for each element, `[{"":0},…]`
+/// 1,900 for each object, `{"":{"":0}}` as much for both of its objects, `{"1":0,…}` 640 for each member, and a string
+/// 15 times its length.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct JsonMemoryEstimate {
     bytes: u64,
@@ -20,17 +21,17 @@ enum LexerState {
     #[default]
     Structure,
     String,
-    /// After a backslash within a text.
+    /// After a backslash in a string.
     Escape,
 }
 
-/// The size of a JSON value.
+/// The size of a parsed JSON value, in bytes.
 const VALUE_BYTES: u64 = 32;
 
-/// How many copies there are of a document that is stored.
+/// The number of copies of a stored document that exist at the same time.
 const COPIES_OF_STORED_BYTE: u64 = 8;
 
-/// What a node takes beside its documents while a tree is declared.
+/// The memory of a node in addition to its documents while a tree is created, in bytes.
 pub(crate) const NODE_OVERHEAD_BYTES: u64 = 2 << 10;
 
 const PARSE_BYTES_PER_BYTE: u64 = 16;
@@ -39,14 +40,14 @@ const PARSE_BYTES_PER_OBJECT: u64 = 1400;
 const PARSE_BYTES_PER_MEMBER: u64 = 300;
 
 impl JsonMemoryEstimate {
-    /// That of a document.
+    /// Scans a document.
     pub(crate) fn of(text: &[u8]) -> Self {
         let mut estimate = Self::default();
         estimate.add(text);
         estimate
     }
 
-    /// The bytes of memory that parsing it takes at the most.
+    /// An upper bound of the memory for parsing the document, in bytes.
     pub(crate) fn parsed_bytes(&self) -> u64 {
         let parts = [
             (self.bytes, PARSE_BYTES_PER_BYTE),
@@ -57,8 +58,8 @@ impl JsonMemoryEstimate {
         parts.iter().map(|(count, each)| count.saturating_mul(*each)).fold(0, u64::saturating_add)
     }
 
-    /// The bytes of memory that it takes as the documents of nodes, which stay text: the body, what is stored, and the answer, each with what is made of it on the way; and the values of
-    /// the members that describe one node at a time.
+    /// An upper bound of the memory for metadata documents, in bytes. These stay text, of which the body, the stored
+    /// documents and the response hold copies; only the description of one node at a time is parsed to values.
     pub(crate) fn document_bytes(&self) -> u64 {
         let values = [
             (self.values, 2 * VALUE_BYTES),
@@ -114,7 +115,7 @@ mod tests {
     #[test]
     fn it_is_no_less_than_what_was_measured() {
         const MIB: u64 = 1 << 20;
-        // The document, how often its part is repeated, and the memory that was seen.
+        // The repeated part of the document, the number of repetitions, and the measured memory.
         for (part, times, measured) in [
             ("0,", 1_500_000, 509),
             ("[],", 1_000_000, 310),

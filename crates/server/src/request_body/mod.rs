@@ -1,4 +1,4 @@
-//! Bodies on their way: values coming in and going out, piece by piece.
+//! Bodies of requests.
 
 mod completion;
 mod document;

@@ -1,4 +1,4 @@
-//! Values coming in.
+//! Streamed uploads, checked while they are received.
 
 use std::{error::Error, io};
 
@@ -26,22 +26,22 @@ use wire::{
 
 use crate::{app::App, error::ApiError, memory_claim, progress_timeout::ProgressTimeout};
 
-/// A body that is to become a value, judged by its headers before any of it is read.
+/// A body to be stored as a value; its headers are checked.
 pub(crate) struct Upload {
     body: Body,
     size: Option<u64>,
     digests: Vec<Digest>,
 }
 
-/// A body with the elements of an array, judged by its headers before any of it is read.
+/// A body with elements of an array; its headers are checked.
 pub(crate) struct ElementsBody {
-    /// What it is said to be, in lower case and without parameters.
+    /// The media type, in lower case and without parameters.
     pub(crate) media_type: Option<String>,
-    /// How long it is, where that was announced.
+    /// The announced length, in bytes.
     pub(crate) size: Option<u64>,
-    /// It fails where a value would: see [`content`].
+    /// The body, which fails like [`content`].
     pub(crate) stream: ByteStream,
-    /// That of the request.
+    /// The memory claim of the request.
     pub(crate) claim: Claim,
 }
 
@@ -65,8 +65,8 @@ impl FromRequest<App> for ElementsBody {
     }
 }
 
-/// The content of a value that comes by `upload`: it fails where more or less comes than was announced, where it stops
-/// coming, where it is too large, and at its end where it does not match its digests.
+/// Returns the upload as the content of a value. The stream fails if the body exceeds the limit, stalls, differs from
+/// its announced length, or does not match its digests.
 pub(crate) fn content(app: &App, upload: Upload) -> Content {
     let size = upload.size;
     let receiver = UploadStream::new(app, upload, app.settings().limits.value);
@@ -78,7 +78,7 @@ pub(crate) fn content(app: &App, upload: Upload) -> Content {
     Content { size, stream: stream.map(|data| data.map_err(StoreError::Upload)).boxed() }
 }
 
-/// What the body must hash to.
+/// Parses the digests that the body must match.
 pub(super) fn expected_digests(headers: &HeaderMap) -> Result<Vec<Digest>, DigestError> {
     let mut digests = Vec::new();
     for line in headers.get_all(CONTENT_DIGEST) {
@@ -87,18 +87,17 @@ pub(super) fn expected_digests(headers: &HeaderMap) -> Result<Vec<Digest>, Diges
     Ok(digests)
 }
 
-/// What curl says of every body of which it is told nothing.
+/// curl's default media type.
 const FORM_MEDIA_TYPE: &str = "application/x-www-form-urlencoded";
 
-/// What the body is said to be, in lower case and without parameters; `None` where nothing is said. A form, which no body here is, is said by curl alone, and
-/// says nothing.
+/// Returns the media type, in lower case and without parameters. curl's default form type is treated as absent.
 pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
     let kind = headers.get(CONTENT_TYPE)?.to_str().unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     Some(kind).filter(|kind| kind != FORM_MEDIA_TYPE)
 }
 
-/// Refuses a body that is compressed for transport.
+/// Rejects bodies with a content coding.
 pub(super) fn reject_content_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
     if headers.get_all(CONTENT_ENCODING).iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Ok(());
@@ -107,7 +106,7 @@ pub(super) fn reject_content_encoding(headers: &HeaderMap) -> Result<(), ApiErro
     Err(ApiError::new(Problem::new(ProblemType::UnsupportedContentEncoding).with_members(members)))
 }
 
-/// A body that is being received.
+/// A body in transit, with its checks.
 pub(super) struct UploadStream {
     app: App,
     body: Body,
@@ -118,7 +117,7 @@ pub(super) struct UploadStream {
     hashes: Vec<(Hasher, Vec<u8>)>,
 }
 
-/// Both of them hold a block of the message, so neither is small.
+/// Both variants hold a message block, so their sizes are similar.
 #[derive(Clone)]
 enum Hasher {
     Sha256(Sha256),
@@ -144,7 +143,7 @@ impl Upload {
         Self { size: body.size_hint().exact(), body, digests }
     }
 
-    /// How long it is, where that was announced.
+    /// The announced length, in bytes.
     pub(super) fn size(&self) -> Option<u64> {
         self.size
     }
@@ -164,10 +163,10 @@ impl UploadStream {
         }
     }
 
-    /// The next piece, or `None` at the end if all is well.
+    /// Returns the next piece, or `None` at the end if all checks pass.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, UploadError> {
         while let Some(frame) = self.frame().await? {
-            // Trailers are no part of the value.
+            // Trailers are not part of the body.
             let Ok(data) = frame.into_data() else { continue };
             self.record_received(data.len() as u64)?;
             for (hasher, _) in &mut self.hashes {
@@ -178,7 +177,7 @@ impl UploadStream {
         self.verify().map(|()| None)
     }
 
-    /// What comes next, if it comes in time.
+    /// Waits for the next frame.
     async fn frame(&mut self) -> Result<Option<Frame<Bytes>>, UploadError> {
         let started = Instant::now();
         let polled = timeout(self.progress.remaining(), self.body.frame()).await;
@@ -203,7 +202,7 @@ impl UploadStream {
         if matching { Ok(()) } else { Err(UploadError::Digest) }
     }
 
-    /// What a body means that fails instead of ending.
+    /// Maps a failed transfer: the end of the connection before the announced length is a length mismatch.
     fn transport_error(&self, error: Box<dyn Error + Send + Sync>) -> UploadError {
         let is_eof = |cause: &(dyn Error + 'static)| {
             cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
@@ -240,7 +239,7 @@ impl Hasher {
     }
 }
 
-/// An error and what caused it, from the outside in.
+/// Iterates over an error and its sources.
 fn error_chain<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
 }

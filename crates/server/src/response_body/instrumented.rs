@@ -1,4 +1,4 @@
-//! Bodies that are watched on their way out.
+//! Response bodies with metrics and logging.
 
 use std::{
     pin::Pin,
@@ -11,7 +11,7 @@ use http_body::{Frame, SizeHint};
 
 use crate::{metrics::InFlightGuard, request_id::RequestId};
 
-/// A body that counts what is sent of it and tells the log where it breaks off. Its request runs until it ends.
+/// A body that counts its bytes and logs an error that ends it early. It keeps its request in progress until dropped.
 pub(crate) struct InstrumentedBody {
     body: Body,
     id: RequestId,
@@ -37,7 +37,7 @@ impl http_body::Body for InstrumentedBody {
             Poll::Ready(Some(Ok(frame))) => {
                 self.in_flight.record_sent(frame.data_ref().map_or(0, |data| data.len() as u64));
             }
-            // The head has gone, so the client sees no more than that the connection ends too soon.
+            // The head is already sent, so the client only sees the connection close.
             Poll::Ready(Some(Err(error))) => {
                 let error = error as &(dyn std::error::Error + 'static);
                 tracing::error!(request = %self.id, error, "an answer broke off");

@@ -1,4 +1,4 @@
-//! Values going out.
+//! Streamed response bodies of known length.
 
 use std::{
     pin::Pin,
@@ -11,10 +11,10 @@ use futures::{Stream, TryStreamExt};
 use http_body::{Frame, SizeHint};
 use store::{BoxError, StoreError, Value};
 
-/// The body with the bytes of a value.
+/// Returns the body for a value.
 ///
-/// The first piece is read before there is a body, so that what fails at once can still become an answer of its own;
-/// a small value is that piece, and leaves in one write with the head.
+/// The first piece is read before the head is sent, so that an early error still becomes a response of its own. A small
+/// value consists of that piece and is written together with the head.
 pub(crate) async fn value_body(value: Value) -> Result<Body, StoreError> {
     let Value { range, mut stream, .. } = value;
     let length = range.end.saturating_sub(range.start);
@@ -24,7 +24,7 @@ pub(crate) async fn value_body(value: Value) -> Result<Body, StoreError> {
     }
 }
 
-/// The body of `length` bytes that begins with `first`, where that is at hand, and goes on with `rest`.
+/// Returns a body of `length` bytes that starts with `first`, if given, and continues with `rest`.
 pub(crate) fn sized_body<S, E>(length: u64, first: Option<Bytes>, rest: S) -> Body
 where
     S: Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static,
@@ -39,7 +39,7 @@ where
 struct SizedBody<S> {
     first: Option<Bytes>,
     rest: S,
-    /// How many bytes are still to come.
+    /// The number of bytes left to send.
     length: u64,
 }
 

@@ -1,4 +1,4 @@
-//! One connection.
+//! A single HTTP/1 connection.
 
 use std::{
     convert::Infallible,
@@ -27,41 +27,41 @@ use super::{
 };
 use crate::{app::App, caller, dispatch, error::ApiError, guard, progress_timeout::ProgressTimeout, routes::Route};
 
-/// How much of a request is read at a time. A head may be up to twice as long.
+/// The size of the read buffer, in bytes. A request head may be up to twice as long.
 const READ_BUFFER_BYTES: usize = 64 << 10;
-/// How long a connection that is turned away may take.
+/// The time limit for rejecting a connection.
 const REJECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 type Io = TokioIo<WriteTimeoutStream<Lingering>>;
 
-/// What becomes of a connection.
+/// The treatment of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectionMode {
-    /// Its requests are answered.
+    /// Handles its requests.
     Serve,
-    /// Its first request is told that there are too many, unless it is the operator who asks.
+    /// Responds 503 to its first request, except on monitoring endpoints.
     Reject,
 }
 
-/// A connection on its way.
+/// An accepted connection.
 pub(super) struct Connection {
     pub(super) app: App,
     pub(super) stream: TcpStream,
-    /// The address of the other side.
+    /// The client's address.
     pub(super) peer: IpAddr,
     pub(super) mode: ConnectionMode,
     pub(super) activity: Arc<Activity>,
     pub(super) stopping: CancellationToken,
 }
 
-/// The body of an answer that is on its way.
+/// A response body that counts as a request in flight until dropped.
 struct InFlightBody {
     body: Body,
     _in_flight: RequestInFlight,
 }
 
 impl Connection {
-    /// Runs it to its end, or, once `stopping` is cancelled, to the end of the request that runs; or until it has lost its place.
+    /// Runs until the connection ends or is evicted. After `stopping` is cancelled, ends with the current request.
     pub(super) async fn run(self) {
         let activity = self.activity.clone();
         tokio::select! { () = self.serve() => (), () = activity.evicted() => () }
@@ -82,7 +82,7 @@ impl Connection {
         let served = run(http.serve_connection(io, service), stopping);
         match mode {
             ConnectionMode::Serve => served.await,
-            // Too slow a client is let go without an answer.
+            // A client too slow for this gets no response.
             ConnectionMode::Reject => timeout(REJECT_TIMEOUT, served).await.unwrap_or_default(),
         }
     }
@@ -95,7 +95,7 @@ async fn handle(
     request: Request,
 ) -> Result<Response, Infallible> {
     let Some(in_flight) = activity.begin_request() else {
-        // The connection is about to be dropped, and this with it.
+        // The connection has been evicted and is about to be dropped.
         return pending().await;
     };
     let response = match mode {

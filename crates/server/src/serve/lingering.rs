@@ -1,4 +1,4 @@
-//! Closing a connection so that its last answer arrives.
+//! Lingering close, so that the last response arrives.
 
 use std::{
     future::Future,
@@ -19,20 +19,20 @@ use tokio_util::sync::CancellationToken;
 
 use super::slots::Activity;
 
-/// How long, and how much, is still read after the last answer.
+/// The limits of time and bytes for reading after the last response.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 64 << 20;
 
-/// A stream whose closing waits for the other side to close too, and throws away what still comes.
+/// A stream that, when closed, drains input until the client closes too.
 ///
-/// A client whose body is refused half-way is still sending. Were the socket closed on it at once, the system would
-/// answer with a reset, and the client would see that in place of the answer. Where the server is being stopped there
-/// is no time for this. It also tells the connection's [`Activity`] what is written and flushed.
+/// A client whose body is rejected early is still sending. If its socket were closed at once, the system would answer
+/// with a reset, which can discard the response before the client reads it. During shutdown there is no lingering. The
+/// stream also reports writes and flushes to the connection's [`Activity`].
 pub(super) struct Lingering {
     stream: TcpStream,
     activity: Arc<Activity>,
     stopping: CancellationToken,
-    /// Set while closing: done when that has taken too long.
+    /// The deadline of a close in progress.
     closing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     remaining: usize,
 }
@@ -42,7 +42,7 @@ impl Lingering {
         Self { stream, activity, stopping, closing: None, remaining: LINGER_BYTES }
     }
 
-    /// Reads and throws away; ready at the other side's end, or where that is too far.
+    /// Reads and discards input; ready at its end or at the byte limit.
     fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while self.remaining > 0 {
             let mut scratch = [MaybeUninit::uninit(); 16 << 10];

@@ -1,4 +1,4 @@
-//! Connections: taking them, limiting them, and letting them go.
+//! The accept loop and connection limits.
 
 mod connection;
 mod lingering;
@@ -20,19 +20,20 @@ use self::{
 };
 use crate::app::App;
 
-/// The most connections beyond the limit that are turned away, or answered to operators, at a time; and no more than a quarter of the limit, since each takes
-/// a file descriptor. Only where all of these are being answered, another is closed without a word.
+/// The maximum number of connections beyond the limit that are rejected with a response, or serve monitoring endpoints,
+/// at the same time. Capped at a quarter of the limit, since each takes a file descriptor. Further connections are
+/// closed without a response.
 const MAX_REJECTED_CONNECTIONS: usize = 64;
-/// How much of what is sent may wait in the system for a client to take it. Were it megabytes, as it is by default, then whether a slow client still
-/// reads would only be seen every few minutes.
+/// The maximum number of unsent bytes in the socket's buffer. With the default of megabytes, a slow client would appear
+/// to make progress only every few minutes.
 const MAX_UNSENT_BYTES: u32 = 64 << 10;
-/// How long to wait where the system has no more file descriptors or memory for connections.
+/// The delay before accepting again after running out of file descriptors or memory.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Serves `app` on `listener` until `stop` is done.
+/// Serves `app` on `listener` until `stop` completes.
 ///
-/// Then no connection is taken any more, idle ones are closed, and requests that run go on to their end, for at most
-/// [`Limits::stop_timeout`](crate::Limits::stop_timeout). Returns when the last is gone.
+/// Shutdown stops accepting, closes idle connections, and lets requests finish for at most
+/// [`Limits::stop_timeout`](crate::Limits::stop_timeout). Returns when the last connection has ended.
 pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
     let server = Server::new(app);
     let mut stop = std::pin::pin!(stop);
@@ -77,11 +78,11 @@ impl Server {
         }
     }
 
-    /// Takes a connection, if need be in the place of an idle one, or turns it away.
+    /// Accepts a connection, evicting an idle one if necessary, or rejects it.
     fn accept(&self, stream: TcpStream, peer: IpAddr) {
-        // Answers are written whole, so there is nothing to wait for; where this fails, they are only slower.
+        // Responses are written in full, so delaying small writes only adds latency. A failure is harmless.
         let _ = stream.set_nodelay(true);
-        // Where this fails, slow clients are known later.
+        // If this fails, slow clients are detected later.
         let _ = SockRef::from(&stream).set_tcp_notsent_lowat(MAX_UNSENT_BYTES);
         if let Some((slot, source)) = self.slots.acquire() {
             if source == SlotSource::Evicted {
@@ -101,7 +102,7 @@ impl Server {
             let _guard = app.metrics().open_connection();
             let connection =
                 Connection { app: app.clone(), stream, peer, mode, activity: slot.activity().clone(), stopping };
-            // The rest of a connection that is given up is dropped where it stands, as if the client had gone.
+            // An aborted connection is dropped at once, as if the client had disconnected.
             let _ = aborting.run_until_cancelled(connection.run()).await;
             drop(slot);
         });

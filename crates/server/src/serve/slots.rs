@@ -1,4 +1,4 @@
-//! Who is connected, and who has to go for others.
+//! Connection slots and the eviction of idle connections.
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,8 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The places for connections. Where all are taken, a new connection gets that of the one that has been idle for longest.
+/// A fixed number of connection slots. If all are taken, a new connection evicts the one that has been idle for
+/// longest.
 pub(super) struct ConnectionSlots {
     capacity: usize,
     epoch: Instant,
@@ -25,42 +26,42 @@ struct SlotTable {
     connections: HashMap<u64, Arc<Activity>>,
 }
 
-/// A place for one connection; dropping it gives it back.
+/// A slot for one connection, released when dropped.
 pub(super) struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
     id: u64,
     activity: Arc<Activity>,
 }
 
-/// True if a connection is idle, and since when.
+/// Tracks the idle time of a connection.
 ///
-/// Idle is whoever has no request running and no answer that is still to be written: a connection that is new, or between two requests, or in the
-/// middle of a head, or closing.
+/// A connection is idle if no request is in progress and no response is left to write: when new, between requests,
+/// while receiving a head, or while closing.
 pub(super) struct Activity {
     epoch: Instant,
-    /// The microsecond since which it is idle, or one of the two below.
+    /// The start of the idle time in microseconds after `epoch`, or [`BUSY`] or [`EVICTED`].
     idle_since: AtomicU64,
-    /// A request is being answered. This and the next are of the connection's own task.
+    /// True while a request is in progress. Only the connection's own task sets this flag and the next.
     in_request: AtomicBool,
-    /// Something was written that may not have been flushed yet.
+    /// True if written data may not have been flushed.
     unsent: AtomicBool,
-    /// Cancelled where it lost its place.
+    /// Cancelled when the connection is evicted.
     evicted: CancellationToken,
 }
 
-/// A request is being answered; dropping it ends it.
+/// A request in progress, until dropped.
 pub(super) struct RequestInFlight(Arc<Activity>);
 
 const BUSY: u64 = u64::MAX;
 const EVICTED: u64 = u64::MAX - 1;
 
 impl ConnectionSlots {
-    /// So many places.
+    /// Creates `capacity` slots.
     pub(super) fn new(capacity: usize) -> Arc<Self> {
         Arc::new(Self { capacity, epoch: Instant::now(), table: Mutex::default() })
     }
 
-    /// A place, and whether somebody else lost it; `None` where none is free and nobody is idle.
+    /// Takes a slot; `None` if all connections are busy.
     pub(super) fn acquire(self: &Arc<Self>) -> Option<(ConnectionSlot, SlotSource)> {
         let mut table = self.table.lock();
         let mut source = SlotSource::Unused;
@@ -76,22 +77,22 @@ impl ConnectionSlots {
     }
 }
 
-/// Where a place comes from.
+/// The origin of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotSource {
-    /// It was free.
+    /// The slot was unused.
     Unused,
-    /// It was that of an idle connection, which is closed.
+    /// An idle connection was evicted.
     Evicted,
 }
 
 impl SlotTable {
-    /// Takes the place of the connection that has been idle for longest; `None` where none is.
+    /// Evicts the connection that has been idle for longest; `None` if none is idle.
     fn evict_idlest(&mut self) -> Option<()> {
         loop {
             let idle_micros = self.connections.iter().filter_map(|(id, activity)| Some((activity.idle_micros()?, *id)));
             let (idle_since, id) = idle_micros.min()?;
-            // A request that came just now counts more.
+            // A connection that just received a request is no longer idle.
             if self.connections.get(&id)?.evict(idle_since) {
                 self.connections.remove(&id);
                 return Some(());
@@ -101,7 +102,7 @@ impl SlotTable {
 }
 
 impl ConnectionSlot {
-    /// What the connection that has this place does.
+    /// The activity of the connection in this slot.
     pub(super) fn activity(&self) -> &Arc<Activity> {
         &self.activity
     }
@@ -126,12 +127,12 @@ impl Activity {
         activity
     }
 
-    /// Done where the connection lost its place and has to go.
+    /// Completes when the connection is evicted.
     pub(super) async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
 
-    /// A request came; `None` where the connection has lost its place just before, so that it must not be answered.
+    /// Marks a request as in progress; `None` if the connection was evicted before.
     pub(super) fn begin_request(self: &Arc<Self>) -> Option<RequestInFlight> {
         let idle_since = self.idle_since.load(Ordering::Relaxed);
         let accepted = match idle_since {
@@ -145,28 +146,28 @@ impl Activity {
         })
     }
 
-    /// Something is being written.
+    /// Records that data was written.
     pub(super) fn mark_unsent(&self) {
         self.unsent.store(true, Ordering::Relaxed);
     }
 
-    /// All that was written is on its way.
+    /// Records that all written data was flushed.
     pub(super) fn mark_flushed(&self) {
         self.unsent.store(false, Ordering::Relaxed);
         self.update_idle();
     }
 
-    /// The connection does nothing any more but wait for the other side to close it.
+    /// Records that the connection only waits for the client to close.
     pub(super) fn mark_closing(&self) {
         self.in_request.store(false, Ordering::Relaxed);
         self.mark_flushed();
     }
 
-    /// Begins to be idle where nothing is left to do.
+    /// Starts the idle time if nothing is left to do.
     fn update_idle(&self) {
         let busy = self.in_request.load(Ordering::Relaxed) || self.unsent.load(Ordering::Relaxed);
         if !busy && self.idle_since.load(Ordering::Relaxed) == BUSY {
-            // Only the connection's own task changes it while it is busy.
+            // Only the connection's own task changes the state while it is busy.
             self.idle_since.store(self.now(), Ordering::Release);
         }
     }
@@ -175,7 +176,7 @@ impl Activity {
         Some(self.idle_since.load(Ordering::Acquire)).filter(|idle_since| !matches!(*idle_since, BUSY | EVICTED))
     }
 
-    /// Takes the connection's place, if it is still idle since then.
+    /// Evicts the connection if it is still idle since `idle_since`.
     fn evict(&self, idle_since: u64) -> bool {
         let evicted =
             self.idle_since.compare_exchange(idle_since, EVICTED, Ordering::AcqRel, Ordering::Acquire).is_ok();

@@ -1,4 +1,4 @@
-//! Clients that do not take what they are sent.
+//! Timeouts for clients that do not accept data.
 
 use std::{
     io,
@@ -13,13 +13,13 @@ use tokio::{
 
 use crate::progress_timeout::ProgressTimeout;
 
-/// A stream that breaks where its other side takes what is written more slowly than its [`Pace`] allows.
+/// A stream whose writes fail if the client accepts data more slowly than its [`ProgressTimeout`] allows.
 pub(super) struct WriteTimeoutStream<S> {
     stream: S,
     progress: ProgressTimeout,
-    /// Since when a write waits.
+    /// The start of the pending write's wait.
     waiting_since: Option<Instant>,
-    /// When patience is at its end; made at the first wait.
+    /// The timer for the end of the wait; created at the first wait.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
@@ -28,7 +28,7 @@ impl<S> WriteTimeoutStream<S> {
         Self { stream, progress, waiting_since: None, deadline: None }
     }
 
-    /// Counts what a write did, and fails in its place where it waits for too long.
+    /// Records the result of a write, and fails a pending write that exceeds the timeout.
     fn account_write(&mut self, context: &mut Context<'_>, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match result {
             Poll::Ready(Ok(bytes)) => {
@@ -107,7 +107,7 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_millis(600);
 
-    /// A thousand bytes a second.
+    /// 1,000 bytes per second.
     fn progress() -> ProgressTimeout {
         ProgressTimeout::for_downloads(&Limits {
             download_timeout: TIMEOUT,
@@ -134,7 +134,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         });
-        // At this pace it would take ten minutes.
+        // The full write would take ten minutes at this rate.
         let error = WriteTimeoutStream::new(near, progress()).write_all(&[0; 6000]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(begun.elapsed() >= TIMEOUT);

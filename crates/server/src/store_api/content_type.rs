@@ -1,10 +1,10 @@
-//! The media types of values.
+//! Media types of values.
 
 use http::HeaderValue;
 use store::Key;
 use wire::headers::{JSON, OCTETS};
 
-/// The media type of a key's value, by its name: nothing that a browser would run.
+/// Returns the media type of a key's value, by its name; never one that browsers execute.
 pub(super) fn for_key(key: &Key) -> HeaderValue {
     match key.name() {
         ".zarray" | ".zgroup" | ".zattrs" | ".zmetadata" => JSON,

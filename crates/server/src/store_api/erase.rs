@@ -1,4 +1,4 @@
-//! Erasing values.
+//! Handlers that erase values.
 
 use axum::{
     Json,
@@ -15,7 +15,7 @@ use crate::{
     extract::{KeyPath, NoQuery, PrefixPath, Query, WriteConditions},
 };
 
-/// `DELETE` of a key: erases its value, if it has one.
+/// `DELETE` of a key: erases its value, if any.
 pub(crate) async fn key(
     State(app): State<App>,
     KeyPath(key): KeyPath,
@@ -28,7 +28,7 @@ pub(crate) async fn key(
     Ok((StatusCode::NO_CONTENT, [(EXISTED, existed)]).into_response())
 }
 
-/// `DELETE` of a prefix: erases all that lies below it.
+/// `DELETE` of a prefix: erases all keys below it.
 pub(crate) async fn prefix(
     State(app): State<App>,
     PrefixPath(prefix): PrefixPath,

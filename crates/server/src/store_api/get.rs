@@ -1,4 +1,4 @@
-//! Reading values.
+//! Handlers that read values.
 
 use axum::{body::Body, extract::State, response::Response};
 use http::{
@@ -24,14 +24,14 @@ use crate::{
 
 const BYTES: HeaderValue = HeaderValue::from_static("bytes");
 
-/// Which part of a value is sent.
+/// The part of a value that is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Representation {
     Full,
     Partial,
 }
 
-/// `GET`: the value, a range of it, or where the prefix of that name is.
+/// `GET`: returns the value or a range of it, or redirects to the prefix of the same name.
 pub(crate) async fn get(
     State(app): State<App>,
     KeyPath(key): KeyPath,
@@ -45,7 +45,7 @@ pub(crate) async fn get(
     }
 }
 
-/// `HEAD`: what `GET` would say of the whole value.
+/// `HEAD`: returns the headers of `GET` for the full value.
 pub(crate) async fn head(
     State(app): State<App>,
     KeyPath(key): KeyPath,
@@ -85,7 +85,7 @@ async fn read(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Optio
     }
 }
 
-/// Answers a range that names no byte of any value.
+/// Responds to a range that is unsatisfiable for any value.
 async fn range_not_satisfiable(
     app: &App,
     key: &Key,
@@ -108,7 +108,7 @@ async fn get_full(app: &App, key: &Key, conditions: &ReadConditions) -> Result<O
     }
 }
 
-/// The answer where the conditions settle it, whatever the range.
+/// Evaluates the conditions; returns a response if they decide it.
 fn check_conditions(conditions: &ReadConditions, key: &Key, info: &Info) -> Result<Option<Response>, ApiError> {
     match conditions.evaluate(info) {
         ConditionOutcome::Proceed => Ok(None),
@@ -127,7 +127,7 @@ async fn value_response(
 ) -> Result<Response, ApiError> {
     let (info, range) = (value.info, value.range.clone());
     let length = range.end.saturating_sub(range.start);
-    // The last bytes of an empty value are that value, and could not be written as a Content-Range.
+    // A suffix range of an empty value is that value, and cannot be expressed as a Content-Range.
     let partial = representation == Representation::Partial && length > 0;
     let body = value_body(value).await?;
     let status = if partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };

@@ -1,7 +1,7 @@
-//! Listings as HTML, for browsers and for the programs that follow links: fsspec and GDAL.
+//! HTML listings, for browsers and link followers such as fsspec and GDAL.
 //!
-//! GDAL wants `Index of` and the path in the title, and each link on a line of its own. fsspec takes every link, and
-//! everything that looks like a URL, for a child; so there is nothing else of the kind.
+//! GDAL requires `Index of` with the path in the title, and each link on its own line. fsspec takes every link and
+//! everything that looks like a URL for a child, so the page contains no others.
 
 use std::fmt::{self, Write};
 
@@ -12,7 +12,7 @@ use wire::{
     time,
 };
 
-/// What comes before the children.
+/// The page before the rows.
 pub(super) fn head(prefix: &Prefix) -> Bytes {
     let title = format!("Index of {STORE_ROOT}{prefix}");
     let title = Escaped(&title);
@@ -23,12 +23,12 @@ pub(super) fn head(prefix: &Prefix) -> Bytes {
     ))
 }
 
-/// One row per child.
+/// One row for each child.
 pub(super) fn rows(prefix: &Prefix, page: &DirPage) -> Bytes {
     let mut html = String::new();
     for child in &page.prefixes {
         let name = child.name();
-        // Writing into memory does not fail.
+        // Writing to memory cannot fail.
         let _ = writeln!(html, "<tr><td><a href=\"{}/\">{}/</a></td></tr>", encode(name), Escaped(name));
     }
     for Entry { key, info } in &page.keys {
@@ -43,12 +43,12 @@ pub(super) fn rows(prefix: &Prefix, page: &DirPage) -> Bytes {
     html.into()
 }
 
-/// What comes after the children.
+/// The page after the rows.
 pub(super) fn foot() -> Bytes {
     Bytes::from_static(b"</table>\n</body>\n</html>\n")
 }
 
-/// A text that stands for itself in HTML, also within quotes.
+/// Escapes a text for HTML content and attributes.
 struct Escaped<'t>(&'t str);
 
 impl fmt::Display for Escaped<'_> {

@@ -1,7 +1,7 @@
-//! Listings as JSON, written while they are read.
+//! JSON listings, written while the store is read.
 //!
-//! `values` come after all `keys`, so what is known of the values is kept until then, in some 50 bytes each. The names of keys are not kept, and those of
-//! prefixes only up to a bound, at which the page ends.
+//! `values` follow after all `keys`, so the metadata of values is retained until then, some 50 bytes each. Names of
+//! keys are not retained; names of prefixes are, up to a limit at which the page ends.
 
 use std::{collections::VecDeque, io::Write};
 
@@ -13,15 +13,15 @@ use serde::Serialize;
 use store::{Cursor, DirPage, Entry, Info, KeyPage, Prefix, StoreError};
 use wire::{listing::ValueInfo, query::ListKind};
 
-/// The bytes of names of prefixes that are kept. A page whose names are longer ends at some point beyond it.
+/// The maximum size of retained prefix names, in bytes. The page ends with the batch that exceeds it.
 const MAX_PREFIX_NAME_BYTES: usize = 1 << 20;
 
-/// The memory that an answer with so many entries keeps until they are written.
+/// Estimates the memory retained for a listing with `limit` entries, in bytes.
 pub(super) const fn retained_bytes(kind: ListKind, limit: usize) -> usize {
     let infos = limit.saturating_mul(size_of::<Info>());
     match kind {
         ListKind::Keys => infos,
-        // Most prefixes have short names; they are few where these are long.
+        // Most prefixes have short names; a listing of long names ends early.
         ListKind::Dir => infos.saturating_add(limit.saturating_mul(64)),
     }
 }
@@ -45,7 +45,8 @@ impl From<DirPage> for Batch {
     }
 }
 
-/// The document with the page that `steps` are, which holds `memory` until it was sent. The first step is read at once, and where it is the whole page, the length of the document is known.
+/// Returns the document for a page, which holds `memory` until it is sent. The first batch is read at once; if it
+/// completes the page, the length of the document is known.
 pub(super) async fn listing_body<S>(
     kind: ListKind,
     prefix: &Prefix,
@@ -69,7 +70,7 @@ where
     Ok(Body::from(all))
 }
 
-/// A page that is being written.
+/// Writes a page.
 struct PageWriter<S> {
     kind: ListKind,
     batches: S,
@@ -82,7 +83,7 @@ struct PageWriter<S> {
     _memory: Option<Permit>,
 }
 
-/// What is written next.
+/// The part of the document that is written next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Keys,
@@ -92,7 +93,7 @@ enum Stage {
     Done,
 }
 
-/// Some of the text, and whether the array that it is in has elements already.
+/// JSON text, and whether the current array already has elements.
 #[derive(Default)]
 struct JsonText {
     bytes: Vec<u8>,
@@ -118,7 +119,7 @@ impl<S: Stream<Item = Result<Batch, StoreError>> + Unpin> PageWriter<S> {
         }
     }
 
-    /// The next piece of the text.
+    /// Writes the next piece of the document.
     async fn next(&mut self) -> Result<Option<Bytes>, StoreError> {
         match self.stage {
             Stage::Keys => match self.batches.try_next().await? {
@@ -178,11 +179,11 @@ impl<S: Stream<Item = Result<Batch, StoreError>> + Unpin> PageWriter<S> {
 
 impl JsonText {
     fn push_bytes(&mut self, bytes: &[u8]) {
-        // Writing into memory does not fail, here and below.
+        // Writing to memory cannot fail, here and below.
         let _ = self.bytes.write_all(bytes);
     }
 
-    /// Begins a member that is an array.
+    /// Starts a member whose value is an array.
     fn array(&mut self, name: &str) {
         self.push_bytes(b",");
         self.value(name);

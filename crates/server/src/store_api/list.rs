@@ -1,4 +1,4 @@
-//! Listing keys and prefixes.
+//! Handlers that list keys and prefixes.
 
 use std::future::ready;
 
@@ -33,19 +33,19 @@ use crate::{
 };
 
 const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
-/// A listing loads nothing, submits nothing and is framed by nobody.
+/// A listing loads nothing, submits nothing, and cannot be framed.
 const CONTENT_POLICY: HeaderValue =
     HeaderValue::from_static("default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
-/// What keeps no more than this is written without asking whether there is memory.
+/// The largest retained size, in bytes, that needs no memory permit.
 const UNRESERVED_LIMIT: usize = 128 << 10;
 const VARY_ACCEPT_USER_AGENT: HeaderValue = HeaderValue::from_static("accept, user-agent");
 
-/// `GET /store`: the root has a slash.
+/// `GET /store`: redirects to the root prefix.
 pub(crate) async fn root(uri: Uri) -> Result<Response, ApiError> {
     redirect::with_slash(&uri)
 }
 
-/// `GET` of a prefix: what lies below it.
+/// `GET` of a prefix: lists the keys or children below it.
 pub(crate) async fn list(
     State(app): State<App>,
     PrefixPath(prefix): PrefixPath,
@@ -70,7 +70,7 @@ fn offered_formats(kind: ListKind) -> &'static [ListingFormat] {
     }
 }
 
-/// A page, for the reader to go on from its cursor.
+/// Returns one page, which ends with a cursor.
 async fn json_page(app: &App, claim: &Claim, prefix: &Prefix, query: ListQuery) -> Result<Response, ApiError> {
     let (kind, limit) = (query.kind, query.limit.unwrap_or(DEFAULT_LIMIT));
     let query = ListQuery { limit: Some(limit), ..query };
@@ -91,16 +91,16 @@ async fn json_page(app: &App, claim: &Claim, prefix: &Prefix, query: ListQuery) 
     Ok(([(CONTENT_TYPE, JSON)], body).into_response())
 }
 
-/// All entries, or as many as the limit says, one per line.
+/// Returns all entries up to the limit, one per line.
 async fn ndjson_lines(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response, ApiError> {
     let pages = pages::keys(app.clone(), prefix.clone(), query).await?;
     let body = Body::from_stream(pages.map(|page| page.map(|page| pages::lines(&page))));
     Ok(([(CONTENT_TYPE, NDJSON)], body).into_response())
 }
 
-/// All children, page by page from the store but in one page for the reader, who knows no cursors.
+/// Returns all children on one HTML page, since link followers do not use cursors.
 ///
-/// A prefix without keys is told as missing here: programs that follow links take any page for a thing that is there.
+/// A prefix without keys is 404 here, because link followers take any page for an existing directory.
 async fn html_page(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response, ApiError> {
     if !prefix.is_root() && app.store().list_prefix(prefix, Page::first(1)).await?.keys.is_empty() {
         return Err(ApiError::no_such_prefix(prefix));

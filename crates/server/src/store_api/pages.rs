@@ -1,4 +1,4 @@
-//! Listings that are read page by page while they are sent.
+//! Listings that are read from the store while they are sent.
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
@@ -7,22 +7,22 @@ use wire::{listing::KeyLine, query::ListQuery};
 
 use crate::app::App;
 
-/// How many entries are held at a time. With the longest names they take a quarter of a MiB.
+/// The number of entries read at a time; with the longest names they take 256 KiB.
 const BATCH_SIZE: usize = 256;
 
-/// Where a walk is.
+/// The position of a listing in progress.
 struct Pager {
     app: App,
     prefix: Prefix,
-    /// How many entries are still wanted; `None` where all are.
+    /// The number of entries left to return; `None` for all.
     remaining: Option<usize>,
-    /// What comes next: `None` at the end.
+    /// The cursor of the next batch; `None` at the end.
     next: Option<Option<Cursor>>,
 }
 
-/// The keys below `prefix` from the query's cursor on, up to its limit.
+/// Streams the keys below `prefix` from the query's cursor, up to its limit.
 ///
-/// The first page is read at once, so that what is wrong with the request is found before the answer begins.
+/// The first batch is read at once, so that errors are found before the response begins.
 pub(super) async fn keys(
     app: App,
     prefix: Prefix,
@@ -34,7 +34,7 @@ pub(super) async fn keys(
     Ok(stream::iter(first).chain(rest))
 }
 
-/// The children of `prefix`, in the same way.
+/// Streams the children of `prefix` in the same way.
 pub(super) async fn dir(
     app: App,
     prefix: Prefix,
@@ -46,11 +46,11 @@ pub(super) async fn dir(
     Ok(stream::iter(first).chain(rest))
 }
 
-/// The entries of a page, one JSON document per line.
+/// Encodes the entries of a page as one JSON document per line.
 pub(super) fn lines(page: &KeyPage) -> Bytes {
     let mut lines = Vec::new();
     for entry in &page.keys {
-        // Writing plain structures into memory does not fail.
+        // Writing plain structures to memory cannot fail.
         let _ = serde_json::to_writer(&mut lines, &KeyLine::new(entry));
         lines.push(b'\n');
     }

@@ -1,4 +1,4 @@
-//! Setting values.
+//! Handlers that set values.
 
 use std::time::SystemTime;
 
@@ -30,9 +30,9 @@ pub(crate) async fn put(
     Ok(response)
 }
 
-/// The precondition that the store judges atomically with the change.
+/// Returns the precondition that the store checks atomically with the change.
 ///
-/// A date cannot be judged so; it is judged now, and the value that it was judged for has to be there still.
+/// A date is checked now, and the version that it was checked against becomes the precondition.
 pub(super) async fn precondition(
     app: &App,
     key: &Key,

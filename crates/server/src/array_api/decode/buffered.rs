@@ -1,4 +1,4 @@
-//! Bodies that are read whole.
+//! Bodies that are read into memory completely before decoding.
 
 use array::Permit;
 use bytes::{Bytes, BytesMut};
@@ -8,17 +8,18 @@ use store::ByteStream;
 use super::{DecodeContext, DecodeError};
 use crate::blocking::run_blocking;
 
-/// Bodies up to this size, and what is made of them, are taken without asking whether there is memory, and parsed where they are.
+/// The largest body, in bytes, that is read without a memory permit and decoded on the async thread.
 pub(super) const INLINE_DECODE_LIMIT: u64 = 64 << 10;
 
-/// A body, and the memory that it and its elements may take.
+/// A complete body, with the permit for the memory that it and its elements take.
 pub(super) struct BufferedBody {
     pub(super) bytes: Bytes,
     pub(super) memory: Option<Permit>,
 }
 
 impl DecodeContext {
-    /// Reads what is left of a body, of which `begun` came already and `size` is all, where that is known. `needed` says how much memory a body of a size takes.
+    /// Reads the rest of a body, of which `received` has already arrived. `size` is the announced length of the full
+    /// body, and `needed` estimates the memory needed for a body of a given length.
     pub(super) async fn buffer(
         &self,
         received: BytesMut,
@@ -53,7 +54,7 @@ impl DecodeContext {
     }
 }
 
-/// Makes something of bytes of this length: where they are, or where they do not keep other requests waiting.
+/// Runs a decoder for `len` bytes: on the async thread if they are few, else on the blocking pool.
 pub(super) async fn run_decoder<T: Send + 'static>(
     len: u64,
     decoder: impl FnOnce() -> Result<T, DecodeError> + Send + 'static,

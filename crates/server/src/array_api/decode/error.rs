@@ -1,4 +1,4 @@
-//! Why a body is not the elements that are wanted.
+//! Errors of decoding the elements in a request body.
 
 use store::{StoreError, UploadError};
 use wire::{
@@ -13,107 +13,107 @@ use wire::{
 use super::BODY_FORMATS;
 use crate::error::ApiError;
 
-/// Why a body is not the elements that are wanted.
+/// Errors of decoding the elements in a request body.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DecodeError {
-    /// It is in none of the forms that are taken.
+    /// The media type is not supported.
     #[error("elements are not taken as {found}")]
     MediaType {
-        /// What it is said to be.
+        /// The media type of the body.
         found: String,
     },
-    /// It has another length than the elements of the selection.
+    /// The body's length differs from that of the selected elements.
     #[error("the selection has {expected} bytes, and {found} came")]
     Length {
-        /// How many bytes these have.
+        /// The length of the selected elements, in bytes.
         expected: u64,
-        /// How many came, or were about to.
+        /// The received or announced length, in bytes.
         found: u64,
     },
-    /// It is no whole number of steps along the dimension in which it is appended.
+    /// The body's length is not a multiple of one step along the append dimension.
     #[error("one step along the dimension has {step} bytes, and {found} came")]
     Steps {
-        /// How many bytes one step has.
+        /// The length of one step, in bytes.
         step: u64,
-        /// How many came, or were about to.
+        /// The received or announced length, in bytes.
         found: u64,
     },
-    /// It has more or fewer elements than the selection.
+    /// The number of elements differs from that of the selection.
     #[error("the selection has {expected} elements, and {found} came")]
     Count {
-        /// How many the selection has.
+        /// The number of selected elements.
         expected: u64,
-        /// How many came.
+        /// The number of received elements.
         found: u64,
     },
-    /// Its elements are no whole number of steps along the dimension in which they are appended.
+    /// The number of elements is not a multiple of one step along the append dimension.
     #[error("one step along the dimension has {step} elements, and {found} came")]
     CountOfSteps {
-        /// How many one step has.
+        /// The number of elements in one step.
         step: u64,
-        /// How many came.
+        /// The number of received elements.
         found: u64,
     },
-    /// Elements of variable length end before, or after, the body does.
+    /// The length prefixes do not match the body's length.
     #[error("the lengths of the elements do not add up to the {size} bytes that came")]
     Lengths {
-        /// How many bytes came.
+        /// The length of the body, in bytes.
         size: u64,
     },
-    /// Its elements have another shape.
+    /// The shape differs from that of the selection.
     #[error("the selection has the shape {expected}, and what came has {found:?}")]
     Shape {
-        /// The shape that they have to have.
+        /// The expected shape.
         expected: Extents,
-        /// The one that they have.
+        /// The shape of the received elements.
         found: Vec<u64>,
     },
-    /// Its elements are of another type.
+    /// The data type differs from that of the array.
     #[error("the elements are {found}, and the array has {expected}")]
     ElementType {
-        /// The array's type.
+        /// The array's data type.
         expected: String,
-        /// That of the elements.
+        /// The data type of the received elements.
         found: String,
     },
-    /// Its elements are in Fortran order, and too large to be put in C order.
+    /// The elements are in Fortran order and too large to transpose in memory.
     #[error("the elements are in Fortran order, which is taken of up to {limit} bytes, and these have {size}")]
     Fortran {
-        /// How many bytes they have.
+        /// The size of the elements, in bytes.
         size: u64,
-        /// How many they may have.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// The head of the `.npy` file is not understood.
+    /// The header of the `.npy` file is invalid.
     #[error(transparent)]
     Head(#[from] HeadError),
-    /// The JSON is not the elements that are wanted.
+    /// The JSON does not hold the expected elements.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// Bytes are no element.
+    /// A value is not valid for the data type.
     #[error("the element at {at:?} is none of the data type: {flaw}")]
     Element {
-        /// Its indices.
+        /// The indices of the element.
         at: Vec<u64>,
-        /// What is wrong with it.
+        /// The reason.
         flaw: &'static str,
     },
-    /// What cannot be streamed is too large.
+    /// A body that cannot be streamed exceeds its limit.
     #[error("what cannot be streamed has at most {limit} bytes, and this has more")]
     TooLarge {
-        /// How many bytes it may have.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// It did not arrive.
+    /// The body was not received completely.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no memory left for it, or the server is stopping.
+    /// A memory permit was denied, or the server is shutting down.
     #[error("there is no room for the elements")]
     Api(ApiError),
 }
 
 impl DecodeError {
-    /// As the error of a stream, out of which [`within`](Self::within) takes it again.
+    /// Wraps the error for a body stream; [`from_stream_error`](Self::from_stream_error) unwraps it.
     pub(super) fn into_stream_error(self) -> StoreError {
         match self {
             Self::Store(error) => error,
@@ -121,7 +121,7 @@ impl DecodeError {
         }
     }
 
-    /// What was wrong with the elements where a stream of them failed because of that; else the error again.
+    /// Unwraps the decoding error that made a body stream fail; returns any other error unchanged.
     pub(crate) fn from_stream_error(error: StoreError) -> Result<Self, StoreError> {
         match error {
             StoreError::Upload(UploadError::Aborted(cause)) => match cause.downcast::<Self>() {

@@ -1,4 +1,4 @@
-//! JSON: nested lists in the shape of the selection, or one value for all of it.
+//! JSON bodies: nested lists in the shape of the selection, or one value for all of its elements.
 
 use array::ElementSource;
 use bytes::BytesMut;
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::request_body::ElementsBody;
 
-/// What an element of variable length takes beside its bytes.
+/// The memory overhead of one element of variable length, in bytes.
 const VARIABLE_ELEMENT_COST: u64 = 16;
 
 pub(super) async fn decode(
@@ -22,7 +22,7 @@ pub(super) async fn decode(
 ) -> Result<DecodedBody, DecodeError> {
     let (limit, size) =
         (context.text_limit, expected.data_type.fixed_size().map_or(VARIABLE_ELEMENT_COST, |size| size as u64));
-    // An element has a character and a comma, or is alone; a vector that grows takes as much again.
+    // Each element takes at least one character and a comma; a growing vector doubles its capacity.
     let decoded_size = move |text: u64| (text / 2).saturating_add(1).saturating_mul(size).min(limit).saturating_mul(2);
     let memory_needed = |text: u64| text.saturating_mul(2).saturating_add(decoded_size(text));
     let BufferedBody { bytes, memory } = context.buffer(BytesMut::new(), body.stream, body.size, memory_needed).await?;
@@ -62,7 +62,7 @@ fn decode_text(
     })
 }
 
-/// One element for all of the selection; appended, it is one step.
+/// One value for the full selection. An append of it is one step.
 fn scalar(element: Vec<u8>, expected: &ExpectedElements) -> (ElementSource, Option<u64>) {
     (ElementSource::Scalar(element), expected.extents.is_open().then_some(1))
 }

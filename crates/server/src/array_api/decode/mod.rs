@@ -1,8 +1,9 @@
-//! The bodies of writes, and the elements that they are.
+//! Decoders for the elements in request bodies.
 //!
-//! A body is raw bytes, a `.npy` file, or JSON. Raw bytes and files are streamed, and so may be larger than memory, wherever elements are of a fixed
-//! size and come in C order; all else is bounded by the limit for text. What is wrong with a body is found out as early as can be: by its announced
-//! length, by its head, else by the piece that is wrong, which fails the [stream](Incoming::Fixed) with an [`IncomingError`].
+//! A body is raw bytes, a `.npy` file or JSON. Raw bytes and files with elements of a fixed size in C order are
+//! streamed, so they may exceed memory; all other bodies are bounded by `--max-text-selection`. Errors are reported as
+//! early as possible: by the announced length, by the header, or else by the piece that is invalid, which fails the
+//! [stream](ElementSource::Fixed) with a [`DecodeError`].
 
 mod buffered;
 mod error;
@@ -26,36 +27,36 @@ use wire::{array::Format, elements::Extents};
 
 use crate::{app::App, request_body::ElementsBody};
 
-/// The forms in which elements are taken.
+/// The supported formats of request bodies.
 const BODY_FORMATS: [Format; 3] = [Format::Raw, Format::Npy, Format::Json];
 
-/// What elements have to be.
+/// The type and shape that the elements of a body must have.
 #[derive(Clone, Debug)]
 pub(crate) struct ExpectedElements {
-    /// Their type.
+    /// The array's data type.
     data_type: DataType,
-    /// Their shape; where they are appended, open along the dimension that grows.
+    /// The shape; for an append, open along the dimension that grows.
     extents: Extents,
 }
 
-/// Elements that came, or are coming.
+/// The elements of a body, complete or still streaming.
 pub(crate) struct DecodedBody {
     /// The elements.
     pub(crate) elements: ElementSource,
-    /// How many steps they are along the open dimension, where there is one and this is known before all of them are here.
+    /// The number of steps along the open dimension of an append, if known before the body ends.
     pub(crate) count: Option<u64>,
-    /// The memory that they take, to be held as long as they are.
+    /// The permit for their memory, to be held as long as the elements.
     pub(crate) memory: Option<Permit>,
 }
 
-/// What a body may take.
+/// Limits for one body.
 struct DecodeContext {
-    /// The most bytes of what is not streamed: of the body, and of its elements.
+    /// The maximum size, in bytes, of a body that is not streamed, and of its elements.
     text_limit: u64,
     claim: Claim,
 }
 
-/// Reads the elements of a body. Those of a fixed size may still be on their way then.
+/// Decodes the elements of a body. Elements of a fixed size may still be streaming when this returns.
 pub(crate) async fn decode_body(
     app: &App,
     body: ElementsBody,
@@ -76,44 +77,46 @@ impl DecodeContext {
     }
 }
 
-/// The form of a body. One that is not said to be anything is raw.
+/// Returns the format of a body with this media type; the default is raw.
 fn body_format(media_type: Option<&str>) -> Result<Format, DecodeError> {
     let Some(found) = media_type else { return Ok(Format::Raw) };
     let format = BODY_FORMATS.into_iter().find(|format| format.media_type() == found);
     format.ok_or_else(|| DecodeError::MediaType { found: found.to_owned() })
 }
 
-/// Elements of a fixed size that are all there.
+/// A stream of elements that are already in memory.
 fn ready_stream(elements: impl Into<Bytes>) -> ByteStream {
     let elements = elements.into();
     stream::iter((!elements.is_empty()).then_some(Ok(elements))).boxed()
 }
 
 impl ExpectedElements {
-    /// Elements of an array.
+    /// Expects elements of the array's data type.
     pub(crate) fn new(model: &ArrayModel, extents: Extents) -> Self {
         Self { data_type: model.data_type.clone(), extents }
     }
 
-    /// The size of all elements in bytes, of an open shape for each step along its dimension, if they are of a fixed one. What no `u64` counts is the largest.
+    /// The size of all elements in bytes, or of one step if the shape is open; `None` for elements of variable length.
+    /// Saturates.
     fn byte_len(&self) -> Option<u64> {
         let size = self.data_type.fixed_size()? as u64;
         match self.extents.elements() {
             Some(elements) => Some(elements.saturating_mul(size)),
-            // As many as that, of no size.
+            // The product overflows, but elements of size 0 take no bytes.
             None if size == 0 => Some(0),
             None => Some(u64::MAX),
         }
     }
 
-    /// The extent of the open dimension, if there is one, in a shape that fits.
+    /// The extent of a matching shape along the open dimension.
     fn step_count(&self, shape: &[u64]) -> Option<u64> {
         let open = self.extents.dimensions().iter().position(Option::is_none)?;
         shape.get(open).copied()
     }
 }
 
-/// The indices of an element by its number in C order. Where the outermost extents are not known, the number is counted on in the first of these.
+/// Returns the indices of an element from its number in C order. With unknown outer extents, the first of them counts
+/// on.
 fn indices(extents: &[Option<u64>], number: u64) -> Vec<u64> {
     let mut remaining = number;
     let mut indices: Vec<u64> = Vec::with_capacity(extents.len());

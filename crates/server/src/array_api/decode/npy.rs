@@ -1,5 +1,5 @@
-//! `.npy` files. Their elements have the type of the array in any byte order; texts and byte strings may be shorter than the array's, and may become
-//! elements of variable length.
+//! `.npy` bodies. Their elements have the array's data type in any byte order. Fixed-length strings may be shorter than
+//! the array's, and convert to elements of variable length.
 
 use array::ElementSource;
 use bytes::{Bytes, BytesMut};
@@ -18,17 +18,17 @@ use super::{
 };
 use crate::request_body::ElementsBody;
 
-/// The size of a code point of NumPy's texts.
+/// The size of a UTF-32 code point, in bytes.
 const CODE_POINT: usize = 4;
 
-/// What becomes of the elements of a file.
+/// The conversion from the file's elements to the array's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Conversion {
-    /// They stay, or become larger.
+    /// None, or padding to a larger size.
     Fixed,
-    /// Texts of variable length.
+    /// Fixed-length UTF-32 to strings of variable length.
     Texts,
-    /// Byte strings of variable length.
+    /// Fixed-length bytes to bytes of variable length.
     Bytes,
 }
 
@@ -70,14 +70,14 @@ pub(super) async fn decode(
             false => DecodeError::TooLarge { limit },
         });
     }
-    // The elements as they came, in another order, and as something else.
+    // The received bytes, their transposition, and the converted elements.
     let memory_needed = |size: u64| size.saturating_mul(4);
     let BufferedBody { bytes, memory } =
         context.buffer(remainder.bytes, body.stream, Some(expected), memory_needed).await?;
     if bytes.len() as u64 != expected {
         return Err(DecodeError::Length { expected, found: bytes.len() as u64 });
     }
-    // Elements of no size take their time, too.
+    // Elements of size 0 also take time.
     let work = expected.max(byte_len(&head.shape, 1));
     let elements = run_decoder(work, move || {
         let bytes = if is_transposed { to_c_order(&bytes, size, &head.shape).into() } else { bytes };
@@ -91,7 +91,7 @@ pub(super) async fn decode(
     Ok(DecodedBody { elements: elements.await?, count, memory })
 }
 
-/// What came behind the head.
+/// The bytes received after the header.
 struct Remainder {
     head_len: u64,
     bytes: BytesMut,
@@ -118,9 +118,9 @@ fn byte_len(shape: &[u64], size: usize) -> u64 {
     shape.iter().fold(size as u64, |product, extent| product.saturating_mul(*extent))
 }
 
-/// What makes elements of the array's type out of those of a file.
+/// Returns the conversion from the file's data type to the array's.
 fn conversion(found: &DataType, expected_elements: &DataType) -> Result<Conversion, DecodeError> {
-    // Of elements of no size, nothing comes that could become larger.
+    // Elements of size 0 have no bytes to pad.
     let fits = || found.fixed_size() > Some(0) && found.fixed_size() <= expected_elements.fixed_size();
     match (kind(found), kind(expected_elements), expected_elements.name().as_str()) {
         _ if found == expected_elements => Ok(Conversion::Fixed),
@@ -131,14 +131,14 @@ fn conversion(found: &DataType, expected_elements: &DataType) -> Result<Conversi
     }
 }
 
-/// The letter by which NumPy tells the kind of a type.
+/// NumPy's letter for the kind of a data type.
 fn kind(data_type: &DataType) -> Option<char> {
     let descr = data_type.npy_descr()?;
     descr.strip_prefix('\'')?.chars().nth(1)
 }
 
 impl ElementTranscoder {
-    /// Elements of variable length, of what pads them to one.
+    /// Converts padded elements to elements of variable length.
     fn variable(&self, conversion: Conversion, bytes: Bytes, limit: u64) -> Result<VariableElements, DecodeError> {
         let bytes = self.swap.apply(bytes);
         let mut elements = VariableCollector::new(&self.data_type, limit);
@@ -154,7 +154,7 @@ impl ElementTranscoder {
             Conversion::Bytes | Conversion::Fixed => elements.push(trim_padding(element), &self.extents),
         };
         match self.size {
-            // NumPy has texts of no length. They end where there is no more room for them.
+            // NumPy allows strings of length 0. The collector's limit ends the loop.
             0 => (0..count).try_for_each(|number| push(number, &[]))?,
             size => (0..).zip(bytes.chunks_exact(size)).try_for_each(|(number, element)| push(number, element))?,
         }
@@ -175,10 +175,10 @@ fn trim_padding(element: &[u8]) -> &[u8] {
     element.get(..element.len().saturating_sub(padding)).unwrap_or_default()
 }
 
-/// Elements of `size` bytes in C order, of those in Fortran order: all of the `shape`.
+/// Transposes elements of `size` bytes from Fortran order to C order.
 fn to_c_order(bytes: &[u8], size: usize, shape: &[u64]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
-    // How far apart in Fortran order are elements that are neighbours along each dimension.
+    // The distances in Fortran order, in bytes, between neighbours along each dimension.
     let strides: Vec<usize> = shape
         .iter()
         .scan(size, |next, extent| {

@@ -1,5 +1,5 @@
-//! Raw bytes: elements of a fixed size as they are in memory; of variable length their number as a `u32`, then of each its length as a `u32` and its
-//! bytes, all numbers little-endian.
+//! Raw bodies. Elements of a fixed size are in their memory layout. Elements of variable length are their number as a
+//! `u32`, then each element after its length as a `u32`; all numbers are little-endian.
 
 use array::ElementSource;
 use bytes::{Buf, BytesMut};
@@ -13,16 +13,16 @@ use super::{
 };
 use crate::request_body::ElementsBody;
 
-/// The size of a length.
+/// The size of a length prefix, in bytes.
 const LENGTH_PREFIX_BYTES: usize = size_of::<u32>();
 
-/// Elements of a fixed size.
+/// Decodes elements of a fixed size.
 pub(super) fn fixed(body: ElementsBody, expected_elements: &ExpectedElements) -> Result<DecodedBody, DecodeError> {
     let step = expected_elements.byte_len().unwrap_or(0);
     let (expected, count) = match (expected_elements.extents.is_open(), body.size) {
         (false, Some(found)) if found != step => return Err(DecodeError::Length { expected: step, found }),
         (false, _) => (Some(step), None),
-        // Nothing says how many steps there are of what has no bytes.
+        // The length of the body does not tell the number of steps if elements have no bytes.
         (true, Some(found)) if found.checked_rem(step).unwrap_or(found) != 0 => {
             return Err(DecodeError::Steps { step, found });
         }
@@ -41,13 +41,13 @@ pub(super) fn fixed(body: ElementsBody, expected_elements: &ExpectedElements) ->
     Ok(DecodedBody { elements: ElementSource::Fixed(transcoder.transcode(body.stream)), count, memory: None })
 }
 
-/// Elements of variable length.
+/// Decodes elements of variable length.
 pub(super) async fn variable(
     context: &DecodeContext,
     body: ElementsBody,
     expected_elements: ExpectedElements,
 ) -> Result<DecodedBody, DecodeError> {
-    // Where each element ends takes twice the room of its length, and vectors that grow take as much again.
+    // The offsets take twice the space of the length prefixes, and growing vectors double their capacity.
     let memory_needed = |size: u64| size.saturating_mul(5);
     let BufferedBody { bytes, memory } = context.buffer(BytesMut::new(), body.stream, body.size, memory_needed).await?;
     let limit = context.text_limit;
@@ -65,7 +65,7 @@ fn decode_variable(
     let mut bytes = body;
     let found = bytes.try_get_u32_le().map_err(|_| invalid_lengths())?;
     let count = count_steps(expected_elements, u64::from(found))?;
-    // Each has at least its length.
+    // Each element takes at least its length prefix.
     if found as usize > bytes.len() / LENGTH_PREFIX_BYTES {
         return Err(invalid_lengths());
     }

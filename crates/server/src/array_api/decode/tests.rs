@@ -17,7 +17,7 @@ use crate::error::ApiError;
 
 const LIMIT: u64 = 1 << 20;
 
-/// What came of a body.
+/// The decoded elements of a body.
 #[derive(Clone, Debug, PartialEq)]
 enum Came {
     Fixed(Vec<u8>, Option<u64>),
@@ -25,14 +25,14 @@ enum Came {
     Scalar(Vec<u8>, Option<u64>),
 }
 
-/// How a body comes.
+/// A request body.
 #[derive(Clone, Copy)]
 struct Sent<'a> {
     media_type: &'a str,
     bytes: &'a [u8],
-    /// In pieces of this length.
+    /// The length of the pieces in which it arrives.
     pieces: usize,
-    /// What is announced, if anything is.
+    /// The announced length.
     size: Option<u64>,
 }
 
@@ -88,7 +88,8 @@ fn exactly(shape: &[u64]) -> Extents {
     Extents::exactly(shape)
 }
 
-/// What comes of a body, the same in pieces of any length, and announced or not.
+/// Decodes a body in pieces of several lengths, with and without an announced length, and checks that all results are
+/// equal.
 fn came(media_type: &str, bytes: &[u8], data_type: &DataType, extents: &Extents) -> Result<Came, DecodeError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let run = |sent| runtime.block_on(arrived(sent, data_type.clone(), extents.clone()));
@@ -96,10 +97,10 @@ fn came(media_type: &str, bytes: &[u8], data_type: &DataType, extents: &Extents)
     for pieces in [1, 3, 1 << 16] {
         let other = run(Sent { pieces, size: None, ..sent(media_type, bytes) });
         match (&whole, other) {
-            // How many steps raw bytes are is not known before the last has come.
+            // The number of steps in raw bytes is unknown until the body ends if its length was not announced.
             (Ok(Came::Fixed(expected, _)), Ok(Came::Fixed(found, _))) => assert_eq!(expected, &found),
             (Ok(expected), Ok(found)) => assert_eq!(expected, &found),
-            // What is wrong with both is told of the length where that is announced.
+            // With an announced length, the wrong length is reported before the invalid element.
             (Err(DecodeError::Length { .. }), Err(DecodeError::Element { .. })) => {}
             (Err(expected), Err(found)) => {
                 assert_eq!(std::mem::discriminant(expected), std::mem::discriminant(&found));
@@ -115,7 +116,7 @@ fn why(media_type: &str, bytes: &[u8], data_type: &str, extents: &Extents) -> St
     came(media_type, bytes, &of(data_type), extents).unwrap_err().to_string()
 }
 
-/// A `.npy` file of version 1 as NumPy 2.5 writes it: the text of its head, padded, and the elements.
+/// A `.npy` file of version 1, as NumPy 2.5 writes it: the padded header, then the elements.
 fn npy(text: &str, elements: &[u8]) -> Vec<u8> {
     let text = format!("{text:<117}\n");
     [b"\x93NUMPY\x01\x00".as_slice(), &(text.len() as u16).to_le_bytes(), text.as_bytes(), elements].concat()
@@ -133,7 +134,7 @@ fn raw_bytes_of_a_fixed_size() {
     assert!(matches!(came(&[1; 5], exactly(&[2])), Err(DecodeError::Length { expected: 4, found: 5 })));
     assert!(matches!(came(&[1; 5], Extents::open(&[9, 2], 0)), Err(DecodeError::Steps { step: 4, found: 5 })));
     assert!(matches!(came(&[1; 5], exactly(&[u64::MAX])), Err(DecodeError::Length { expected: u64::MAX, .. })));
-    // Nothing is said of the form.
+    // No media type.
     assert!(matches!(body_format(None), Ok(Format::Raw)));
     assert_eq!(why("text/csv", b"1,2", "int8", &exactly(&[2])), "elements are not taken as text/csv");
 }
@@ -268,7 +269,7 @@ fn texts_of_numpy() {
             "{error}"
         );
     }
-    // Elements that become a million times as large.
+    // Elements that grow by a factor of a million.
     let large = text(1 << 18);
     let Came::Fixed(all, None) = came(&little, &large).unwrap() else { panic!("elements of a fixed size") };
     assert_eq!((all.len(), &all[..8]), (2 << 20, &little[128..136]));
@@ -300,11 +301,11 @@ fn files_that_do_not_fit() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let error = runtime.block_on(arrived(unannounced, of("int16"), exactly(&[1024, 1024]))).unwrap_err();
     assert!(matches!(error, DecodeError::Fortran { size: 2_097_152, limit: LIMIT }), "{error}");
-    // One column in Fortran order is in C order.
+    // A single column in Fortran order is also in C order.
     let column = npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2097152, 1), }", &vec![7; 2 << 20]);
     let streamed = runtime.block_on(arrived(sent(NPY, &column), of("uint8"), exactly(&[2 << 20, 1])));
     assert_eq!(streamed.unwrap(), Came::Fixed(vec![7; 2 << 20], None));
-    // Texts of no length take time, but no room without bound.
+    // Strings of length 0 take time, but bounded memory.
     let empties = npy("{'descr': '<U0', 'fortran_order': False, 'shape': (1000000000000,), }", b"");
     let error =
         runtime.block_on(arrived(sent(NPY, &empties), of("string"), exactly(&[1_000_000_000_000]))).unwrap_err();
@@ -327,7 +328,7 @@ fn json_of_elements() {
     let many: Vec<i16> = (0..100_000).map(|number| (number % 1000) as i16).collect();
     let came_of_many = came(&serde_json::to_string(&many).unwrap(), "int16", exactly(&[100_000])).unwrap();
     assert_eq!(came_of_many, Came::Fixed(fixed(&many), None));
-    // Short texts may stand for large elements.
+    // Short strings may stand for large elements.
     let wide = json!({"name": "fixed_length_utf32", "configuration": {"length_bytes": 1 << 20}}).to_string();
     assert!(
         matches!(came(r#"["a"]"#, &wide, exactly(&[1])).unwrap(), Came::Fixed(element, None) if element.len() == 1 << 20)
@@ -367,7 +368,7 @@ fn errors_of_the_body_are_kept() {
         panic!("elements of a fixed size")
     };
     let error = futures::executor::block_on(stream.try_collect::<BytesMut>()).unwrap_err();
-    // The elements that came before were wrong.
+    // Elements before the end were invalid.
     assert!(matches!(DecodeError::from_stream_error(error), Ok(DecodeError::Element { at, .. }) if at == [0]));
     let other = DecodeError::from_stream_error(StoreError::Upload(UploadError::Aborted("gone".into())));
     assert!(matches!(other, Err(StoreError::Upload(UploadError::Aborted(_)))));
@@ -379,7 +380,7 @@ proptest! {
     fn fortran_order_becomes_c_order(shape in prop::collection::vec(1_u64..5, 0..5), big: bool) {
         let count = shape.iter().product::<u64>();
         let weights: Vec<u64> = shape.iter().scan(1, |next, extent| Some(std::mem::replace(next, *next * extent))).collect();
-        // Where in Fortran order each element of C order is.
+        // The position in Fortran order of each element in C order.
         let mut elements = vec![0_u16; count as usize];
         for number in 0..count {
             let at = indices(&shape.iter().copied().map(Some).collect::<Vec<_>>(), number);

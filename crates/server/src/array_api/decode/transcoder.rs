@@ -1,4 +1,4 @@
-//! Elements of a fixed size as they stream in.
+//! Streaming conversion of elements of a fixed size.
 
 use bytes::{Bytes, BytesMut};
 use codec::Swap;
@@ -8,38 +8,38 @@ use store::ByteStream;
 
 use super::{DecodeError, indices};
 
-/// About how many bytes are made of elements at a time, where they become larger.
+/// The approximate size, in bytes, of the blocks of padded elements.
 const BLOCK_SIZE: usize = 256 << 10;
 
-/// What becomes of each element on its way.
+/// Converts elements of a fixed size as they stream in.
 pub(super) struct ElementTranscoder {
-    /// How many bytes all of them have, if that is known.
+    /// The expected length of the stream, in bytes, if known.
     pub(super) expected: Option<u64>,
-    /// Their extents, to say which one is wrong.
+    /// The extents of the elements, for the indices in errors.
     pub(super) extents: Vec<Option<u64>>,
-    /// The type of the array.
+    /// The array's data type.
     pub(super) data_type: DataType,
-    /// The size of an element as it comes.
+    /// The size of a received element, in bytes.
     pub(super) size: usize,
-    /// How its words are swapped, before anything else.
+    /// The byte swap to apply before anything else.
     pub(super) swap: Swap,
 }
 
 struct Transcoding {
     stream: ByteStream,
     transcoder: ElementTranscoder,
-    /// How many bytes came.
+    /// The number of received bytes.
     received: u64,
-    /// How many elements were let through.
+    /// The number of emitted elements.
     emitted: u64,
-    /// What came and was not let through yet.
+    /// Received bytes that are not emitted yet.
     buffered: BytesMut,
     ended: bool,
 }
 
 impl ElementTranscoder {
-    /// The elements as the array has them: of its size, with zeros at their ends where they came smaller, and little-endian. The stream fails where more
-    /// or fewer come, and where one is none of the data type.
+    /// Converts a stream to the array's elements: little-endian, and padded with zeros to the array's size. The stream
+    /// fails if its length differs from `expected`, or if an element is invalid.
     pub(super) fn transcode(self, stream: ByteStream) -> ByteStream {
         let state =
             Transcoding { stream, transcoder: self, received: 0, emitted: 0, buffered: BytesMut::new(), ended: false };
@@ -100,12 +100,12 @@ impl Transcoding {
         self.ended = true;
         match self.transcoder.expected {
             Some(expected) if expected != self.received => Err(DecodeError::Length { expected, found: self.received }),
-            // A part of an element is an error of whoever counts the steps.
+            // The consumer reports a partial element at the end of an append.
             _ => Ok(()),
         }
     }
 
-    /// Whole elements of what came, as they are to be; `None` where there is none yet.
+    /// Returns the complete elements received so far, converted; `None` if more bytes are needed.
     fn next_elements(&mut self) -> Result<Option<Bytes>, DecodeError> {
         let size = self.transcoder.size.max(1);
         let complete = self.buffered.len() / size;
@@ -114,7 +114,7 @@ impl Transcoding {
             None => complete,
         };
         if count == 0 {
-            // What is left at the end is no element. Whoever takes the elements counts it.
+            // A partial element at the end is emitted for the consumer to report.
             let part = self.ended && !self.buffered.is_empty();
             return Ok(part.then(|| self.buffered.split().freeze()));
         }

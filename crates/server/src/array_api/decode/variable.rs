@@ -5,7 +5,7 @@ use meta::data_type::DataType;
 
 use super::{DecodeError, ExpectedElements, indices};
 
-/// Collects elements of variable length, each of which has to be one of the data type.
+/// Collects elements of variable length and validates each against the data type.
 pub(super) struct VariableCollector {
     data_type: DataType,
     builder: VariableBuilder,
@@ -14,7 +14,7 @@ pub(super) struct VariableCollector {
 }
 
 impl VariableCollector {
-    /// Takes elements of up to `limit` bytes, and as much again for where each ends.
+    /// Accepts elements of up to `limit` bytes in total, and as much again for their offsets.
     pub(super) fn new(data_type: &DataType, limit: u64) -> Self {
         Self { data_type: data_type.clone(), builder: VariableBuilder::new(limit.saturating_mul(2)), limit, count: 0 }
     }
@@ -32,7 +32,7 @@ impl VariableCollector {
     }
 }
 
-/// How many steps so many elements are, where the shape is open.
+/// Returns the number of steps that `found` elements are, if the shape is open.
 pub(super) fn count_steps(expected: &ExpectedElements, found: u64) -> Result<Option<u64>, DecodeError> {
     let step = expected.extents.elements().unwrap_or(u64::MAX);
     match (expected.extents.is_open(), found.checked_rem(step)) {

@@ -1,7 +1,7 @@
-//! `format=csv`: RFC 4180. Two dimensions are rows and columns; of one dimension, or none, each element has a line of its own, with a column for each
-//! field of a struct.
+//! `format=csv` (RFC 4180). Two dimensions are rows and columns. With fewer dimensions each element is a row, with a
+//! column for each field of a struct.
 //!
-//! Elements are written as in JSON, strings without their quotes; what JSON writes as a list is one field with the list's text.
+//! Elements are written as in JSON, strings without quotes. A JSON list becomes one field that holds its text.
 
 use meta::data_type::DataType;
 
@@ -12,27 +12,27 @@ use super::{
     slice::ArraySlice,
 };
 
-/// Writes rows.
+/// Encodes elements as CSV rows.
 pub(super) struct CsvEncoder {
-    /// What is left of the header line.
+    /// The rest of the header line.
     column_names: Option<HeaderLine>,
-    /// `None` where rows have no fields, and there is a line for each.
+    /// `None` if the rows are empty; each placeholder is then one row.
     data_type: Option<DataType>,
     columns: u64,
-    /// How many fields the row has so far.
+    /// The number of fields written to the current row.
     fields: u64,
-    /// How elements become fields.
+    /// The mapping of elements to fields.
     field_source: FieldSource,
-    /// The JSON of an element, kept for its memory.
+    /// A buffer for the JSON of one element, reused.
     json: Vec<u8>,
 }
 
-/// How elements become fields.
+/// The mapping of elements to fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FieldSource {
-    /// Each is one.
+    /// Each element is a field.
     Elements,
-    /// Each field of a struct is one.
+    /// Each field of a struct is a field.
     StructFields,
 }
 
@@ -48,7 +48,7 @@ impl CsvEncoder {
             _ => 1,
         };
         let data_type = slice.outer_extents().is_none().then(|| slice.data_type.clone());
-        // No line stands for a first dimension that is empty.
+        // An empty first dimension has no rows.
         let columns = if slice.shape.first() == Some(&0) { 0 } else { columns };
         let field_source = match slice.shape.len() < 2 && !slice.data_type.field_names().is_empty() {
             true => FieldSource::StructFields,
@@ -116,7 +116,7 @@ fn field(json: &[u8], out: &mut Vec<u8>) {
     match json.first() {
         Some(b'"') => match json.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) {
             Some(text) if !text.contains(&b'\\') => text_field(text, out),
-            // What a type writes as a string is one.
+            // The text is a valid JSON string, since the data type wrote it.
             _ => text_field(&serde_json::from_slice::<String>(json).unwrap_or_default().into_bytes(), out),
         },
         _ => text_field(json, out),

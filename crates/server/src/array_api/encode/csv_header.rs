@@ -1,7 +1,8 @@
-//! The header line of CSV: the names of the columns.
+//! The header line of CSV.
 //!
-//! Of two dimensions the columns are named by their indices along the second one, after its name if it has one: `x_3`, or `3`. Of one dimension or
-//! none the only column has the name of the array, and those of a struct have the names of its fields.
+//! With two dimensions, columns are named by their indices along the second dimension, prefixed with its name if it has
+//! one: `x_3`, or `3`. With fewer dimensions, the only column is named after the array, and those of a struct after its
+//! fields.
 
 use array::ArrayRead;
 use meta::selection::{DimensionSelection, Resolved};
@@ -12,26 +13,26 @@ use super::{
     encoder::{BLOCK_SIZE, Progress},
 };
 
-/// The most digits of an index.
+/// The maximum number of digits of an index.
 const DIGITS: u64 = 20;
 
 /// The names of the columns.
 #[derive(Clone, Debug)]
 pub(in crate::array_api) enum ColumnNames {
-    /// These.
+    /// A list of names.
     Names(Vec<String>),
-    /// Their indices along a dimension.
+    /// Names made of indices along a dimension.
     Indices {
         /// The name of the dimension.
         name: Option<String>,
-        /// The indices, by where the elements are stored.
+        /// The indices in storage, before subtracting `offset`.
         indices: DimensionSelection,
-        /// Where those of the array begin.
+        /// The view offset of the dimension.
         offset: u64,
     },
 }
 
-/// Writes a header line part by part.
+/// Writes a header line in blocks.
 #[derive(Debug)]
 pub(super) struct HeaderLine {
     column_names: ColumnNames,
@@ -41,9 +42,9 @@ pub(super) struct HeaderLine {
 }
 
 impl ColumnNames {
-    /// The names of the columns of what is read, where a header line is asked for, or where nothing is said and the columns have names.
+    /// Returns the column names if a header line is requested, or by default if the columns have meaningful names.
     pub(in crate::array_api) fn of(reading: &ArrayRead, requested: Option<CsvHeader>) -> Option<Self> {
-        // What is too long for the header that describes the answer is too long here.
+        // Names too long for the response headers are also too long here.
         let short = |name: Option<String>| name.filter(|name| name.len() <= MAX_DESCRIPTION);
         let mut dimensions = reading.dimension_names().into_iter().map(short);
         let fields = reading.model().data_type.field_names();
@@ -68,7 +69,7 @@ impl ColumnNames {
         }
     }
 
-    /// At most how many bytes the line of so many columns has.
+    /// An upper bound of the line's length for `columns` columns, in bytes.
     pub(super) fn max_text_len(&self, columns: u64) -> u64 {
         let quoted = |name: &String| (name.len() as u64).saturating_mul(2).saturating_add(3);
         match self {
@@ -106,7 +107,7 @@ impl HeaderLine {
         Self { column_names: column_names.clone(), columns, next: 0 }
     }
 
-    /// Writes about a block of it.
+    /// Writes about one block of the line.
     pub(super) fn write(&mut self, out: &mut Vec<u8>) -> Progress {
         while self.next < self.columns {
             if out.len() >= BLOCK_SIZE {
@@ -123,7 +124,8 @@ impl HeaderLine {
     }
 }
 
-/// The indices of the columns, and where those of the array begin; of a stack, the columns are counted.
+/// Returns the indices of the columns and the view offset of their dimension. Columns of a stacked selection are
+/// numbered.
 fn columns_of(reading: &ArrayRead, columns: u64) -> (DimensionSelection, u64) {
     let counted = (DimensionSelection::Range { start: 0, step: 1, len: columns }, 0);
     let Resolved::Region(region) = reading.resolved() else { return counted };
@@ -132,7 +134,7 @@ fn columns_of(reading: &ArrayRead, columns: u64) -> (DimensionSelection, u64) {
     seen.nth(1).map_or(counted, |(dimension, offset)| (dimension.clone(), *offset))
 }
 
-/// The index of a column; indices lie within the array.
+/// The index of a column.
 fn index(indices: &DimensionSelection, column: u64) -> u64 {
     match indices {
         DimensionSelection::Index(index) => *index,

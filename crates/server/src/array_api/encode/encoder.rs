@@ -1,26 +1,26 @@
-//! Encoders that write elements one after the other.
+//! Encoders that write element by element.
 
-/// How large blocks become that are written element by element, and what is gathered into one answer.
+/// The target size of encoded blocks, and the limit up to which a response is buffered completely, in bytes.
 pub(in crate::array_api) const BLOCK_SIZE: usize = 64 << 10;
-/// How much of what comes before the first element was written.
+/// The progress of writing a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::array_api) enum Progress {
-    /// A part of it, and there is more.
+    /// More of it is left to write.
     Partial,
-    /// All that was left.
+    /// The header is complete.
     Complete,
 }
 
-/// Writes elements one after the other.
+/// Encodes elements one at a time.
 pub(in crate::array_api) trait ElementEncoder: Send {
-    /// Writes what comes before the first element, or the next part of it where that is long.
+    /// Writes the text before the first element, or the next block of it.
     fn write_header(&mut self, _out: &mut Vec<u8>) -> Progress {
         Progress::Complete
     }
 
-    /// One element.
+    /// Writes one element.
     fn write_element(&mut self, element: &[u8], out: &mut Vec<u8>);
 
-    /// What comes after the last element.
+    /// Writes the text after the last element.
     fn finish(&mut self, _out: &mut Vec<u8>) {}
 }

@@ -1,10 +1,10 @@
-//! `format=json`: nested lists, a bare scalar where there is no dimension.
+//! `format=json`: nested lists, or a bare value for a scalar.
 
 use meta::data_type::DataType;
 
 use super::{encoder::ElementEncoder, slice::ArraySlice};
 
-/// Writes the elements as JSON.
+/// Encodes elements as JSON.
 pub(super) struct JsonEncoder {
     brackets: Brackets,
     leaf: Leaf,
@@ -12,14 +12,14 @@ pub(super) struct JsonEncoder {
 
 enum Leaf {
     Element(DataType),
-    /// The innermost list of a shape with an empty dimension, in place of elements.
+    /// The innermost list of a shape with an empty dimension, written in place of elements.
     EmptyList,
 }
 
-/// The brackets and commas of nested lists, by the position of what stands between them.
+/// Writes the brackets and commas of nested lists.
 struct Brackets {
     shape: Vec<u64>,
-    /// The position of the next element; all zero before the first and after the last.
+    /// The position of the next element; all zeros before the first and after the last.
     at: Vec<u64>,
     progress: bool,
 }
@@ -49,7 +49,7 @@ impl Brackets {
         Self { shape: shape.to_vec(), at: vec![0; shape.len()], progress: false }
     }
 
-    /// What comes before the next element.
+    /// Writes the text before the next element.
     fn open(&mut self, out: &mut Vec<u8>) {
         if self.progress {
             out.push(b',');
@@ -59,7 +59,7 @@ impl Brackets {
         out.resize(out.len() + opening, b'[');
     }
 
-    /// What comes after it.
+    /// Writes the text after it.
     fn close(&mut self, out: &mut Vec<u8>) {
         for (at, &extent) in self.at.iter_mut().zip(&self.shape).rev() {
             *at += 1;
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn empty_dimensions() {
-        // As many empty texts come as `Answer::empties` says, in place of elements.
+        // The encoder receives one empty text for each placeholder of `ArraySlice::placeholders`.
         for (shape, text) in [(&[0][..], "[]"), (&[0, 3], "[]"), (&[2, 0], "[[],[]]"), (&[2, 1, 0, 5], "[[[]],[[]]]")] {
             let slice = slice("int8", shape);
             let placeholders = vec![&b""[..]; slice.placeholders().unwrap() as usize];

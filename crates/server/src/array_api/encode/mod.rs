@@ -1,4 +1,4 @@
-//! The formats in which elements are answered.
+//! Encoders for the elements in responses.
 
 mod csv;
 mod csv_field;
@@ -17,58 +17,58 @@ use wire::{array::Format, elements::npy::write_head};
 pub(super) use csv_header::ColumnNames;
 pub(super) use slice::ArraySlice;
 
-/// What a PNG shows black, and what white; `None` where the elements' own least and greatest are meant.
+/// The values that a PNG shows as black and white; `None` stands for the minimum or maximum of the elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Contrast {
     pub(super) min: Option<f64>,
     pub(super) max: Option<f64>,
 }
 
-/// How a format makes an answer.
+/// The way in which a format encodes a response.
 pub(super) enum ResponseEncoding {
-    /// The elements as they are in memory, after this head.
+    /// The memory layout of the elements, after this header.
     Passthrough(Vec<u8>),
-    /// One after the other.
+    /// Element by element.
     PerElement(Box<dyn ElementEncoder>),
-    /// From all of them at once.
+    /// From all elements at once.
     Buffered(BufferedFormat),
 }
 
-/// The formats that need to see all elements before the first byte.
+/// Formats that need all elements before the first byte.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum BufferedFormat {
     /// An image.
     Png(Contrast),
-    /// NumPy's strings, all of which take the space of the longest.
+    /// NumPy strings, all padded to the length of the longest.
     NpyStrings,
 }
 
-/// Why an answer cannot be made of all elements.
+/// Errors of encoding all elements at once.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EncodeError {
-    /// There are fewer or more elements than the shape says.
+    /// The number of elements does not match the shape.
     #[error("{found} elements came where the shape has {expected}")]
     Count {
-        /// How many the shape has.
+        /// The number of elements in the shape.
         expected: u64,
-        /// How many came.
+        /// The number of elements read.
         found: u64,
     },
-    /// The text is longer than it may be.
+    /// The encoded response exceeds its limit.
     #[error("{size} bytes are needed so that each string has the space of the longest")]
     TooLong {
-        /// How long it is.
+        /// Its size, in bytes.
         size: u64,
     },
-    /// A string would lose its end.
+    /// A string ends with NUL, which NumPy would strip.
     #[error("ends a string with a NUL, which NumPy would not give back")]
     TrailingNul,
-    /// The image was not written.
+    /// Encoding the image failed.
     #[error("the image was not written")]
     Png(#[from] png::EncodingError),
 }
 
-/// Why a format cannot hold an answer, as it continues its name; `None` where it can.
+/// Returns the reason why a format cannot represent the elements, worded to follow its name; `None` if it can.
 pub(super) fn unsupported_reason(format: Format, slice: &ArraySlice) -> Option<String> {
     match format {
         Format::Json => None,
@@ -79,12 +79,12 @@ pub(super) fn unsupported_reason(format: Format, slice: &ArraySlice) -> Option<S
     }
 }
 
-/// The formats that can hold an answer.
+/// Returns the formats that can represent the elements.
 pub(super) fn supported_formats(slice: &ArraySlice) -> Vec<Format> {
     Format::ALL.into_iter().filter(|&format| unsupported_reason(format, slice).is_none()).collect()
 }
 
-/// How a format makes an answer that it can hold.
+/// Returns the encoding of a response in a format that can represent its elements.
 pub(super) fn response_encoding(format: Format, slice: &ArraySlice, contrast: Contrast) -> ResponseEncoding {
     match format {
         Format::Json => ResponseEncoding::PerElement(Box::new(json::JsonEncoder::new(slice))),
@@ -101,7 +101,7 @@ pub(super) fn response_encoding(format: Format, slice: &ArraySlice, contrast: Co
     }
 }
 
-/// Makes an answer of all elements, at most `limit` bytes.
+/// Encodes all elements at once, into at most `limit` bytes.
 pub(super) fn encode_buffered(
     format: BufferedFormat,
     slice: &ArraySlice,
@@ -124,7 +124,7 @@ pub(super) mod tests {
         ArraySlice { shape: shape.to_vec(), data_type: parse_v3(&json!(data_type)).unwrap(), column_names: None }
     }
 
-    /// What an encoder writes of elements of these sizes.
+    /// Encodes these elements.
     pub(crate) fn encoded(mut encoder: impl ElementEncoder, elements: &[&[u8]]) -> String {
         let mut out = Vec::new();
         while encoder.write_header(&mut out) == Progress::Partial {}

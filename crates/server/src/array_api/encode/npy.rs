@@ -1,6 +1,6 @@
-//! `format=npy`: [NumPy's file](https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html) of one array.
+//! `format=npy`: a [NumPy file](https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html) of one array.
 //!
-//! Strings of variable length become NumPy's of a fixed one, that of the longest, since a file of objects would be a pickle.
+//! Strings of variable length are padded to the longest, since a file of objects would be a pickle.
 
 use codec::Elements;
 use wire::elements::npy::write_head;
@@ -16,7 +16,7 @@ fn is_string(slice: &ArraySlice) -> bool {
     slice.is_variable() && slice.data_type.name() == "string"
 }
 
-/// A file of strings, each of the length of the longest in UTF-32.
+/// Encodes a file of strings in UTF-32, padded to the longest.
 pub(super) fn strings(slice: &ArraySlice, buffers: &[Elements], limit: u64) -> Result<Vec<u8>, EncodeError> {
     let texts =
         || buffers.iter().filter_map(variable).flat_map(|elements| elements.iter()).map(String::from_utf8_lossy);

@@ -1,8 +1,8 @@
-//! `format=png`: a grey image of 8 bits, the first dimension downwards.
+//! `format=png`: an 8-bit greyscale image, with the first dimension downwards.
 //!
-//! Values are shown linearly from black at `min` (and below) to white at `max` (and above). A limit that is not given is the least or the
-//! greatest of the finite values; of booleans they are 0 and 1. Where both limits are the same, that value and all below it are black and all
-//! above it white. Where there is a NaN, the image has a second channel in which NaN alone is transparent.
+//! Values map linearly from black at `min` to white at `max`. A missing limit defaults to the minimum or maximum of the
+//! finite values, or to 0 and 1 for booleans. If both limits are equal, greater values are white and all others black.
+//! An image that contains NaN has an alpha channel, in which only NaN is transparent.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ use png::{BitDepth, ColorType, Compression};
 
 use super::{Contrast, EncodeError, slice::ArraySlice};
 
-/// The most pixels along a side, by the format.
+/// The maximum number of pixels along a side, by the PNG specification.
 const MAX_SIDE: u64 = (1 << 31) - 1;
 
 pub(super) fn unsupported_reason(slice: &ArraySlice) -> Option<String> {
@@ -29,7 +29,7 @@ pub(super) fn unsupported_reason(slice: &ArraySlice) -> Option<String> {
     }
 }
 
-/// The height and the width.
+/// The height and width.
 fn sides(slice: &ArraySlice) -> Option<(u32, u32)> {
     let side = |extent: u64| u32::try_from(extent).ok().filter(|_| (1..=MAX_SIDE).contains(&extent));
     match slice.shape.as_slice() {
@@ -38,7 +38,7 @@ fn sides(slice: &ArraySlice) -> Option<(u32, u32)> {
     }
 }
 
-/// The image of all elements.
+/// Encodes all elements as an image.
 pub(super) fn image(slice: &ArraySlice, buffers: &[Elements], contrast: Contrast) -> Result<Vec<u8>, EncodeError> {
     let (height, width) = sides(slice).unwrap_or_default();
     let values = || buffers.iter().flat_map(|elements| values(&slice.data_type, elements));
@@ -76,7 +76,7 @@ pub(super) fn image(slice: &ArraySlice, buffers: &[Elements], contrast: Contrast
     Ok(out)
 }
 
-/// How many bytes are handed to the encoder at a time. Its rows are its own business.
+/// The number of bytes passed to the PNG encoder at a time; independent of the image's rows.
 const ROW_BUFFER_BYTES: usize = 16 << 10;
 
 fn values<'p>(data_type: &'p DataType, elements: &'p Elements) -> impl Iterator<Item = f64> + 'p {
@@ -88,11 +88,11 @@ fn values<'p>(data_type: &'p DataType, elements: &'p Elements) -> impl Iterator<
     bytes.chunks_exact(size).map(|element| data_type.to_f64(element).unwrap_or(f64::NAN))
 }
 
-/// What the values are like.
+/// Statistics of the values.
 struct ValueStats {
     count: u64,
     nan: bool,
-    /// The least finite value, and the greatest; 0 where none is finite.
+    /// The minimum and maximum of the finite values; 0 if none is finite.
     min: f64,
     max: f64,
 }
@@ -130,7 +130,7 @@ impl PixelScale {
             return u8::MAX;
         }
         let range = self.max - self.min;
-        // Halves, where the range itself is more than a number can be.
+        // Halved first if the range overflows.
         let part = if range.is_finite() {
             (value - self.min) / range
         } else {
@@ -146,7 +146,7 @@ mod tests {
     use super::super::tests::slice;
     use super::*;
 
-    /// The samples of the image of these elements, and how many channels it has.
+    /// Encodes and decodes an image; returns its samples and the number of channels.
     fn decoded_image(data_type: &str, shape: &[u64], elements: Vec<u8>, contrast: Contrast) -> (Vec<u8>, usize) {
         let (front, back) = elements.split_at(elements.len() / 16 * 8);
         let buffers = [front, back].map(|elements| Elements::Fixed(elements.to_vec().into()));
@@ -197,7 +197,7 @@ mod tests {
             [255, 0, 255, 255, 255, 255, 255, 255]
         );
         assert_eq!(decoded_image("bool", &[1, 8], vec![1; 8], AUTO_CONTRAST).0, [255; 8]);
-        // The limit that is given lies on the wrong side of the values' own.
+        // The explicit limit lies outside the range of the values.
         let below = Contrast { min: None, max: Some(5.0) };
         assert_eq!(decoded_image("float32", &[1, 2], floats(&[7.0, 8.0]), below).0, [0, 255]);
     }

@@ -1,14 +1,14 @@
 //! `format=raw`: the bytes of the elements.
 //!
-//! Elements of a fixed size are as they are in memory. Of variable length: the number of elements as a `u32`, then of each its length in
-//! bytes as a `u32` and its bytes; all numbers little-endian.
+//! Elements of a fixed size are in their memory layout. Elements of variable length are their number as a `u32`, then
+//! each element after its length as a `u32`; all numbers are little-endian.
 
 use super::{
     encoder::{ElementEncoder, Progress},
     slice::ArraySlice,
 };
 
-/// Writes elements of variable length, each after its length.
+/// Encodes elements of variable length, each after its length.
 pub(super) struct LengthPrefixedEncoder {
     elements: u32,
 }
@@ -35,7 +35,7 @@ impl ElementEncoder for LengthPrefixedEncoder {
     }
 
     fn write_element(&mut self, element: &[u8], out: &mut Vec<u8>) {
-        // No element has 4 GiB: all that are read together are kept far below.
+        // The limit of all elements together is far below 4 GiB.
         let len = u32::try_from(element.len()).unwrap_or(u32::MAX);
         out.extend_from_slice(&len.to_le_bytes());
         out.extend_from_slice(element.get(..len as usize).unwrap_or(element));

@@ -1,22 +1,22 @@
-//! The elements of an answer, as far as its formats need to know.
+//! The shape and type of a response's elements.
 
 use meta::data_type::{DataType, Number};
 
 use super::csv_header::ColumnNames;
 
-/// What is answered: elements of a type, in C order, in a shape.
+/// The elements of a response: a data type and a shape, in C order.
 #[derive(Clone, Debug)]
 pub(in crate::array_api) struct ArraySlice {
-    /// Their shape.
+    /// The shape.
     pub(in crate::array_api) shape: Vec<u64>,
-    /// Their type.
+    /// The data type.
     pub(in crate::array_api) data_type: DataType,
-    /// The names of the columns, of CSV that has them.
+    /// The names of the columns, for CSV with a header line.
     pub(in crate::array_api) column_names: Option<ColumnNames>,
 }
 
 impl ArraySlice {
-    /// How many elements there are; `None` where a `u64` does not count them.
+    /// The number of elements; `None` if it overflows.
     pub(in crate::array_api) fn elements(&self) -> Option<u64> {
         if self.shape.contains(&0) {
             return Some(0);
@@ -24,8 +24,9 @@ impl ArraySlice {
         self.shape.iter().try_fold(1_u64, |product, &extent| product.checked_mul(extent))
     }
 
-    /// How often an empty text stands for what has no bytes: each element of a type without bytes, and each innermost list where
-    /// a dimension is empty. `None` where elements have bytes; more than `u64::MAX` are as many as that.
+    /// The number of empty texts that the encoder receives in place of elements without bytes: one for each element of
+    /// a zero-sized type, and one for each innermost list if a dimension is empty. `None` if elements have bytes.
+    /// Saturates.
     pub(in crate::array_api) fn placeholders(&self) -> Option<u64> {
         let product = |extents: &[u64]| extents.iter().fold(1_u64, |product, &extent| product.saturating_mul(extent));
         match self.outer_extents() {
@@ -35,14 +36,14 @@ impl ArraySlice {
         }
     }
 
-    /// The dimensions around the first that is empty.
+    /// The extents before the first empty dimension.
     pub(in crate::array_api) fn outer_extents(&self) -> Option<&[u64]> {
         self.shape.iter().position(|&extent| extent == 0).and_then(|at| self.shape.get(..at))
     }
 
-    /// At most how many bytes the elements have as JSON; of variable length, without their own.
+    /// An upper bound of the JSON text's length, in bytes; excludes the contents of elements of variable length.
     pub(in crate::array_api) fn max_json_len(&self) -> u64 {
-        // A list of each dimension but the outermost is in one that is around it, with a comma.
+        // Each list is followed by a comma, except the outermost.
         let lists = self.shape.iter().scan(1_u64, |lists, extent| {
             let around = *lists;
             *lists = lists.saturating_mul(*extent);
@@ -52,22 +53,22 @@ impl ArraySlice {
         self.max_elements_len().saturating_add(brackets)
     }
 
-    /// The same as CSV.
+    /// An upper bound of the CSV text's length; see [`max_json_len`](Self::max_json_len).
     pub(in crate::array_api) fn max_csv_len(&self) -> u64 {
         let columns = self.shape.get(1).copied().unwrap_or(1);
         let column_names = self.column_names.as_ref().map_or(0, |column_names| column_names.max_text_len(columns));
-        // A field of a struct may be in quotes.
+        // Each field of a struct may be quoted.
         let quotes = (self.data_type.field_names().len() as u64).saturating_mul(3);
         let quotes = self.elements().unwrap_or(u64::MAX).saturating_mul(quotes);
         self.max_elements_len().saturating_add(column_names).saturating_add(quotes)
     }
 
-    /// At most how many bytes the elements have as text, each with what is between it and the next.
+    /// An upper bound of the length of all elements as text, each with a separator.
     fn max_elements_len(&self) -> u64 {
         self.elements().unwrap_or(u64::MAX).saturating_mul(self.max_element_len().saturating_add(1))
     }
 
-    /// At most how many bytes of text an element has.
+    /// An upper bound of the length of one element as text.
     fn max_element_len(&self) -> u64 {
         let Some(size) = self.data_type.fixed_size() else { return 2 };
         match (self.data_type.number(), size) {
@@ -76,12 +77,12 @@ impl ArraySlice {
             (Some(_), 2) => 9,
             (Some(_), 4) => 16,
             (Some(_), 8) => 26,
-            // A byte is at most four characters, be it of a number, of a text or of what has to be escaped.
+            // A byte takes at most four characters, as a number, as text, or escaped.
             _ => (size as u64).saturating_mul(4).saturating_add(2),
         }
     }
 
-    /// True if each element has its own length.
+    /// True if elements have variable length.
     pub(in crate::array_api) fn is_variable(&self) -> bool {
         self.data_type.fixed_size().is_none()
     }
