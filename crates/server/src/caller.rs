@@ -37,7 +37,7 @@ pub(crate) fn for_address(address: IpAddr) -> Caller {
 /// The caller of a request received from `peer`. If `peer` is one of the `proxies`, this is the last address before
 /// them that the headers name.
 ///
-/// If `Forwarded` and `X-Forwarded-For` disagree, at most one of them was set by a proxy, so the caller is `peer`.
+/// If `Forwarded` and `X-Forwarded-For` disagree, at max_bits one of them was set by a proxy, so the caller is `peer`.
 pub(crate) fn resolve(proxies: &[Network], peer: IpAddr, headers: &HeaderMap) -> Caller {
     if !is_proxy(proxies, peer) {
         return for_address(peer);
@@ -68,16 +68,16 @@ impl FromStr for Network {
         let error = || NetworkError { text: text.to_owned() };
         let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
         let address: IpAddr = address.parse().map_err(|_| error())?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
+        let max_bits = if address.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
             Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => bits.parse::<u32>().map_err(|_| error())?,
             Some(_) => return Err(error()),
-            None => most,
+            None => max_bits,
         };
-        if bits > most {
+        if bits > max_bits {
             return Err(error());
         }
-        let bits = bits + 128 - most;
+        let bits = bits + 128 - max_bits;
         Ok(Self { address: bits_of(address) & mask(bits), bits })
     }
 }
@@ -100,29 +100,29 @@ fn is_proxy(proxies: &[Network], address: IpAddr) -> bool {
 /// The last address that is not a proxy, or the first if all are proxies. An invalid address ends the search.
 fn client_address(proxies: &[Network], peer: IpAddr, addresses: impl Iterator<Item = Option<IpAddr>>) -> IpAddr {
     let addresses: Vec<_> = addresses.collect();
-    let mut found = peer;
+    let mut client = peer;
     for address in addresses.into_iter().rev() {
         let Some(address) = address else { break };
-        found = address;
+        client = address;
         if !is_proxy(proxies, address) {
             break;
         }
     }
-    found
+    client
 }
 
 /// Splits a `Forwarded` header at unquoted commas.
 fn elements(line: &[u8]) -> Vec<Vec<u8>> {
-    let (mut found, mut element, mut quoted) = (Vec::new(), Vec::new(), false);
+    let (mut elements, mut element, mut quoted) = (Vec::new(), Vec::new(), false);
     for &byte in line {
         match byte {
-            b',' if !quoted => found.push(std::mem::take(&mut element)),
+            b',' if !quoted => elements.push(std::mem::take(&mut element)),
             b'"' => quoted = !quoted,
             _ => element.push(byte),
         }
     }
-    found.push(element);
-    found
+    elements.push(element);
+    elements
 }
 
 /// Parses the `for` parameter of an element of `Forwarded`, without quotes.

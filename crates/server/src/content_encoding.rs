@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn there_and_back() {
+    fn compressed_blocks_decompress() {
         let blocks: [&[u8]; 3] = [&[7; 100_000], b"", b"the end"];
         let plain = blocks.concat();
         let zstd = compressed(ContentEncoding::Zstd, &blocks);

@@ -106,7 +106,7 @@ impl RequestScope {
         self.in_flight.record_response(template, &self.method, status, elapsed);
         if let Some(path) = &self.path {
             let status = status.as_u16();
-            tracing::debug!(request = %self.id, method = %self.method, path, status, ?elapsed, "answered a request");
+            tracing::debug!(request = %self.id, method = %self.method, path, status, ?elapsed, "request completed");
         }
     }
 
@@ -139,5 +139,5 @@ fn without_body(response: Response) -> Response {
 /// The message of a panic.
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("a handler panicked: {}", text.unwrap_or("without a text"))
+    format!("handler panicked: {}", text.unwrap_or("no message"))
 }

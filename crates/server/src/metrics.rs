@@ -90,39 +90,43 @@ impl Metrics {
             cache_used: Gauge::default(),
         };
         let mut registry = Registry::with_prefix("zarrd");
-        registry.register("http_requests", "Requests that were answered", instruments.requests.clone());
+        registry.register("http_requests", "Requests by route, method and status", instruments.requests.clone());
         registry.register_with_unit(
             "http_request_duration",
-            "Time from the head of a request to the head of its answer",
+            "Time from the head of a request to the head of its response",
             Unit::Seconds,
             instruments.durations.clone(),
         );
         let received = instruments.received.clone();
-        registry.register_with_unit("http_received", "Bytes of bodies that were received", Unit::Bytes, received);
+        registry.register_with_unit("http_received", "Received bytes of request bodies", Unit::Bytes, received);
         registry.register_with_unit(
             "http_sent",
-            "Bytes of bodies that were sent",
+            "Sent bytes of response bodies",
             Unit::Bytes,
             instruments.sent.clone(),
         );
-        registry.register("http_requests_running", "Requests that are being answered", instruments.in_flight.clone());
-        registry.register("http_connections", "Connections that are open", instruments.connections.clone());
+        registry.register("http_requests_running", "Requests in progress", instruments.in_flight.clone());
+        registry.register("http_connections", "Open connections", instruments.connections.clone());
         let rejected_connections = instruments.rejected_connections.clone();
-        registry.register("http_connections_turned_away", "Connections beyond the limit", rejected_connections);
+        registry.register(
+            "http_connections_turned_away",
+            "Connections rejected because of the limit",
+            rejected_connections,
+        );
         let evicted_connections = instruments.evicted_connections.clone();
         registry.register(
             "http_connections_dismissed",
-            "Idle connections that were closed for new ones",
+            "Idle connections closed in favour of new ones",
             evicted_connections,
         );
         instruments.register_shared(&mut registry);
         registry.register(
             "array_chunks_decoded",
-            "Chunks, or parts of shards, that were decoded",
+            "Decoded chunks, including inner chunks of shards",
             instruments.decoded.clone(),
         );
         let cached = instruments.cached.clone();
-        registry.register("array_chunks_cached", "Chunks that were wanted and already decoded", cached);
+        registry.register("array_chunks_cached", "Chunks served from the cache of decoded chunks", cached);
         Self { registry, instruments: Arc::new(instruments) }
     }
 
@@ -174,16 +178,16 @@ impl Metrics {
 impl Instruments {
     fn register_shared(&self, registry: &mut Registry) {
         let SharedResource { total, taken, waiting } = self.memory.clone();
-        registry.register_with_unit("memory", "What all requests together may hold", Unit::Bytes, total);
-        registry.register_with_unit("memory_taken", "What they hold", Unit::Bytes, taken);
-        registry.register("memory_waiting", "Requests that wait for memory", waiting);
+        registry.register_with_unit("memory", "Memory available to all requests together", Unit::Bytes, total);
+        registry.register_with_unit("memory_taken", "Memory held by requests", Unit::Bytes, taken);
+        registry.register("memory_waiting", "Requests waiting for memory", waiting);
         let SharedResource { total, taken, waiting } = self.threads.clone();
-        registry.register("decoding_threads", "Chunks that are decoded or encoded at a time, at the most", total);
-        registry.register("decoding_threads_taken", "Pieces of work that decode or encode", taken);
-        registry.register("decoding_threads_waiting", "Pieces of work that wait to", waiting);
+        registry.register("decoding_threads", "Maximum number of concurrent decoding and encoding jobs", total);
+        registry.register("decoding_threads_taken", "Decoding and encoding jobs in progress", taken);
+        registry.register("decoding_threads_waiting", "Decoding and encoding jobs waiting for a thread", waiting);
         let (capacity, used) = (self.cache_capacity.clone(), self.cache_used.clone());
         registry.register_with_unit("chunk_cache", "Capacity of the cache of decoded chunks", Unit::Bytes, capacity);
-        registry.register_with_unit("chunk_cache_used", "Decoded chunks that are cached", Unit::Bytes, used);
+        registry.register_with_unit("chunk_cache_used", "Size of the cached decoded chunks", Unit::Bytes, used);
     }
 }
 

@@ -57,7 +57,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_byte_now_and_then_is_too_slow() {
+    fn trickling_bytes_exhaust_the_timeout() {
         let mut timeout = ProgressTimeout::new(60 * SECOND, NonZeroU64::new(1024));
         for _ in 0..2 {
             assert!(timeout.remaining() > 20 * SECOND);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_the_rate_may_pause() {
+    fn minimum_rate_restores_the_full_timeout() {
         let mut timeout = ProgressTimeout::new(60 * SECOND, NonZeroU64::new(1024));
         for _ in 0..1000 {
             timeout.record(50 * SECOND, 50 << 10);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_quickly_earns_no_more_than_one_pause() {
+    fn fast_transfer_restores_at_most_the_timeout() {
         let mut timeout = ProgressTimeout::new(60 * SECOND, NonZeroU64::new(1024));
         timeout.record(Duration::ZERO, u64::MAX);
         timeout.record(59 * SECOND, 0);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_any_byte_will_do() {
+    fn any_byte_restores_the_timeout_without_a_rate() {
         let mut timeout = ProgressTimeout::new(60 * SECOND, None);
         timeout.record(59 * SECOND, 1);
         assert_eq!(timeout.remaining(), 60 * SECOND);

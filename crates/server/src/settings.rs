@@ -156,7 +156,7 @@ impl Hosts {
     pub(crate) fn allow(&self, host: &str) -> bool {
         let Self::Loopback(also) = self else { return true };
         let Some((name, port)) = split_port(host) else { return false };
-        is_loopback(name) || also.iter().any(|known| known.matches(name, port))
+        is_loopback(name) || also.iter().any(|allowed| allowed.matches(name, port))
     }
 }
 
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_hosts() {
+    fn loopback_names_and_listed_hosts_are_allowed() {
         let hosts = Hosts::Loopback(vec!["Data.Lab".parse().unwrap(), "other:81".parse().unwrap()]);
         for good in [
             "localhost",
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_follow_the_address() {
+    fn loopback_address_restricts_hosts() {
         let at = |address: &str| Hosts::for_address(address.parse().unwrap(), Vec::new());
         assert_eq!(at("127.0.0.1:1"), Hosts::Loopback(Vec::new()));
         assert_eq!(at("[::1]:1"), Hosts::Loopback(Vec::new()));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_and_hosts_as_the_operator_writes_them() {
+    fn invalid_origins_and_hosts_are_rejected() {
         let origin: Origin = "https://Viewer.example:8443".parse().unwrap();
         assert!(origin.matches(b"https://viewer.example:8443"));
         assert!(!origin.matches(b"https://viewer.example"));

@@ -26,7 +26,7 @@ pub(super) enum BodyError {
     #[error(transparent)]
     Array(#[from] ArrayError),
     /// The compressor failed.
-    #[error("the answer cannot be compressed")]
+    #[error("compressing the response failed")]
     Compression(#[source] io::Error),
 }
 
@@ -70,9 +70,9 @@ impl Drop for MetricsGuard {
 }
 
 /// Streams elements in their memory layout, after a header.
-pub(super) fn passthrough(head: Vec<u8>, pieces: ElementStream, guard: MetricsGuard) -> Blocks {
+pub(super) fn passthrough(head: Vec<u8>, stream: ElementStream, guard: MetricsGuard) -> Blocks {
     let head = (!head.is_empty()).then(|| Ok(Bytes::from(head)));
-    let bytes = pieces.map_err(BodyError::Array).try_filter_map(move |elements| {
+    let bytes = stream.map_err(BodyError::Array).try_filter_map(move |elements| {
         // The guard has to live as long as the stream.
         let _ = &guard;
         std::future::ready(Ok(match elements {
@@ -183,8 +183,8 @@ impl BlockWriter {
             if self.write_current(&mut out) {
                 continue;
             }
-            let ElementInput::Stream(pieces) = &mut self.input else { return Ok(Some(self.finish(out))) };
-            match pieces.try_next().await? {
+            let ElementInput::Stream(stream) = &mut self.input else { return Ok(Some(self.finish(out))) };
+            match stream.try_next().await? {
                 Some(current) => (self.current, self.position) = (Some(current), 0),
                 None => return Ok(Some(self.finish(out))),
             }

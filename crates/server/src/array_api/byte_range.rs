@@ -38,8 +38,8 @@ fn take_range(blocks: Blocks, skip: u64, take: u64) -> Blocks {
             let mut block = block.split_off(before);
             block.truncate(usize::try_from(take).unwrap_or(usize::MAX));
             if !block.is_empty() {
-                let left = take.saturating_sub(block.len() as u64);
-                return Ok(Some((block, (blocks, skip, left))));
+                let remaining = take.saturating_sub(block.len() as u64);
+                return Ok(Some((block, (blocks, skip, remaining))));
             }
         }
         Ok(None)
@@ -54,7 +54,7 @@ mod tests {
     use futures::executor::block_on;
 
     #[test]
-    fn cuts() {
+    fn range_is_taken_from_blocks_of_any_size() {
         let all = b"abcdefghij";
         for step in 1..=all.len() {
             for (skip, take) in [(0, 10), (0, 0), (3, 4), (9, 1), (5, 5), (10, 1)] {

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_names_cannot_leave_their_quotes() {
+    fn special_characters_are_escaped() {
         for (path, text) in [
             ("/é", "attachment; filename=\"_.npy\"; filename*=UTF-8''%C3%A9.npy"),
             ("/a\"; x=\"b", "attachment; filename=\"a_; x=_b.npy\"; filename*=UTF-8''a%22%3B%20x%3D%22b.npy"),

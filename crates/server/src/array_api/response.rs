@@ -92,10 +92,10 @@ impl ResponseSpec {
         let contrast = Contrast { min: query.min, max: query.max };
         if format != Format::Png && contrast != Contrast::default() {
             let name = if query.min.is_some() { MIN } else { MAX };
-            return Err(QueryError::Invalid { name, expected: "is for the format png alone" }.into());
+            return Err(QueryError::Invalid { name, expected: "is supported by format=png only" }.into());
         }
         if format != Format::Csv && query.header.is_some() {
-            return Err(QueryError::Invalid { name: HEADER, expected: "is for the format csv alone" }.into());
+            return Err(QueryError::Invalid { name: HEADER, expected: "is supported by format=csv only" }.into());
         }
         // Ranges address the unencoded bytes, so a range is sent without content coding. Images are already compressed.
         let ranged = conditions.range() != RangeRequest::Whole && matches!(format, Format::Raw | Format::Npy);
@@ -301,9 +301,8 @@ impl ResponseSpec {
 
     fn check_size(&self, limit: u64, slice: &ArraySlice) -> Result<(), LimitExceeded> {
         if let Some(count) = self.placeholders(slice).filter(|&count| count > limit) {
-            let detail = format!(
-                "there are {count} elements or lists without any bytes, and the limit is {limit} (`--max-text-selection`)"
-            );
+            let detail =
+                format!("{count} elements or lists without bytes exceed the limit of {limit} (`--max-text-selection`)");
             return Err(LimitExceeded { size: None, limit, detail });
         }
         self.check_text_size(limit, slice)?;
@@ -312,7 +311,7 @@ impl ResponseSpec {
         let min_size = slice.elements().unwrap_or(u64::MAX).saturating_mul(VARIABLE_ELEMENT_COST);
         if strings && min_size > limit {
             let detail = format!(
-                "the selection has {min_size} bytes, and the limit for strings in npy is {limit} (`--max-text-selection`)"
+                "the selection has {min_size} bytes, which exceeds the limit of {limit} for strings in npy (`--max-text-selection`)"
             );
             return Err(LimitExceeded { size: Some(min_size), limit, detail });
         }
@@ -331,7 +330,7 @@ impl ResponseSpec {
             return Ok(());
         }
         let detail = format!(
-            "the selection may have {text} bytes as {}, and the limit is {limit}, {TEXT_PER_BYTE} times `--max-text-selection`; raw and npy are shorter",
+            "the selection may have {text} bytes as {}, which exceeds the limit of {limit}, {TEXT_PER_BYTE} times `--max-text-selection`; raw and npy are shorter",
             self.format
         );
         Err(LimitExceeded { size: Some(text), limit, detail })
@@ -454,7 +453,7 @@ async fn buffered_body(
         memory = memory.saturating_add(elements.memory());
         buffers.push(elements);
         if slice.is_variable() && memory > limit {
-            let detail = format!("the elements take more than the limit of {limit} bytes (`--max-text-selection`)");
+            let detail = format!("the elements exceed the limit of {limit} bytes (`--max-text-selection`)");
             return Err(ApiError::selection_too_large(None, limit, None, detail));
         }
         permit.grow_to(memory).map_err(ArrayError::from)?;

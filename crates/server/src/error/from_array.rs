@@ -24,8 +24,8 @@ impl ApiError {
     }
 
     /// The format cannot represent the selection; `able` lists formats that can.
-    pub(crate) fn format_not_supported(format: Format, reason: &str, able: &[Format]) -> Self {
-        let known = able.iter().map(|format| format.name().to_owned()).collect();
+    pub(crate) fn format_not_supported(format: Format, reason: &str, supported: &[Format]) -> Self {
+        let known = supported.iter().map(|format| format.name().to_owned()).collect();
         let members = Members { known: Some(known), ..Members::default() };
         let detail = format!("{format} {reason}");
         Self::new(Problem::new(ProblemType::UnsuitableFormat).with_detail(detail).with_members(members))
@@ -49,12 +49,12 @@ impl From<ArrayError> for ApiError {
         let detail = error.to_string();
         let (kind, members) = match error {
             ArrayError::Selection(error) => return error.into(),
-            ArrayError::Document { key, source } => return document(key.to_string(), &source),
+            ArrayError::Document { key, source } => return document_error(key.to_string(), &source),
             ArrayError::Broken(Broken { key, .. }) => {
                 (ProblemType::InvalidMetadata, Members { key: Some(key.to_string()), ..Members::default() })
             }
-            ArrayError::Chain { path, source } => return chain(path.to_string(), source),
-            ArrayError::Chunk { key, source } => return chunk(key.to_string(), source),
+            ArrayError::Chain { path, source } => return chain_error(path.to_string(), source),
+            ArrayError::Chunk { key, source } => return chunk_error(key.to_string(), source),
             ArrayError::Store(error) => return error.into(),
             ArrayError::Memory(error) => return error.into(),
             ArrayError::Busy => return Self::retry_later(ProblemType::Busy, detail),
@@ -171,7 +171,7 @@ fn innermost(mut error: SelectionError) -> SelectionError {
 /// An unsupported or invalid metadata document.
 ///
 /// Clients set its bytes, so neither is a failure of the server.
-fn document(key: String, error: &DocumentError) -> ApiError {
+fn document_error(key: String, error: &DocumentError) -> ApiError {
     let unsupported = match error {
         DocumentError::Extension { name, .. } => Some(format!("the extension {name}")),
         DocumentError::Unsupported { feature, name, .. } => Some(format!("the {feature} {name}")),
@@ -183,7 +183,7 @@ fn document(key: String, error: &DocumentError) -> ApiError {
     ApiError::new(Problem::new(kind).with_detail(error.to_string()).with_members(members))
 }
 
-fn chain(path: String, error: ChainError) -> ApiError {
+fn chain_error(path: String, error: ChainError) -> ApiError {
     let detail = error.to_string();
     let members = Members { path: Some(path), ..Members::default() };
     let (kind, members) = match error {
@@ -204,7 +204,7 @@ fn chain(path: String, error: ChainError) -> ApiError {
     ApiError::new(Problem::new(kind).with_detail(detail).with_members(members))
 }
 
-fn chunk(key: String, error: CodecError) -> ApiError {
+fn chunk_error(key: String, error: CodecError) -> ApiError {
     let members = Members { key: Some(key), codec: Some(error.codec().to_owned()), ..Members::default() };
     if let CodecError::OverBudget { budget, .. } = error {
         let problem = Problem::new(ProblemType::ChunkTooLarge).with_detail(error.to_string());

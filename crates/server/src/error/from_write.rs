@@ -24,11 +24,12 @@ impl From<WriteError> for ApiError {
                 return DecodeError::from_stream_error(error).map_or_else(Self::from, Self::from);
             }
             WriteError::Length { expected, found } | WriteError::Count { expected, found } => {
-                (ProblemType::BodyShapeMismatch, unfit(expected, found))
+                (ProblemType::BodyShapeMismatch, length_mismatch(expected, found))
             }
-            WriteError::AppendLength { dimension, step, found } => {
-                (ProblemType::BodyShapeMismatch, Members { dimension: Some(dimension as u64), ..unfit(step, found) })
-            }
+            WriteError::AppendLength { dimension, step, found } => (
+                ProblemType::BodyShapeMismatch,
+                Members { dimension: Some(dimension as u64), ..length_mismatch(step, found) },
+            ),
             WriteError::Dimension { .. } => {
                 (ProblemType::InvalidParameter, Members { parameter: Some(APPEND.to_owned()), ..Members::default() })
             }
@@ -51,6 +52,6 @@ impl From<WriteError> for ApiError {
     }
 }
 
-fn unfit(expected: u64, found: u64) -> Members {
+fn length_mismatch(expected: u64, found: u64) -> Members {
     Members { expected: Some(expected), actual: Some(found), ..Members::default() }
 }

@@ -81,7 +81,7 @@ impl ApiError {
 
     /// No key exists below the prefix.
     pub(crate) fn no_such_prefix(prefix: &store::Prefix) -> Self {
-        let detail = format!("no key lies below {prefix}");
+        let detail = format!("no key exists below {prefix}");
         Self::new(Problem::new(ProblemType::NoSuchKey).with_detail(detail))
     }
 
@@ -89,7 +89,7 @@ impl ApiError {
     pub(crate) fn method_not_allowed(method: &Method, allow: &str) -> Self {
         let methods = allow.split(", ").map(str::to_owned).collect();
         let problem = Problem::new(ProblemType::MethodNotAllowed)
-            .with_detail(format!("there is no {method} here"))
+            .with_detail(format!("this resource does not support {method}"))
             .with_members(Members { allow: methods, ..Members::default() });
         let value = HeaderValue::from_str(allow).unwrap_or(HeaderValue::from_static(""));
         Self::with_header(problem, ALLOW, value)
@@ -98,7 +98,7 @@ impl ApiError {
     /// Erasing everything needs confirmation.
     pub(crate) fn confirmation_required(what: &str) -> Self {
         let problem = Problem::new(ProblemType::ConfirmationRequired)
-            .with_detail(format!("{what}; say confirm=all if that is meant"))
+            .with_detail(format!("{what}; confirm with confirm=all"))
             .with_members(Members { parameter: Some(CONFIRM.to_owned()), ..Members::default() });
         Self::new(problem)
     }
@@ -113,10 +113,10 @@ impl ApiError {
     /// The range does not overlap the response of `size` bytes.
     pub(crate) fn range_not_satisfiable(size: u64, version: Option<Version>) -> Self {
         let problem = Problem::new(ProblemType::RangeNotSatisfiable)
-            .with_detail(format!("the answer has {size} bytes"))
+            .with_detail(format!("the response has {size} bytes"))
             .with_members(Members { size: Some(size), ..Members::default() });
-        let whole = HeaderValue::try_from(ContentRange { range: None, size }.render());
-        let headers = whole.into_iter().map(|whole| (CONTENT_RANGE, whole));
+        let content_range = HeaderValue::try_from(ContentRange { range: None, size }.render());
+        let headers = content_range.into_iter().map(|content_range| (CONTENT_RANGE, content_range));
         let headers = headers.chain(version.map(|version| (ETAG, etag::render(version))));
         Self::build(problem, headers.collect(), None)
     }
@@ -124,7 +124,7 @@ impl ApiError {
     /// The body exceeds a limit.
     pub(crate) fn body_too_large(limit: u64) -> Self {
         let problem = Problem::new(ProblemType::BodyTooLarge)
-            .with_detail(format!("the body is larger than the limit of {limit} bytes"))
+            .with_detail(format!("the body exceeds the limit of {limit} bytes"))
             .with_members(Members { limit: Some(limit), ..Members::default() });
         Self::new(problem)
     }
@@ -163,16 +163,16 @@ impl ApiError {
         let key = problem.members.key.as_deref();
         match problem.kind {
             ProblemType::Internal | ProblemType::CorruptValue => {
-                tracing::error!(request = %id, problem = kind, key, error = cause, "a request failed");
+                tracing::error!(request = %id, problem = kind, key, error = cause, "request failed");
             }
             // The client asked for an unsupported feature; the server did not fail.
             ProblemType::UnsupportedNode => {
-                tracing::debug!(request = %id, problem = kind, key, error = cause, "a request was refused");
+                tracing::debug!(request = %id, problem = kind, key, error = cause, "request rejected");
             }
             _ if self.status().is_server_error() => {
-                tracing::warn!(request = %id, problem = kind, key, error = cause, "a request could not be served");
+                tracing::warn!(request = %id, problem = kind, key, error = cause, "request could not be served");
             }
-            _ => tracing::debug!(request = %id, problem = kind, key, error = cause, "a request was refused"),
+            _ => tracing::debug!(request = %id, problem = kind, key, error = cause, "request rejected"),
         }
     }
 
@@ -217,9 +217,9 @@ impl From<StoreError> for ApiError {
                 let problem = Problem::new(ProblemType::RangeNotSatisfiable)
                     .with_detail(format!("the value has {} bytes", info.size))
                     .with_members(Members { size: Some(info.size), ..Members::default() });
-                let whole = ContentRange { range: None, size: info.size };
+                let content_range = ContentRange { range: None, size: info.size };
                 let texts = [
-                    (CONTENT_RANGE, whole.render()),
+                    (CONTENT_RANGE, content_range.render()),
                     (ETAG, etag::text(info.version)),
                     (LAST_MODIFIED, time::http_date(time::last_modified(info.modified, SystemTime::now()))),
                     (MODIFIED, time::rfc3339(info.modified)),

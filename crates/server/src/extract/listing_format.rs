@@ -85,7 +85,7 @@ fn preferences(headers: &HeaderMap, uri: &Uri) -> ListingPreferences {
 /// True if one of the products in a user agent is a known link follower.
 fn follows_links(agent: &str) -> bool {
     let mut products = agent.split(' ').filter_map(|word| Some(word.split_once('/')?.0));
-    products.any(|product| LINK_FOLLOWERS.iter().any(|known| known.eq_ignore_ascii_case(product)))
+    products.any(|product| LINK_FOLLOWERS.iter().any(|follower| follower.eq_ignore_ascii_case(product)))
 }
 
 #[cfg(test)]
@@ -97,10 +97,10 @@ mod tests {
     const KEYS: &[ListingFormat] = &[ListingFormat::Json, ListingFormat::Ndjson];
 
     fn best(accept: Option<&'static str>, agent: &'static str, offered: &[ListingFormat]) -> ListingFormat {
-        best_of("/store/a/", accept, agent, offered)
+        best_for("/store/a/", accept, agent, offered)
     }
 
-    fn best_of(
+    fn best_for(
         uri: &'static str,
         accept: Option<&'static str>,
         agent: &'static str,
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn listings_as_each_client_reads_them() {
+    fn clients_get_their_preferred_format() {
         let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
         let fsspec = "Python/3.12 aiohttp/3.14.3";
         for (accept, agent, format) in [
@@ -148,10 +148,10 @@ mod tests {
         assert_eq!(best(Some("application/x-ndjson"), "curl/8.5.0", KEYS), ListingFormat::Ndjson);
         assert_eq!(best(Some("*/*"), fsspec, KEYS), ListingFormat::Json);
         for uri in ["/store/a/?list=dir", "/store/a/?limit=5", "/store/a/?%63ursor=x"] {
-            assert_eq!(best_of(uri, Some("*/*"), "Wget/1.21.3", DIR), ListingFormat::Json, "{uri}");
-            assert_eq!(best_of(uri, Some(browser), "Mozilla/5.0", DIR), ListingFormat::Html, "{uri}");
+            assert_eq!(best_for(uri, Some("*/*"), "Wget/1.21.3", DIR), ListingFormat::Json, "{uri}");
+            assert_eq!(best_for(uri, Some(browser), "Mozilla/5.0", DIR), ListingFormat::Html, "{uri}");
         }
-        assert_eq!(best_of("/store/a/?_=17", Some("*/*"), "Wget/1.21.3", DIR), ListingFormat::Html);
+        assert_eq!(best_for("/store/a/?_=17", Some("*/*"), "Wget/1.21.3", DIR), ListingFormat::Html);
         assert_eq!(best(Some(browser), "Mozilla/5.0", KEYS), ListingFormat::Json);
     }
 }

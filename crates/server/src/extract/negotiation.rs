@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats() {
+    fn best_accepted_format_is_chosen() {
         for (accept, format) in [
             (None, Some(Format::Json)),
             (Some(""), Some(Format::Json)),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn encodings() {
+    fn best_accepted_encoding_is_chosen() {
         for (accept, encoding) in [
             (None, ContentEncoding::Identity),
             (Some(""), ContentEncoding::Identity),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_without_a_coding() {
+    fn identity_is_accepted_unless_excluded() {
         for (accept, accepted) in [
             (None, true),
             (Some("gzip"), true),

@@ -34,7 +34,7 @@ pub(crate) fn check_mutation(app: &App, safety: Safety, headers: &HeaderMap) -> 
     }
     let is_page = headers.get_all(SEC_FETCH_SITE).iter().any(|site| PAGE_SITES.contains(&site.as_bytes()));
     if is_page && !headers.contains_key(ORIGIN) {
-        let detail = "Sec-Fetch-Site says that a web page asks, and there is no Origin";
+        let detail = "Sec-Fetch-Site marks a request of a web page, but Origin is missing";
         return Err(ApiError::new(Problem::new(ProblemType::ForbiddenOrigin).with_detail(detail)));
     }
     match app.settings().access {

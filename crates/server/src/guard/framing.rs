@@ -18,7 +18,7 @@ pub(crate) fn check_framing(headers: &HeaderMap) -> Result<(), ApiError> {
     }
     match codings.len() {
         0 | 1 => Ok(()),
-        _ => Err(ApiError::invalid_header("Transfer-Encoding", "a body is chunked once")),
+        _ => Err(ApiError::invalid_header("Transfer-Encoding", "chunked may be applied only once")),
     }
 }
 

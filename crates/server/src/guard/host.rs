@@ -13,7 +13,7 @@ pub(crate) fn check_host(app: &App, version: Version, uri: &Uri, headers: &Heade
     let mut host_headers = headers.get_all(HOST).iter();
     let (first, second) = (host_headers.next(), host_headers.next());
     if second.is_some() {
-        return Err(ApiError::invalid_header("Host", "there is more than one Host"));
+        return Err(ApiError::invalid_header("Host", "the header occurs more than once"));
     }
     let Some(first) = first else {
         // HTTP/1.0 requests need no host, and browsers do not send them.
@@ -33,7 +33,7 @@ pub(crate) fn check_host(app: &App, version: Version, uri: &Uri, headers: &Heade
         return Ok(());
     }
     let problem = Problem::new(ProblemType::ForbiddenHost)
-        .with_detail("a server on a loopback address answers to loopback names, and to those that it was given")
+        .with_detail("a server on a loopback address serves loopback names and those given by `--allow-host`")
         .with_members(Members { host: Some(truncated(first)), ..Members::default() });
     Err(ApiError::new(problem))
 }

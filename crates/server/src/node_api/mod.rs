@@ -103,7 +103,7 @@ pub(crate) async fn delete(
     conditions: WriteConditions,
 ) -> Result<Json<Erased>, ApiError> {
     if path.is_root() && query.confirm == Confirm::Unsaid {
-        return Err(ApiError::confirmation_required("this is the root: every node would go"));
+        return Err(ApiError::confirmation_required("this erases every node in the store"));
     }
     let erased = engine.hierarchies().erase(&path, query.dialect, &conditions.precondition).await?;
     Ok(Json(erased.into()))

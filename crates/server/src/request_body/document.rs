@@ -107,9 +107,9 @@ impl FromRequest<App> for PatchDocument {
 }
 
 /// Rejects a body with another media type; a body without one is checked by parsing it.
-fn check_media_type(request: &Request, known: &[&str]) -> Result<(), ApiError> {
+fn check_media_type(request: &Request, supported: &[&str]) -> Result<(), ApiError> {
     match media_type(request.headers()) {
-        Some(other) if !known.contains(&other.as_str()) => Err(ApiError::unsupported_media_type(known)),
+        Some(other) if !supported.contains(&other.as_str()) => Err(ApiError::unsupported_media_type(supported)),
         _ => Ok(()),
     }
 }

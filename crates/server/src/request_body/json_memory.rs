@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn structure_counts_and_text_does_not() {
+    fn strings_are_not_counted_as_structure() {
         let text = br#"{"a,b:{[\"":[1,2,{}],"c":"{,:\\"}"#;
         let cost = JsonMemoryEstimate::of(text);
         assert_eq!((cost.bytes, cost.values, cost.objects, cost.members), (text.len() as u64, 6, 2, 2));

@@ -128,7 +128,7 @@ impl Upload {
     fn validate(request: Request, limit: u64, too_large: impl FnOnce(u64) -> ApiError) -> Result<Self, ApiError> {
         let headers = request.headers();
         if headers.contains_key(CONTENT_RANGE) {
-            return Err(ApiError::invalid_header("Content-Range", "a part of something cannot be set"));
+            return Err(ApiError::invalid_header("Content-Range", "partial PUT is not supported"));
         }
         reject_content_encoding(headers)?;
         let digests = expected_digests(headers)?;

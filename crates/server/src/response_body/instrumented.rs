@@ -40,7 +40,7 @@ impl http_body::Body for InstrumentedBody {
             // The head is already sent, so the client only sees the connection close.
             Poll::Ready(Some(Err(error))) => {
                 let error = error as &(dyn std::error::Error + 'static);
-                tracing::error!(request = %self.id, error, "an answer broke off");
+                tracing::error!(request = %self.id, error, "response ended early");
             }
             Poll::Ready(None) | Poll::Pending => {}
         }

@@ -126,7 +126,7 @@ where
         connection.as_mut().poll(context)
     });
     if let Err(error) = ended.await {
-        tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
+        tracing::debug!(error = &error as &dyn std::error::Error, "connection ended early");
     }
 }
 

@@ -44,9 +44,11 @@ pub async fn serve(listener: TcpListener, app: App, stop: impl Future<Output = (
         };
         match accepted {
             Ok((stream, peer)) => server.accept(stream, peer.ip()),
-            Err(error) if concerns_one_connection(&error) => tracing::debug!(%error, "a connection was lost at once"),
+            Err(error) if concerns_one_connection(&error) => {
+                tracing::debug!(%error, "connection lost before it was accepted")
+            }
             Err(error) => {
-                tracing::warn!(%error, "no connection can be taken");
+                tracing::warn!(%error, "cannot accept connections");
                 tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
@@ -113,7 +115,7 @@ impl Server {
         self.connections.close();
         let deadline = self.app.settings().limits.stop_timeout;
         if timeout(deadline, self.connections.wait()).await.is_err() {
-            tracing::warn!(connections = self.connections.len(), "requests still run and are given up");
+            tracing::warn!(connections = self.connections.len(), "shutdown timeout reached; aborting connections");
             self.aborting.cancel();
             self.connections.wait().await;
         }

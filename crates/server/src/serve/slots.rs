@@ -203,21 +203,21 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    async fn later() {
+    async fn short_delay() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 
     #[tokio::test]
-    async fn the_longest_idle_goes_first_and_the_busy_stay() {
+    async fn longest_idle_connection_is_evicted_first() {
         let slots = ConnectionSlots::new(3);
         let (first, source) = slots.acquire().unwrap();
         assert_eq!(source, SlotSource::Unused);
-        later().await;
+        short_delay().await;
         let (second, _) = slots.acquire().unwrap();
-        later().await;
+        short_delay().await;
         let (third, _) = slots.acquire().unwrap();
         let in_request = first.activity().begin_request().unwrap();
-        later().await;
+        short_delay().await;
         let (fourth, source) = slots.acquire().unwrap();
         assert_eq!(source, SlotSource::Evicted);
         second.activity().evicted().await;
@@ -225,7 +225,7 @@ mod tests {
         drop(second);
         assert!(!third.activity().evicted.is_cancelled());
         drop(in_request);
-        later().await;
+        short_delay().await;
         let (_fifth, _) = slots.acquire().unwrap();
         third.activity().evicted().await;
         let busy = [first.activity().begin_request().unwrap(), fourth.activity().begin_request().unwrap()];
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_not_written_yet_is_no_idleness() {
+    async fn unsent_response_is_not_idle() {
         let slots = ConnectionSlots::new(1);
         let (slot, _) = slots.acquire().unwrap();
         let activity = slot.activity();

@@ -117,43 +117,43 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_takes_nothing_is_cut_off() {
-        let (near, _far) = duplex(16);
-        let begun = Instant::now();
-        let error = WriteTimeoutStream::new(near, progress()).write_all(&[0; 17]).await.unwrap_err();
+    async fn stalled_client_times_out() {
+        let (server, _client) = duplex(16);
+        let started = Instant::now();
+        let error = WriteTimeoutStream::new(server, progress()).write_all(&[0; 17]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert!(begun.elapsed() >= TIMEOUT);
+        assert!(started.elapsed() >= TIMEOUT);
     }
 
     #[tokio::test]
-    async fn who_takes_a_byte_now_and_then_is_cut_off() {
-        let (near, mut far) = duplex(16);
-        let begun = Instant::now();
+    async fn trickling_client_times_out() {
+        let (server, mut client) = duplex(16);
+        let started = Instant::now();
         let reader = tokio::spawn(async move {
-            while far.read_u8().await.is_ok() {
+            while client.read_u8().await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         });
         // The full write would take ten minutes at this rate.
-        let error = WriteTimeoutStream::new(near, progress()).write_all(&[0; 6000]).await.unwrap_err();
+        let error = WriteTimeoutStream::new(server, progress()).write_all(&[0; 6000]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert!(begun.elapsed() >= TIMEOUT);
+        assert!(started.elapsed() >= TIMEOUT);
         reader.abort();
     }
 
     #[tokio::test]
-    async fn who_keeps_the_rate_gets_all() {
-        let (near, mut far) = duplex(1000);
+    async fn steady_client_receives_everything() {
+        let (server, mut client) = duplex(1000);
         let reader = tokio::spawn(async move {
             let mut buffer = [0; 1000];
             let mut pieces = 0;
-            while far.read_exact(&mut buffer).await.is_ok() {
+            while client.read_exact(&mut buffer).await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 pieces += 1;
             }
             pieces
         });
-        WriteTimeoutStream::new(near, progress()).write_all(&[0; 60_000]).await.unwrap();
+        WriteTimeoutStream::new(server, progress()).write_all(&[0; 60_000]).await.unwrap();
         assert_eq!(reader.await.unwrap(), 60);
     }
 }

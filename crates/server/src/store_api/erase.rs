@@ -36,10 +36,10 @@ pub(crate) async fn prefix(
     conditions: WriteConditions,
 ) -> Result<Json<Erased>, ApiError> {
     if conditions.is_conditional() {
-        return Err(ApiError::invalid_header("If-Match", "a prefix has no version that a precondition could be about"));
+        return Err(ApiError::invalid_header("If-Match", "a prefix has no version to compare"));
     }
     if prefix.is_root() && confirm == Confirm::Unsaid {
-        return Err(ApiError::confirmation_required("this is the root: every key would go"));
+        return Err(ApiError::confirmation_required("this erases every key in the store"));
     }
     Ok(Json(app.store().erase_prefix(&prefix).await?.into()))
 }

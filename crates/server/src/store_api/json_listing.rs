@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_text_is_that_of_the_document() {
+    async fn text_equals_serialized_listing() {
         let writer = |keys: &[&str], cursor: Option<&str>| KeyPage {
             keys: keys.iter().map(|key| entry(key)).collect(),
             cursor: cursor.map(Cursor::from_text),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_names_of_prefixes_end_the_page() {
+    async fn long_prefix_names_end_the_page() {
         let batch = |number: usize| DirPage {
             keys: Vec::new(),
             prefixes: (0..256).map(|name| prefix(&format!("{}/{name}/", "x".repeat(900)))).collect(),

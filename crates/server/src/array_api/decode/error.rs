@@ -17,13 +17,13 @@ use crate::error::ApiError;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DecodeError {
     /// The media type is not supported.
-    #[error("elements are not taken as {found}")]
+    #[error("unsupported Content-Type: {found}")]
     MediaType {
         /// The media type of the body.
         found: String,
     },
     /// The body's length differs from that of the selected elements.
-    #[error("the selection has {expected} bytes, and {found} came")]
+    #[error("the body has {found} bytes, but the selection needs {expected}")]
     Length {
         /// The length of the selected elements, in bytes.
         expected: u64,
@@ -31,7 +31,7 @@ pub(crate) enum DecodeError {
         found: u64,
     },
     /// The body's length is not a multiple of one step along the append dimension.
-    #[error("one step along the dimension has {step} bytes, and {found} came")]
+    #[error("the body has {found} bytes, which is not a multiple of one step along the dimension ({step} bytes)")]
     Steps {
         /// The length of one step, in bytes.
         step: u64,
@@ -39,7 +39,7 @@ pub(crate) enum DecodeError {
         found: u64,
     },
     /// The number of elements differs from that of the selection.
-    #[error("the selection has {expected} elements, and {found} came")]
+    #[error("the body has {found} elements, but the selection needs {expected}")]
     Count {
         /// The number of selected elements.
         expected: u64,
@@ -47,7 +47,7 @@ pub(crate) enum DecodeError {
         found: u64,
     },
     /// The number of elements is not a multiple of one step along the append dimension.
-    #[error("one step along the dimension has {step} elements, and {found} came")]
+    #[error("the body has {found} elements, which is not a multiple of one step along the dimension ({step} elements)")]
     CountOfSteps {
         /// The number of elements in one step.
         step: u64,
@@ -55,13 +55,13 @@ pub(crate) enum DecodeError {
         found: u64,
     },
     /// The length prefixes do not match the body's length.
-    #[error("the lengths of the elements do not add up to the {size} bytes that came")]
+    #[error("the length prefixes do not add up to the body's {size} bytes")]
     Lengths {
         /// The length of the body, in bytes.
         size: u64,
     },
     /// The shape differs from that of the selection.
-    #[error("the selection has the shape {expected}, and what came has {found:?}")]
+    #[error("the body has shape {found:?}, but the selection needs {expected}")]
     Shape {
         /// The expected shape.
         expected: Extents,
@@ -69,7 +69,7 @@ pub(crate) enum DecodeError {
         found: Vec<u64>,
     },
     /// The data type differs from that of the array.
-    #[error("the elements are {found}, and the array has {expected}")]
+    #[error("the body has data type {found}, but the array has {expected}")]
     ElementType {
         /// The array's data type.
         expected: String,
@@ -77,7 +77,9 @@ pub(crate) enum DecodeError {
         found: String,
     },
     /// The elements are in Fortran order and too large to transpose in memory.
-    #[error("the elements are in Fortran order, which is taken of up to {limit} bytes, and these have {size}")]
+    #[error(
+        "the {size} bytes in Fortran order exceed the limit of {limit} (`--max-text-selection`); C order is streamed"
+    )]
     Fortran {
         /// The size of the elements, in bytes.
         size: u64,
@@ -91,7 +93,7 @@ pub(crate) enum DecodeError {
     #[error(transparent)]
     Json(#[from] JsonError),
     /// A value is not valid for the data type.
-    #[error("the element at {at:?} is none of the data type: {flaw}")]
+    #[error("the element at {at:?} is not valid for the data type: {flaw}")]
     Element {
         /// The indices of the element.
         at: Vec<u64>,
@@ -99,7 +101,7 @@ pub(crate) enum DecodeError {
         flaw: &'static str,
     },
     /// A body that cannot be streamed exceeds its limit.
-    #[error("what cannot be streamed has at most {limit} bytes, and this has more")]
+    #[error("the body exceeds the limit of {limit} bytes for formats that cannot be streamed (`--max-text-selection`)")]
     TooLarge {
         /// The limit, in bytes.
         limit: u64,
@@ -108,7 +110,7 @@ pub(crate) enum DecodeError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A memory permit was denied, or the server is shutting down.
-    #[error("there is no room for the elements")]
+    #[error("no memory is available for the elements")]
     Api(ApiError),
 }
 

@@ -147,7 +147,7 @@ impl ElementTranscoder {
             Conversion::Texts => {
                 let Some(text) = text(element) else {
                     let at = indices(&self.extents, number);
-                    return Err(DecodeError::Element { at, flaw: "a text has what is no code point" });
+                    return Err(DecodeError::Element { at, flaw: "invalid code point" });
                 };
                 elements.push(text.as_bytes(), &self.extents)
             }

@@ -38,7 +38,7 @@ enum FieldSource {
 
 pub(super) fn unsupported_reason(slice: &ArraySlice) -> Option<String> {
     let rank = slice.shape.len();
-    (rank > 2).then(|| format!("has rows and columns, and the selection has {rank} dimensions"))
+    (rank > 2).then(|| format!("supports up to 2 dimensions, but the selection has {rank}"))
 }
 
 impl CsvEncoder {
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_and_columns() {
+    fn two_dimensions_are_rows_and_columns() {
         let csv = |shape: &[u64], elements: &[u8]| {
             let elements: Vec<&[u8]> = elements.chunks(1).collect();
             encoded(CsvEncoder::new(&slice("int8", shape)), &elements)
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_dimensions() {
+    fn empty_dimensions_have_empty_rows() {
         for (shape, text) in [(&[0][..], ""), (&[0, 3], ""), (&[2, 0], "\r\n\r\n")] {
             let slice = slice("int8", shape);
             let placeholders = vec![&b""[..]; slice.placeholders().unwrap() as usize];
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes() {
+    fn special_fields_are_quoted() {
         let strings = ["a", "", "x,y", "say \"hi\"", "two\nlines", "é\\"].map(str::as_bytes);
         let text = encoded(CsvEncoder::new(&slice("string", &[2, 3])), &strings);
         assert_eq!(text, "a,\"\",\"x,y\"\r\n\"say \"\"hi\"\"\",\"two\nlines\",é\\\r\n");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_of_a_struct() {
+    fn struct_fields_are_columns() {
         for (json, fields) in [
             ("[1,\"a\",2.5]", "1,a,2.5"),
             ("[[1,2],\"x,\\\"]\",null]", "\"[1,2]\",\"x,\"\"]\",null"),

@@ -26,7 +26,7 @@ pub(in crate::array_api) enum ColumnNames {
         /// The name of the dimension.
         name: Option<String>,
         /// The indices in storage, before subtracting `offset`.
-        indices: DimensionSelection,
+        columns_are_named_by_index: DimensionSelection,
         /// The view offset of the dimension.
         offset: u64,
     },
@@ -57,8 +57,8 @@ impl ColumnNames {
             [_, columns] => {
                 let name = dimensions.nth(1).flatten();
                 let named = name.is_some();
-                let (indices, offset) = columns_of(reading, *columns);
-                (Self::Indices { name, indices, offset }, named)
+                let (columns_are_named_by_index, offset) = columns_of(reading, *columns);
+                (Self::Indices { name, columns_are_named_by_index, offset }, named)
             }
             _ => return None,
         };
@@ -73,7 +73,9 @@ impl ColumnNames {
     pub(super) fn max_text_len(&self, columns: u64) -> u64 {
         let quoted = |name: &String| (name.len() as u64).saturating_mul(2).saturating_add(3);
         match self {
-            Self::Names(names) => names.iter().map(quoted).fold(2, u64::saturating_add),
+            Self::Names(special_names_are_quoted) => {
+                special_names_are_quoted.iter().map(quoted).fold(2, u64::saturating_add)
+            }
             Self::Indices { name, .. } => {
                 let each = name.as_ref().map_or(1, quoted).saturating_add(DIGITS);
                 columns.saturating_mul(each).saturating_add(2)
@@ -83,12 +85,12 @@ impl ColumnNames {
 
     fn write(&self, column: u64, out: &mut Vec<u8>) {
         match self {
-            Self::Names(names) => {
-                let name = usize::try_from(column).ok().and_then(|column| names.get(column));
+            Self::Names(special_names_are_quoted) => {
+                let name = usize::try_from(column).ok().and_then(|column| special_names_are_quoted.get(column));
                 text_field(name.map_or(&[], |name| name.as_bytes()), out);
             }
-            Self::Indices { name, indices, offset } => {
-                let index = index(indices, column).saturating_sub(*offset);
+            Self::Indices { name, columns_are_named_by_index, offset } => {
+                let index = index(columns_are_named_by_index, column).saturating_sub(*offset);
                 match name {
                     Some(name) => text_field(format!("{name}_{index}").as_bytes(), out),
                     None => text_field(index.to_string().as_bytes(), out),
@@ -101,7 +103,7 @@ impl ColumnNames {
 impl HeaderLine {
     pub(super) fn new(column_names: &ColumnNames, shape: &[u64]) -> Self {
         let columns = match column_names {
-            ColumnNames::Names(names) => names.len() as u64,
+            ColumnNames::Names(special_names_are_quoted) => special_names_are_quoted.len() as u64,
             ColumnNames::Indices { .. } => shape.get(1).copied().unwrap_or(0),
         };
         Self { column_names: column_names.clone(), columns, next: 0 }
@@ -130,20 +132,20 @@ fn columns_of(reading: &ArrayRead, columns: u64) -> (DimensionSelection, u64) {
     let counted = (DimensionSelection::Range { start: 0, step: 1, len: columns }, 0);
     let Resolved::Region(region) = reading.resolved() else { return counted };
     let dimensions = region.dimensions.iter().zip(&reading.model().origin);
-    let mut seen = dimensions.filter(|(dimension, _)| dimension.extent().is_some());
-    seen.nth(1).map_or(counted, |(dimension, offset)| (dimension.clone(), *offset))
+    let mut visible = dimensions.filter(|(dimension, _)| dimension.extent().is_some());
+    visible.nth(1).map_or(counted, |(dimension, offset)| (dimension.clone(), *offset))
 }
 
 /// The index of a column.
-fn index(indices: &DimensionSelection, column: u64) -> u64 {
-    match indices {
+fn index(columns_are_named_by_index: &DimensionSelection, column: u64) -> u64 {
+    match columns_are_named_by_index {
         DimensionSelection::Index(index) => *index,
         DimensionSelection::Range { start, step, .. } => {
             let distance = i128::from(*step).saturating_mul(i128::from(column));
             u64::try_from(i128::from(*start).saturating_add(distance)).unwrap_or(0)
         }
-        DimensionSelection::List(indices) => {
-            usize::try_from(column).ok().and_then(|column| indices.get(column).copied()).unwrap_or(0)
+        DimensionSelection::List(columns_are_named_by_index) => {
+            usize::try_from(column).ok().and_then(|column| columns_are_named_by_index.get(column).copied()).unwrap_or(0)
         }
     }
 }
@@ -160,16 +162,16 @@ mod tests {
     }
 
     #[test]
-    fn names() {
-        let names = ["a", "", "x,y", "say \"hi\""].map(str::to_owned).to_vec();
-        assert_eq!(text(&ColumnNames::Names(names), 0), "a,\"\",\"x,y\",\"say \"\"hi\"\"\"\r\n");
+    fn special_names_are_quoted() {
+        let special_names_are_quoted = ["a", "", "x,y", "say \"hi\""].map(str::to_owned).to_vec();
+        assert_eq!(text(&ColumnNames::Names(special_names_are_quoted), 0), "a,\"\",\"x,y\",\"say \"\"hi\"\"\"\r\n");
     }
 
     #[test]
-    fn indices() {
-        let of = |name: Option<&str>, indices, offset| ColumnNames::Indices {
+    fn columns_are_named_by_index() {
+        let of = |name: Option<&str>, columns_are_named_by_index, offset| ColumnNames::Indices {
             name: name.map(str::to_owned),
-            indices,
+            columns_are_named_by_index,
             offset,
         };
         let backwards = DimensionSelection::Range { start: 9, step: -2, len: 3 };
@@ -183,7 +185,7 @@ mod tests {
     fn long_lines_come_in_blocks() {
         let column_names = ColumnNames::Indices {
             name: None,
-            indices: DimensionSelection::Range { start: 0, step: 1, len: 1 << 20 },
+            columns_are_named_by_index: DimensionSelection::Range { start: 0, step: 1, len: 1 << 20 },
             offset: 0,
         };
         let (mut line, mut blocks) = (HeaderLine::new(&column_names, &[0, 1 << 20]), 0);

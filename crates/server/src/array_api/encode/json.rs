@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting() {
+    fn lists_are_nested() {
         assert_eq!(json(&[], &[7]), "7");
         assert_eq!(json(&[3], &[1, 2, 255]), "[1,2,-1]");
         assert_eq!(json(&[2, 2], &[1, 2, 3, 4]), "[[1,2],[3,4]]");
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_dimensions() {
+    fn empty_dimensions_are_empty_lists() {
         // The encoder receives one empty text for each placeholder of `ArraySlice::placeholders`.
         for (shape, text) in [(&[0][..], "[]"), (&[0, 3], "[]"), (&[2, 0], "[[],[]]"), (&[2, 1, 0, 5], "[[[]],[[]]]")] {
             let slice = slice("int8", shape);
@@ -113,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nested_as_numpy_does(shape in prop::collection::vec(1_u64..4, 0..5)) {
+        fn nesting_matches_numpy(shape in prop::collection::vec(1_u64..4, 0..5)) {
             let count = shape.iter().product::<u64>() as usize;
             let elements: Vec<u8> = (0..count).map(|element| (element % 100) as u8).collect();
             let mut nested: Vec<Value> = elements.iter().map(|&element| json!(element)).collect();

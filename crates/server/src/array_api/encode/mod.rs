@@ -47,7 +47,7 @@ pub(super) enum BufferedFormat {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EncodeError {
     /// The number of elements does not match the shape.
-    #[error("{found} elements came where the shape has {expected}")]
+    #[error("read {found} elements, but the shape has {expected}")]
     Count {
         /// The number of elements in the shape.
         expected: u64,
@@ -55,16 +55,16 @@ pub(super) enum EncodeError {
         found: u64,
     },
     /// The encoded response exceeds its limit.
-    #[error("{size} bytes are needed so that each string has the space of the longest")]
+    #[error("padding all strings to the longest needs {size} bytes, which exceeds the limit (`--max-text-selection`)")]
     TooLong {
         /// Its size, in bytes.
         size: u64,
     },
     /// A string ends with NUL, which NumPy would strip.
-    #[error("ends a string with a NUL, which NumPy would not give back")]
+    #[error("cannot represent a string that ends with NUL")]
     TrailingNul,
     /// Encoding the image failed.
-    #[error("the image was not written")]
+    #[error("encoding the image failed")]
     Png(#[from] png::EncodingError),
 }
 
@@ -134,7 +134,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_can_hold_what() {
+    fn formats_support_shapes_and_types() {
         use Format::{Csv, Json, Npy, Png, Raw};
         for (data_type, shape, formats) in [
             ("float32", &[2, 3][..], &[Json, Raw, Npy, Csv, Png][..]),

@@ -9,7 +9,7 @@ use super::{EncodeError, slice::ArraySlice};
 
 pub(super) fn unsupported_reason(slice: &ArraySlice) -> Option<String> {
     let known = slice.data_type.npy_descr().is_some() || is_string(slice);
-    (!known).then(|| format!("has no type for {}", slice.data_type))
+    (!known).then(|| format!("has no equivalent of {}", slice.data_type))
 }
 
 fn is_string(slice: &ArraySlice) -> bool {
@@ -64,7 +64,7 @@ mod tests {
     use codec::VariableBuilder;
 
     #[test]
-    fn strings_have_the_length_of_the_longest() {
+    fn strings_are_padded_to_the_longest() {
         let mut builder = VariableBuilder::new(1 << 10);
         for text in ["a", "é€😀", ""] {
             builder.push(text.as_bytes()).unwrap();

@@ -18,14 +18,14 @@ const MAX_SIDE: u64 = (1 << 31) - 1;
 pub(super) fn unsupported_reason(slice: &ArraySlice) -> Option<String> {
     let data_type = &slice.data_type;
     if data_type.to_f64(&data_type.zero()).is_none() {
-        return Some(format!("shows real numbers, and the data type is {data_type}"));
+        return Some(format!("needs real numbers, but the data type is {data_type}"));
     }
     match sides(slice) {
         Some(_) => None,
         None if slice.shape.len() != 2 => {
-            Some(format!("shows 2 dimensions, and the selection has {}", slice.shape.len()))
+            Some(format!("needs 2 dimensions, but the selection has {}", slice.shape.len()))
         }
-        None => Some(format!("has from 1 to {MAX_SIDE} pixels along a side, and the shape is {:?}", slice.shape)),
+        None => Some(format!("supports 1 to {MAX_SIDE} pixels along a side, but the shape is {:?}", slice.shape)),
     }
 }
 
@@ -165,7 +165,7 @@ mod tests {
     const AUTO_CONTRAST: Contrast = Contrast { min: None, max: None };
 
     #[test]
-    fn limits() {
+    fn values_map_linearly_between_limits() {
         let values = floats(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
         assert_eq!(
             decoded_image("float32", &[2, 3], values.clone(), AUTO_CONTRAST),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite() {
+    fn nan_is_transparent_and_infinities_saturate() {
         let values = floats(&[f32::NAN, 1.0, f32::INFINITY, f32::NEG_INFINITY, 3.0, 2.0]);
         assert_eq!(
             decoded_image("float32", &[2, 3], values, AUTO_CONTRAST),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn constant_images() {
+    fn equal_limits_are_a_threshold() {
         assert_eq!(decoded_image("float32", &[1, 3], floats(&[7.0; 3]), AUTO_CONTRAST), (vec![0; 3], 1));
         assert_eq!(
             decoded_image("bool", &[2, 4], vec![1, 0, 1, 1, 1, 1, 1, 1], AUTO_CONTRAST).0,
@@ -203,15 +203,15 @@ mod tests {
     }
 
     #[test]
-    fn the_widest_range() {
+    fn range_may_overflow() {
         let values: Vec<u8> = [f64::MIN, 0.0, f64::MAX].iter().flat_map(|value| value.to_le_bytes()).collect();
         assert_eq!(decoded_image("float64", &[1, 3], values, AUTO_CONTRAST).0, [0, 128, 255]);
     }
 
     #[test]
-    fn too_few_elements() {
+    fn missing_elements_are_an_error() {
         let buffers = [Elements::Fixed(vec![0; 5].into())];
-        let refused = image(&slice("uint8", &[2, 3]), &buffers, AUTO_CONTRAST);
-        assert!(matches!(refused, Err(EncodeError::Count { expected: 6, found: 5 })));
+        let result = image(&slice("uint8", &[2, 3]), &buffers, AUTO_CONTRAST);
+        assert!(matches!(result, Err(EncodeError::Count { expected: 6, found: 5 })));
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct LengthPrefixedEncoder {
 
 pub(super) fn unsupported_reason(slice: &ArraySlice) -> Option<String> {
     (slice.is_variable() && count(slice).is_none())
-        .then(|| "holds at most 4294967295 elements of variable length".to_owned())
+        .then(|| "supports at most 4294967295 elements of variable length".to_owned())
 }
 
 fn count(slice: &ArraySlice) -> Option<u32> {
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_come_first() {
+    fn elements_follow_their_lengths() {
         let text = encoded(LengthPrefixedEncoder::new(&slice("string", &[3])), &[b"ab", b"", "é".as_bytes()]);
         assert_eq!(text, "\u{3}\0\0\0\u{2}\0\0\0ab\0\0\0\0\u{2}\0\0\0é");
         assert_eq!(encoded(LengthPrefixedEncoder::new(&slice("bytes", &[0])), &[]), "\0\0\0\0");

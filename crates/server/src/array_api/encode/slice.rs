@@ -93,7 +93,7 @@ mod tests {
     use super::super::tests::slice;
 
     #[test]
-    fn counts() {
+    fn empty_shapes_have_placeholders() {
         assert_eq!(slice("int8", &[]).elements(), Some(1));
         assert_eq!(slice("int8", &[1 << 40, 1 << 40]).elements(), None);
         assert_eq!(slice("int8", &[1 << 40, 1 << 40, 0]).elements(), Some(0));
