@@ -140,7 +140,7 @@ impl Arrays {
         let seen = selection.resolve(&model.view_shape()).map_err(ArrayError::from)?;
         check_lists(&seen)?;
         let shape = seen.shape();
-        let region = seen.shifted(&model.origin);
+        let region = seen.shifted(&model.view_offset);
         check_chunks(&resolved.array, &region)?;
         Ok(RegionWrite { context, target: place, resolved, selection: selection.clone(), region, shape })
     }

@@ -96,8 +96,8 @@ impl ChunkCache {
 impl Weighter<CacheKey, Cached> for ByteWeighter {
     fn weight(&self, key: &CacheKey, value: &Cached) -> u64 {
         let memory = match value {
-            Cached::Chunk(elements) => elements.memory(),
-            Cached::Index(index) => index.memory(),
+            Cached::Chunk(elements) => elements.memory_size(),
+            Cached::Index(index) => index.memory_size(),
         };
         memory.saturating_add(ENTRY_OVERHEAD).saturating_add(key.key.as_str().len() as u64)
     }

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use meta::{
     Dialect, NodePath,
-    documents::{DocumentError, GroupModel, draft, object, v2, v3},
+    documents::{DocumentError, GroupModel, draft, parse_object, v2, v3},
     json::Json,
-    limits::MAX_DOCUMENT,
+    limits::MAX_DOCUMENT_SIZE,
 };
 use store::{Key, Prefix, Snapshot, TransactionalStore};
 
@@ -158,7 +158,7 @@ impl Resolver<'_> {
         let Some(key) = key else { return Ok(DialectMatch::Missing) };
         let Some(document) = self.document(snapshot, key).await? else { return Ok(DialectMatch::Missing) };
         let parse = |document| {
-            let document = object(document)?;
+            let document = parse_object(document)?;
             if draft::has_uri(&document) { Ok(None) } else { read_v3(document).map(Some) }
         };
         match parse_document(self.context, key, document, parse).await? {
@@ -183,11 +183,11 @@ impl Resolver<'_> {
                 zattrs => (zattrs?, None),
             };
             let parse = move |document| {
-                let (zattrs, unread) = match zattrs.map(object).transpose() {
+                let (zattrs, unread) = match zattrs.map(parse_object).transpose() {
                     Ok(zattrs) => (zattrs.unwrap_or_default(), too_large),
                     Err(error) => (Json::empty_object(), Some(error)),
                 };
-                v2::read_array(object(document)?, zattrs).map(|model| (model, unread))
+                v2::read_array(parse_object(document)?, zattrs).map(|model| (model, unread))
             };
             let (model, unread) = parse_document(self.context, array, document, parse).await?;
             self.unreadable_attributes = unread.map(|error| Broken::new(attributes, &error));
@@ -217,7 +217,7 @@ impl Resolver<'_> {
             let Some(entry) = parse_document(self.context, &key, document, parse).await? else { continue };
             let root = Arc::new(DraftHierarchy { path: root.clone(), prefix: hierarchy, entry_point: entry });
             self.hierarchy = Some(root.clone());
-            return self.draft_node(&root, self.path.below(&root.path).unwrap_or_default()).await;
+            return self.draft_node(&root, self.path.relative_to(&root.path).unwrap_or_default()).await;
         }
         Ok(DialectMatch::Missing)
     }
@@ -240,7 +240,7 @@ impl Resolver<'_> {
         }
         let implied = Prefix::parse(&format!("{}{}", hierarchy.as_str(), draft::children_prefix(below)));
         let Ok(implied) = implied else { return Ok(DialectMatch::Missing) };
-        let page = self.store.list_prefix(&implied, store::Page { limit: 1, cursor: None }).await?;
+        let page = self.store.list_prefix(&implied, store::PageRequest { limit: 1, cursor: None }).await?;
         Ok(if page.keys.is_empty() { DialectMatch::Missing } else { DialectMatch::Group(None, Vec::new()) })
     }
 
@@ -253,7 +253,7 @@ impl Resolver<'_> {
     async fn document(&mut self, snapshot: &dyn Snapshot, key: &Key) -> Result<Option<Bytes>, ArrayError> {
         let size = self.record(snapshot, key)?;
         let Some(size) = size else { return Ok(None) };
-        if size > MAX_DOCUMENT as u64 {
+        if size > MAX_DOCUMENT_SIZE as u64 {
             let size = usize::try_from(size).unwrap_or(usize::MAX);
             return Err(invalid_document(key, DocumentError::TooLarge { size }));
         }

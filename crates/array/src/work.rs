@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use codec::{Access, Chain, Sharding};
+use codec::{CodecChain, PartialAccess, ShardingCodec};
 use meta::selection::{Region, Selection};
 
 use crate::error::ArrayError;
@@ -59,16 +59,16 @@ impl WorkBudget {
 }
 
 /// The work of decoding the smallest part of a chunk that can be decoded on its own, in steps.
-pub(crate) fn min_decode_work(chain: &Chain) -> u64 {
-    match chain.access() {
-        Access::Shard(sharding) => index_work(sharding).saturating_add(min_decode_work(sharding.inner())),
-        Access::Elements(_) => 0,
-        Access::Whole => chain.decode_work(0),
+pub(crate) fn min_decode_work(chain: &CodecChain) -> u64 {
+    match chain.partial_access() {
+        PartialAccess::Shard(sharding) => index_work(sharding).saturating_add(min_decode_work(sharding.inner_chain())),
+        PartialAccess::Elements(_) => 0,
+        PartialAccess::Full => chain.decode_work(0),
     }
 }
 
 /// The work of fetching and reading a shard index, in steps.
-pub(crate) fn index_work(sharding: &Sharding) -> u64 {
+pub(crate) fn index_work(sharding: &ShardingCodec) -> u64 {
     sharding.index_work().saturating_add(STEPS_PER_KEY)
 }
 

@@ -8,7 +8,7 @@ use reqwest::{
     header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderName, LAST_MODIFIED, LOCATION, RETRY_AFTER},
 };
 use serde::de::DeserializeOwned;
-use store::{Info, Key, StoreError};
+use store::{Key, StoreError, ValueMeta};
 use wire::{
     etag, headers,
     problem::{Problem, ProblemType},
@@ -75,11 +75,11 @@ impl Answer {
     }
 
     /// What is known of the value, whose size is stated in different headers.
-    pub(crate) fn info(&self, size: u64) -> Result<Info, Fault> {
+    pub(crate) fn info(&self, size: u64) -> Result<ValueMeta, Fault> {
         let version = self.header(ETAG).and_then(etag::parse);
         let version = version.ok_or_else(|| Fault::protocol("a value came without an ETag of a version"))?;
         let modified = self.modified().ok_or_else(|| Fault::protocol("a value came without its time"))?;
-        Ok(Info { size, version, modified })
+        Ok(ValueMeta { size, version, modified })
     }
 
     /// Reads the whole body, which has at most `limit` bytes.

@@ -6,9 +6,9 @@ use backon::ExponentialBackoff;
 use store::StoreError;
 use tokio::time::{Instant, sleep};
 
-use crate::options::Retries;
+use crate::{options::Retries, remote::RemoteError};
 
-/// How a connection failed: the source of [`StoreError::Transport`], [`ArrayError::Transport`](crate::ArrayError::Transport) and
+/// How a connection failed: the source of [`RemoteError::Transport`], [`ArrayError::Transport`](crate::ArrayError::Transport) and
 /// [`NodeError::Transport`](crate::NodeError::Transport).
 #[derive(Debug, thiserror::Error)]
 pub enum TransportError {
@@ -135,8 +135,8 @@ impl From<reqwest::Error> for Fault {
 impl From<Fault> for StoreError {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Transport(error) => Self::Transport(Box::new(error)),
-            Fault::Protocol { detail } => Self::Protocol { detail },
+            Fault::Transport(error) => RemoteError::Transport(error).into(),
+            Fault::Protocol { detail } => RemoteError::InvalidResponse { detail }.into(),
         }
     }
 }

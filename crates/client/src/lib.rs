@@ -4,7 +4,7 @@
 //!
 //! ```no_run
 //! use client::{BaseUrl, HttpStore, Token};
-//! use store::{ByteRange, Key, Page, Precondition, Prefix};
+//! use store::{ByteRange, Key, PageRequest, Precondition, Prefix};
 //! use store::{ListableStore, ReadableStore, WriteableStore};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,8 +15,8 @@
 //! if let Some(value) = store.get(&key, Some(ByteRange::last(4)?)).await? {
 //!     assert_eq!(value.bytes().await?, "mice");
 //! }
-//! for entry in store.list_prefix(&Prefix::parse("lab/")?, Page::first(1000)).await?.keys {
-//!     println!("{} {}", entry.key, entry.info.size);
+//! for entry in store.list_prefix(&Prefix::parse("lab/")?, PageRequest::first(1000)).await?.keys {
+//!     println!("{} {}", entry.key, entry.meta.size);
 //! }
 //! # Ok(())
 //! # }
@@ -100,6 +100,7 @@ mod node;
 mod options;
 mod problem;
 mod read;
+mod remote;
 mod store;
 mod token;
 mod transport;
@@ -128,6 +129,7 @@ pub use operations::{
     BrokenNode, ConversionReport, ConvertOptions, Depth, IfExists, LinkTarget, LossPolicy, NodeInfo, WriteReport,
 };
 pub use options::{BuildError, ClientBuilder, Connection, Retries, Timeouts};
+pub use remote::{RemoteCorruption, RemoteError};
 pub use store::HttpStore;
 pub use token::{Token, TokenError};
 pub use wire::health::Readiness;

@@ -6,7 +6,7 @@ use reqwest::{
     header::{ACCEPT, HeaderValue},
 };
 use serde::de::DeserializeOwned;
-use store::{Cursor, DirPage, Entry, Key, KeyPage, ListableStore, MAX_KEY_LEN, Page, Prefix, StoreError};
+use store::{Cursor, DirPage, Entry, Key, KeyPage, ListableStore, MAX_KEY_LEN, PageRequest, Prefix, StoreError};
 use wire::{
     headers,
     listing::{DirListing, KeyListing, ListingError},
@@ -27,11 +27,11 @@ const MAX_FRAME: usize = 4 * MAX_ENTRY;
 
 #[async_trait]
 impl ListableStore for HttpStore {
-    async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError> {
+    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         self.listed(ListKind::Keys, prefix, &page, |listing: KeyListing| listing.into_page()).await
     }
 
-    async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError> {
+    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
         self.listed(ListKind::Dir, prefix, &page, |listing: DirListing| listing.into_page()).await
     }
 }
@@ -48,7 +48,7 @@ impl HttpStore {
         &self,
         kind: ListKind,
         prefix: &Prefix,
-        page: &Page,
+        page: &PageRequest,
         parse: fn(J) -> Result<P, ListingError>,
     ) -> Result<P, StoreError>
     where
@@ -76,7 +76,7 @@ async fn try_list<J: DeserializeOwned>(
     transport: &Transport,
     kind: ListKind,
     prefix: &Prefix,
-    page: &Page,
+    page: &PageRequest,
     clock: Clock,
 ) -> Result<J, Failure<StoreError>> {
     let query = ListQuery { kind, limit: Some(page.limit()), cursor: page.cursor.clone() };
@@ -91,7 +91,7 @@ async fn try_list<J: DeserializeOwned>(
 }
 
 /// True if the page is one that the contract allows. Whoever walks a listing relies on it to come to an end.
-fn check(found: &impl Listed, prefix: &Prefix, page: &Page) -> Result<(), Fault> {
+fn check(found: &impl Listed, prefix: &Prefix, page: &PageRequest) -> Result<(), Fault> {
     let names = found.names();
     if names.iter().map(Vec::len).sum::<usize>() > page.limit() {
         return Err(Fault::protocol("a page has more entries than were asked for"));

@@ -1,13 +1,16 @@
 //! Problem documents as errors of the store, the reverse of what the server does.
 
 use reqwest::StatusCode;
-use store::{Corruption, Key, Prefix, StoreError, UploadError};
+use store::{Key, Prefix, StoreError, UploadError};
 use wire::{
     etag,
     problem::{Problem, ProblemType},
 };
 
-use crate::answer::Refusal;
+use crate::{
+    answer::Refusal,
+    remote::{RemoteCorruption, RemoteError},
+};
 
 /// What the server said of a content that did not reach it whole.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +36,7 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
             None => remote(refusal),
         },
         ProblemType::CorruptValue => match key {
-            Some(key) => StoreError::Corrupt { key, cause: Corruption::Remote { request: refusal.request } },
+            Some(key) => StoreError::corrupt(key, RemoteCorruption { request: refusal.request }),
             None => remote(refusal),
         },
         ProblemType::PrefixNotEmpty => match (prefix, key) {
@@ -42,7 +45,7 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         },
         ProblemType::InvalidCursor => StoreError::InvalidCursor,
         ProblemType::LengthMismatch | ProblemType::IncompleteBody | ProblemType::BodyTimeout => of_content(&problem),
-        ProblemType::DigestMismatch => UploadError::Digest.into(),
+        ProblemType::DigestMismatch => UploadError::DigestMismatch.into(),
         ProblemType::ValueTooLarge => match problem.members.limit {
             Some(limit) => UploadError::TooLarge { limit }.into(),
             None => remote(refusal),
@@ -56,7 +59,7 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
         ProblemType::ForbiddenHost
         | ProblemType::ForbiddenOrigin
         | ProblemType::ReadOnlyAccess
-        | ProblemType::ReadOnlyServer => StoreError::Forbidden { detail: problem.said().to_owned() },
+        | ProblemType::ReadOnlyServer => RemoteError::Forbidden { detail: problem.said().to_owned() }.into(),
         // The reading of a value knows these by itself, and elsewhere they make no sense.
         ProblemType::NoSuchKey | ProblemType::RangeNotSatisfiable => remote(refusal),
         // This client does not make such requests, so what they mean is between here and the server.
@@ -116,7 +119,9 @@ fn of_problem(refusal: Refusal, problem: Problem, key: Option<&Key>) -> StoreErr
 pub(crate) fn of_content(problem: &Problem) -> StoreError {
     let error = match (problem.kind, problem.members.announced, problem.members.received) {
         (ProblemType::BodyTimeout, ..) => UploadError::TimedOut,
-        (ProblemType::LengthMismatch, Some(announced), Some(received)) => UploadError::Length { announced, received },
+        (ProblemType::LengthMismatch, Some(announced), Some(received)) => {
+            UploadError::LengthMismatch { announced, received }
+        }
         _ => UploadError::Aborted(Box::new(Said(problem.said().to_owned()))),
     };
     error.into()
@@ -126,10 +131,10 @@ pub(crate) fn of_content(problem: &Problem) -> StoreError {
 fn of_status(refusal: Refusal, key: Option<&Key>) -> StoreError {
     match (refusal.status, key) {
         (status, _) if status.is_success() => {
-            StoreError::Protocol { detail: format!("the status {status} is no answer to this request") }
+            RemoteError::InvalidResponse { detail: format!("the status {status} is no answer to this request") }.into()
         }
-        (StatusCode::UNAUTHORIZED, _) => StoreError::Unauthorized,
-        (StatusCode::FORBIDDEN, _) => StoreError::Forbidden { detail: "it gave no reason".into() },
+        (StatusCode::UNAUTHORIZED, _) => RemoteError::Unauthorized.into(),
+        (StatusCode::FORBIDDEN, _) => RemoteError::Forbidden { detail: "it gave no reason".into() }.into(),
         (StatusCode::PRECONDITION_FAILED, Some(key)) => {
             StoreError::PreconditionFailed { key: key.clone(), current: None }
         }
@@ -141,7 +146,7 @@ fn of_status(refusal: Refusal, key: Option<&Key>) -> StoreError {
 }
 
 fn remote(refusal: Refusal) -> StoreError {
-    StoreError::Remote { status: refusal.status.as_u16(), request: refusal.request }
+    RemoteError::Status { status: refusal.status.as_u16(), request: refusal.request }.into()
 }
 
 fn current(problem: &Problem) -> Option<store::Version> {
@@ -187,16 +192,16 @@ mod tests {
                 ProblemType::PreconditionFailed => matches!(&error, StoreError::PreconditionFailed { key, current }
                     if key.as_str() == "named" && *current == Some(Version::from_u128(42))),
                 ProblemType::CorruptValue => {
-                    matches!(&error, StoreError::Corrupt { key, cause: Corruption::Remote { request } }
-                    if key.as_str() == "named" && request == "r")
+                    matches!(&error, StoreError::Corrupt { key, cause } if key.as_str() == "named"
+                        && cause.downcast_ref::<RemoteCorruption>().is_some_and(|cause| cause.request == "r"))
                 }
                 ProblemType::PrefixNotEmpty => matches!(&error, StoreError::NotEmpty { prefix, key }
                     if prefix.is_root() && key.as_str() == "named"),
                 ProblemType::InvalidCursor => matches!(error, StoreError::InvalidCursor),
                 ProblemType::LengthMismatch => {
-                    matches!(error, StoreError::Upload(UploadError::Length { announced: 3, received: 2 }))
+                    matches!(error, StoreError::Upload(UploadError::LengthMismatch { announced: 3, received: 2 }))
                 }
-                ProblemType::DigestMismatch => matches!(error, StoreError::Upload(UploadError::Digest)),
+                ProblemType::DigestMismatch => matches!(error, StoreError::Upload(UploadError::DigestMismatch)),
                 ProblemType::IncompleteBody => matches!(error, StoreError::Upload(UploadError::Aborted(_))),
                 ProblemType::BodyTimeout => matches!(error, StoreError::Upload(UploadError::TimedOut)),
                 ProblemType::ValueTooLarge => matches!(error, StoreError::Upload(UploadError::TooLarge { limit: 7 })),
@@ -212,11 +217,12 @@ mod tests {
                 | ProblemType::ForbiddenOrigin
                 | ProblemType::ReadOnlyAccess
                 | ProblemType::ReadOnlyServer => {
-                    matches!(&error, StoreError::Forbidden { detail } if detail == "why")
+                    matches!(error.backend_source(), Some(RemoteError::Forbidden { detail }) if detail == "why")
                 }
                 other => {
                     let status = other.status().as_u16();
-                    matches!(&error, StoreError::Remote { status: told, request } if *told == status && request == "r")
+                    matches!(error.backend_source(), Some(RemoteError::Status { status: told, request })
+                        if *told == status && request == "r")
                 }
             };
             assert!(as_meant, "{kind:?}: {error:?}");
@@ -232,7 +238,7 @@ mod tests {
             ProblemType::ValueTooLarge,
         ] {
             let error = into_error(refusal(Problem::new(kind)), None);
-            assert!(matches!(error, StoreError::Remote { .. }), "{kind:?}: {error:?}");
+            assert!(matches!(error.backend_source(), Some(RemoteError::Status { .. })), "{kind:?}: {error:?}");
         }
         let error = into_error(refusal(Problem::new(ProblemType::LengthMismatch)), None);
         assert!(matches!(error, StoreError::Upload(UploadError::Aborted(_))), "{error:?}");

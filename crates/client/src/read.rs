@@ -9,7 +9,7 @@ use reqwest::{
     Method, StatusCode,
     header::{IF_MATCH, RANGE},
 };
-use store::{ByteRange, ByteStream, Info, Key, ReadableStore, StoreError, Value};
+use store::{ByteRange, ByteStream, GetResult, Key, ReadableStore, StoreError, ValueMeta};
 use wire::{etag, headers, problem::ProblemType, range, routes};
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
 
 #[async_trait]
 impl ReadableStore for HttpStore {
-    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         let clock = self.transport.clock();
         let mut schedule = self.transport.schedule(clock);
         let found = loop {
@@ -40,10 +40,10 @@ impl ReadableStore for HttpStore {
             clock,
             schedule,
         };
-        Ok(Some(Value { info, range, stream: download.into_stream() }))
+        Ok(Some(GetResult { meta: info, range, stream: download.into_stream() }))
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         let clock = self.transport.clock();
         let mut schedule = self.transport.schedule(clock);
         loop {
@@ -57,7 +57,7 @@ impl ReadableStore for HttpStore {
 
 /// A value whose head has come.
 struct Found {
-    info: Info,
+    info: ValueMeta,
     range: Range<u64>,
     answer: Answer,
 }
@@ -66,7 +66,7 @@ struct Found {
 struct Download {
     transport: Arc<Transport>,
     key: Key,
-    info: Info,
+    info: ValueMeta,
     /// What has not come yet.
     rest: Range<u64>,
     /// What it comes from, or `None` where that broke off.
@@ -76,7 +76,7 @@ struct Download {
     schedule: Schedule,
 }
 
-async fn try_head(transport: &Transport, key: &Key, clock: Clock) -> Result<Option<Info>, Failure<StoreError>> {
+async fn try_head(transport: &Transport, key: &Key, clock: Clock) -> Result<Option<ValueMeta>, Failure<StoreError>> {
     let request = transport.request(Method::HEAD, &routes::key_path(key));
     let answer = transport.send(request, clock).await?;
     match answer.status() {
@@ -110,7 +110,7 @@ async fn try_get(
         StatusCode::RANGE_NOT_SATISFIABLE => {
             let info = answer.info(answer.content_range()?.size)?;
             answer.discard().await;
-            Err(Failure::answered(StoreError::RangeNotSatisfiable { info }))
+            Err(Failure::answered(StoreError::RangeNotSatisfiable { meta: info }))
         }
         _ => {
             let refusal = answer.into_problem().await;
@@ -186,7 +186,7 @@ impl Download {
 async fn reopen(
     transport: &Transport,
     key: &Key,
-    info: &Info,
+    info: &ValueMeta,
     rest: &Range<u64>,
     clock: Clock,
 ) -> Result<Answer, Failure<StoreError>> {

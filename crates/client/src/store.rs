@@ -7,8 +7,7 @@ use crate::{BaseUrl, BuildError, ClientBuilder, Connection, transport::Transport
 /// The store of a zarrd server.
 ///
 /// A clone is the same store: it shares the connections, which are kept and used again. Whatever fails is a
-/// [`StoreError`](store::StoreError); of its kinds, `Transport` has a [`TransportError`](crate::TransportError) inside, and `Protocol` means that
-/// whatever answered is not a zarrd server, or that something between changes its answers.
+/// [`StoreError`](store::StoreError); the source of its `Backend` variant is a [`RemoteError`](crate::RemoteError).
 ///
 /// - Values are streamed both ways, and a value is never silently shorter than it is. A value that breaks off while it is
 ///   read is read on from there, as long as it is still the same; else its stream fails.

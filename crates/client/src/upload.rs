@@ -9,7 +9,7 @@ use std::{
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use reqwest::{RequestBuilder, header::CONTENT_LENGTH};
-use store::{ByteStream, Content, StoreError, UploadError};
+use store::{ByteStream, Payload, StoreError, UploadError};
 use tokio::sync::{oneshot, watch};
 
 use crate::{
@@ -66,8 +66,8 @@ enum Progress {
 
 impl Upload {
     /// Looks at the beginning of a content, and at all of one that is small or comes in one piece.
-    pub(crate) async fn of(content: Content, clock: Clock) -> Result<Self, Unsent> {
-        let Content { size: announced, mut stream } = content;
+    pub(crate) async fn of(content: Payload, clock: Clock) -> Result<Self, Unsent> {
+        let Payload { size: announced, mut stream } = content;
         let (mut pieces, mut received): (Vec<Bytes>, usize) = (Vec::new(), 0);
         while pieces.len() < 2 || received <= REPLAY_LIMIT {
             let next = clock.wait_for_caller(stream.try_next()).await.map_err(Fault::from)?;
@@ -205,7 +205,7 @@ impl From<Unsent> for StoreError {
 
 fn check_length(announced: Option<u64>, received: u64) -> Result<(), UploadError> {
     match announced {
-        Some(announced) if announced != received => Err(UploadError::Length { announced, received }),
+        Some(announced) if announced != received => Err(UploadError::LengthMismatch { announced, received }),
         _ => Ok(()),
     }
 }

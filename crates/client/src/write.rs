@@ -6,7 +6,7 @@ use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH},
 };
-use store::{Content, ErasedKeys, Key, Precondition, Prefix, StoreError, WriteableStore, Written};
+use store::{Key, KeyCount, Payload, Precondition, Prefix, PutResult, StoreError, WriteableStore};
 use wire::{etag, headers, health::Readiness, listing::Erased, problem::Problem, query::Confirm, routes};
 
 use crate::{
@@ -22,7 +22,7 @@ const MAX_SMALL: usize = 64 * 1024;
 
 #[async_trait]
 impl WriteableStore for HttpStore {
-    async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError> {
+    async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
         let clock = self.transport.clock();
         let bytes = match Upload::of(content, clock).await? {
             Upload::Replayable(bytes) => bytes,
@@ -52,7 +52,7 @@ impl WriteableStore for HttpStore {
         }
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
         let clock = self.transport.clock().patient();
         let mut schedule = self.transport.schedule(clock);
         loop {
@@ -63,7 +63,7 @@ impl WriteableStore for HttpStore {
         }
     }
 
-    async fn writable(&self) -> Result<(), StoreError> {
+    async fn check_writable(&self) -> Result<(), StoreError> {
         match self.ready().await? {
             Readiness { writable: true, .. } => Ok(()),
             Readiness { writable: false, problem } => {
@@ -101,7 +101,7 @@ async fn try_set(
     bytes: Bytes,
     precondition: &Precondition,
     clock: Clock,
-) -> Result<Written, Failure<StoreError>> {
+) -> Result<PutResult, Failure<StoreError>> {
     let answer = transport.send(put(transport, key, precondition).body(bytes), clock).await?;
     written(answer, key).await
 }
@@ -113,16 +113,16 @@ fn put(transport: &Transport, key: &Key, precondition: &Precondition) -> Request
 
 /// The request under a condition.
 pub(crate) fn conditional(mut request: RequestBuilder, precondition: &Precondition) -> RequestBuilder {
-    if let Some(wanted) = &precondition.matches {
+    if let Some(wanted) = &precondition.if_match {
         request = request.header(IF_MATCH, etag::render_list(wanted));
     }
-    if let Some(unwanted) = &precondition.none_matches {
+    if let Some(unwanted) = &precondition.if_none_match {
         request = request.header(IF_NONE_MATCH, etag::render_list(unwanted));
     }
     request
 }
 
-async fn written(answer: Answer, key: &Key) -> Result<Written, Failure<StoreError>> {
+async fn written(answer: Answer, key: &Key) -> Result<PutResult, Failure<StoreError>> {
     let replaced = match answer.status() {
         StatusCode::CREATED => false,
         StatusCode::NO_CONTENT => true,
@@ -131,7 +131,7 @@ async fn written(answer: Answer, key: &Key) -> Result<Written, Failure<StoreErro
     let version = answer.header(ETAG).and_then(etag::parse);
     let version = version.ok_or_else(|| Fault::protocol("a value was set, and its ETag did not come"))?;
     answer.discard().await;
-    Ok(Written { version, replaced })
+    Ok(PutResult { version, replaced })
 }
 
 async fn try_erase(
@@ -156,7 +156,7 @@ async fn try_erase_prefix(
     transport: &Transport,
     prefix: &Prefix,
     clock: Clock,
-) -> Result<ErasedKeys, Failure<StoreError>> {
+) -> Result<KeyCount, Failure<StoreError>> {
     let path = routes::prefix_path(prefix);
     let target = if prefix.is_root() { format!("{path}?{}", Confirm::All.render()) } else { path };
     let answer = transport.send(transport.request(Method::DELETE, &target), clock).await?;

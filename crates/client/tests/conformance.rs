@@ -15,7 +15,7 @@ mod over_http {
 
     impl Factory for Http {
         type Store = HttpStore;
-        type Keep = Served;
+        type Fixture = Served;
 
         async fn create(&self) -> (HttpStore, Served) {
             let served = Served::start().await;

@@ -14,7 +14,7 @@ mod changed {
     use futures::{StreamExt, stream};
     use serde_json::{Map, Value, json};
     use server::{Access, Settings};
-    use store::{Content, ErasedKeys, MemoryStore, Precondition, StoreError, UploadError, Version};
+    use store::{KeyCount, MemoryStore, Payload, Precondition, StoreError, UploadError, Version};
 
     use crate::served::Served;
 
@@ -98,10 +98,10 @@ mod changed {
         assert_eq!(all[1..], below);
         assert_eq!(all[0], child("/lab", Kind::Group));
 
-        assert_eq!(nodes.erase(&path("lab/mice"), Precondition::none()).await.unwrap(), ErasedKeys::exactly(1));
+        assert_eq!(nodes.erase(&path("lab/mice"), Precondition::none()).await.unwrap(), KeyCount::exact(1));
         let error = nodes.erase(&path("lab/mice"), Precondition::none()).await.unwrap_err();
         assert!(matches!(&error, NodeError::NoSuchNode { path: gone } if *gone == path("lab/mice")), "{error:?}");
-        assert_eq!(nodes.erase(&NodePath::root(), Precondition::none()).await.unwrap(), ErasedKeys::exactly(2));
+        assert_eq!(nodes.erase(&NodePath::root(), Precondition::none()).await.unwrap(), KeyCount::exact(2));
         assert!(!nodes.exists(&at).await.unwrap());
     }
 
@@ -116,7 +116,7 @@ mod changed {
         let NodeError::Differs { path: of, differences } = error else { panic!("{error:?}") };
         let [difference] = &differences[..] else { panic!("{differences:?}") };
         assert_eq!((of, difference.pointer.as_str()), (at.clone(), "/members/mice/shape/0"));
-        assert_eq!((&difference.declared, &difference.found), (&Some(text(json!(5))), &Some(text(json!(4)))));
+        assert_eq!((&difference.expected, &difference.actual), (&Some(text(json!(5))), &Some(text(json!(4)))));
         let compared = nodes.validate(&at, &other).await.unwrap();
         assert_eq!((compared.unchanged, compared.differences, compared.truncated), (false, differences, false));
 
@@ -167,8 +167,8 @@ mod changed {
         let error = nodes.of_dialect(Dialect::Draft).node(&path("lab/old"), Depth::All).await.unwrap_err();
         assert!(matches!(error, NodeError::NoSuchNode { .. }), "{error:?}");
 
-        let mapped = nodes.node_as(&path("lab/old"), Depth::All, zom::Version::V3).await.unwrap();
-        assert_eq!((mapped.dialect, mapped.zom.version), (Dialect::V2, zom::Version::V3));
+        let mapped = nodes.node_as(&path("lab/old"), Depth::All, zom::ZomFormat::V3).await.unwrap();
+        assert_eq!((mapped.dialect, mapped.zom.format), (Dialect::V2, zom::ZomFormat::V3));
         let into = ConvertOptions { dialect: Dialect::Draft, target: None };
         let error = nodes.convert(&path("lab/old"), &into).await.unwrap_err();
         assert!(matches!(error, NodeError::NotInPlace { .. }), "{error:?}");
@@ -261,15 +261,18 @@ mod changed {
         let many = zom(&array("uint32", &[1 << 20], &[1 << 16]));
         arrays.nodes().create(&at, &many, &CreateOptions::default()).await.unwrap();
         let pieces = || stream::iter(0..1024_u32).map(|n| Ok(Bytes::from(n.to_le_bytes().repeat(1024))));
-        let report = arrays.write(&at, select![], Content::from_stream(pieces()), Precondition::none()).await.unwrap();
+        let report = arrays.write(&at, select![], Payload::from_stream(pieces()), Precondition::none()).await.unwrap();
         assert_eq!(report.chunks_written, 16);
         let found = arrays.read_as::<u32>(&at, select![..; 1024]).await.unwrap();
         assert!(found.content.iter().copied().eq(0..1024));
 
-        let short = Content { size: Some(1 << 22), ..Content::from_stream(pieces().take(1000)) };
+        let short = Payload { size: Some(1 << 22), ..Payload::from_stream(pieces().take(1000)) };
         let error = arrays.write(&at, select![], short, Precondition::none()).await.unwrap_err();
         assert!(
-            matches!(error, ArrayError::Content(StoreError::Upload(UploadError::Length { received: 4_096_000, .. }))),
+            matches!(
+                error,
+                ArrayError::Content(StoreError::Upload(UploadError::LengthMismatch { received: 4_096_000, .. }))
+            ),
             "{error:?}"
         );
     }

@@ -9,10 +9,11 @@ mod told {
     use std::{sync::Arc, time::Duration};
 
     use bytes::Bytes;
+    use client::RemoteError;
     use futures::{StreamExt, stream};
     use server::{Access, Limits, Settings};
     use store::{
-        Content, ErasedKeys, Key, MemoryLimits, MemoryStore, Precondition, Prefix, ReadableStore, StoreError,
+        Key, KeyCount, MemoryLimits, MemoryStore, Payload, Precondition, Prefix, ReadableStore, StoreError,
         UploadError, Version, WriteableStore,
     };
 
@@ -23,16 +24,16 @@ mod told {
     }
 
     /// A content of so many MiB that is made as it is sent.
-    fn streamed(mib: usize) -> Content {
-        Content::from_stream(stream::iter(0..mib).map(|_| Ok(Bytes::from(vec![7; 1 << 20]))))
+    fn streamed(mib: usize) -> Payload {
+        Payload::from_stream(stream::iter(0..mib).map(|_| Ok(Bytes::from(vec![7; 1 << 20]))))
     }
 
     #[tokio::test]
     async fn a_value_over_the_limit() {
         let limits = Limits { value: 2 << 20, ..Limits::default() };
         let served = Served::of(MemoryStore::new(), Settings { limits, ..Settings::default() }).await;
-        let sized = Content { size: Some(64 << 20), ..streamed(64) };
-        for content in [streamed(64), sized, Content::from_bytes(vec![7; 3 << 20])] {
+        let sized = Payload { size: Some(64 << 20), ..streamed(64) };
+        for content in [streamed(64), sized, Payload::from_bytes(vec![7; 3 << 20])] {
             let error = served.store.set(&key(), content, Precondition::none()).await.unwrap_err();
             assert!(matches!(error, StoreError::Upload(UploadError::TooLarge { limit: 0x20_0000 })), "{error:?}");
         }
@@ -69,9 +70,9 @@ mod told {
 
     #[tokio::test]
     async fn no_space() {
-        let limits = MemoryLimits { total: 1 << 20, ..MemoryLimits::default() };
+        let limits = MemoryLimits { total_bytes: 1 << 20, ..MemoryLimits::default() };
         let served = Served::of(MemoryStore::with_limits(limits), Settings::default()).await;
-        for content in [streamed(64), Content::from_bytes(vec![7; 2 << 20])] {
+        for content in [streamed(64), Payload::from_bytes(vec![7; 2 << 20])] {
             let error = served.store.set(&key(), content, Precondition::none()).await.unwrap_err();
             assert!(matches!(error, StoreError::OutOfSpace), "{error:?}");
         }
@@ -83,10 +84,10 @@ mod told {
         assert_eq!(served.store.head(&key()).await.unwrap(), None);
         for content in [streamed(64), "x".into()] {
             let error = served.store.set(&key(), content, Precondition::none()).await.unwrap_err();
-            assert!(matches!(error, StoreError::Forbidden { .. }), "{error:?}");
+            assert!(matches!(error.backend_source(), Some(RemoteError::Forbidden { .. })), "{error:?}");
         }
         let error = served.store.erase_prefix(&Prefix::root()).await.unwrap_err();
-        assert!(matches!(error, StoreError::Forbidden { .. }), "{error:?}");
+        assert!(matches!(error.backend_source(), Some(RemoteError::Forbidden { .. })), "{error:?}");
     }
 
     #[tokio::test]
@@ -94,7 +95,7 @@ mod told {
         let limits = Limits { upload_timeout: Duration::from_millis(200), ..Limits::default() };
         let served = Served::of(MemoryStore::new(), Settings { limits, ..Settings::default() }).await;
         let stops = streamed(3).stream.chain(stream::pending()).boxed();
-        let error = served.store.set(&key(), Content { size: None, stream: stops }, Precondition::none()).await;
+        let error = served.store.set(&key(), Payload { size: None, stream: stops }, Precondition::none()).await;
         let error = error.unwrap_err();
         assert!(matches!(error, StoreError::Upload(UploadError::TimedOut)), "{error:?}");
     }
@@ -113,6 +114,6 @@ mod told {
         });
         let values: Vec<Bytes> = sets.buffer_unordered(16).collect().await;
         assert!(values.iter().all(|found| **found == **value));
-        assert_eq!(served.store.erase_prefix(&Prefix::root()).await.unwrap(), ErasedKeys::exactly(64));
+        assert_eq!(served.store.erase_prefix(&Prefix::root()).await.unwrap(), KeyCount::exact(64));
     }
 }

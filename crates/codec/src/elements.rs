@@ -29,22 +29,22 @@ pub struct VariableBuilder {
 
 /// More bytes than the budget allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OverBudget;
+pub struct BudgetExceeded;
 
 /// The overhead of an element of variable length, in bytes.
-const PER_ELEMENT: u64 = size_of::<u64>() as u64;
+const OVERHEAD_PER_ELEMENT: u64 = size_of::<u64>() as u64;
 
 impl Elements {
     /// The size in memory, in bytes.
-    pub fn memory(&self) -> u64 {
+    pub fn memory_size(&self) -> u64 {
         match self {
             Self::Fixed(bytes) => bytes.len() as u64,
-            Self::Variable(elements) => elements.memory(),
+            Self::Variable(elements) => elements.memory_size(),
         }
     }
 
     /// True if every element is bitwise equal to this one; true for elements of no size.
-    pub fn are_all(&self, element: &[u8]) -> bool {
+    pub fn all_equal(&self, element: &[u8]) -> bool {
         match self {
             Self::Fixed(_) if element.is_empty() => true,
             // If the bytes equal themselves shifted by one element, all elements are equal.
@@ -86,8 +86,8 @@ impl VariableElements {
     }
 
     /// The size in memory, in bytes.
-    pub fn memory(&self) -> u64 {
-        (self.data.len() as u64).saturating_add(PER_ELEMENT.saturating_mul(self.ends.len() as u64))
+    pub fn memory_size(&self) -> u64 {
+        (self.data.len() as u64).saturating_add(OVERHEAD_PER_ELEMENT.saturating_mul(self.ends.len() as u64))
     }
 }
 
@@ -98,9 +98,9 @@ impl VariableBuilder {
     }
 
     /// Appends an element.
-    pub fn push(&mut self, element: &[u8]) -> Result<(), OverBudget> {
-        let cost = PER_ELEMENT.saturating_add(element.len() as u64);
-        self.budget = self.budget.checked_sub(cost).ok_or(OverBudget)?;
+    pub fn push(&mut self, element: &[u8]) -> Result<(), BudgetExceeded> {
+        let cost = OVERHEAD_PER_ELEMENT.saturating_add(element.len() as u64);
+        self.budget = self.budget.checked_sub(cost).ok_or(BudgetExceeded)?;
         self.data.extend_from_slice(element);
         self.ends.push(self.data.len() as u64);
         Ok(())
@@ -119,14 +119,16 @@ mod tests {
     #[test]
     fn one_element_everywhere() {
         let fixed = |bytes: &'static [u8]| Elements::Fixed(Bytes::from_static(bytes));
-        assert!(fixed(b"ababab").are_all(b"ab") && fixed(b"").are_all(b"ab") && fixed(b"ab").are_all(b"ab"));
+        assert!(fixed(b"ababab").all_equal(b"ab") && fixed(b"").all_equal(b"ab") && fixed(b"ab").all_equal(b"ab"));
         assert!(
-            !fixed(b"ababac").are_all(b"ab") && !fixed(b"bababa").are_all(b"ab") && !fixed(b"acacac").are_all(b"ab")
+            !fixed(b"ababac").all_equal(b"ab")
+                && !fixed(b"bababa").all_equal(b"ab")
+                && !fixed(b"acacac").all_equal(b"ab")
         );
-        assert!(fixed(b"").are_all(b""));
+        assert!(fixed(b"").all_equal(b""));
         let mut builder = VariableBuilder::new(100);
         builder.push(b"a").unwrap();
-        assert!(Elements::Variable(builder.finish()).are_all(b"a"));
+        assert!(Elements::Variable(builder.finish()).all_equal(b"a"));
     }
 
     #[test]
@@ -135,9 +137,9 @@ mod tests {
         for element in [&b"ab"[..], b"", b"cde"] {
             builder.push(element).unwrap();
         }
-        assert_eq!(builder.push(b""), Err(OverBudget));
+        assert_eq!(builder.push(b""), Err(BudgetExceeded));
         let elements = builder.finish();
         assert_eq!(elements.iter().collect::<Vec<_>>(), [&b"ab"[..], b"", b"cde"]);
-        assert_eq!((elements.len(), elements.get(3), elements.memory()), (3, None, 29));
+        assert_eq!((elements.len(), elements.get(3), elements.memory_size()), (3, None, 29));
     }
 }

@@ -13,7 +13,7 @@ pub enum ChainError {
     },
     /// A codec is configured wrongly.
     #[error("the codec {codec} {reason}")]
-    Configuration {
+    InvalidConfiguration {
         /// Its name.
         codec: String,
         /// The error, which continues "the codec x".
@@ -21,7 +21,7 @@ pub enum ChainError {
     },
     /// A codec's configuration does not have the form that it must have.
     #[error("the configuration of the codec {codec} is not understood")]
-    Malformed {
+    MalformedConfiguration {
         /// Its name.
         codec: String,
         /// The error.
@@ -30,7 +30,7 @@ pub enum ChainError {
     },
     /// An inner codec is no codec.
     #[error("an inner codec of {codec} is not understood")]
-    Inner {
+    MalformedInnerCodec {
         /// The name of the outer codec.
         codec: String,
         /// The error.
@@ -39,7 +39,7 @@ pub enum ChainError {
     },
     /// A codec is at a position where its input has the wrong kind.
     #[error("the codec {codec} cannot stand here: {reason}")]
-    Place {
+    InvalidPosition {
         /// Its name.
         codec: String,
         /// The error.
@@ -56,7 +56,7 @@ pub enum ChainError {
     },
     /// Shards nested deeper than [`MAX_SHARD_DEPTH`](meta::limits::MAX_SHARD_DEPTH).
     #[error("shards are nested deeper than {}", meta::limits::MAX_SHARD_DEPTH)]
-    TooDeep,
+    ShardsTooDeep,
     /// A chunk is larger than [`MAX_CHUNK_SIZE`](meta::limits::MAX_CHUNK_SIZE).
     #[error("a chunk is larger than {} bytes", meta::limits::MAX_CHUNK_SIZE)]
     ChunkTooLarge,
@@ -67,7 +67,7 @@ pub enum ChainError {
 pub enum CodecError {
     /// The decoded data exceeds its limit.
     #[error("{codec} yields more than {limit} bytes")]
-    TooLong {
+    OutputTooLong {
         /// The codec that failed.
         codec: &'static str,
         /// The limit in bytes.
@@ -75,7 +75,7 @@ pub enum CodecError {
     },
     /// The encoded or decoded data has the wrong length.
     #[error("{codec} has {found} bytes instead of {expected}")]
-    Length {
+    LengthMismatch {
         /// The codec that failed.
         codec: &'static str,
         /// The required number of bytes.
@@ -85,7 +85,7 @@ pub enum CodecError {
     },
     /// Elements of variable length take more memory than the request has.
     #[error("{codec} yields more than the {budget} bytes that the request may take")]
-    OverBudget {
+    BudgetExceeded {
         /// The codec that failed.
         codec: &'static str,
         /// The limit in bytes.
@@ -93,7 +93,7 @@ pub enum CodecError {
     },
     /// A checksum does not fit.
     #[error("the checksum of {codec} does not fit")]
-    Checksum {
+    ChecksumMismatch {
         /// The codec that failed.
         codec: &'static str,
     },
@@ -116,7 +116,7 @@ pub enum CodecError {
     },
     /// The codec decodes chunks of the array, and encodes none.
     #[error("{codec} {reason}")]
-    DecodesOnly {
+    EncodingUnsupported {
         /// The codec that failed.
         codec: &'static str,
         /// The reason, which continues the codec's name.
@@ -124,7 +124,7 @@ pub enum CodecError {
     },
     /// An element cannot be encoded.
     #[error("{codec} cannot encode the element {index}: {reason}")]
-    Element {
+    InvalidElement {
         /// The codec that failed.
         codec: &'static str,
         /// The index of the element, in C order.
@@ -138,14 +138,14 @@ impl CodecError {
     /// The name of the codec that failed.
     pub fn codec(&self) -> &'static str {
         match self {
-            Self::TooLong { codec, .. }
-            | Self::Length { codec, .. }
-            | Self::OverBudget { codec, .. }
-            | Self::Checksum { codec }
+            Self::OutputTooLong { codec, .. }
+            | Self::LengthMismatch { codec, .. }
+            | Self::BudgetExceeded { codec, .. }
+            | Self::ChecksumMismatch { codec }
             | Self::Malformed { codec, .. }
             | Self::Library { codec, .. }
-            | Self::DecodesOnly { codec, .. }
-            | Self::Element { codec, .. } => codec,
+            | Self::EncodingUnsupported { codec, .. }
+            | Self::InvalidElement { codec, .. } => codec,
         }
     }
 }

@@ -7,20 +7,25 @@
 //!
 //! Each codec has a file of its own in `codecs`, with a link to its specification, its configuration, and its limits. Nothing here does I/O.
 
+mod builder;
+mod byte_swap;
 mod chain;
 mod codecs;
 mod elements;
 mod error;
+mod factory;
+mod partial_access;
 mod registry;
 mod representation;
 mod traits;
 
-pub use chain::{Access, Chain};
-pub use codecs::{
-    bytes::Swap,
-    sharding::{ShardIndex, Sharding},
-};
-pub use elements::{Elements, OverBudget, VariableBuilder, VariableElements};
+pub use byte_swap::ByteSwap;
+pub use chain::CodecChain;
+pub use codecs::sharding::{ShardIndex, ShardingCodec};
+pub use elements::{BudgetExceeded, Elements, VariableBuilder, VariableElements};
 pub use error::{ChainError, CodecError};
-pub use representation::Representation;
-pub use traits::{ArrayToArray, ArrayToBytes, BytesToBytes, Cost, EncodedLen, Input, Plugin, Resolved, Serialized};
+pub use factory::{Codec, CodecFactory, CodecInput, FactoryContext};
+pub use partial_access::PartialAccess;
+pub use registry::supported_codecs;
+pub use representation::{BytesRepresentation, ChunkRepresentation, EncodedSizeBound};
+pub use traits::{ArrayToArray, ArrayToBytes, BytesToBytes, Cost};

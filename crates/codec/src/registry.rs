@@ -1,60 +1,28 @@
-//! The codecs that there are.
+//! Lookup of codecs by namespace and name.
 
-use meta::codecs::CodecSpec;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use meta::codecs::{CodecSpec, Namespace};
 
-use crate::{ChainError, Input, Plugin, Resolved, codecs};
+use crate::{
+    ChainError,
+    codecs::FACTORIES,
+    factory::{Codec, CodecFactory, CodecInput, FactoryContext},
+};
 
-/// Every codec, file by file.
-static PLUGINS: &[&[Plugin]] = &[
-    codecs::adler32::PLUGINS,
-    codecs::astype::PLUGINS,
-    codecs::bit_packing::PLUGINS,
-    codecs::bitround::PLUGINS,
-    codecs::blosc::PLUGINS,
-    codecs::bytes::PLUGINS,
-    codecs::bz2::PLUGINS,
-    codecs::categorize::PLUGINS,
-    codecs::crc32::PLUGINS,
-    codecs::crc32c::PLUGINS,
-    codecs::delta::PLUGINS,
-    codecs::fixedscaleoffset::PLUGINS,
-    codecs::fletcher32::PLUGINS,
-    codecs::gzip::PLUGINS,
-    codecs::jenkins_lookup3::PLUGINS,
-    codecs::json2::PLUGINS,
-    codecs::lz4::PLUGINS,
-    codecs::lzma::PLUGINS,
-    codecs::mixed_endian::PLUGINS,
-    codecs::packbits::PLUGINS,
-    codecs::quantize::PLUGINS,
-    codecs::scale_offset::PLUGINS,
-    codecs::sharding::PLUGINS,
-    codecs::shuffle::PLUGINS,
-    codecs::transpose::PLUGINS,
-    codecs::vlen_array::PLUGINS,
-    codecs::vlen_bytes::PLUGINS,
-    codecs::vlen_utf8::PLUGINS,
-    codecs::zlib::PLUGINS,
-    codecs::zstd::PLUGINS,
-];
-
-/// Makes a codec for its place in a chain.
-pub(crate) fn resolve(spec: &CodecSpec, input: Input<'_>, depth: usize) -> Result<Resolved, ChainError> {
-    let named = |plugin: &&Plugin| plugin.namespace == spec.namespace && plugin.name == spec.name;
-    let plugin = PLUGINS.iter().copied().flatten().find(named);
-    let plugin = plugin.ok_or_else(|| ChainError::UnknownCodec { codec: spec.full_name() })?;
-    (plugin.resolve)(spec, input, depth)
+/// The namespace and name of every codec that documents can name.
+///
+/// The README's table, the fuzz targets and the test of the documented examples are checked against this list.
+pub fn supported_codecs() -> impl Iterator<Item = (Namespace, &'static str)> {
+    let documented = factories().filter(|factory| factory.namespace != Namespace::Model);
+    documented.map(|factory| (factory.namespace, factory.name))
 }
 
-/// Reads a configuration into the type that a codec has for it.
-pub(crate) fn configuration<T: DeserializeOwned>(spec: &CodecSpec) -> Result<T, ChainError> {
-    serde_json::from_value(Value::Object(spec.configuration.clone()))
-        .map_err(|source| ChainError::Malformed { codec: spec.full_name(), source })
+/// Creates a codec for its position in a chain.
+pub(crate) fn create(spec: &CodecSpec, input: CodecInput<'_>, context: &FactoryContext) -> Result<Codec, ChainError> {
+    let factory = factories().find(|factory| factory.namespace == spec.namespace && factory.name == spec.name);
+    let factory = factory.ok_or_else(|| ChainError::UnknownCodec { codec: spec.full_name() })?;
+    (factory.create)(spec, input, context)
 }
 
-/// The codec is configured wrongly: `reason` continues "the codec x".
-pub(crate) fn refused(spec: &CodecSpec, reason: impl Into<String>) -> ChainError {
-    ChainError::Configuration { codec: spec.full_name(), reason: reason.into() }
+fn factories() -> impl Iterator<Item = &'static CodecFactory> {
+    FACTORIES.iter().copied().flatten()
 }

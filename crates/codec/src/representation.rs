@@ -1,20 +1,42 @@
 //! The representation of decoded chunks.
 
 use bytes::Bytes;
-use meta::{data_type::DataType, limits::MAX_CHUNK_SIZE};
+use meta::{
+    data_type::{DataType, StoredOrder},
+    limits::MAX_CHUNK_SIZE,
+};
 
 use crate::ChainError;
 
 /// The data type, shape and fill value of a decoded chunk.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Representation {
+pub struct ChunkRepresentation {
     data_type: DataType,
     shape: Vec<u64>,
     fill_value: Bytes,
-    elements: u64,
+    num_elements: u64,
 }
 
-impl Representation {
+/// The size of encoded bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EncodedSizeBound {
+    /// So long, whatever they are made of.
+    Exact(u64),
+    /// At most so long.
+    AtMost(u64),
+}
+
+/// Properties of the bytes between codecs from bytes to bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BytesRepresentation {
+    /// Their items, if they are consecutive elements: a type and its stored byte order. Filters of numcodecs compute
+    /// with them, and compressors shuffle by their size.
+    pub stored_elements: Option<(DataType, StoredOrder)>,
+    /// The bounds of their length; `None` if elements of variable length leave it open.
+    pub size: Option<EncodedSizeBound>,
+}
+
+impl ChunkRepresentation {
     /// The representation of a chunk. Fails if it has more than [`MAX_CHUNK_SIZE`] bytes, or as many elements.
     pub fn new(data_type: DataType, shape: Vec<u64>, fill_value: impl Into<Bytes>) -> Result<Self, ChainError> {
         let fill_value = fill_value.into();
@@ -25,7 +47,7 @@ impl Representation {
         let size = data_type.fixed_size().unwrap_or(1).max(1) as u64;
         let fits = |elements: &u64| elements.checked_mul(size).is_some_and(|bytes| bytes <= MAX_CHUNK_SIZE);
         let elements = elements.filter(fits).ok_or(ChainError::ChunkTooLarge)?;
-        Ok(Self { data_type, shape, fill_value, elements })
+        Ok(Self { data_type, shape, fill_value, num_elements: elements })
     }
 
     /// The type of the elements.
@@ -44,13 +66,30 @@ impl Representation {
     }
 
     /// The number of elements.
-    pub fn elements(&self) -> u64 {
-        self.elements
+    pub fn num_elements(&self) -> u64 {
+        self.num_elements
     }
 
     /// The size of the elements in bytes; `None` for variable length.
-    pub fn fixed_len(&self) -> Option<u64> {
+    pub fn fixed_size(&self) -> Option<u64> {
         // Cannot overflow: the constructor multiplied the two.
-        Some(self.elements.saturating_mul(self.data_type.fixed_size()? as u64))
+        Some(self.num_elements.saturating_mul(self.data_type.fixed_size()? as u64))
+    }
+}
+
+impl EncodedSizeBound {
+    /// The longest.
+    pub fn max(self) -> u64 {
+        match self {
+            Self::Exact(len) | Self::AtMost(len) => len,
+        }
+    }
+
+    /// The length, if it is exact.
+    pub fn exact(self) -> Option<u64> {
+        match self {
+            Self::Exact(len) => Some(len),
+            Self::AtMost(_) => None,
+        }
     }
 }

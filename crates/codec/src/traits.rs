@@ -1,14 +1,11 @@
 //! The traits of codecs.
 
-use std::{fmt, sync::Arc};
+use std::{any::Any, fmt};
 
 use bytes::Bytes;
-use meta::{
-    codecs::{CodecSpec, Namespace},
-    data_type::{DataType, StoredOrder},
-};
+use meta::data_type::{DataType, StoredOrder};
 
-use crate::{ChainError, CodecError, Elements, Representation, Sharding};
+use crate::{CodecError, Elements, EncodedSizeBound};
 
 /// A codec from arrays to arrays, for chunks of one [`Representation`].
 ///
@@ -33,12 +30,12 @@ pub trait ArrayToArray: fmt::Debug + Send + Sync {
 
     /// The cost for each byte of the chunk.
     fn cost(&self) -> Cost {
-        Cost::LIGHT
+        Cost::COPY
     }
 }
 
 /// A codec from an array to bytes, for chunks of one [`Representation`].
-pub trait ArrayToBytes: fmt::Debug + Send + Sync {
+pub trait ArrayToBytes: Any + fmt::Debug + Send + Sync {
     /// Decodes a chunk. Fails unless the bytes hold exactly its number of elements. Elements of variable length that would take more
     /// than `budget` bytes of memory fail with [`CodecError::OverBudget`] before they are allocated.
     fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError>;
@@ -47,10 +44,10 @@ pub trait ArrayToBytes: fmt::Debug + Send + Sync {
     fn encode(&self, decoded: Elements) -> Result<Bytes, CodecError>;
 
     /// The bounds of the encoded size of a chunk; `None` if elements of variable length leave it open.
-    fn encoded_len(&self) -> Option<EncodedLen>;
+    fn encoded_size(&self) -> Option<EncodedSizeBound>;
 
     /// The items of its output for the codecs that follow, if these are still consecutive elements.
-    fn items(&self) -> Option<(DataType, StoredOrder)> {
+    fn stored_elements(&self) -> Option<(DataType, StoredOrder)> {
         None
     }
 
@@ -60,14 +57,24 @@ pub trait ArrayToBytes: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The sharding, if its output is a shard, whose inner chunks can be read on their own.
-    fn as_sharding(&self) -> Option<&Sharding> {
-        None
+    /// The memory for decoding or encoding a chunk in addition to the chunk and its encoded form, in bytes.
+    fn working_memory(&self) -> u64 {
+        0
+    }
+
+    /// The work of decoding inner chunks of `size` bytes in total, in steps.
+    fn inner_decode_work(&self, _size: u64) -> u64 {
+        0
+    }
+
+    /// The work of encoding inner chunks of `size` bytes in total, in steps.
+    fn inner_encode_work(&self, _size: u64) -> u64 {
+        0
     }
 
     /// The cost for each byte of the chunk.
     fn cost(&self) -> Cost {
-        Cost::LIGHT
+        Cost::COPY
     }
 }
 
@@ -84,13 +91,13 @@ pub trait BytesToBytes: fmt::Debug + Send + Sync {
     /// The bounds of any writer's output for at most `decoded` bytes. Exact if the length does not depend on the
     /// content: only such codecs can be in the chain of a shard's index. Generous otherwise, since other writers
     /// compress worse than ours.
-    fn encoded_len(&self, decoded: u64) -> EncodedLen;
+    fn encoded_size(&self, decoded: u64) -> EncodedSizeBound;
 
     /// The cost for each byte of the chunk.
     fn cost(&self) -> Cost;
 
     /// The items of its output for the codecs that follow, given those of its input.
-    fn items(&self, _before: Option<&(DataType, StoredOrder)>) -> Option<(DataType, StoredOrder)> {
+    fn stored_elements(&self, _before: Option<&(DataType, StoredOrder)>) -> Option<(DataType, StoredOrder)> {
         None
     }
 }
@@ -106,62 +113,12 @@ pub struct Cost {
     pub encode: u64,
 }
 
-/// The size of encoded bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EncodedLen {
-    /// So long, whatever they are made of.
-    Exact(u64),
-    /// At most so long.
-    AtMost(u64),
-}
-
-/// The input of a codec at its position in a chain.
-#[derive(Clone, Copy, Debug)]
-pub enum Input<'a> {
-    /// An array.
-    Array(&'a Representation),
-    /// Bytes.
-    Bytes(&'a Serialized),
-}
-
-/// Properties of the bytes between codecs from bytes to bytes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Serialized {
-    /// Their items, if they are consecutive elements: a type and its stored byte order. Filters of numcodecs compute
-    /// with them, and compressors shuffle by their size.
-    pub items: Option<(DataType, StoredOrder)>,
-    /// The bounds of their length; `None` if elements of variable length leave it open.
-    pub len: Option<EncodedLen>,
-}
-
-/// A codec made for its place in a chain.
-#[derive(Debug)]
-pub enum Resolved {
-    /// From arrays to arrays, and what it makes of the array that it is given.
-    ArrayToArray(Arc<dyn ArrayToArray>, Representation),
-    /// From an array to bytes.
-    ArrayToBytes(Arc<dyn ArrayToBytes>),
-    /// From bytes to bytes.
-    BytesToBytes(Arc<dyn BytesToBytes>),
-}
-
-/// A codec's entry in the registry: its name, and how it is made of its configuration.
-#[derive(Clone, Copy)]
-pub struct Plugin {
-    /// Whose name it is.
-    pub namespace: Namespace,
-    /// The name.
-    pub name: &'static str,
-    /// Makes the codec for its place. `depth` counts the shards around it.
-    pub resolve: fn(spec: &CodecSpec, input: Input<'_>, depth: usize) -> Result<Resolved, ChainError>,
-}
-
 impl Cost {
     /// That of a copy, and of simple arithmetic.
-    pub const LIGHT: Self = Self { decode: 1, encode: 1 };
+    pub const COPY: Self = Self { decode: 1, encode: 1 };
 
     /// As many steps in both directions.
-    pub const fn both(steps: u64) -> Self {
+    pub const fn symmetric(steps: u64) -> Self {
         Self { decode: steps, encode: steps }
     }
 }
@@ -171,52 +128,5 @@ impl std::ops::Add for Cost {
 
     fn add(self, other: Self) -> Self {
         Self { decode: self.decode.saturating_add(other.decode), encode: self.encode.saturating_add(other.encode) }
-    }
-}
-
-impl EncodedLen {
-    /// The longest.
-    pub fn max(self) -> u64 {
-        match self {
-            Self::Exact(len) | Self::AtMost(len) => len,
-        }
-    }
-
-    /// The length, if it is exact.
-    pub fn exact(self) -> Option<u64> {
-        match self {
-            Self::Exact(len) => Some(len),
-            Self::AtMost(_) => None,
-        }
-    }
-}
-
-impl<'a> Input<'a> {
-    /// The array, or an error that says that the codec takes no bytes.
-    pub fn array(self, spec: &CodecSpec) -> Result<&'a Representation, ChainError> {
-        match self {
-            Self::Array(array) => Ok(array),
-            Self::Bytes(_) => Err(ChainError::Place {
-                codec: spec.full_name(),
-                reason: "it is given bytes instead of an array".into(),
-            }),
-        }
-    }
-
-    /// The bytes, or an error that says that the codec takes no array.
-    pub fn bytes(self, spec: &CodecSpec) -> Result<&'a Serialized, ChainError> {
-        match self {
-            Self::Bytes(bytes) => Ok(bytes),
-            Self::Array(_) => Err(ChainError::Place {
-                codec: spec.full_name(),
-                reason: "it is given an array instead of bytes".into(),
-            }),
-        }
-    }
-}
-
-impl fmt::Debug for Plugin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} {}", self.namespace, self.name)
     }
 }

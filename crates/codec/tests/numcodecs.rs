@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a failed test is a panic")]
 
 use bytes::Bytes;
-use codec::{Chain, Elements, Representation};
+use codec::{ChunkRepresentation, CodecChain, Elements};
 use flate2::Crc;
 use meta::{
     codecs::CodecSpec,
@@ -78,13 +78,13 @@ fn crc(bytes: &[u8]) -> u32 {
     crc.sum()
 }
 
-fn chain(id: &str, configuration: &str, data_type: &str, order: Order) -> Chain {
+fn chain(id: &str, configuration: &str, data_type: &str, order: Order) -> CodecChain {
     let configuration: Map<String, Value> = serde_json::from_str(configuration).unwrap();
     let endian = json!({"endian": if order == Big { "big" } else { "little" }});
     let specs = [CodecSpec::v3("bytes", endian.as_object().unwrap().clone()), CodecSpec::numcodecs(id, configuration)];
     let data_type = parse_v3(&json!(data_type)).unwrap();
     let fill = data_type.zero();
-    Chain::resolve(&specs, Representation::new(data_type, vec![ELEMENTS as u64], fill).unwrap()).unwrap()
+    CodecChain::new(&specs, ChunkRepresentation::new(data_type, vec![ELEMENTS as u64], fill).unwrap()).unwrap()
 }
 
 fn fixed(elements: Elements) -> Bytes {
@@ -107,7 +107,7 @@ fn filters_agree_with_numcodecs() {
         let input = Bytes::from(elements(data_type, kind));
         if encoded.is_some() {
             let bytes = chain.encode(Elements::Fixed(input)).unwrap();
-            assert_eq!(chain.encoded_len().unwrap().exact(), Some(bytes.len() as u64), "{row:?}");
+            assert_eq!(chain.encoded_size().unwrap().exact(), Some(bytes.len() as u64), "{row:?}");
             compare("encoded", encoded, &bytes);
             compare("decoded", decoded, &fixed(chain.decode(bytes, 0).unwrap()));
         }

@@ -1,7 +1,5 @@
 //! Chunk key encodings: the keys of chunks.
 
-use crate::ArrayModel;
-
 /// The encoding of a chunk's indices as a key, below [`ArrayModel::chunk_prefix`](crate::ArrayModel::chunk_prefix).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChunkKeyEncoding {
@@ -31,29 +29,29 @@ pub enum Separator {
     Dot,
 }
 
-/// The chunks of an array, by the names that their keys have below its prefix.
+/// Decodes the chunk keys of an array.
 #[derive(Clone, Debug)]
-pub struct ChunkNames {
+pub struct ChunkKeyDecoder {
     encoding: ChunkKeyEncoding,
     /// The number of chunks along each dimension.
-    counts: Vec<u64>,
+    num_chunks: Vec<u64>,
 }
 
-impl ChunkNames {
-    /// Those of an array.
-    pub fn of(model: &ArrayModel) -> Self {
-        let dimensions = model.grid.dimensions().iter().zip(&model.shape);
-        Self { encoding: model.chunk_keys, counts: dimensions.map(|(grid, extent)| grid.pieces(*extent)).collect() }
+impl ChunkKeyDecoder {
+    /// A decoder for an array with this number of chunks along each dimension.
+    pub fn new(encoding: ChunkKeyEncoding, num_chunks: Vec<u64>) -> Self {
+        Self { encoding, num_chunks }
     }
 
-    /// The coordinates of the chunk that a name is of, within the array or not; `None` for a name that no chunk has.
-    pub fn position(&self, name: &str) -> Option<Vec<u64>> {
-        self.encoding.parse(name, self.counts.len())
+    /// The indices of the chunk with a key below the array's prefix, whether or not the array has such a chunk. `None`
+    /// if the key is not a chunk key.
+    pub fn decode(&self, key: &str) -> Option<Vec<u64>> {
+        self.encoding.parse(key, self.num_chunks.len())
     }
 
-    /// True if the coordinates are those of a chunk with elements of the array.
-    pub fn contains(&self, position: &[u64]) -> bool {
-        position.iter().zip(&self.counts).all(|(index, count)| index < count)
+    /// True if the chunk with these indices has elements of the array.
+    pub fn is_within_array(&self, chunk: &[u64]) -> bool {
+        chunk.iter().zip(&self.num_chunks).all(|(index, count)| index < count)
     }
 }
 

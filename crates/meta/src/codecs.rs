@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::text::shown;
+use crate::text::truncated;
 
 /// One codec of a chain, as a document configures it.
 ///
@@ -73,7 +73,7 @@ impl CodecSpec {
                 let configuration = match object.get("configuration") {
                     None | Some(Value::Null) => Map::new(),
                     Some(Value::Object(configuration)) => configuration.clone(),
-                    Some(_) => return Err(CodecSpecError::Configuration { name: shown(name) }),
+                    Some(_) => return Err(CodecSpecError::Configuration { name: truncated(name) }),
                 };
                 (name, configuration)
             }

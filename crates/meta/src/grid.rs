@@ -59,8 +59,9 @@ impl ChunkGrid {
         if chunk.len() != self.dimensions.len() {
             return None;
         }
-        let piece =
-            |(dimension, &index): (&DimensionGrid, &u64)| dimension.piece(index).map(|range| range.end - range.start);
+        let piece = |(dimension, &index): (&DimensionGrid, &u64)| {
+            dimension.chunk_bounds(index).map(|range| range.end - range.start)
+        };
         self.dimensions.iter().zip(chunk).map(piece).collect()
     }
 }
@@ -85,7 +86,7 @@ impl DimensionGrid {
     }
 
     /// The chunk with the element at `position`; `None` beyond the last chunk.
-    pub fn piece_of(&self, position: u64) -> Option<u64> {
+    pub fn chunk_index(&self, position: u64) -> Option<u64> {
         match self {
             Self::Regular { length } => position.checked_div(*length),
             Self::Rectilinear { ends } => {
@@ -96,7 +97,7 @@ impl DimensionGrid {
     }
 
     /// The extent of a chunk; `None` if it does not exist. The last regular one may end beyond the array's extent.
-    pub fn piece(&self, index: u64) -> Option<Range<u64>> {
+    pub fn chunk_bounds(&self, index: u64) -> Option<Range<u64>> {
         match self {
             Self::Regular { length } => {
                 let start = index.checked_mul(*length)?;
@@ -114,7 +115,7 @@ impl DimensionGrid {
     }
 
     /// The number of chunks that cover an extent.
-    pub fn pieces(&self, extent: u64) -> u64 {
+    pub fn num_chunks(&self, extent: u64) -> u64 {
         match self {
             Self::Regular { length } => extent.div_ceil((*length).max(1)),
             Self::Rectilinear { ends } => {
@@ -149,13 +150,13 @@ mod tests {
     }
 
     fn check(grid: &DimensionGrid, pieces: &[Range<u64>], extent: u64) {
-        assert_eq!(grid.pieces(extent), pieces.len() as u64);
+        assert_eq!(grid.num_chunks(extent), pieces.len() as u64);
         for (index, piece) in pieces.iter().enumerate() {
-            assert_eq!(grid.piece(index as u64).as_ref(), Some(piece));
+            assert_eq!(grid.chunk_bounds(index as u64).as_ref(), Some(piece));
         }
         for position in 0..extent {
             let expected = pieces.iter().position(|piece| piece.contains(&position)).map(|index| index as u64);
-            assert_eq!(grid.piece_of(position), expected);
+            assert_eq!(grid.chunk_index(position), expected);
         }
     }
 
@@ -173,8 +174,8 @@ mod tests {
             check(&grid, &naive(lengths.iter().copied(), extent), extent);
             let total: u64 = lengths.iter().sum();
             prop_assert_eq!(grid.covers(extent), extent <= total);
-            prop_assert_eq!(grid.piece(lengths.len() as u64), None);
-            prop_assert_eq!(grid.piece_of(total), None);
+            prop_assert_eq!(grid.chunk_bounds(lengths.len() as u64), None);
+            prop_assert_eq!(grid.chunk_index(total), None);
         }
     }
 
@@ -185,17 +186,19 @@ mod tests {
         let along = |f: &dyn Fn(&DimensionGrid, u64) -> u64, positions: [u64; 3]| -> Vec<u64> {
             grid.dimensions().iter().zip(positions).map(|(dimension, position)| f(dimension, position)).collect()
         };
-        assert_eq!(along(&|dimension, extent| dimension.pieces(extent), [10, 200, 3000]), [2, 10, 8]);
-        let chunk = along(&|dimension, position| dimension.piece_of(position).unwrap(), [7, 150, 900]);
+        assert_eq!(along(&|dimension, extent| dimension.num_chunks(extent), [10, 200, 3000]), [2, 10, 8]);
+        let chunk = along(&|dimension, position| dimension.chunk_index(position).unwrap(), [7, 150, 900]);
         assert_eq!(chunk, [1, 7, 2]);
         let within = along(
-            &|dimension, position| position - dimension.piece(dimension.piece_of(position).unwrap()).unwrap().start,
+            &|dimension, position| {
+                position - dimension.chunk_bounds(dimension.chunk_index(position).unwrap()).unwrap().start
+            },
             [7, 150, 900],
         );
         assert_eq!(within, [2, 10, 100]);
 
         let uneven = [DimensionGrid::rectilinear([24, 14]).unwrap(), DimensionGrid::rectilinear([16, 10]).unwrap()];
-        assert_eq!((uneven[0].piece_of(36), uneven[1].piece_of(15)), (Some(1), Some(0)));
+        assert_eq!((uneven[0].chunk_index(36), uneven[1].chunk_index(15)), (Some(1), Some(0)));
         assert_eq!(ChunkGrid::new(uneven.to_vec()).chunk_shape(&[1, 0]), Some(vec![14, 16]));
     }
 
@@ -220,10 +223,10 @@ mod tests {
     #[test]
     fn the_largest_arrays() {
         let grid = ChunkGrid::regular(&[MAX_EXTENT]).unwrap();
-        assert_eq!(grid.dimensions()[0].pieces(MAX_EXTENT), 1);
-        assert_eq!(grid.dimensions()[0].piece_of(MAX_EXTENT - 1), Some(0));
+        assert_eq!(grid.dimensions()[0].num_chunks(MAX_EXTENT), 1);
+        assert_eq!(grid.dimensions()[0].chunk_index(MAX_EXTENT - 1), Some(0));
         let single = DimensionGrid::Regular { length: 1 };
-        assert_eq!(single.pieces(MAX_EXTENT), MAX_EXTENT);
-        assert_eq!(single.piece(u64::MAX), None);
+        assert_eq!(single.num_chunks(MAX_EXTENT), MAX_EXTENT);
+        assert_eq!(single.chunk_bounds(u64::MAX), None);
     }
 }

@@ -13,14 +13,14 @@ pub const MAX_ELEMENT_SIZE: usize = 1 << 20;
 pub const MAX_CHUNK_SIZE: u64 = 1 << 40;
 
 /// The most bytes of a metadata document.
-pub const MAX_DOCUMENT: usize = 64 << 20;
+pub const MAX_DOCUMENT_SIZE: usize = 64 << 20;
 
 /// The most memory for the values by which one metadata document describes its node, as estimated from their text.
 /// Attributes, consolidated metadata and unknown members are kept as text, and do not count.
-pub const MAX_DESCRIPTION: usize = 96 << 20;
+pub const MAX_DOCUMENT_MEMORY: usize = 96 << 20;
 
 /// The most pieces that a document lists for the dimensions of its chunk grid, all of them together.
-pub const MAX_PIECES: u64 = 1 << 20;
+pub const MAX_LISTED_CHUNKS: u64 = 1 << 20;
 
 /// The most codecs in a chain.
 pub const MAX_CODECS: usize = 64;

@@ -2,10 +2,10 @@
 
 use crate::{
     Dialect,
-    chunk_keys::ChunkKeyEncoding,
+    chunk_keys::{ChunkKeyDecoder, ChunkKeyEncoding},
     codecs::CodecSpec,
     data_type::DataType,
-    extensions::{Extension, Meaning},
+    extensions::{Extension, ExtensionEffect},
     grid::ChunkGrid,
     json::{Json, Kind},
 };
@@ -39,7 +39,7 @@ pub struct ArrayModel {
     /// The start of the view that the array is, one index per dimension: all 0 unless it has the extension
     /// `example.offset`. Selections, and every shape that clients see, are those of the view:
     /// [`view_shape`](Self::view_shape).
-    pub origin: Vec<u64>,
+    pub view_offset: Vec<u64>,
     /// The document as it was read, with whatever else it has.
     pub document: Json,
 }
@@ -47,7 +47,14 @@ pub struct ArrayModel {
 impl ArrayModel {
     /// The shape of the view: the stored elements from the [origin](Self::origin) on.
     pub fn view_shape(&self) -> Vec<u64> {
-        self.shape.iter().zip(&self.origin).map(|(extent, origin)| extent.saturating_sub(*origin)).collect()
+        self.shape.iter().zip(&self.view_offset).map(|(extent, origin)| extent.saturating_sub(*origin)).collect()
+    }
+
+    /// The decoder of the array's chunk keys.
+    pub fn chunk_key_decoder(&self) -> ChunkKeyDecoder {
+        let dimensions = self.grid.dimensions().iter().zip(&self.shape);
+        let num_chunks = dimensions.map(|(grid, extent)| grid.num_chunks(*extent)).collect();
+        ChunkKeyDecoder::new(self.chunk_keys, num_chunks)
     }
 
     /// True if every reader takes missing chunks for full of the fill value. With `null`, elements that were never
@@ -63,6 +70,6 @@ impl ArrayModel {
 
     /// True if an extension says that chunks which are full of the fill value are not stored; where none does, that is for the server to decide.
     pub fn skips_empty_chunks(&self) -> bool {
-        self.extensions.iter().any(|extension| extension.meaning == Meaning::SkipEmptyChunks)
+        self.extensions.iter().any(|extension| extension.effect == ExtensionEffect::SkipEmptyChunks)
     }
 }

@@ -3,7 +3,7 @@
 //! The rules of the dialects, and one of our own: a name that a document has (`zarr.json`, `.zarray` …) is none of a node, also not in another dialect, since one
 //! hierarchy can have documents of both v2 and v3.
 
-use crate::{Dialect, text::shown};
+use crate::{Dialect, text::truncated};
 
 /// A dialect does not allow a node of this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,7 +42,7 @@ pub fn check(dialect: Dialect, name: &str) -> Result<(), NameError> {
         Dialect::Draft => draft(name),
     });
     match refused {
-        Some(reason) => Err(NameError { dialect, name: shown(name), reason }),
+        Some(reason) => Err(NameError { dialect, name: truncated(name), reason }),
         None => Ok(()),
     }
 }

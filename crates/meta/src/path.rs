@@ -94,7 +94,7 @@ impl NodePath {
     }
 
     /// The part of this path below `ancestor`, without a leading `/`; `Some("")` for the ancestor itself.
-    pub fn below<'a>(&'a self, ancestor: &Self) -> Option<&'a str> {
+    pub fn relative_to<'a>(&'a self, ancestor: &Self) -> Option<&'a str> {
         if ancestor.is_root() {
             return Some(&self.inner);
         }
@@ -136,10 +136,10 @@ mod tests {
         assert_eq!(path.key_prefix(), "a/b/c/");
         let above: Vec<_> = path.ancestors().map(|node| node.to_string()).collect();
         assert_eq!(above, ["/a/b", "/a", "/"]);
-        assert_eq!(path.below(&NodePath::parse("a").unwrap()), Some("b/c"));
-        assert_eq!(path.below(&NodePath::root()), Some("a/b/c"));
-        assert_eq!(path.below(&path), Some(""));
-        assert_eq!(NodePath::parse("ab").unwrap().below(&NodePath::parse("a").unwrap()), None);
+        assert_eq!(path.relative_to(&NodePath::parse("a").unwrap()), Some("b/c"));
+        assert_eq!(path.relative_to(&NodePath::root()), Some("a/b/c"));
+        assert_eq!(path.relative_to(&path), Some(""));
+        assert_eq!(NodePath::parse("ab").unwrap().relative_to(&NodePath::parse("a").unwrap()), None);
         assert_eq!((NodePath::root().name(), NodePath::root().parent()), (None, None));
     }
 }

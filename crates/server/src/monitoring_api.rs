@@ -32,7 +32,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Readiness>, Api
     if app.settings().changes == Changes::Rejected {
         return Ok(Json(Readiness { writable: false, problem: Some(ProblemType::ReadOnlyServer) }));
     }
-    match app.store().writable().await {
+    match app.store().check_writable().await {
         Ok(()) => Ok(Json(Readiness { writable: true, problem: None })),
         Err(StoreError::OutOfSpace) => Ok(Json(Readiness { writable: false, problem: Some(ProblemType::OutOfSpace) })),
         Err(error) => Err(error.into()),

@@ -8,7 +8,7 @@ use axum::body::Body;
 use common::{Site, arrays, read};
 use http::{HeaderValue, Request, Uri};
 use proptest::prelude::*;
-use store::{Page, Precondition};
+use store::{PageRequest, Precondition};
 
 /// Pieces of paths and queries that mean something, and some that do not.
 fn target() -> impl Strategy<Value = String> {
@@ -277,7 +277,7 @@ fn answered(method: &str, target: &str, headers: Vec<(&'static str, Vec<u8>)>, b
             assert_eq!(answer.header("content-type"), "application/problem+json");
         }
         // The store works as before, whatever is in it now.
-        let page = site.store.list(Page::first(10)).await.unwrap();
+        let page = site.store.list(PageRequest::first(10)).await.unwrap();
         let key = page.keys.first().map_or_else(|| "a".parse().unwrap(), |entry| entry.key.clone());
         site.store.erase(&key, Precondition::none()).await.unwrap();
     });

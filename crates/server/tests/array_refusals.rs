@@ -102,7 +102,7 @@ async fn bodies() {
     let answer = post(&site, "/array/m?read", r#"{"points": [[0, 0], [1, 6]]}"#).await;
     let members = answer.problem(ProblemType::IndexOutOfBounds).members;
     assert_eq!((members.dimension, members.index, members.extent), (Some(1), Some(6), Some(6)));
-    post(&site, "/array/m?read", r#"{"stack": ["0", "0:2"]}"#).await.problem(ProblemType::SelectionRankMismatch);
+    post(&site, "/array/m?read", r#"{"stack": ["0", "0:2"]}"#).await.problem(ProblemType::InvalidSelection);
 
     let problem = post(&site, "/array/m", "{}").await.problem(ProblemType::MissingParameter);
     assert_eq!(problem.members.parameter.as_deref(), Some("read"));

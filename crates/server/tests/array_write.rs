@@ -260,7 +260,7 @@ async fn paths_queries_and_selections() {
     refused(Method::PUT, "/array/m?select=x", ProblemType::InvalidSelection).await;
     refused(Method::PUT, "/array/m?select=0,0,0", ProblemType::SelectionRankMismatch).await;
     refused(Method::PUT, "/array/m?select=4", ProblemType::IndexOutOfBounds).await;
-    let problem = refused(Method::PUT, "/array/m?select=0,(1,2,-5)", ProblemType::SelectionRankMismatch).await;
+    let problem = refused(Method::PUT, "/array/m?select=0,(1,2,-5)", ProblemType::InvalidSelection).await;
     assert_eq!((problem.members.dimension, problem.members.index), (Some(1), Some(1)), "{problem:?}");
     for query in ["append=2", "append=-3", "append=time", "append"] {
         let problem = refused(Method::POST, &format!("/array/m?{query}"), ProblemType::InvalidParameter).await;

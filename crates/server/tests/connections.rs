@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use common::{Raw, Running};
 use server::{Limits, Settings};
-use store::{Key, Page, Precondition, Prefix};
+use store::{Key, PageRequest, Precondition, Prefix};
 use tokio::time::{sleep, timeout};
 
 const END: &str = "\r\n\r\n";
@@ -22,7 +22,7 @@ fn assert_answer(answer: &str, status: u16, slug: &str) {
 }
 
 async fn keys(server: &Running) -> usize {
-    let page = server.store.list_prefix(&Prefix::root(), Page::first(10)).await;
+    let page = server.store.list_prefix(&Prefix::root(), PageRequest::first(10)).await;
     page.map_or(usize::MAX, |page| page.keys.len())
 }
 
@@ -384,5 +384,5 @@ async fn stopping_does_not_wait_for_ever() {
     server.stop();
     let store = server.store.clone();
     server.stopped().await.unwrap();
-    assert!(store.list(Page::first(1)).await.unwrap().keys.is_empty());
+    assert!(store.list(PageRequest::first(1)).await.unwrap().keys.is_empty());
 }

@@ -19,9 +19,7 @@ use http_body_util::BodyExt;
 use serde_json::json;
 use server::Settings;
 use store::{
-    ByteRange, ByteStream, Change, Content, Corruption, DirPage, ErasedKeys, Info, Intent, Key, KeyPage, ListableStore,
-    Outcome, Page, Precondition, Prefix, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, Value,
-    Version, Watermark, WriteableStore, Written,
+    BackendErrorKind, ByteRange, GetResult, Key, MemoryStore, Prefix, StoreError, StoreWrapper, ValueMeta, Version,
 };
 use wire::problem::ProblemType;
 
@@ -48,7 +46,7 @@ async fn reads(site: &Site) -> Vec<Answer> {
 #[tokio::test]
 async fn each_failure_has_its_problem() {
     fn damaged(key: &Key) -> StoreError {
-        StoreError::Corrupt { key: key.clone(), cause: Corruption::MissingFile { file: "secret/1".into() } }
+        StoreError::corrupt(key.clone(), "the file secret/1 is missing")
     }
     fn failed(_: &Key) -> StoreError {
         StoreError::io("read a secret file", io::Error::other("secret"))
@@ -56,7 +54,7 @@ async fn each_failure_has_its_problem() {
     for (how, kind) in [
         (damaged as fn(&Key) -> StoreError, ProblemType::CorruptValue),
         (failed, ProblemType::Internal),
-        (|_| StoreError::Index("secret".into()), ProblemType::Internal),
+        (|_| StoreError::backend(BackendErrorKind::Internal, "secret"), ProblemType::Internal),
         (|_| StoreError::OutOfSpace, ProblemType::OutOfSpace),
         (|_| StoreError::ReadOnly, ProblemType::ReadOnlyStore),
         (|_| StoreError::Closed, ProblemType::ShuttingDown),
@@ -107,92 +105,37 @@ async fn readiness() {
 }
 
 /// A store with one value of two pieces, of which some are damaged.
-struct Damaged {
+struct CorruptStore {
+    store: MemoryStore,
     first_is: Result<(), ()>,
 }
 
 #[async_trait]
-impl ReadableStore for Damaged {
-    async fn get(&self, key: &Key, _: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
-        let corrupt = StoreError::Corrupt { key: key.clone(), cause: Corruption::Record };
-        let first = self.first_is.map(|()| Bytes::from_static(b"12")).map_err(|()| corrupt);
-        let second = Err(StoreError::Corrupt { key: key.clone(), cause: Corruption::Record });
-        let info = Info { size: 4, version: Version::from_u128(1), modified: SystemTime::UNIX_EPOCH };
-        Ok(Some(Value { info, range: 0..4, stream: stream::iter([first, second]).boxed() }))
+impl StoreWrapper for CorruptStore {
+    type Inner = MemoryStore;
+
+    fn inner(&self) -> &MemoryStore {
+        &self.store
     }
 
-    async fn head(&self, _: &Key) -> Result<Option<Info>, StoreError> {
-        Ok(None)
-    }
-}
-
-#[async_trait]
-impl WriteableStore for Damaged {
-    async fn set(&self, _: &Key, _: Content, _: Precondition) -> Result<Written, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn erase(&self, _: &Key, _: Precondition) -> Result<bool, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn erase_prefix(&self, _: &Prefix) -> Result<ErasedKeys, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn writable(&self) -> Result<(), StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-}
-
-#[async_trait]
-impl ListableStore for Damaged {
-    async fn list_prefix(&self, _: &Prefix, _: Page) -> Result<KeyPage, StoreError> {
-        Ok(KeyPage { keys: Vec::new(), cursor: None })
-    }
-
-    async fn list_dir(&self, _: &Prefix, _: Page) -> Result<DirPage, StoreError> {
-        Ok(DirPage { keys: Vec::new(), prefixes: Vec::new(), cursor: None })
-    }
-}
-
-#[async_trait]
-impl TransactionalStore for Damaged {
-    async fn stage(&self, _: &Key, _: Content) -> Result<Staged, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn read_staged(&self, _: &Staged, _: Option<ByteRange>) -> Result<ByteStream, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn commit(&self, _: Vec<Change>) -> Result<Vec<Outcome>, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn watermark(&self) -> Result<Watermark, StoreError> {
-        Err(StoreError::ReadOnly)
-    }
-
-    async fn snapshot(&self, _: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
-        Err(StoreError::ReadOnly)
+    async fn get(&self, key: &Key, _: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
+        let corrupt = || StoreError::corrupt(key.clone(), "a checksum does not match");
+        let first = self.first_is.map(|()| Bytes::from_static(b"12")).map_err(|()| corrupt());
+        let meta = ValueMeta { size: 4, version: Version::from_u128(1), modified: SystemTime::UNIX_EPOCH };
+        Ok(Some(GetResult { meta, range: 0..4, stream: stream::iter([first, Err(corrupt())]).boxed() }))
     }
 }
 
 #[tokio::test]
 async fn damage_at_the_beginning_is_an_answer_of_its_own() {
-    let site = Site::over(Arc::new(Damaged { first_is: Err(()) }), Settings::default());
+    let site = Site::over(Arc::new(CorruptStore { store: MemoryStore::new(), first_is: Err(()) }), Settings::default());
     let problem = site.get("/store/a", &[]).await.problem(ProblemType::CorruptValue);
     assert_eq!(problem.members.key.as_deref(), Some("a"));
 }
 
 #[tokio::test]
 async fn damage_further_on_breaks_the_answer_off() {
-    let site = Site::over(Arc::new(Damaged { first_is: Ok(()) }), Settings::default());
+    let site = Site::over(Arc::new(CorruptStore { store: MemoryStore::new(), first_is: Ok(()) }), Settings::default());
     let request = http::Request::get("/store/a").header("host", "localhost").body(axum::body::Body::empty());
     let response = site.send(request.unwrap()).await;
     assert_eq!(response.status(), StatusCode::OK);

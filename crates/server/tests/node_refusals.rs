@@ -117,7 +117,7 @@ async fn conversions() {
     refused("none?convert=v3", ProblemType::NoSuchNode).await;
     refused("g?convert=v3&dialect=v3", ProblemType::NoSuchNode).await;
     let problem = refused("g?convert=draft", ProblemType::MissingParameter).await;
-    assert_eq!(problem.members.parameter.as_deref(), Some("to"));
+    assert_eq!(problem.members.parameter.as_deref(), Some("target"));
     let problem = refused("g?convert=v3&target=/m/g", ProblemType::ParentIsArray).await;
     assert_eq!(problem.members.array.as_deref(), Some("/m"));
     refused("g?convert=v3&target=/__g", ProblemType::InvalidNodeName).await;

@@ -248,14 +248,14 @@ async fn converting() {
     let shown = site.get("/node/g/a", &[]).await;
     assert_eq!(shown.header("zarr-dialect"), "v3");
     let problem = convert("convert=draft").await.problem(ProblemType::MissingParameter);
-    assert_eq!(problem.members.parameter.as_deref(), Some("to"));
+    assert_eq!(problem.members.parameter.as_deref(), Some("target"));
     let copied = convert("convert=draft&target=/copy").await;
     assert_eq!(copied.status, StatusCode::OK, "{copied:?}");
     assert_eq!(site.get("/node/copy/a", &[]).await.header("zarr-dialect"), "draft");
 
     let problem = convert("").await.problem(ProblemType::MissingParameter);
     assert_eq!(problem.members.parameter.as_deref(), Some("validate"));
-    assert_eq!(problem.members.known.unwrap(), ["validate", "convert", "to", "dialect"]);
+    assert_eq!(problem.members.known.unwrap(), ["validate", "convert", "target", "dialect"]);
     for query in ["convert=v4", "convert", "convert=v3&target=a//b", "convert=v3&validate", "validate&target=/a"] {
         convert(query).await.problem(ProblemType::InvalidParameter);
     }

@@ -23,7 +23,7 @@ use futures::stream;
 use http::{HeaderName, HeaderValue, Method, Request, header::HOST};
 use serde_json::json;
 use server::{App, Caller, Limits, Settings};
-use store::{Prefix, StoreError};
+use store::{BackendErrorKind, Prefix, StoreError};
 
 const MIB: u64 = 1 << 20;
 
@@ -288,7 +288,7 @@ impl Sites {
         }
         fill(&self.scarce).await;
         self.ask_while_memory_is_taken(ask, answers).await;
-        answers.ask(&failing(|_| StoreError::Index("broken".into())), ask).await;
+        answers.ask(&failing(|_| StoreError::backend(BackendErrorKind::Internal, "broken")), ask).await;
         answers.ask(&failing(|_| StoreError::Closed), ask).await;
     }
 

@@ -38,50 +38,38 @@
 //! | `open` | opening, making, upgrading |
 //! | `values` | value files |
 
+mod blocking;
 mod check;
 mod checkpoint;
+mod clean_shutdown;
 mod commit;
+mod durable;
 mod error;
 mod faults;
 mod gc;
 mod index;
-mod keys;
 mod keyspace;
 mod log;
+mod log_key;
 mod open;
 mod options;
+mod orphans;
+mod paths;
 mod read_only_flag;
 mod record;
-mod snapshot;
 mod space;
 mod spill;
 mod store;
 mod values;
 mod view;
 
-use ::store::StoreError;
-
 #[cfg(feature = "test-faults")]
 pub use self::faults::SyncFault;
 pub use self::{
-    check::{CheckReport, Damaged},
+    check::{CheckReport, CorruptValue},
     checkpoint::{CompactError, CompactProgress, CompactReport},
-    error::{Damage, OpenError},
+    error::{FileCorruption, OpenError, ValueCorruption},
     index::IndexKind,
     options::{Access, Options, Purpose},
     store::LocalStore,
 };
-
-/// Runs work that may block on the threads that are for it.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is shutting down.
-            Err(_) => Err(StoreError::Closed),
-        },
-    }
-}

@@ -30,7 +30,7 @@ pub struct Options {
     pub index_segment_bytes: Option<u64>,
     /// The most bytes of replaced and erased values that are retained for readers that began before; beyond it the oldest
     /// reader is cut off. `None` is a tenth of the file system, at most 8 GiB.
-    pub pinned_bytes: Option<u64>,
+    pub max_pinned_bytes: Option<u64>,
     /// Faults that a test causes.
     #[cfg(feature = "test-faults")]
     pub sync_fault: crate::SyncFault,
@@ -70,7 +70,7 @@ impl Default for Options {
             commit_buffer_bytes: None,
             segment_bytes: None,
             index_segment_bytes: None,
-            pinned_bytes: None,
+            max_pinned_bytes: None,
             #[cfg(feature = "test-faults")]
             sync_fault: crate::SyncFault::default(),
         }

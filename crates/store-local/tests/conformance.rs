@@ -16,7 +16,7 @@ impl Local {
 
 impl Factory for Local {
     type Store = LocalStore;
-    type Keep = TempDir;
+    type Fixture = TempDir;
 
     async fn create(&self) -> (LocalStore, TempDir) {
         let dir = tempfile::tempdir().unwrap();

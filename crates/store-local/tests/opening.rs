@@ -8,8 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use store::{ByteRange, Content, Corruption, Key, Precondition, ReadableStore, StoreError, WriteableStore};
-use store_local::{Damage, IndexKind, LocalStore, OpenError, Options};
+use store::{ByteRange, Corruption, Key, Payload, Precondition, ReadableStore, StoreError, WriteableStore};
+use store_local::{FileCorruption, IndexKind, LocalStore, OpenError, Options, ValueCorruption};
 
 const KINDS: [IndexKind; 2] = [IndexKind::Sled, IndexKind::Redb];
 
@@ -22,7 +22,7 @@ async fn open(dir: &Path, kind: IndexKind) -> Result<LocalStore, OpenError> {
 }
 
 async fn set(store: &LocalStore, name: &str, value: Vec<u8>) {
-    store.set(&key(name), Content::from_bytes(value), Precondition::none()).await.unwrap();
+    store.set(&key(name), Payload::from_bytes(value), Precondition::none()).await.unwrap();
 }
 
 /// A closed store with a hundred small values and one file value.
@@ -104,7 +104,7 @@ async fn a_flipped_bit_in_the_index_is_harmless_or_refused_with_nothing_touched(
         let dir = store_with_a_short_log(kind).await;
         let file = index_file(dir.path(), kind);
         let len = fs::metadata(&file).unwrap().len();
-        let mut refused = 0;
+        let mut rejected = 0;
         for part in 0..12 {
             let copy = tempfile::tempdir().unwrap();
             copy_index(dir.path(), copy.path());
@@ -112,15 +112,15 @@ async fn a_flipped_bit_in_the_index_is_harmless_or_refused_with_nothing_touched(
             let before = contents(copy.path());
             match open(copy.path(), kind).await {
                 Ok(store) => expect_all(&store).await,
-                Err(OpenError::Damaged { file, .. } | OpenError::Behind { file, .. }) => {
+                Err(OpenError::Corrupt { file, .. } | OpenError::StaleIndex { file, .. }) => {
                     assert!(file.starts_with(copy.path().join("index")), "{file:?}");
                     assert_eq!(before, contents(copy.path()));
-                    refused += 1;
+                    rejected += 1;
                 }
                 other => panic!("{kind}: {other:?}"),
             }
         }
-        assert!(refused > 0, "{kind}");
+        assert!(rejected > 0, "{kind}");
     }
 }
 
@@ -133,13 +133,13 @@ async fn a_truncated_or_missing_index_is_refused_unless_the_log_has_everything()
         let before = contents(dir.path());
         assert!(matches!(
             open(dir.path(), kind).await,
-            Err(OpenError::Damaged { file, .. } | OpenError::Behind { file, .. }) if file.starts_with(dir.path().join("index"))
+            Err(OpenError::Corrupt { file, .. } | OpenError::StaleIndex { file, .. }) if file.starts_with(dir.path().join("index"))
         ));
         assert_eq!(before, contents(dir.path()));
         fs::remove_file(&file).unwrap();
         assert!(matches!(
             open(dir.path(), kind).await,
-            Err(OpenError::Damaged { file: named, cause: Damage::Missing }) if named == file
+            Err(OpenError::Corrupt { file: named, cause: FileCorruption::Missing }) if named == file
         ));
         assert_eq!(value_files(dir.path()).len(), 1);
     }
@@ -181,7 +181,7 @@ async fn an_older_copy_of_the_index_is_brought_up_to_date_or_refused() {
                         assert!(store.head(&key(&format!("later/{round}"))).await.unwrap().is_some());
                     }
                 }
-                Err(OpenError::Behind { file, found, expected }) => assert!(file == index && found < expected),
+                Err(OpenError::StaleIndex { file, found, expected }) => assert!(file == index && found < expected),
                 other => panic!("{kind}: {other:?}"),
             }
             assert_eq!(value_files(dir.path()).len(), 1 + rounds, "nothing is collected");
@@ -201,7 +201,7 @@ async fn an_older_copy_of_the_log_is_refused() {
         copy_index(&older.path().join("log"), &dir.path().join("log"));
         let before = contents(dir.path());
         match open(dir.path(), kind).await {
-            Err(OpenError::Behind { file, .. }) => assert_eq!(file, dir.path().join("log")),
+            Err(OpenError::StaleIndex { file, .. }) => assert_eq!(file, dir.path().join("log")),
             other => panic!("{kind}: {other:?}"),
         }
         assert_eq!(before, contents(dir.path()));
@@ -214,7 +214,7 @@ async fn the_index_of_another_store_is_refused() {
         let (dir, other) = (closed_store(kind).await, closed_store(kind).await);
         copy_index(&other.path().join("index"), &dir.path().join("index"));
         let before = contents(dir.path());
-        assert!(matches!(open(dir.path(), kind).await, Err(OpenError::Damaged { .. })));
+        assert!(matches!(open(dir.path(), kind).await, Err(OpenError::Corrupt { .. })));
         assert_eq!(before, contents(dir.path()));
     }
 }
@@ -257,7 +257,7 @@ async fn a_torn_end_of_the_log_is_no_damage_and_a_damaged_middle_is_named() {
         let segment = last_segment(dir.path());
         flip(&segment, 4096 + 40);
         match open(dir.path(), kind).await {
-            Err(OpenError::Damaged { file, cause: Damage::Frame { offset } }) => {
+            Err(OpenError::Corrupt { file, cause: FileCorruption::CorruptFrame { offset } }) => {
                 assert_eq!((file, offset), (segment.clone(), 4096));
             }
             other => panic!("{kind}: {other:?}"),
@@ -275,7 +275,7 @@ async fn damaged_files_of_the_store_itself_are_named() {
         let sound = fs::read(&path).unwrap();
         fs::write(&path, vec![b'x'; sound.len()]).unwrap();
         match open(dir.path(), IndexKind::Sled).await {
-            Err(OpenError::Damaged { file, .. }) => assert_eq!(file, path),
+            Err(OpenError::Corrupt { file, .. }) => assert_eq!(file, path),
             other => panic!("{name}: {other:?}"),
         }
         fs::write(&path, sound).unwrap();
@@ -286,7 +286,7 @@ async fn damaged_files_of_the_store_itself_are_named() {
         // The lowest bit of a digit's character: another digit.
         flip(&path, (sound.find(digit).unwrap() + digit.len()) as u64);
         match open(dir.path(), IndexKind::Sled).await {
-            Err(OpenError::Damaged { file, .. }) => assert_eq!(file, path),
+            Err(OpenError::Corrupt { file, .. }) => assert_eq!(file, path),
             other => panic!("{digit}: {other:?}"),
         }
         fs::write(&path, &sound).unwrap();
@@ -304,7 +304,7 @@ async fn a_store_has_one_owner_and_one_index() {
     }
     store.close().await.unwrap();
     drop(store);
-    assert!(matches!(open(dir.path(), IndexKind::Redb).await, Err(OpenError::OtherIndex { .. })));
+    assert!(matches!(open(dir.path(), IndexKind::Redb).await, Err(OpenError::IndexMismatch { .. })));
     open(dir.path(), IndexKind::Sled).await.unwrap();
 }
 
@@ -362,7 +362,7 @@ async fn a_damaged_value_is_an_error_that_names_its_key_and_check_finds_it() {
                 assert_eq!(value.bytes().await.unwrap(), [7; 10].as_slice());
             }
             let (report, damaged) = store.check(|_| ()).await.unwrap();
-            assert_eq!((report.keys, report.damaged), (101, 1));
+            assert_eq!((report.keys, report.corrupt), (101, 1));
             assert_eq!(damaged[0].key, key("large"));
             store.close().await.unwrap();
             flip(&file, offset);
@@ -386,11 +386,11 @@ async fn a_missing_or_truncated_value_file_is_corruption_and_not_absence() {
     expect_corrupt(&store, None).await;
     fs::remove_file(&file).unwrap();
     match store.get(&key("large"), None).await {
-        Err(StoreError::Corrupt { cause: Corruption::MissingFile { .. }, .. }) => {}
+        Err(StoreError::Corrupt { cause, .. }) if is_missing_file(&cause) => {}
         other => panic!("{other:?}"),
     }
     let (_, damaged) = store.check(|_| ()).await.unwrap();
-    assert!(matches!(damaged[0].cause, Corruption::MissingFile { .. }));
+    assert!(is_missing_file(&damaged[0].cause));
     // What is damaged can be replaced.
     set(&store, "large", vec![8; 20_000]).await;
     assert_eq!(store.get(&key("large"), None).await.unwrap().unwrap().bytes().await.unwrap().len(), 20_000);
@@ -465,4 +465,8 @@ async fn a_snapshot_that_is_left_gives_up_what_it_holds() {
     }
     assert_eq!(value_files(dir.path()).len(), 1);
     assert!(matches!(snapshot.get(&key("a"), None).await, Err(StoreError::SnapshotExpired)));
+}
+
+fn is_missing_file(cause: &Corruption) -> bool {
+    matches!(cause.downcast_ref(), Some(ValueCorruption::MissingFile { .. }))
 }

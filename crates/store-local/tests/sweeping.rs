@@ -5,7 +5,8 @@
 use std::time::{Duration, Instant};
 
 use store::{
-    Change, Content, Key, ListableStore, Page, Precondition, Prefix, StoreError, TransactionalStore, WriteableStore,
+    Change, Key, ListableStore, PageRequest, Payload, Precondition, Prefix, StoreError, TransactionalStore,
+    WriteableStore,
 };
 use store_local::{IndexKind, LocalStore, Options};
 
@@ -16,7 +17,7 @@ async fn fill(store: &LocalStore) {
     let mut changes = Vec::new();
     for number in 0..KEYS {
         let key = Key::parse(&format!("a/k{number:04}")).unwrap();
-        let staged = store.stage(&key, Content::from_bytes(vec![7; 20])).await.unwrap();
+        let staged = store.stage(&key, Payload::from_bytes(vec![7; 20])).await.unwrap();
         changes.push(Change::Set { staged, precondition: Precondition::none() });
     }
     store.commit(changes).await.unwrap();
@@ -34,7 +35,7 @@ async fn a_listing_is_whole_while_keys_are_moved(index: IndexKind) {
         fill(&store).await;
         let began = Instant::now();
         while began.elapsed() < Duration::from_millis(1500) {
-            let listed = store.list_prefix(&Prefix::root(), Page::first(KEYS + 1)).await.unwrap();
+            let listed = store.list_prefix(&Prefix::root(), PageRequest::first(KEYS + 1)).await.unwrap();
             assert_eq!(listed.keys.len(), KEYS, "after {:?}", began.elapsed());
             let check = store.commit(vec![Change::CheckEmpty { prefix: prefix.clone() }]).await;
             assert!(matches!(check, Err(StoreError::NotEmpty { .. })), "{check:?}");

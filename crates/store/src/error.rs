@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use crate::{Info, IntentError, Key, Prefix, Version};
+use crate::{IntentError, Key, Prefix, ValueMeta, Version};
 
 /// An error of another crate, as the source of one of ours.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -30,10 +30,10 @@ pub enum StoreError {
         key: Key,
     },
     /// The range contains no byte of the value.
-    #[error("the range names no byte of a value of {} bytes", info.size)]
+    #[error("the range names no byte of a value of {} bytes", meta.size)]
     RangeNotSatisfiable {
         /// The metadata of the value.
-        info: Info,
+        meta: ValueMeta,
     },
     /// The stored value is damaged. It is neither returned nor treated as missing.
     #[error("the stored value of {key} is damaged")]
@@ -60,7 +60,7 @@ pub enum StoreError {
     },
     /// A commit names a key twice.
     #[error("the commit names {key} twice")]
-    RepeatedKey {
+    DuplicateKey {
         /// The key.
         key: Key,
     },
@@ -75,7 +75,7 @@ pub enum StoreError {
     Upload(#[from] UploadError),
     /// A staged value of another store, or one that was committed before.
     #[error("the staged value belongs to another store, or was committed before")]
-    ForeignStaged,
+    InvalidStaged,
     /// A key that the snapshot does not contain was read.
     #[error("the snapshot was not made of {key}")]
     NotInSnapshot {
@@ -97,85 +97,53 @@ pub enum StoreError {
         #[source]
         source: io::Error,
     },
-    /// The index failed.
-    #[error("the index of the store failed")]
-    Index(#[source] BoxError),
-    /// The remote store requires authentication.
-    #[error("the remote store asks for a token")]
-    Unauthorized,
-    /// The remote store denies access.
-    #[error("the remote store does not allow this: {detail}")]
-    Forbidden {
-        /// The server's message.
-        detail: String,
-    },
     /// The store is busy or stopping, or too many files are open; the request can be retried.
     #[error("the store is busy")]
     Busy {
         /// The time after which to retry, if the store says so.
         retry_after: Option<Duration>,
     },
-    /// The remote store failed with no other information.
-    #[error("the remote store failed (status {status}, request {request})")]
-    Remote {
-        /// The HTTP status.
-        status: u16,
-        /// The request's id, which the remote log has too.
-        request: String,
+    /// The store failed in a way that only its implementation knows, such as an index that cannot be read or a server
+    /// that does not answer. `kind` says what a caller can do about it, `source` what happened.
+    #[error("{kind}")]
+    Backend {
+        /// The class of the error.
+        kind: BackendErrorKind,
+        /// The implementation's error.
+        #[source]
+        source: BoxError,
     },
-    /// The remote store sent an answer that violates its contract.
-    #[error("the remote store gave an answer that cannot be understood: {detail}")]
-    Protocol {
-        /// The violation.
-        detail: String,
-    },
-    /// The connection to a remote store failed.
-    #[error("the connection to the remote store failed")]
-    Transport(#[source] BoxError),
 }
 
-/// The damage of a stored value.
+/// The class of a [`StoreError::Backend`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum BackendErrorKind {
+    /// The store requires credentials, or does not accept those that were sent.
+    #[error("the store requires authentication")]
+    Unauthenticated,
+    /// The store denies the operation to this caller.
+    #[error("the store denies this operation")]
+    PermissionDenied,
+    /// The connection to the store could not be made, or it broke. A change may or may not have been made; a retry can
+    /// succeed.
+    #[error("the connection to the store failed")]
+    Connection,
+    /// The store sent a response that violates its protocol.
+    #[error("the store sent an invalid response")]
+    InvalidResponse,
+    /// The store failed in any other way.
+    #[error("the store failed")]
+    Internal,
+}
+
+/// The damage of a stored value, as the store that found it describes it.
+///
+/// Each implementation has its own error type for this; [`Corruption::detail`] can be downcast to it.
 #[derive(Debug, thiserror::Error)]
-pub enum Corruption {
-    /// The index refers to a file that does not exist.
-    #[error("the value file {file} is missing")]
-    MissingFile {
-        /// The file's path within the store.
-        file: String,
-    },
-    /// The file is shorter or longer than the index says.
-    #[error("the value file {file} has {found} bytes instead of {expected}")]
-    Length {
-        /// The file's path within the store.
-        file: String,
-        /// Its size according to the index.
-        expected: u64,
-        /// Its size.
-        found: u64,
-    },
-    /// The description at the end of the file fails its checksum or is that of another value.
-    #[error("the trailer of the value file {file} is damaged")]
-    Trailer {
-        /// The file's path within the store.
-        file: String,
-    },
-    /// A block of the file fails its checksum.
-    #[error("block {block} of the value file {file} fails its checksum")]
-    Block {
-        /// The file's path within the store.
-        file: String,
-        /// The block's number, from 0.
-        block: u64,
-    },
-    /// The key's record in the index fails its checksum or cannot be read.
-    #[error("the record in the index is damaged")]
-    Record,
-    /// A remote store reported the damage; its log has the details.
-    #[error("the remote store found it damaged (request {request})")]
-    Remote {
-        /// The request's id, which the remote log has too.
-        request: String,
-    },
+#[error(transparent)]
+pub struct Corruption {
+    /// The description.
+    pub detail: BoxError,
 }
 
 /// An error of receiving the content of a value.
@@ -189,7 +157,7 @@ pub enum UploadError {
     },
     /// It has another length than announced.
     #[error("{received} bytes came where {announced} were announced")]
-    Length {
+    LengthMismatch {
         /// The length that was announced.
         announced: u64,
         /// The number of bytes received.
@@ -197,7 +165,7 @@ pub enum UploadError {
     },
     /// It does not have the announced digest.
     #[error("the content does not match its digest")]
-    Digest,
+    DigestMismatch,
     /// No data arrived until the timeout.
     #[error("the content stopped coming")]
     TimedOut,
@@ -206,7 +174,45 @@ pub enum UploadError {
     Aborted(#[source] BoxError),
 }
 
+impl Corruption {
+    /// Damage that `detail` describes.
+    pub fn new(detail: impl Into<BoxError>) -> Self {
+        Self { detail: detail.into() }
+    }
+
+    /// The description as the error type of a store's implementation, if it is of that type.
+    pub fn downcast_ref<E: std::error::Error + 'static>(&self) -> Option<&E> {
+        self.detail.downcast_ref()
+    }
+}
+
 impl StoreError {
+    /// Damage of the value of `key`.
+    pub fn corrupt(key: Key, detail: impl Into<BoxError>) -> Self {
+        Self::Corrupt { key, cause: Corruption::new(detail) }
+    }
+
+    /// An error that only the store's implementation knows.
+    pub fn backend(kind: BackendErrorKind, source: impl Into<BoxError>) -> Self {
+        Self::Backend { kind, source: source.into() }
+    }
+
+    /// The class of a [`StoreError::Backend`]; `None` for any other error.
+    pub fn backend_kind(&self) -> Option<BackendErrorKind> {
+        match self {
+            Self::Backend { kind, .. } => Some(*kind),
+            _ => None,
+        }
+    }
+
+    /// The source of a [`StoreError::Backend`], if it is of this type.
+    pub fn backend_source<E: std::error::Error + 'static>(&self) -> Option<&E> {
+        match self {
+            Self::Backend { source, .. } => source.downcast_ref(),
+            _ => None,
+        }
+    }
+
     /// Wraps an error of the operating system. A full disk and too many open files become errors of their own.
     pub fn io(action: &'static str, source: io::Error) -> Self {
         if source.raw_os_error().is_some_and(|error| TOO_MANY_FILES.contains(&error)) {

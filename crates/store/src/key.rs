@@ -32,28 +32,28 @@ pub enum KeyError {
         len: usize,
     },
     /// A segment is empty: the text begins or ends with `/`, or has `//`.
-    #[error("the segment at byte {at} is empty")]
+    #[error("the segment at byte {offset} is empty")]
     EmptySegment {
         /// The offset of the segment.
-        at: usize,
+        offset: usize,
     },
     /// A segment is `.` or `..`.
-    #[error("the segment at byte {at} is `.` or `..`")]
+    #[error("the segment at byte {offset} is `.` or `..`")]
     DotSegment {
         /// The offset of the segment.
-        at: usize,
+        offset: usize,
     },
     /// A control character.
-    #[error("there is a control character at byte {at}")]
+    #[error("there is a control character at byte {offset}")]
     ControlCharacter {
         /// The offset of the character.
-        at: usize,
+        offset: usize,
     },
     /// The bytes are not UTF-8.
-    #[error("the bytes are not UTF-8 from byte {at} on")]
+    #[error("the bytes are not UTF-8 from byte {offset} on")]
     NotUtf8 {
         /// The offset of the first invalid sequence.
-        at: usize,
+        offset: usize,
     },
     /// A prefix does not end with `/`.
     #[error("a prefix ends with `/`")]
@@ -110,7 +110,7 @@ impl Prefix {
             return Err(KeyError::TooLong { len: text.len() });
         }
         if key.is_empty() {
-            return Err(KeyError::EmptySegment { at: 0 });
+            return Err(KeyError::EmptySegment { offset: 0 });
         }
         check(key)?;
         Ok(Self(text.into()))
@@ -122,7 +122,7 @@ impl Prefix {
     }
 
     /// The prefix of the keys below `key` taken as a directory; `None` if it would be longer than any key.
-    pub fn below(key: &Key) -> Option<Self> {
+    pub fn from_key(key: &Key) -> Option<Self> {
         Self::parse(&format!("{key}/")).ok()
     }
 
@@ -163,14 +163,14 @@ impl Prefix {
 
     /// The first text, in byte order, after everything that begins with this prefix; `None` for the root, which has no
     /// end. Seeking to it skips everything below.
-    pub fn end(&self) -> Option<String> {
+    pub fn upper_bound(&self) -> Option<String> {
         // `0` is the byte after `/`.
         self.0.strip_suffix('/').map(|key| format!("{key}0"))
     }
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str, KeyError> {
-    std::str::from_utf8(bytes).map_err(|error| KeyError::NotUtf8 { at: error.valid_up_to() })
+    std::str::from_utf8(bytes).map_err(|error| KeyError::NotUtf8 { offset: error.valid_up_to() })
 }
 
 fn check(text: &str) -> Result<(), KeyError> {
@@ -181,13 +181,13 @@ fn check(text: &str) -> Result<(), KeyError> {
         return Err(KeyError::TooLong { len: text.len() });
     }
     if let Some((at, _)) = text.char_indices().find(|(_, character)| character.is_control()) {
-        return Err(KeyError::ControlCharacter { at });
+        return Err(KeyError::ControlCharacter { offset: at });
     }
     let mut at = 0;
     for segment in text.split('/') {
         match segment {
-            "" => return Err(KeyError::EmptySegment { at }),
-            "." | ".." => return Err(KeyError::DotSegment { at }),
+            "" => return Err(KeyError::EmptySegment { offset: at }),
+            "." | ".." => return Err(KeyError::DotSegment { offset: at }),
             _ => at += segment.len() + 1,
         }
     }
@@ -251,35 +251,35 @@ mod tests {
         }
         for (bad, why) in [
             ("", KeyError::Empty),
-            ("/a", KeyError::EmptySegment { at: 0 }),
-            ("a/", KeyError::EmptySegment { at: 2 }),
-            ("a//b", KeyError::EmptySegment { at: 2 }),
-            ("a/./b", KeyError::DotSegment { at: 2 }),
-            ("..", KeyError::DotSegment { at: 0 }),
-            ("a/\u{7f}", KeyError::ControlCharacter { at: 2 }),
-            ("a\u{85}b", KeyError::ControlCharacter { at: 1 }),
-            ("a\0", KeyError::ControlCharacter { at: 1 }),
+            ("/a", KeyError::EmptySegment { offset: 0 }),
+            ("a/", KeyError::EmptySegment { offset: 2 }),
+            ("a//b", KeyError::EmptySegment { offset: 2 }),
+            ("a/./b", KeyError::DotSegment { offset: 2 }),
+            ("..", KeyError::DotSegment { offset: 0 }),
+            ("a/\u{7f}", KeyError::ControlCharacter { offset: 2 }),
+            ("a\u{85}b", KeyError::ControlCharacter { offset: 1 }),
+            ("a\0", KeyError::ControlCharacter { offset: 1 }),
         ] {
             assert_eq!(Key::parse(bad), Err(why), "{bad:?}");
         }
         assert_eq!(Key::parse(&"k".repeat(1025)), Err(KeyError::TooLong { len: 1025 }));
-        assert_eq!(Key::from_bytes(b"a\xff"), Err(KeyError::NotUtf8 { at: 1 }));
+        assert_eq!(Key::from_bytes(b"a\xff"), Err(KeyError::NotUtf8 { offset: 1 }));
     }
 
     #[test]
     fn prefixes() {
         assert_eq!(Prefix::parse(""), Ok(Prefix::root()));
         assert_eq!(Prefix::parse("a"), Err(KeyError::NoTrailingSlash));
-        assert_eq!(Prefix::parse("/"), Err(KeyError::EmptySegment { at: 0 }));
-        assert_eq!(Prefix::parse("a//"), Err(KeyError::EmptySegment { at: 2 }));
-        assert_eq!(Prefix::parse("a/../"), Err(KeyError::DotSegment { at: 2 }));
+        assert_eq!(Prefix::parse("/"), Err(KeyError::EmptySegment { offset: 0 }));
+        assert_eq!(Prefix::parse("a//"), Err(KeyError::EmptySegment { offset: 2 }));
+        assert_eq!(Prefix::parse("a/../"), Err(KeyError::DotSegment { offset: 2 }));
         let prefix = Prefix::parse("a/b/").unwrap();
-        assert_eq!(prefix.end().as_deref(), Some("a/b0"));
+        assert_eq!(prefix.upper_bound().as_deref(), Some("a/b0"));
         assert_eq!(prefix.name(), "b");
         assert!(prefix.contains(&Key::parse("a/b/c").unwrap()));
         assert!(!prefix.contains(&Key::parse("a/bc").unwrap()));
         assert_eq!(Key::parse("a/b/c").unwrap().parent(), prefix);
         assert_eq!(Key::parse("c").unwrap().parent(), Prefix::root());
-        assert_eq!(Prefix::below(&Key::parse(&"k".repeat(1024)).unwrap()), None);
+        assert_eq!(Prefix::from_key(&Key::parse(&"k".repeat(1024)).unwrap()), None);
     }
 }

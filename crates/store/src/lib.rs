@@ -9,29 +9,35 @@
 //! Values that come from outside are parsed once, by the constructors of [`Key`], [`Prefix`], [`ByteRange`] and
 //! [`Version`]; nothing behind them checks again.
 
+mod change;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod content;
 mod error;
 mod intent;
 mod key;
 mod list;
 mod memory;
+mod meta;
+mod page;
+mod random;
 mod range;
 mod traits;
+mod value;
 mod version;
 mod watermark;
+mod wrapper;
 
-pub use content::{ByteStream, Content, Info, Staged, Value};
-pub use error::{BoxError, Corruption, StoreError, UploadError};
+pub use change::{Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_COUNTED_KEYS};
+pub use error::{BackendErrorKind, BoxError, Corruption, StoreError, UploadError};
 pub use intent::{Intent, IntentError, IntentId, MAX_INTENT_LEN, MAX_INTENTS};
 pub use key::{Key, KeyError, MAX_KEY_LEN, Prefix};
-pub use list::{Cursor, CursorSeal, DirPage, Entry, KeyPage, Listing, MAX_PAGE, Page, count_keys, walk};
+pub use list::{count_keys, list_all};
 pub use memory::{MemoryLimits, MemoryStore};
+pub use meta::ValueMeta;
+pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest};
 pub use range::{ByteRange, ByteRangeError};
-pub use traits::{
-    Change, ErasedKeys, ListableStore, MAX_COMMIT_CHANGES, MAX_COUNTED, Outcome, ReadableStore, Snapshot,
-    TransactionalStore, WriteableStore, Written,
-};
+pub use traits::{ListableStore, ReadableStore, Snapshot, TransactionalStore, WriteableStore};
+pub use value::{ByteStream, GetResult, Payload, PutResult, Staged};
 pub use version::{Precondition, Version, VersionError, VersionMatch};
 pub use watermark::Watermark;
+pub use wrapper::{Operation, StoreWrapper};

@@ -8,22 +8,14 @@
 //! - Every method may be called from many tasks at once. A future that is dropped leaves the store as it was, or with
 //!   the whole of the change made; nothing else remains of it.
 
-use std::{collections::HashSet, fmt};
+use std::fmt;
 
 use async_trait::async_trait;
 
-use bytes::Bytes;
-
 use crate::{
-    ByteRange, ByteStream, Content, DirPage, Info, Intent, IntentError, IntentId, Key, KeyPage, MAX_INTENT_LEN, Page,
-    Precondition, Prefix, Staged, StoreError, Value, Version, Watermark,
+    ByteRange, ByteStream, Change, ChangeOutcome, DirPage, GetResult, Intent, Key, KeyCount, KeyPage, PageRequest,
+    Payload, Precondition, Prefix, PutResult, Staged, StoreError, ValueMeta, Watermark,
 };
-
-/// The most changes that one commit has.
-pub const MAX_COMMIT_CHANGES: usize = 320_000;
-
-/// The most keys that [`erase_prefix`](WriteableStore::erase_prefix) counts.
-pub const MAX_COUNTED: usize = 100_000;
 
 /// Reading values.
 #[async_trait]
@@ -36,10 +28,10 @@ pub trait ReadableStore: Send + Sync {
     ///   (see [`ByteRange::resolve`]), and with [`StoreError::Corrupt`] where what is stored is damaged. The stream
     ///   may still fail with the latter: bytes are checked before they are yielded.
     /// - Memory does not grow with the value's size.
-    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError>;
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError>;
 
     /// The size, version and time of the value of `key`, or `Ok(None)` where it has none.
-    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError>;
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError>;
 }
 
 /// Setting and erasing values.
@@ -55,19 +47,19 @@ pub trait WriteableStore: Send + Sync {
     /// - Where the content fails to arrive ([`StoreError::Upload`], or any error its stream yields), or there is no
     ///   space ([`StoreError::OutOfSpace`]), the key keeps the value it had.
     /// - Memory does not grow with the value's size.
-    async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError>;
+    async fn set(&self, key: &Key, payload: Payload, precondition: Precondition) -> Result<PutResult, StoreError>;
 
     /// Erases the value of `key`; whether there was one. Erasing what is not there succeeds, where the precondition
     /// holds. Durable when it returns.
     async fn erase(&self, key: &Key, precondition: Precondition) -> Result<bool, StoreError>;
 
-    /// Erases all keys below `prefix` in one commit, however many there are, and gives their number as [`ErasedKeys`]
+    /// Erases all keys below `prefix` in one commit, however many there are, and gives their number as [`KeyCount`]
     /// defines it. Durable when it returns.
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError>;
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError>;
 
     /// True if a set would be taken now: fails with [`StoreError::ReadOnly`], [`StoreError::OutOfSpace`] or
     /// [`StoreError::Closed`], or with what keeps a remote store from being reached.
-    async fn writable(&self) -> Result<(), StoreError>;
+    async fn check_writable(&self) -> Result<(), StoreError>;
 }
 
 /// Listing keys.
@@ -79,13 +71,13 @@ pub trait WriteableStore: Send + Sync {
 #[async_trait]
 pub trait ListableStore: Send + Sync {
     /// The keys below `prefix`, at any depth.
-    async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError>;
+    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError>;
 
     /// The keys and prefixes directly below `prefix`. Costs what it returns, not what lies below.
-    async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError>;
+    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError>;
 
     /// All keys.
-    async fn list(&self, page: Page) -> Result<KeyPage, StoreError> {
+    async fn list(&self, page: PageRequest) -> Result<KeyPage, StoreError> {
         self.list_prefix(&Prefix::root(), page).await
     }
 }
@@ -96,11 +88,11 @@ pub trait TransactionalStore: ReadableStore + WriteableStore + ListableStore {
     /// Writes a value for `key` without making it visible. Fails as [`WriteableStore::set`] does.
     ///
     /// A staged value of which the last clone is dropped, or that is not committed before the store is closed, is discarded.
-    async fn stage(&self, key: &Key, content: Content) -> Result<Staged, StoreError>;
+    async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError>;
 
     /// The bytes of a staged value, or a range of them, for whoever holds it: it has no version, and no time. They are checked as those of visible values are.
     ///
-    /// Fails with [`StoreError::ForeignStaged`] where another store staged it or it was committed. A range that names no byte of it gives an
+    /// Fails with [`StoreError::InvalidStaged`] where another store staged it or it was committed. A range that names no byte of it gives an
     /// empty stream.
     async fn read_staged(&self, staged: &Staged, range: Option<ByteRange>) -> Result<ByteStream, StoreError>;
 
@@ -118,17 +110,17 @@ pub trait TransactionalStore: ReadableStore + WriteableStore + ListableStore {
     ///   It counts as one change and costs the commit the same whatever lies below.
     /// - Snapshots that were taken before the commit keep what they hold.
     /// - More than [`MAX_COMMIT_CHANGES`] changes fail with [`StoreError::TooManyChanges`], a key that two changes name
-    ///   with [`StoreError::RepeatedKey`]. A prefix may be named more than once, and prefixes may lie within each
+    ///   with [`StoreError::DuplicateKey`]. A prefix may be named more than once, and prefixes may lie within each
     ///   other; keys below a prefix that is erased or checked may be named as any others.
-    /// - A value that another store staged, or that was committed before, fails with [`StoreError::ForeignStaged`].
+    /// - A value that another store staged, or that was committed before, fails with [`StoreError::InvalidStaged`].
     ///
-    /// - [`Change::Intend`] and [`Change::Settle`] are made with the other changes of the commit, or not at all. An id that
+    /// - [`Change::AddIntent`] and [`Change::RemoveIntent`] are made with the other changes of the commit, or not at all. An id that
     ///   is there already, one that is not there to be settled, a record longer than [`MAX_INTENT_LEN`] and one intent more
     ///   than [`MAX_INTENTS`](crate::MAX_INTENTS) fail with [`StoreError::Intent`], and so does an id that two changes name.
     ///
     /// A commit that fails in one of these ways changes nothing, and leaves its staged values as they were: clones of
     /// them can be committed again.
-    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<Outcome>, StoreError>;
+    async fn commit(&self, changes: Vec<Change>) -> Result<Vec<ChangeOutcome>, StoreError>;
 
     /// The intents that were added and not settled, in the order of their ids.
     ///
@@ -157,159 +149,10 @@ pub trait TransactionalStore: ReadableStore + WriteableStore + ListableStore {
 pub trait Snapshot: Send + Sync {
     /// What is known of the value of `key`, or `Ok(None)` where it had none. Fails with
     /// [`StoreError::NotInSnapshot`] for a key that the snapshot was not made of.
-    fn head(&self, key: &Key) -> Result<Option<Info>, StoreError>;
+    fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError>;
 
     /// As [`ReadableStore::get`], of the snapshot's values.
-    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError>;
-}
-
-/// One change of a commit.
-#[derive(Clone, Debug)]
-pub enum Change {
-    /// Sets the key that the value was staged for.
-    Set {
-        /// The value.
-        staged: Staged,
-        /// What must hold of the key.
-        precondition: Precondition,
-    },
-    /// Erases a key.
-    Erase {
-        /// The key.
-        key: Key,
-        /// What must hold of it.
-        precondition: Precondition,
-    },
-    /// Changes nothing, but the commit is made only if this holds.
-    Check {
-        /// The key.
-        key: Key,
-        /// What must hold of it.
-        precondition: Precondition,
-    },
-    /// Erases every key below a prefix that is there when the commit is made, before the commit's other changes are
-    /// applied. One change, however many keys that are.
-    ErasePrefix {
-        /// The prefix.
-        prefix: Prefix,
-    },
-    /// Changes nothing, but the commit is made only if no key is below the prefix before it, whatever it sets or erases
-    /// there. Fails with [`StoreError::NotEmpty`].
-    CheckEmpty {
-        /// The prefix.
-        prefix: Prefix,
-    },
-    /// Adds an intent, which stays until it is settled.
-    Intend {
-        /// Its id, which none has had before: see [`IntentId::random`].
-        id: IntentId,
-        /// What it says.
-        record: Bytes,
-    },
-    /// Removes an intent. Fails with [`IntentError::Missing`] where it is not there, so of two that settle it one succeeds.
-    Settle {
-        /// Its id.
-        id: IntentId,
-    },
-}
-
-/// What a set did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// The version that the key has now.
-    pub version: Version,
-    /// True if it had a value before.
-    pub replaced: bool,
-}
-
-/// The number of keys that an erase of a prefix found.
-///
-/// An erase of a prefix costs the same whatever lies below it, so it cannot count what it erases. This is the number of
-/// keys below the prefix that were counted just before the commit: keys that others set or erase in between are
-/// erased all the same, and make it differ. Counting stops at [`MAX_COUNTED`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ErasedKeys {
-    /// The number of keys that were counted.
-    pub count: u64,
-    /// True where all of them were counted; otherwise there were more than `count`.
-    pub exact: bool,
-}
-
-/// What one change of a commit did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The key was set.
-    Set(Written),
-    /// The key was erased.
-    Erased {
-        /// True if it had a value before.
-        existed: bool,
-    },
-    /// The precondition held, or the prefix was empty.
-    Checked,
-    /// What was below the prefix was erased.
-    PrefixErased,
-    /// The intent was added.
-    Intended,
-    /// It was removed.
-    Settled,
-}
-
-impl ErasedKeys {
-    /// A count that came to its end.
-    pub fn exactly(count: u64) -> Self {
-        Self { count, exact: true }
-    }
-
-    /// The keys of two erases together.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self { count: self.count.saturating_add(other.count), exact: self.exact && other.exact }
-    }
-}
-
-impl Change {
-    /// The key concerned, where it is one.
-    pub fn key(&self) -> Option<&Key> {
-        match self {
-            Self::Set { staged, .. } => Some(staged.key()),
-            Self::Erase { key, .. } | Self::Check { key, .. } => Some(key),
-            Self::ErasePrefix { .. } | Self::CheckEmpty { .. } | Self::Intend { .. } | Self::Settle { .. } => None,
-        }
-    }
-
-    /// The intent concerned, where it is one.
-    pub fn intent(&self) -> Option<IntentId> {
-        match self {
-            Self::Intend { id, .. } | Self::Settle { id } => Some(*id),
-            Self::Set { .. } | Self::Erase { .. } | Self::Check { .. } => None,
-            Self::ErasePrefix { .. } | Self::CheckEmpty { .. } => None,
-        }
-    }
-
-    /// Fails where the changes do not make a commit, whatever the store holds: there are too many, a key or an
-    /// intent is named twice, or the record of an intent is too long. Implementations of [`TransactionalStore::commit`] begin with this.
-    pub fn check_form(changes: &[Self]) -> Result<(), StoreError> {
-        if changes.len() > MAX_COMMIT_CHANGES {
-            return Err(StoreError::TooManyChanges { changes: changes.len(), limit: MAX_COMMIT_CHANGES });
-        }
-        let mut named = HashSet::with_capacity(changes.len());
-        if let Some(key) = changes.iter().filter_map(Self::key).find(|key| !named.insert(*key)) {
-            return Err(StoreError::RepeatedKey { key: key.clone() });
-        }
-        let mut intents = HashSet::new();
-        if let Some(id) = changes.iter().filter_map(Self::intent).find(|id| !intents.insert(*id)) {
-            return Err(IntentError::Repeated { id }.into());
-        }
-        let too_long = |change: &Self| match change {
-            Self::Intend { record, .. } => Some(record.len()).filter(|len| *len > MAX_INTENT_LEN),
-            _ => None,
-        };
-        match changes.iter().find_map(too_long) {
-            Some(len) => Err(IntentError::TooLong { len, limit: MAX_INTENT_LEN }.into()),
-            None => Ok(()),
-        }
-    }
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError>;
 }
 
 impl fmt::Debug for dyn TransactionalStore {

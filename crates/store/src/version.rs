@@ -30,9 +30,9 @@ pub enum VersionMatch {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Precondition {
     /// The key has a value whose version this matches.
-    pub matches: Option<VersionMatch>,
+    pub if_match: Option<VersionMatch>,
     /// The key has no value, or one whose version this does not match.
-    pub none_matches: Option<VersionMatch>,
+    pub if_none_match: Option<VersionMatch>,
 }
 
 impl Version {
@@ -66,17 +66,17 @@ impl Precondition {
 
     /// Holds while the key has no value.
     pub fn absent() -> Self {
-        Self { matches: None, none_matches: Some(VersionMatch::Any) }
+        Self { if_match: None, if_none_match: Some(VersionMatch::Any) }
     }
 
     /// Holds while the key has any value.
     pub fn present() -> Self {
-        Self { matches: Some(VersionMatch::Any), none_matches: None }
+        Self { if_match: Some(VersionMatch::Any), if_none_match: None }
     }
 
     /// Holds while the key is at `version`.
     pub fn at(version: Version) -> Self {
-        Self { matches: Some(VersionMatch::OneOf(vec![version])), none_matches: None }
+        Self { if_match: Some(VersionMatch::OneOf(vec![version])), if_none_match: None }
     }
 
     /// Holds while a document that was read is unchanged: at this version, or still missing.
@@ -85,9 +85,9 @@ impl Precondition {
     }
 
     /// True if this holds for a key at `current`.
-    pub fn holds(&self, current: Option<Version>) -> bool {
-        self.matches.as_ref().is_none_or(|wanted| wanted.matches(current))
-            && self.none_matches.as_ref().is_none_or(|unwanted| !unwanted.matches(current))
+    pub fn is_met_by(&self, current: Option<Version>) -> bool {
+        self.if_match.as_ref().is_none_or(|wanted| wanted.matches(current))
+            && self.if_none_match.as_ref().is_none_or(|unwanted| !unwanted.matches(current))
     }
 }
 
@@ -136,11 +136,11 @@ mod tests {
             (Precondition::absent(), true, false, false),
             (Precondition::present(), false, true, true),
             (Precondition::at(one), false, true, false),
-            (Precondition { matches: None, none_matches: Some(VersionMatch::OneOf(vec![one])) }, true, false, true),
+            (Precondition { if_match: None, if_none_match: Some(VersionMatch::OneOf(vec![one])) }, true, false, true),
         ] {
-            assert_eq!(precondition.holds(None), when_absent, "{precondition:?}");
-            assert_eq!(precondition.holds(Some(one)), at_one, "{precondition:?}");
-            assert_eq!(precondition.holds(Some(two)), at_two, "{precondition:?}");
+            assert_eq!(precondition.is_met_by(None), when_absent, "{precondition:?}");
+            assert_eq!(precondition.is_met_by(Some(one)), at_one, "{precondition:?}");
+            assert_eq!(precondition.is_met_by(Some(two)), at_two, "{precondition:?}");
         }
     }
 }

@@ -47,7 +47,7 @@ impl Source {
     pub fn of_answer(answer: &Json) -> Option<(Self, Json)> {
         let members: Vec<_> = answer.members().filter(|member| !member.is_named("node")).collect();
         let members = members.iter().map(|member| (member.quoted_name(), &member.value));
-        let source = serde_json::from_slice(Json::of_members(members).as_bytes()).ok()?;
+        let source = serde_json::from_slice(Json::from_members(members).as_bytes()).ok()?;
         Some((source, answer.get("node")?))
     }
 }
@@ -167,14 +167,14 @@ pub struct WriteAnswer {
 
 impl From<&meta::zom::Difference> for Difference {
     fn from(difference: &meta::zom::Difference) -> Self {
-        let meta::zom::Difference { pointer, declared, found } = difference.clone();
-        Self { pointer, expected: declared, actual: found }
+        let meta::zom::Difference { pointer, expected, actual } = difference.clone();
+        Self { pointer, expected, actual }
     }
 }
 
 impl From<Difference> for meta::zom::Difference {
     fn from(Difference { pointer, expected, actual }: Difference) -> Self {
-        Self { pointer, declared: expected, found: actual }
+        Self { pointer, expected, actual }
     }
 }
 

@@ -19,7 +19,7 @@ pub use node::{
 use std::borrow::Cow;
 
 use meta::Dialect;
-use store::{Cursor, MAX_PAGE};
+use store::{Cursor, MAX_PAGE_ENTRIES};
 
 use crate::routes::{decode, encode};
 
@@ -246,7 +246,7 @@ fn kind(text: &str) -> Result<ListKind, QueryError> {
 }
 
 fn parse_limit(text: &str) -> Result<usize, QueryError> {
-    let limit = text.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit) && !text.starts_with('+'));
+    let limit = text.parse().ok().filter(|limit| (1..=MAX_PAGE_ENTRIES).contains(limit) && !text.starts_with('+'));
     limit.ok_or(QueryError::Invalid { name: LIMIT, expected: "is a number from 1 to 10000" })
 }
 

@@ -104,7 +104,7 @@ pub fn node_path(path: &NodePath) -> String {
 }
 
 /// The path of the JSON Schema of a ZOM.
-pub fn schema_path(version: zom::Version) -> String {
+pub fn schema_path(version: zom::ZomFormat) -> String {
     format!("{SCHEMA_ZOM_ROOT}{}", version.dialect())
 }
 
@@ -139,9 +139,9 @@ pub fn parse_node(path: &str, slashes: Slashes) -> Result<NodePath, PathError> {
 }
 
 /// The model whose JSON Schema a path names.
-pub fn parse_schema(path: &str) -> Option<zom::Version> {
+pub fn parse_schema(path: &str) -> Option<zom::ZomFormat> {
     let name = path.strip_prefix(SCHEMA_ZOM_ROOT)?;
-    [zom::Version::V2, zom::Version::V3].into_iter().find(|version| version.dialect().name() == name)
+    [zom::ZomFormat::V2, zom::ZomFormat::V3].into_iter().find(|version| version.dialect().name() == name)
 }
 
 fn parse_node_path(rest: &str, slashes: Slashes) -> Result<NodePath, PathError> {
@@ -211,13 +211,13 @@ mod tests {
                 assert_eq!(parse_store(bad, slashes), Err(PathError::PercentEncoding { at }), "{bad}");
             }
             for (bad, why) in [
-                ("a/../b", KeyError::DotSegment { at: 2 }),
-                ("%2e%2E", KeyError::DotSegment { at: 0 }),
-                ("a%2F.", KeyError::DotSegment { at: 2 }),
-                ("a%2F%2Fb", KeyError::EmptySegment { at: 2 }),
-                ("%2Fa", KeyError::EmptySegment { at: 0 }),
-                ("a%00", KeyError::ControlCharacter { at: 1 }),
-                ("a%ff", KeyError::NotUtf8 { at: 1 }),
+                ("a/../b", KeyError::DotSegment { offset: 2 }),
+                ("%2e%2E", KeyError::DotSegment { offset: 0 }),
+                ("a%2F.", KeyError::DotSegment { offset: 2 }),
+                ("a%2F%2Fb", KeyError::EmptySegment { offset: 2 }),
+                ("%2Fa", KeyError::EmptySegment { offset: 0 }),
+                ("a%00", KeyError::ControlCharacter { offset: 1 }),
+                ("a%ff", KeyError::NotUtf8 { offset: 1 }),
             ] {
                 assert_eq!(parse_store(bad, slashes), Err(PathError::Key(why)), "{bad}");
             }
@@ -267,10 +267,10 @@ mod tests {
 
     #[test]
     fn schemas() {
-        for version in [zom::Version::V2, zom::Version::V3] {
+        for version in [zom::ZomFormat::V2, zom::ZomFormat::V3] {
             assert_eq!(parse_schema(&schema_path(version)), Some(version));
         }
-        assert_eq!(schema_path(zom::Version::V3), "/schema/zom/v3");
+        assert_eq!(schema_path(zom::ZomFormat::V3), "/schema/zom/v3");
         for bad in ["/schema/zom/", "/schema/zom/draft", "/schema/zom/v3/", "/schema/v3"] {
             assert_eq!(parse_schema(bad), None, "{bad}");
         }

@@ -108,7 +108,7 @@ async fn open_with(location: &Location, advice: &'static str, options: Options) 
 impl From<WriteLimits> for Options {
     fn from(limits: WriteLimits) -> Self {
         let WriteLimits { commit_buffer, retained } = limits;
-        Self { commit_buffer_bytes: commit_buffer, pinned_bytes: retained, ..Self::default() }
+        Self { commit_buffer_bytes: commit_buffer, max_pinned_bytes: retained, ..Self::default() }
     }
 }
 
@@ -240,9 +240,9 @@ mod tests {
     #[test]
     fn limits_become_options() {
         let options: Options = WriteLimits { commit_buffer: Some(1), retained: Some(2) }.into();
-        assert_eq!((options.commit_buffer_bytes, options.pinned_bytes), (Some(1), Some(2)));
+        assert_eq!((options.commit_buffer_bytes, options.max_pinned_bytes), (Some(1), Some(2)));
         let options: Options = WriteLimits::default().into();
-        assert_eq!((options.commit_buffer_bytes, options.pinned_bytes), (None, None));
+        assert_eq!((options.commit_buffer_bytes, options.max_pinned_bytes), (None, None));
     }
 
     #[test]

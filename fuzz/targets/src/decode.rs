@@ -1,23 +1,23 @@
-//! Chunks as they are stored.
+//! Encoded chunks.
 
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use codec::{Chain, Representation};
+use codec::{ChunkRepresentation, CodecChain};
 use meta::{codecs::CodecSpec, data_type::DataType};
 use serde_json::json;
 
 use crate::chunk;
 
-/// What elements of variable length may take.
+/// The memory budget of variable-length elements.
 const BUDGET: u64 = 1 << 18;
 
-/// What is left of a chunk that was encoded and decoded.
+/// The properties of a chunk that survive encoding and decoding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keeps {
     /// Every bit.
     All,
-    /// Every bit of a chunk that was decoded once: there are several texts, or bytes, for one element.
+    /// Every bit of a chunk that was decoded once: some elements have several text or byte representations.
     Decoded,
     /// The number of elements.
     Number,
@@ -25,13 +25,13 @@ enum Keeps {
 
 use Keeps::{All, Decoded, Number};
 
-/// Where codecs stand.
+/// The position of codecs in the chain.
 enum Place {
-    /// Before the elements become bytes.
+    /// Before the array-to-bytes codec.
     Before,
-    /// Behind.
+    /// After it.
     After,
-    /// As they are.
+    /// Without any other codec.
     Alone,
 }
 
@@ -54,7 +54,7 @@ const NUMBERS: &[&str] = &["int32", "uint8", "float64", "complex64", "float16", 
 const TEXTS: &[&str] = &["string", "vlen-utf8 {}"];
 const BIG_STRUCT: &str = r#"[["a", "|u1"], ["b", ">i4"], ["c", "<f8", [2]]]"#;
 
-/// Every codec, with several configurations and at several places.
+/// Every codec with several configurations, at several positions.
 #[rustfmt::skip]
 static CASES: &[(Keeps, Place, &[&str], &str)] = &[
     (All, Alone, BYTES, r#"["bytes"]"#),
@@ -148,8 +148,8 @@ impl Case {
     }
 }
 
-/// Decodes a chunk. The first byte chooses a data type and a chain, the second one among its data types, the third what the rest is and how many dimensions
-/// there are, of which the next ones give the extents.
+/// Decodes a chunk. The first byte selects data types and a chain, the second one of these data types, the third the
+/// kind of the remaining input and the number of dimensions, whose extents follow.
 pub fn decode(data: &[u8]) {
     let Some((&[case, data_type, form], rest)) = data.split_first_chunk() else { return };
     let Some((extents, rest)) = rest.split_at_checked(usize::from(form >> 2) % 4) else { return };
@@ -157,9 +157,9 @@ pub fn decode(data: &[u8]) {
     let data_type = case.data_types.iter().cycle().nth(data_type.into()).expect("they begin again").clone();
     let shape = extents.iter().map(|extent| u64::from(extent % 17)).collect();
     let fill_value = data_type.zero();
-    let array = Representation::new(data_type, shape, fill_value).expect("a small chunk");
-    // Some codecs are for another number of dimensions.
-    let Ok(chain) = Chain::resolve(&case.codecs, array) else { return };
+    let array = ChunkRepresentation::new(data_type, shape, fill_value).expect("a small chunk");
+    // Some codecs require another number of dimensions.
+    let Ok(chain) = CodecChain::new(&case.codecs, array) else { return };
     match form % 4 {
         0 | 1 => stored(&chain, Bytes::copy_from_slice(rest), case.keeps),
         2 => elements(&chain, rest, case.keeps),
@@ -167,32 +167,32 @@ pub fn decode(data: &[u8]) {
     }
 }
 
-/// Decodes what somebody stored, and what we make of it again.
-fn stored(chain: &Chain, encoded: Bytes, keeps: Keeps) {
+/// Decodes stored bytes, and encodes the result again.
+fn stored(chain: &CodecChain, encoded: Bytes, keeps: Keeps) {
     let decoded = match chain.decode(encoded, BUDGET) {
         Ok(decoded) => decoded,
         Err(error) => return drop(error.to_string()),
     };
-    chunk::is_whole(&decoded, chain.array(), BUDGET);
+    chunk::is_whole(&decoded, chain.representation(), BUDGET);
     let encoded = chunk::encode(chain, decoded.clone()).expect("elements that were decoded");
     let again = chain.decode(encoded, BUDGET).expect("a chunk that was encoded");
-    chunk::is_whole(&again, chain.array(), BUDGET);
+    chunk::is_whole(&again, chain.representation(), BUDGET);
     assert!(keeps == Number || again == decoded);
 }
 
 /// Encodes elements and decodes them again.
-fn elements(chain: &Chain, bytes: &[u8], keeps: Keeps) {
-    let elements = chunk::elements(chain.array(), bytes);
+fn elements(chain: &CodecChain, bytes: &[u8], keeps: Keeps) {
+    let elements = chunk::elements(chain.representation(), bytes);
     let Some(encoded) = chunk::encode(chain, elements.clone()) else { return };
     let decoded = chain.decode(encoded.clone(), BUDGET).expect("a chunk that was encoded");
     assert!(keeps != All || decoded == elements);
     stored(chain, encoded, keeps);
 }
 
-/// Changes one byte of an encoded chunk.
-fn damaged(chain: &Chain, bytes: &[u8], keeps: Keeps) {
+/// Modifies one byte of an encoded chunk.
+fn damaged(chain: &CodecChain, bytes: &[u8], keeps: Keeps) {
     let Some((&[low, high, mask], bytes)) = bytes.split_first_chunk() else { return };
-    let elements = chunk::elements(chain.array(), bytes);
+    let elements = chunk::elements(chain.representation(), bytes);
     let Some(mut encoded) = chunk::encode(chain, elements).map(Vec::from) else { return };
     let position = usize::from(u16::from_le_bytes([low, high])) % encoded.len().max(1);
     if let Some(byte) = encoded.get_mut(position) {
@@ -210,8 +210,8 @@ mod tests {
         for (case, (_, _, _, json)) in READY.iter().zip(CASES) {
             for data_type in &case.data_types {
                 let made = |rank| {
-                    let array = Representation::new(data_type.clone(), vec![2; rank], data_type.zero()).unwrap();
-                    Chain::resolve(&case.codecs, array).is_ok()
+                    let array = ChunkRepresentation::new(data_type.clone(), vec![2; rank], data_type.zero()).unwrap();
+                    CodecChain::new(&case.codecs, array).is_ok()
                 };
                 assert!((0..4).any(made), "{json} of {data_type}");
             }

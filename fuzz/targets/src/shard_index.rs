@@ -1,17 +1,17 @@
-//! Shards as they are stored.
+//! Encoded shards.
 
 use std::{ops::Range, sync::LazyLock};
 
 use bytes::Bytes;
-use codec::{Access, Chain, Elements, Representation, ShardIndex, Sharding};
+use codec::{ChunkRepresentation, CodecChain, Elements, PartialAccess, ShardIndex, ShardingCodec};
 use meta::grid::ChunkGrid;
 
 use crate::chunk;
 
-/// What elements of variable length may take.
+/// The memory budget of variable-length elements.
 const BUDGET: u64 = 1 << 18;
 
-/// Shards: their shape, data type and codec.
+/// Shards: shape, data type and codec.
 #[rustfmt::skip]
 static CASES: &[(&[u64], &str, &str)] = &[
     (&[4], "uint8", r#"{"chunk_shape":[2],"codecs":["bytes"]}"#),
@@ -27,20 +27,21 @@ static CASES: &[(&[u64], &str, &str)] = &[
     (&[3], "|S0", r#"{"chunk_shape":[1],"codecs":["bytes"],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}"#),
 ];
 
-static CHAINS: LazyLock<Vec<Chain>> = LazyLock::new(|| CASES.iter().map(chain).collect());
+static CHAINS: LazyLock<Vec<CodecChain>> = LazyLock::new(|| CASES.iter().map(chain).collect());
 
-fn chain(&(shape, data_type, configuration): &(&[u64], &str, &str)) -> Chain {
+fn chain(&(shape, data_type, configuration): &(&[u64], &str, &str)) -> CodecChain {
     let data_type = chunk::data_type(data_type);
     let fill_value = match data_type.fixed_size() {
         Some(size) => vec![7; size],
         None => b"fill".to_vec(),
     };
-    let shard = Representation::new(data_type, shape.to_vec(), fill_value).expect("a small shard");
+    let shard = ChunkRepresentation::new(data_type, shape.to_vec(), fill_value).expect("a small shard");
     let codecs = format!(r#"[{{"name":"sharding_indexed","configuration":{configuration}}}]"#);
-    Chain::resolve(&chunk::codecs(&codecs), shard).expect("a chain")
+    CodecChain::new(&chunk::codecs(&codecs), shard).expect("a chain")
 }
 
-/// Reads a shard, whole and inner chunk by inner chunk. The first byte chooses its codec, and whether its index is given the checksum that fits.
+/// Reads a shard, as a whole and by inner chunks. The first byte selects the codec, and whether the index gets a valid
+/// checksum.
 pub fn shard_index(data: &[u8]) {
     let Some((&choice, rest)) = data.split_first() else { return };
     let chain = CHAINS.iter().cycle().nth(usize::from(choice >> 1)).expect("they begin again");
@@ -51,15 +52,15 @@ pub fn shard_index(data: &[u8]) {
     read(chain, shard.into());
 }
 
-fn sharding(chain: &Chain) -> Option<&Sharding> {
-    match chain.access() {
-        Access::Shard(sharding) => Some(sharding),
-        Access::Whole | Access::Elements(_) => None,
+fn sharding(chain: &CodecChain) -> Option<&ShardingCodec> {
+    match chain.partial_access() {
+        PartialAccess::Shard(sharding) => Some(sharding),
+        PartialAccess::Full | PartialAccess::Elements(_) => None,
     }
 }
 
-/// Puts the checksum behind the index.
-fn seal(chain: &Chain, shard: &mut [u8]) {
+/// Appends the checksum to the index.
+fn seal(chain: &CodecChain, shard: &mut [u8]) {
     let range = sharding(chain).and_then(|sharding| sharding.index_range(shard.len() as u64).ok());
     let Some(index) = range.and_then(|range| shard.get_mut(bounds(&range))) else { return };
     if let Some((entries, checksum)) = index.split_last_chunk_mut() {
@@ -71,8 +72,8 @@ fn bounds(range: &Range<u64>) -> Range<usize> {
     range.start as usize..range.end as usize
 }
 
-/// Decodes a chunk; a shard is also read as the one that reads only a part of it does.
-fn read(chain: &Chain, encoded: Bytes) -> Option<Elements> {
+/// Decodes a chunk; a shard is also read by the partial decoder.
+fn read(chain: &CodecChain, encoded: Bytes) -> Option<Elements> {
     let parts = sharding(chain).map(|sharding| inner_chunks(sharding, &encoded));
     let decoded = match chain.decode(encoded, BUDGET) {
         Ok(decoded) => Some(decoded),
@@ -82,38 +83,38 @@ fn read(chain: &Chain, encoded: Bytes) -> Option<Elements> {
         }
     };
     if let Some(decoded) = &decoded {
-        chunk::is_whole(decoded, chain.array(), BUDGET);
+        chunk::is_whole(decoded, chain.representation(), BUDGET);
         let encoded = chunk::encode(chain, decoded.clone()).expect("elements that were decoded");
         assert_eq!(&chain.decode(encoded, BUDGET).expect("a chunk that was encoded"), decoded);
     }
     match (parts, sharding(chain)) {
-        (Some(Some(parts)), Some(sharding)) => compare(sharding, chain.array(), &parts, decoded.as_ref()),
-        // What has no index, or one that cannot be read, is no shard.
+        (Some(Some(parts)), Some(sharding)) => compare(sharding, chain.representation(), &parts, decoded.as_ref()),
+        // A shard without a readable index is invalid.
         (Some(None), _) => assert!(decoded.is_none()),
         _ => {}
     }
     decoded
 }
 
-/// An inner chunk, as it was found alone.
+/// An inner chunk, decoded individually.
 enum Inner {
     Missing,
     Wrong,
     Found(Elements),
 }
 
-/// All inner chunks; `None` where there is no index.
-fn inner_chunks(sharding: &Sharding, shard: &Bytes) -> Option<Vec<Inner>> {
+/// All inner chunks; `None` if there is no index.
+fn inner_chunks(sharding: &ShardingCodec, shard: &Bytes) -> Option<Vec<Inner>> {
     let len = shard.len() as u64;
     let own = sharding.index_range(len).ok()?;
-    assert_eq!(own.end - own.start, sharding.index_len());
+    assert_eq!(own.end - own.start, sharding.index_size());
     let index = sharding.read_index(shard.slice(bounds(&own)), len).ok()?;
-    let count = index.memory() / 16;
+    let count = index.memory_size() / 16;
     assert!(index.locate(count).is_err() && index.locate(u64::MAX).is_err());
     Some((0..count).map(|position| inner_chunk(sharding, &index, &own, shard, position)).collect())
 }
 
-fn inner_chunk(sharding: &Sharding, index: &ShardIndex, own: &Range<u64>, shard: &Bytes, position: u64) -> Inner {
+fn inner_chunk(sharding: &ShardingCodec, index: &ShardIndex, own: &Range<u64>, shard: &Bytes, position: u64) -> Inner {
     let range = match index.locate(position) {
         Ok(Some(range)) => range,
         Ok(None) => return Inner::Missing,
@@ -124,26 +125,28 @@ fn inner_chunk(sharding: &Sharding, index: &ShardIndex, own: &Range<u64>, shard:
     };
     assert!(range.start <= range.end && range.end <= shard.len() as u64);
     assert!(range.is_empty() || range.end <= own.start || range.start >= own.end);
-    read(sharding.inner(), shard.slice(bounds(&range))).map_or(Inner::Wrong, Inner::Found)
+    read(sharding.inner_chain(), shard.slice(bounds(&range))).map_or(Inner::Wrong, Inner::Found)
 }
 
 /// Compares a shard with its inner chunks, element by element.
-fn compare(sharding: &Sharding, shard: &Representation, parts: &[Inner], decoded: Option<&Elements>) {
+fn compare(sharding: &ShardingCodec, shard: &ChunkRepresentation, parts: &[Inner], decoded: Option<&Elements>) {
     let Some(decoded) = decoded else {
-        // It may also take more than the budget as a whole.
-        let variable = shard.fixed_len().is_none();
+        // The complete shard may also exceed the budget.
+        let variable = shard.fixed_size().is_none();
         return assert!(variable || parts.iter().any(|part| matches!(part, Inner::Wrong)));
     };
     let grid: ChunkGrid = sharding.inner_grid().expect("inner chunks have a length");
-    let inner = sharding.inner().array();
-    for element in 0..shard.elements() {
+    let inner = sharding.inner_chain().representation();
+    for element in 0..shard.num_elements() {
         let at = coordinates(shard.shape(), element);
         let pieces = grid.dimensions().iter().zip(&at);
-        let chunk: Vec<u64> = pieces.clone().map(|(dimension, &at)| dimension.piece_of(at).expect("a piece")).collect();
-        let starts =
-            pieces.zip(&chunk).map(|((dimension, &at), &piece)| at - dimension.piece(piece).expect("a piece").start);
+        let chunk: Vec<u64> =
+            pieces.clone().map(|(dimension, &at)| dimension.chunk_index(at).expect("a piece")).collect();
+        let starts = pieces
+            .zip(&chunk)
+            .map(|((dimension, &at), &piece)| at - dimension.chunk_bounds(piece).expect("a piece").start);
         let within = starts.zip(inner.shape()).fold(0, |offset, (at, extent)| offset * extent + at);
-        let position = sharding.position(&chunk).expect("an inner chunk of the shard");
+        let position = sharding.index_position(&chunk).expect("an inner chunk of the shard");
         let expected = match parts.get(position as usize) {
             Some(Inner::Missing) => Some(&shard.fill_value()[..]),
             Some(Inner::Found(elements)) => get(elements, inner, within),
@@ -153,7 +156,7 @@ fn compare(sharding: &Sharding, shard: &Representation, parts: &[Inner], decoded
     }
 }
 
-/// Where the element with a number is, in C order.
+/// The coordinates of an element, given its number in C order.
 fn coordinates(shape: &[u64], mut number: u64) -> Vec<u64> {
     let mut coordinates: Vec<u64> = shape
         .iter()
@@ -168,7 +171,7 @@ fn coordinates(shape: &[u64], mut number: u64) -> Vec<u64> {
     coordinates
 }
 
-fn get<'a>(elements: &'a Elements, chunk: &Representation, number: u64) -> Option<&'a [u8]> {
+fn get<'a>(elements: &'a Elements, chunk: &ChunkRepresentation, number: u64) -> Option<&'a [u8]> {
     let number = number as usize;
     match elements {
         Elements::Fixed(bytes) => {

@@ -4,7 +4,7 @@ use std::{cell::RefCell, fs, path::PathBuf, time::Instant};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Map, Value, json};
-use store::{Change, Content, Key, Precondition, TransactionalStore};
+use store::{Change, Key, Payload, Precondition, TransactionalStore};
 use store_local::{IndexKind, LocalStore, Options};
 use tempfile::TempDir;
 use zarrd_tests::{
@@ -21,9 +21,9 @@ use crate::{
     start::grouped,
 };
 
-/// The arrays of a group.
+/// The number of arrays in a group.
 const ARRAYS: u64 = 99;
-/// The names that a listing has.
+/// The number of names in a listing.
 const LISTED: u64 = 1000;
 
 pub(crate) fn run(bench: &Bench) -> Section {
@@ -138,7 +138,7 @@ impl Hierarchy {
     }
 }
 
-/// Groups of arrays.
+/// A tree of groups of arrays.
 fn zom(nodes: u64) -> Value {
     let group = |members: Map<String, Value>| json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "members": members});
     let array = |number| {
@@ -164,7 +164,7 @@ fn zom(nodes: u64) -> Value {
     group(groups)
 }
 
-/// A store of many keys, which no server has.
+/// A store of many keys, not opened by any server.
 pub(crate) struct Large {
     pub(crate) store: PathBuf,
     directory: TempDir,
@@ -184,7 +184,7 @@ pub(crate) fn fill(bench: &Bench, index: IndexKind) -> Large {
                 _ => format!("deep/{:03}/c/{}", number / 2 % LISTED, number / 2 / LISTED),
             };
             let key = Key::parse(&text).expect("a key");
-            let staged = store.stage(&key, Content::from_bytes(vec![number as u8; 32])).await.expect("stage");
+            let staged = store.stage(&key, Payload::from_bytes(vec![number as u8; 32])).await.expect("stage");
             changes.push(Change::Set { staged, precondition: Precondition::none() });
             if changes.len() == 20_000 || number + 1 == keys {
                 store.commit(std::mem::take(&mut changes)).await.expect("commit");

@@ -73,7 +73,7 @@ impl DimIndexer {
     pub(crate) fn max_chunks(&self, grid: &DimensionGrid) -> u64 {
         let Self::Strided { first, step, len, .. } = self else { return self.len() };
         let last = step_by(*first, *step, len.saturating_sub(1));
-        match (grid.piece_of(*first), last.and_then(|last| grid.piece_of(last))) {
+        match (grid.chunk_index(*first), last.and_then(|last| grid.chunk_index(last))) {
             (Some(one), Some(other)) => one.abs_diff(other).saturating_add(1).min(*len),
             _ => *len,
         }
@@ -106,7 +106,9 @@ fn project_strided(
     let mut done = 0;
     while done < len {
         let Some(position) = step_by(first, step, done) else { break };
-        let Some((piece, range)) = grid.piece_of(position).and_then(|piece| Some((piece, grid.piece(piece)?))) else {
+        let Some((piece, range)) =
+            grid.chunk_index(position).and_then(|piece| Some((piece, grid.chunk_bounds(piece)?)))
+        else {
             break;
         };
         let room = if step < 0 { position - range.start } else { range.end.saturating_sub(1).saturating_sub(position) };
@@ -124,12 +126,12 @@ fn project_strided(
 
 fn project_listed(pairs: &[(u64, u64)], grid: &DimensionGrid, extent: u64) -> Vec<ChunkDimProjection> {
     let mut placed: Vec<(u64, u64, u64)> =
-        pairs.iter().filter_map(|&(index, out)| Some((grid.piece_of(index)?, out, index))).collect();
+        pairs.iter().filter_map(|&(index, out)| Some((grid.chunk_index(index)?, out, index))).collect();
     placed.sort_unstable();
     let mut pieces: Vec<(u64, ChunkDimProjection)> = Vec::new();
     for group in placed.chunk_by(|one, other| one.0 == other.0) {
         let Some(&(piece, first_out, _)) = group.first() else { continue };
-        let Some(range) = grid.piece(piece) else { continue };
+        let Some(range) = grid.chunk_bounds(piece) else { continue };
         let within = group.iter().map(|&(_, out, index)| (index - range.start, out)).collect();
         let extent = range.end.min(extent.max(range.start)) - range.start;
         pieces.push((first_out, ChunkDimProjection { chunk: piece, extent, indexer: DimIndexer::Listed(within) }));

@@ -192,14 +192,18 @@ impl Iterator for ChunkProjections {
 
 fn project_points(points: &[IndexedPoint], grid: &ChunkGrid, shape: EdgePolicy<'_>) -> Vec<ChunkProjection> {
     let position = |point: &IndexedPoint| -> Option<Vec<u64>> {
-        grid.dimensions().iter().zip(&point.at).map(|(grid, &at)| grid.piece_of(at)).collect()
+        grid.dimensions().iter().zip(&point.at).map(|(grid, &at)| grid.chunk_index(at)).collect()
     };
     let mut placed: Vec<_> = points.iter().filter_map(|point| Some((position(point)?, point))).collect();
     placed.sort_by(|one, other| one.0.cmp(&other.0));
     let piece = |group: &[(Vec<u64>, &IndexedPoint)]| -> Option<ChunkProjection> {
         let position = group.first()?.0.clone();
-        let ranges: Vec<_> =
-            grid.dimensions().iter().zip(&position).map(|(grid, &index)| grid.piece(index)).collect::<Option<_>>()?;
+        let ranges: Vec<_> = grid
+            .dimensions()
+            .iter()
+            .zip(&position)
+            .map(|(grid, &index)| grid.chunk_bounds(index))
+            .collect::<Option<_>>()?;
         let within = |point: &IndexedPoint| IndexedPoint {
             at: point.at.iter().zip(&ranges).map(|(at, range)| at - range.start).collect(),
             out: point.out,

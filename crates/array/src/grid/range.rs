@@ -130,12 +130,12 @@ mod tests {
 
     #[test]
     fn long_rows_are_read_only_at_both_ends() {
-        let region = Region::whole(&[4, 3, SHORT_ROW]);
+        let region = Region::full(&[4, 3, SHORT_ROW]);
         let row = SHORT_ROW;
         let cover = cover(&region, row - 1..row * 10 + 2).unwrap();
         let sizes: Vec<_> = cover.parts.iter().map(|part| part.elements().unwrap()).collect();
         assert_eq!((cover.first, sizes), (0, vec![row * 3, row * 6, row * 2]));
-        let region = Region::whole(&[3, SHORT_ROW + 1]);
+        let region = Region::full(&[3, SHORT_ROW + 1]);
         let cover = super::cover(&region, row..row * 2 + 4).unwrap();
         let sizes: Vec<_> = cover.parts.iter().map(|part| part.elements().unwrap()).collect();
         assert_eq!((cover.first, sizes), (row, vec![1, row + 1, 2]));
@@ -148,7 +148,7 @@ mod tests {
             list: bool,
             (start, len) in (0_u64..300, 1_u64..300),
         ) {
-            let mut region = Region::whole(&shape);
+            let mut region = Region::full(&shape);
             if let Some(last) = region.dimensions.last_mut().filter(|_| list) {
                 *last = List((0..last.len()).rev().collect());
             }

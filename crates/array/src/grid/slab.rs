@@ -4,7 +4,7 @@ use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use meta::{
     grid::{ChunkGrid, DimensionGrid},
-    selection::{DimensionSelection, Points, Region, Resolved},
+    selection::{DimensionSelection, Points, Region, ResolvedSelection},
 };
 
 use super::{
@@ -41,7 +41,7 @@ impl Slab {
 /// Splits an output into slabs, in C order.
 #[derive(Debug)]
 pub(crate) struct Slabs {
-    resolved: Arc<Resolved>,
+    resolved: Arc<ResolvedSelection>,
     /// The index of the next point, or of the next region of a stack.
     next: usize,
     /// The parts that remain of the region before it, in order.
@@ -52,13 +52,13 @@ pub(crate) struct Slabs {
 
 impl Slabs {
     /// Slabs of at most `most` elements, which end at chunk boundaries if possible.
-    pub(crate) fn new(resolved: Arc<Resolved>, grid: Arc<ChunkGrid>, most: u64) -> Self {
+    pub(crate) fn new(resolved: Arc<ResolvedSelection>, grid: Arc<ChunkGrid>, most: u64) -> Self {
         Self { resolved, next: 0, parts: VecDeque::new(), grid, max_elements: most.max(1) }
     }
 
     /// The slabs of these regions, one after the other.
     pub(crate) fn of_parts(parts: Vec<Region>, grid: Arc<ChunkGrid>, max_elements: u64) -> Self {
-        let resolved = Arc::new(Resolved::Stack(Vec::new()));
+        let resolved = Arc::new(ResolvedSelection::Stack(Vec::new()));
         Self { parts: parts.into(), ..Self::new(resolved, grid, max_elements) }
     }
 
@@ -125,9 +125,9 @@ impl Iterator for Slabs {
     fn next(&mut self) -> Option<Slab> {
         let resolved = self.resolved.clone();
         match &*resolved {
-            Resolved::Points(points) => self.next_points(points),
-            Resolved::Region(region) => self.next_part(std::slice::from_ref(region)),
-            Resolved::Stack(regions) => self.next_entries(regions),
+            ResolvedSelection::Points(points) => self.next_points(points),
+            ResolvedSelection::Region(region) => self.next_part(std::slice::from_ref(region)),
+            ResolvedSelection::Stack(regions) => self.next_entries(regions),
         }
     }
 }

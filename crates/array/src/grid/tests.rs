@@ -1,10 +1,10 @@
-//! Plans against naive indexing.
+//! Chunk projections compared with naive indexing.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use meta::{
     grid::{ChunkGrid, DimensionGrid},
-    selection::{DimensionSelection, Points, Region, Resolved},
+    selection::{DimensionSelection, Points, Region, ResolvedSelection},
 };
 use proptest::{collection::vec, prelude::*};
 
@@ -14,7 +14,7 @@ use super::{
     slab::Slabs,
 };
 
-/// For each place in the answer, which element of which piece goes there.
+/// For each output position, the chunk index and the position within the chunk.
 type Placed = BTreeMap<Vec<u64>, (Vec<u64>, Vec<u64>)>;
 
 fn indices(axis: &DimIndexer) -> Vec<(u64, u64)> {
@@ -76,10 +76,10 @@ fn selected(dimension: &DimensionSelection) -> Vec<u64> {
     }
 }
 
-/// Where an index is by a grid, found by walking over its pieces.
+/// The chunk index of an index, and the position within the chunk, found by iterating over the chunks.
 fn walked(grid: &DimensionGrid, index: u64) -> (u64, u64) {
-    let piece = (0..).find(|&piece| grid.piece(piece).unwrap().contains(&index)).unwrap();
-    (piece, index - grid.piece(piece).unwrap().start)
+    let piece = (0..).find(|&piece| grid.chunk_bounds(piece).unwrap().contains(&index)).unwrap();
+    (piece, index - grid.chunk_bounds(piece).unwrap().start)
 }
 
 fn naive(region: &Region, grid: &ChunkGrid) -> Placed {
@@ -95,7 +95,7 @@ fn naive(region: &Region, grid: &ChunkGrid) -> Placed {
 /// True if the grid has a piece for every index.
 fn naive_is_within(region: &Region, grid: &ChunkGrid) -> bool {
     let axes = region.dimensions.iter().zip(grid.dimensions());
-    axes.into_iter().all(|(dimension, grid)| selected(dimension).iter().all(|&index| grid.piece_of(index).is_some()))
+    axes.into_iter().all(|(dimension, grid)| selected(dimension).iter().all(|&index| grid.chunk_index(index).is_some()))
 }
 
 fn dimension(extent: u64) -> impl Strategy<Value = DimensionSelection> {
@@ -152,7 +152,7 @@ proptest! {
     fn clipped_chunks_end_at_the_shape((shape, region, grid) in case()) {
         for piece in ElementSelection::of(&region).unwrap().project(&grid, EdgePolicy::Clip(&shape)) {
             for ((&index, &len), (grid, &extent)) in piece.index.iter().zip(&piece.shape).zip(grid.dimensions().iter().zip(&shape)) {
-                let range = grid.piece(index).unwrap();
+                let range = grid.chunk_bounds(index).unwrap();
                 prop_assert_eq!(len, range.end.min(extent) - range.start);
             }
         }
@@ -160,7 +160,7 @@ proptest! {
 
     #[test]
     fn nested_projections_match_naive_indexing((_, region, outer) in case(), lens in vec(1..4_u64, 4)) {
-        // Shards: pieces of the outer grid are cut again, and nothing is lost or moved.
+        // Shards: outer chunks are projected onto the inner grid, and nothing is lost or moved.
         let inner = |rank: usize| ChunkGrid::regular(&lens[..rank]).unwrap();
         let mut all = Placed::new();
         for piece in ElementSelection::of(&region).unwrap().project(&outer, EdgePolicy::Full) {
@@ -175,7 +175,7 @@ proptest! {
 
     #[test]
     fn slabs_cover_the_selection_in_order((_, region, grid) in case(), most in 1..40_u64) {
-        let resolved = Arc::new(Resolved::Region(region.clone()));
+        let resolved = Arc::new(ResolvedSelection::Region(region.clone()));
         let mut all = Vec::new();
         for slab in Slabs::new(resolved, Arc::new(grid.clone()), most) {
             let elements: u64 = slab.extents.iter().product();
@@ -191,7 +191,7 @@ proptest! {
         let regions: Vec<Region> = moves.iter().map(|&by| region.clone().shifted(&vec![by; region.dimensions.len()])).collect();
         let within = |region: &Region| naive_is_within(region, &grid);
         prop_assume!(regions.iter().all(within));
-        let resolved = Arc::new(Resolved::Stack(regions.clone()));
+        let resolved = Arc::new(ResolvedSelection::Stack(regions.clone()));
         let mut all = Vec::new();
         for slab in Slabs::new(resolved, Arc::new(grid.clone()), most) {
             prop_assert!(slab.extents.iter().product::<u64>() <= most && slab.selection.len() <= most);
@@ -209,7 +209,7 @@ proptest! {
         let rank = lens.len();
         let grid = ChunkGrid::regular(&lens).unwrap();
         let coordinates = seed.iter().flat_map(|point| point[..rank].to_vec()).collect();
-        let resolved = Arc::new(Resolved::Points(Points { len: seed.len(), rank, coordinates }));
+        let resolved = Arc::new(ResolvedSelection::Points(Points { len: seed.len(), rank, coordinates }));
         let mut found = Vec::new();
         for slab in Slabs::new(resolved, Arc::new(grid.clone()), most) {
             prop_assert!(slab.extents[0] <= most);
@@ -225,26 +225,29 @@ proptest! {
 
 #[test]
 fn slabs_end_at_chunk_boundaries() {
-    let region = Region::whole(&[100, 10]);
+    let region = Region::full(&[100, 10]);
     let grid = Arc::new(ChunkGrid::regular(&[8, 10]).unwrap());
     let extents = |most| -> Vec<u64> {
-        Slabs::new(Arc::new(Resolved::Region(region.clone())), grid.clone(), most).map(|slab| slab.extents[0]).collect()
+        Slabs::new(Arc::new(ResolvedSelection::Region(region.clone())), grid.clone(), most)
+            .map(|slab| slab.extents[0])
+            .collect()
     };
     assert_eq!(extents(1000), [100]);
     assert_eq!(extents(300), [24, 24, 24, 28]);
     assert_eq!(extents(80), [8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 4]);
-    // Where not even one chunk fits, its rows are taken as they fit, and none of the next with its last.
+    // If not even one chunk fits, its rows are taken as far as they fit, without rows of the next chunk.
     assert_eq!(extents(50)[..4], [5, 3, 5, 3]);
-    // Where not even one row fits, it is cut along the next axis.
-    let cut: Vec<_> =
-        Slabs::new(Arc::new(Resolved::Region(Region::whole(&[2, 10]))), grid, 6).map(|slab| slab.extents).collect();
+    // If not even one row fits, it is split along the next axis.
+    let cut: Vec<_> = Slabs::new(Arc::new(ResolvedSelection::Region(Region::full(&[2, 10]))), grid, 6)
+        .map(|slab| slab.extents)
+        .collect();
     assert_eq!(cut, [[1, 6], [1, 4], [1, 6], [1, 4]]);
 }
 
 #[test]
 fn size_of_a_huge_selection_is_computed_without_enumeration() {
     let grid = ChunkGrid::regular(&[1, 1]).unwrap();
-    let region = Region::whole(&[i64::MAX as u64, i64::MAX as u64]);
+    let region = Region::full(&[i64::MAX as u64, i64::MAX as u64]);
     let selection = ElementSelection::of(&region).unwrap();
     assert_eq!(selection.max_chunks(&grid), (i64::MAX as u128).pow(2));
     assert_eq!(selection.len(), u64::MAX);

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use meta::{
     Dialect, NodePath,
-    convert::{Chunks, Converted, Loss},
+    convert::{ChunkKeyPolicy, Converted, Loss},
     documents::{
-        draft, object,
-        write::{CONSOLIDATED, NodeCopy, StoredNode, consolidated, with_empty_copies},
+        draft, parse_object,
+        write::{CONSOLIDATED, ConsolidatedEntry, StoredNode, update_consolidated, with_empty_consolidated},
     },
     json::Json,
     zom::MAX_NODES,
@@ -83,9 +83,9 @@ async fn in_place_edits(
         }
     }
     for node in top.readable() {
-        let Converted { document, losses } = read_model(node)?.convert(&node.path, to, Chunks::Kept)?;
+        let Converted { document, losses } = read_model(node)?.convert(&node.path, to, ChunkKeyPolicy::Preserve)?;
         report.losses.extend(losses.into_iter().map(|loss| (node.path.clone(), loss)));
-        documents.insert(node.path.clone(), (node.kind, StoredNode::of_node_document(to, &document).formatted()));
+        documents.insert(node.path.clone(), (node.kind, StoredNode::from_node_document(to, &document).formatted()));
     }
     copy_attributes(context, top, to, &mut documents, &mut change_set).await?;
     let mut node_changes = Vec::new();
@@ -118,9 +118,9 @@ pub(crate) fn check_convertible(top: &NodeTree) -> Result<(), NodeError> {
 
 /// A broken node that is left out, as a loss of the report.
 pub(crate) fn broken_as_losses(node: BrokenNode) -> (NodePath, Loss) {
-    let what = format!("the node is left out: {}", Broken::of(&node));
+    let property = format!("the node is left out: {}", Broken::of(&node));
     let path = node.path;
-    (path, Loss { pointer: String::new(), what })
+    (path, Loss { pointer: String::new(), property })
 }
 
 /// The nodes that already have a document of the other dialect, and those of them whose document cannot be read.
@@ -139,7 +139,7 @@ async fn already_converted(
     let (mut there, mut unread) = (BTreeSet::new(), Vec::new());
     for (path, key) in keys {
         let Some(value) = snapshot.get(&key, None).await? else { continue };
-        let document = object(value.bytes().await?);
+        let document = parse_object(value.bytes().await?);
         if to == Dialect::V3 && document.as_ref().is_ok_and(draft::has_uri) {
             return Err(NodeError::OtherDialect { path, found: Dialect::Draft });
         }
@@ -180,17 +180,17 @@ async fn copy_attributes(
         copies.extend(with_copies.map(|((group, key), _)| (group.path.clone(), key)));
     }
     for (group, key) in copies {
-        let copies = documents
-            .iter()
-            .filter_map(|(path, (_, stored))| Some(NodeCopy { below: path.below(&group)?, node: Some(stored) }));
+        let copies = documents.iter().filter_map(|(path, (_, stored))| {
+            Some(ConsolidatedEntry { path: path.relative_to(&group)?, node: Some(stored) })
+        });
         match to {
             Dialect::V2 | Dialect::Draft => {
                 let empty = Json::pretty(&json!({"zarr_consolidated_format": 1, "metadata": {}}));
-                change_set.set(key, consolidated(Dialect::V2, &empty, copies).to_bytes());
+                change_set.set(key, update_consolidated(Dialect::V2, &empty, copies).to_bytes());
             }
             Dialect::V3 => {
                 let Some((_, stored)) = documents.get(&group) else { continue };
-                let document = consolidated(Dialect::V3, &with_empty_copies(&stored.document), copies);
+                let document = update_consolidated(Dialect::V3, &with_empty_consolidated(&stored.document), copies);
                 if let Some((_, stored)) = documents.get_mut(&group) {
                     stored.document = document;
                 }

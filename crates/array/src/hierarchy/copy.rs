@@ -10,11 +10,11 @@ use std::{
 
 use meta::{
     Dialect, NodePath,
-    convert::{Chunks, Loss},
-    zom::{Version, Zom},
+    convert::{ChunkKeyPolicy, Loss},
+    zom::{Zom, ZomFormat},
 };
 use operations::{ConversionReport, ConvertOptions, Depth, IfExists};
-use store::{Change, Content, IntentId, Key, Page, Precondition, Prefix, Snapshot, StoreError, Watermark};
+use store::{Change, IntentId, Key, PageRequest, Payload, Precondition, Prefix, Snapshot, StoreError, Watermark};
 
 use super::{
     convert::{broken_as_losses, check_convertible},
@@ -151,7 +151,7 @@ struct Destination {
 
 impl Destination {
     async fn find(context: &Context, path: &NodePath, dialect: Dialect) -> Result<Self, NodeError> {
-        let place = ParentContext::find(context, path, Some(dialect), Version::of(dialect)).await?;
+        let place = ParentContext::find(context, path, Some(dialect), ZomFormat::for_dialect(dialect)).await?;
         place.check_dialects(path)?;
         place.check_name(path)?;
         let extent = keys::subtree_keys(path, dialect, place.site.root.as_ref())?.prefixes;
@@ -223,10 +223,10 @@ impl Copy {
     /// The keys of all chunks within the arrays' shapes, each with that of its copy.
     async fn list(&self, context: &Context, target: &NodePath) -> Result<(Vec<(Key, Key)>, Option<Permit>), NodeError> {
         let copies: BTreeMap<&str, &NodeTree> =
-            self.plan.top.all().into_iter().filter_map(|node| Some((node.path.below(target)?, node))).collect();
+            self.plan.top.all().into_iter().filter_map(|node| Some((node.path.relative_to(target)?, node))).collect();
         let mut listing = Listing { context, held: &self.memory, keys: Vec::new(), needed: 0, memory: None };
         for source in self.source.readable() {
-            let below = source.path.below(&self.source.path).unwrap_or_default();
+            let below = source.path.relative_to(&self.source.path).unwrap_or_default();
             if let Some(copy) = copies.get(below) {
                 listing.add(source, copy).await?;
             }
@@ -277,7 +277,7 @@ impl Listing<'_> {
         let (chunks, copies) = (chunks(source, &from)?, chunks(copy, &to)?);
         let first = self.keys.len();
         let mut fallbacks = Vec::new();
-        let mut page = Page::first(store::MAX_PAGE);
+        let mut page = PageRequest::first(store::MAX_PAGE_ENTRIES);
         loop {
             let found = self.context.store.list_prefix(&chunks.prefix, page).await?;
             for key in found.keys.into_iter().map(|entry| entry.key) {
@@ -294,7 +294,7 @@ impl Listing<'_> {
             }
             self.reserve().await?;
             match found.cursor {
-                Some(cursor) => page = Page::after(store::MAX_PAGE, cursor),
+                Some(cursor) => page = PageRequest::after(store::MAX_PAGE_ENTRIES, cursor),
                 None => break,
             }
         }
@@ -325,7 +325,7 @@ impl CopiedChunks {
         let (mut copied, mut batch) = (0_u64, Vec::with_capacity(BATCH));
         for (key, copy) in &self.keys {
             let Some(value) = self.snapshot.get(key, None).await? else { continue };
-            let content = Content { size: Some(value.info.size), stream: value.stream };
+            let content = Payload { size: Some(value.meta.size), stream: value.stream };
             let staged = context.store.stage(copy, content).await?;
             batch.push(Change::Set { staged, precondition: Precondition::none() });
             copied = copied.saturating_add(1);
@@ -342,17 +342,17 @@ impl CopiedChunks {
 
 /// A tree in another dialect, for copies of its chunks.
 fn moved(source: &NodeTree, to: Dialect, losses: &mut Vec<(NodePath, Loss)>) -> Result<Zom, NodeError> {
-    let version = Version::of(source.dialect);
+    let version = ZomFormat::for_dialect(source.dialect);
     let mut unrepresented = Unrepresented::default();
     let root = to_zom(source.clone(), version, &mut unrepresented)?;
     losses.append(&mut unrepresented.losses);
     losses.extend(unrepresented.broken.into_iter().map(broken_as_losses));
-    let zom = Zom { version, root };
+    let zom = Zom { format: version, root };
     if source.dialect == to || version.dialect() == to {
         return Ok(zom);
     }
     for node in source.readable() {
-        let lost = read_model(node)?.convert(&node.path, to, Chunks::Moved)?.losses;
+        let lost = read_model(node)?.convert(&node.path, to, ChunkKeyPolicy::Preferred)?.losses;
         losses.extend(lost.into_iter().map(|loss| (node.path.clone(), loss)));
     }
     Ok(zom)

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use meta::{
     Dialect, NodePath,
-    convert::{Chunks, Converted, Loss},
-    documents::write::without_copies,
+    convert::{ChunkKeyPolicy, Converted, Loss},
+    documents::write::strip_consolidated,
     extensions::Link,
     json::Json,
-    zom::{Group, Members, Node, Version, Zom, completed},
+    zom::{Group, Members, Node, Zom, ZomFormat, with_attributes},
 };
 use operations::{BrokenNode, LinkTarget, NodeInfo};
 
@@ -50,12 +50,12 @@ pub(crate) async fn describe(
     let links = links(context, &top).await?;
     let (path, dialect, implicit) = (top.path.clone(), top.dialect, top.is_implicit());
     let version = (!implicit).then(|| top.own.version());
-    let as_version = Version::of(mapped.unwrap_or(dialect));
+    let as_version = ZomFormat::for_dialect(mapped.unwrap_or(dialect));
     let few = memory.is_empty() && top.all().len() <= INLINE_NODES;
     let build = move || {
         let mut unrepresented = Unrepresented::default();
         let root = to_zom(top, as_version, &mut unrepresented)?;
-        Ok::<_, NodeError>((Zom { version: as_version, root }, unrepresented))
+        Ok::<_, NodeError>((Zom { format: as_version, root }, unrepresented))
     };
     let (zom, Unrepresented { losses, broken }) = match few {
         true => build()?,
@@ -71,7 +71,7 @@ pub(crate) async fn describe(
 /// A node in a dialect's model, with what it cannot represent. Broken members are left out.
 pub(crate) fn to_zom(
     mut branch: NodeTree,
-    version: Version,
+    version: ZomFormat,
     unrepresented: &mut Unrepresented,
 ) -> Result<Node, NodeError> {
     let document = without_consolidated(&mut branch, version, &mut unrepresented.losses)?;
@@ -93,7 +93,7 @@ pub(crate) fn to_zom(
 /// A member in a dialect's model, or the reason why it is left out.
 fn member_to_zom(
     member: NodeTree,
-    version: Version,
+    version: ZomFormat,
     unrepresented: &mut Unrepresented,
 ) -> Result<Result<Node, Broken>, NodeError> {
     if let Some(broken) = member.broken {
@@ -109,19 +109,19 @@ fn member_to_zom(
 /// The document of a node in a dialect's model, moved out of the node if it has that model already.
 fn without_consolidated(
     branch: &mut NodeTree,
-    version: Version,
+    version: ZomFormat,
     losses: &mut Vec<(NodePath, Loss)>,
 ) -> Result<Json, NodeError> {
     let to = version.dialect();
     if branch.dialect == to {
         let document = std::mem::take(&mut branch.stored).node_document(to);
         return Ok(match (branch.kind, to) {
-            (NodeKind::Group, Dialect::V3) => completed(&without_copies(&document)),
-            _ => completed(&document),
+            (NodeKind::Group, Dialect::V3) => with_attributes(&strip_consolidated(&document)),
+            _ => with_attributes(&document),
         });
     }
     // Chunk keys of v2 are valid in v3.
-    let chunks = if branch.dialect == Dialect::V2 { Chunks::Kept } else { Chunks::Moved };
+    let chunks = if branch.dialect == Dialect::V2 { ChunkKeyPolicy::Preserve } else { ChunkKeyPolicy::Preferred };
     let Converted { document, losses: lost } = read_model(branch)?.convert(&branch.path, to, chunks)?;
     losses.extend(lost.into_iter().map(|loss| (branch.path.clone(), loss)));
     Ok(document)

@@ -19,12 +19,12 @@ use crate::{
 /// The differences between an existing tree and a ZOM, at most `limit`. A broken node differs from anything.
 pub(crate) fn differences(declared: &Zom, found: NodeTree, limit: usize) -> Result<Vec<Difference>, NodeError> {
     if let Some(broken) = &found.broken {
-        let declared = Some(declared.root.document().clone());
-        return Ok(vec![Difference { pointer: String::new(), declared, found: Some(problem(broken)) }]);
+        let expected = Some(declared.root.document().clone());
+        return Ok(vec![Difference { pointer: String::new(), expected, actual: Some(problem(broken)) }]);
     }
-    let (top, version) = (found.path.clone(), declared.version);
+    let (top, version) = (found.path.clone(), declared.format);
     let mut unrepresented = Unrepresented::default();
-    let found = Zom { version, root: to_zom(found, version, &mut unrepresented)? };
+    let found = Zom { format: version, root: to_zom(found, version, &mut unrepresented)? };
     let mut differences = Zom::differences(declared, &found, limit);
     add_broken(&mut differences, declared, &top, &unrepresented.broken, limit);
     Ok(differences)
@@ -36,14 +36,14 @@ fn add_broken(differences: &mut Vec<Difference>, declared: &Zom, top: &NodePath,
         known.extend(differences.iter().enumerate().map(|(at, difference)| (difference.pointer.clone(), at)));
     }
     for node in broken {
-        let place = node.path.below(top).and_then(|below| place_of(&declared.root, below));
+        let place = node.path.relative_to(top).and_then(|below| place_of(&declared.root, below));
         let Some((pointer, declared_node)) = place else { continue };
         let found = Some(problem(&Broken::of(node)));
         if let Some(difference) = known.get(&pointer).and_then(|at| differences.get_mut(*at)) {
-            difference.found = found;
+            difference.actual = found;
         } else if differences.len() < limit {
             let declared = declared_node.map(|node| node.document().clone());
-            differences.push(Difference { pointer, declared, found });
+            differences.push(Difference { pointer, expected: declared, actual: found });
         }
     }
 }

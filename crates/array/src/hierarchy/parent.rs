@@ -5,7 +5,7 @@ use std::sync::Arc;
 use meta::{
     Dialect, NodePath,
     documents::{draft, write::draft_entry_point},
-    zom::{Members, Version},
+    zom::{Members, ZomFormat},
 };
 use operations::Depth;
 use store::{Key, Version as StoreVersion};
@@ -50,7 +50,7 @@ impl ParentContext {
         context: &Context,
         path: &NodePath,
         dialect: Option<Dialect>,
-        version: Version,
+        version: ZomFormat,
     ) -> Result<Self, NodeError> {
         if node_prefix(path).is_err() {
             return Err(keys::too_long(dialect.unwrap_or(version.dialect()), path));
@@ -72,7 +72,7 @@ impl ParentContext {
         };
         let nearest = around.iter().find_map(|(_, documents)| documents.dialects().first().copied());
         // A ZOM of the v2 model is meant for v2; the v3 model is that of the draft too.
-        let alike = |dialect: &Dialect| Version::of(*dialect) == version;
+        let alike = |dialect: &Dialect| ZomFormat::for_dialect(*dialect) == version;
         let dialect = dialect.or(there.filter(alike)).or(nearest.filter(alike)).unwrap_or(version.dialect());
         let mut place = Self { site: Target { dialect, root: None }, around, seen, new_root: None };
         if dialect == Dialect::Draft {
@@ -103,7 +103,7 @@ impl ParentContext {
         };
         let entry = draft::entry_point(value.bytes().await?).map_err(|source| invalid_document(&key, source))?;
         let root = Arc::new(DraftHierarchy { prefix: node_prefix(&at)?, path: at, entry_point: entry });
-        let above = path.ancestors().filter(|above| above.below(&root.path).is_some());
+        let above = path.ancestors().filter(|above| above.relative_to(&root.path).is_some());
         let mut arrays = Vec::new();
         for above in above {
             let keys = keys::document_keys(&above, Dialect::Draft, NodeKind::Array, Some(&root))?;
@@ -173,8 +173,9 @@ impl ParentContext {
         }
         if dialect == Dialect::Draft {
             let root = self.site.root.as_ref();
-            let inside =
-                |node: &NodePath| root.is_some_and(|root| node.below(&root.path).is_some_and(|it| !it.is_empty()));
+            let inside = |node: &NodePath| {
+                root.is_some_and(|root| node.relative_to(&root.path).is_some_and(|it| !it.is_empty()))
+            };
             return path.ancestors().filter(inside).try_for_each(|node| check_name(dialect, &node));
         }
         let missing = self.around.iter().skip(1);

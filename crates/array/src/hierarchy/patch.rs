@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use meta::{Dialect, NodePath, documents::Changes};
+use meta::{Dialect, NodePath, documents::NodePatch};
 use operations::Depth;
 use store::{Precondition, StoreError};
 
@@ -32,10 +32,10 @@ pub(crate) async fn attempt(
     context: &Arc<Context>,
     path: &NodePath,
     dialect: Option<Dialect>,
-    changes: &Changes,
+    changes: &NodePatch,
     condition: &Precondition,
 ) -> Result<Option<Dialect>, NodeError> {
-    let judge = |version| match condition.holds(version) {
+    let judge = |version| match condition.is_met_by(version) {
         true => Ok(()),
         false => Err(NodeError::PreconditionFailed { path: path.clone(), current: version }),
     };
@@ -88,7 +88,7 @@ async fn shrink(
     Ok(Some(dialect))
 }
 
-async fn plan_group_update(context: &Context, top: &NodeTree, changes: &Changes) -> Result<ChangeSet, NodeError> {
+async fn plan_group_update(context: &Context, top: &NodeTree, changes: &NodePatch) -> Result<ChangeSet, NodeError> {
     let path = &top.path;
     let mut change_set = ChangeSet::default();
     let mut node_changes = Vec::new();
@@ -116,10 +116,10 @@ fn update_group_documents(
     change_set: &mut ChangeSet,
     node_changes: &mut Vec<NodeChange>,
     group: &NodeTree,
-    changes: &Changes,
+    changes: &NodePatch,
 ) -> Result<(), NodeError> {
     let NodeModel::Group(model) = read_model(group)? else { return Ok(()) };
-    let after = changes.of_group(&model)?;
+    let after = changes.apply_to_group(&model)?;
     let mut own = group.own.clone();
     if group.is_implicit() {
         let keys = keys::document_keys(&group.path, group.dialect, NodeKind::Group, group.root.as_ref())?;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use meta::{
     Dialect, NodePath,
-    convert::{Chunks, Converted, Loss},
+    convert::{ChunkKeyPolicy, Converted, Loss},
     documents::write::StoredNode,
     json::Json,
     names,
-    zom::{Group, Members, Node, Version, Zom},
+    zom::{Group, Members, Node, Zom, ZomFormat},
 };
 use store::Prefix;
 
@@ -42,14 +42,14 @@ impl Plan {
     /// Plans a tree at a path. Fails if the dialect has no such node, or if the result could not be opened.
     pub(crate) fn new(path: &NodePath, zom: &Zom, site: &Target) -> Result<Self, NodeError> {
         let mut losses = Vec::new();
-        let top = branch(path, &zom.root, zom.version.dialect(), site, &mut losses)?;
+        let top = branch(path, &zom.root, zom.format.dialect(), site, &mut losses)?;
         Ok(Self { top, losses })
     }
 
     /// The planned tree as a ZOM.
     pub(crate) fn to_zom(&self) -> Result<Zom, NodeError> {
-        let version = Version::of(self.top.dialect);
-        Ok(Zom { version, root: to_zom(self.top.clone(), version, &mut Unrepresented::default())? })
+        let version = ZomFormat::for_dialect(self.top.dialect);
+        Ok(Zom { format: version, root: to_zom(self.top.clone(), version, &mut Unrepresented::default())? })
     }
 }
 
@@ -115,7 +115,7 @@ fn stored(
 ) -> Result<StoredNode, NodeError> {
     let key = || keys::document_keys(path, site.dialect, kind, site.root.as_ref());
     let read = |dialect, stored: &StoredNode| -> Result<NodeModel, NodeError> {
-        let below = site.root.as_ref().and_then(|root| path.below(&root.path)).unwrap_or_default();
+        let below = site.root.as_ref().and_then(|root| path.relative_to(&root.path)).unwrap_or_default();
         let model = NodeModel::read(dialect, kind, stored, below);
         match (model, key()?.first()) {
             (Ok(model), _) => Ok(model),
@@ -123,12 +123,12 @@ fn stored(
             (Err(_), None) => Err(keys::too_long(dialect, path)),
         }
     };
-    let mut stored = StoredNode::of_node_document(from, document);
+    let mut stored = StoredNode::from_node_document(from, document);
     let mut model = read(from, &stored)?;
     if from != site.dialect {
-        let Converted { document, losses: lost } = model.convert(path, site.dialect, Chunks::Moved)?;
+        let Converted { document, losses: lost } = model.convert(path, site.dialect, ChunkKeyPolicy::Preferred)?;
         losses.extend(lost.into_iter().map(|loss| (path.clone(), loss)));
-        stored = StoredNode::of_node_document(site.dialect, &document);
+        stored = StoredNode::from_node_document(site.dialect, &document);
         model = read(site.dialect, &stored)?;
     }
     if let NodeModel::Array(model) = model {

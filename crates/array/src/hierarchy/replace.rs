@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use meta::{
     Dialect, NodePath,
-    documents::write::{CONSOLIDATED, StoredNode, without_copies},
+    documents::write::{CONSOLIDATED, StoredNode, strip_consolidated},
     json::Change,
-    zom::{Version, Zom},
+    zom::{Zom, ZomFormat},
 };
 use operations::IfExists;
 use store::{Key, Version as StoreVersion};
@@ -89,7 +89,7 @@ impl TreeDiff {
         if let Some(copies) = current.stored.document.get(CONSOLIDATED).filter(|_| current.dialect == Dialect::V3) {
             stored.document = stored.document.with(CONSOLIDATED, Change::SetFormatted(copies));
         }
-        if current.is_implicit() || !stored.says_the_same(&current.stored) {
+        if current.is_implicit() || !stored.is_equivalent(&current.stored) {
             self.put(current.own.clone(), &NodeTree { stored, ..planned.clone() });
         }
         let (Some(members), Some(planned)) = (&current.members, &planned.members) else { return Ok(()) };
@@ -151,7 +151,7 @@ impl TreeDiff {
             place_documents(change_set, &node, &before, &beside, erased);
             self.erase_counterpart(change_set, &node, &before, &beside);
             let document = match node.dialect {
-                Dialect::V3 => StoredNode::whole(without_copies(&node.stored.document)),
+                Dialect::V3 => StoredNode::single_document(strip_consolidated(&node.stored.document)),
                 _ => node.stored,
             };
             record_change(&mut self.node_changes, &node.path, node.dialect, Some(document));
@@ -197,9 +197,9 @@ fn record_change(node_changes: &mut Vec<NodeChange>, path: &NodePath, dialect: D
 
 /// True if two arrays differ in nothing but attributes and dimension names.
 fn has_same_chunks(current: &NodeTree, planned: &NodeTree) -> Result<bool, NodeError> {
-    let version = Version::of(current.dialect);
+    let version = ZomFormat::for_dialect(current.dialect);
     let zom = |branch: &NodeTree| -> Result<Zom, NodeError> {
-        Ok(Zom { version, root: to_zom(branch.clone(), version, &mut Unrepresented::default())? })
+        Ok(Zom { format: version, root: to_zom(branch.clone(), version, &mut Unrepresented::default())? })
     };
     let differences = Zom::differences(&zom(planned)?, &zom(current)?, usize::MAX);
     let beside = |pointer: &str| {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use futures::TryStreamExt;
-use meta::{ArrayModel, Dialect, NodePath, chunk_keys::ChunkNames, documents::Changes};
+use meta::{ArrayModel, Dialect, NodePath, chunk_keys::ChunkKeyDecoder, documents::NodePatch};
 use store::{Change, IntentError, IntentId, Key, Prefix, StoreError};
 
 use crate::{
@@ -44,7 +44,7 @@ pub(crate) enum Finished {
 }
 
 /// True if changes make an array smaller along a dimension.
-pub(crate) fn shrinks(model: &ArrayModel, changes: &Changes) -> bool {
+pub(crate) fn shrinks(model: &ArrayModel, changes: &NodePatch) -> bool {
     let is_smaller = |shape: &Vec<u64>| shape.iter().zip(model.view_shape()).any(|(after, before)| *after < before);
     changes.shape.as_ref().is_some_and(is_smaller)
 }
@@ -56,7 +56,9 @@ pub(crate) async fn finish(context: &Context, id: IntentId, shrink: &ShrinkInten
             Ok(Some(ResolvedNode::Array(resolved))) => resolved,
             // The array is gone, and its chunks with it.
             Ok(Some(ResolvedNode::Group(_)) | None) | Err(ArrayError::NoSuchNode { .. }) => {
-                return settle(context, vec![Change::Settle { id }]).await.map(|done| done.unwrap_or(Finished::Before));
+                return settle(context, vec![Change::RemoveIntent { id }])
+                    .await
+                    .map(|done| done.unwrap_or(Finished::Before));
             }
             Err(error) => return Err(error.into()),
         };
@@ -78,7 +80,7 @@ async fn attempt(
     let checks = changes.len();
     let chunks =
         StoredChunks::new(&shrink.path, resolved.array.model(), resolved.hierarchy.as_ref().map(|root| &root.prefix))?;
-    let mut entries = std::pin::pin!(store::walk(&*context.store, &chunks.prefix));
+    let mut entries = std::pin::pin!(store::list_all(&*context.store, &chunks.prefix));
     while let Some(entry) = entries.try_next().await? {
         if !chunks.is_outside(&entry.key) {
             continue;
@@ -91,7 +93,7 @@ async fn attempt(
             }
         }
     }
-    changes.push(Change::Settle { id });
+    changes.push(Change::RemoveIntent { id });
     settle(context, changes).await
 }
 
@@ -100,14 +102,14 @@ async fn settle(context: &Context, changes: Vec<Change>) -> Result<Option<Finish
     match context.store.commit(changes).await {
         Ok(_) => Ok(Some(Finished::Now)),
         Err(StoreError::PreconditionFailed { .. }) => Ok(None),
-        Err(StoreError::Intent(IntentError::Missing { .. })) => Ok(Some(Finished::Before)),
+        Err(StoreError::Intent(IntentError::NotFound { .. })) => Ok(Some(Finished::Before)),
         Err(error) => Err(error.into()),
     }
 }
 
 /// The keys of an array's chunks.
 pub(crate) struct StoredChunks {
-    chunks: ChunkNames,
+    chunks: ChunkKeyDecoder,
     /// The prefix of all of them.
     pub(crate) prefix: Prefix,
 }
@@ -120,17 +122,17 @@ impl StoredChunks {
             _ => format!("{}{}", path.key_prefix(), model.chunk_prefix),
         };
         let prefix = Prefix::parse(&text).map_err(|_| keys::too_long(model.dialect, path))?;
-        Ok(Self { chunks: ChunkNames::of(model), prefix })
+        Ok(Self { chunks: model.chunk_key_decoder(), prefix })
     }
 
     /// The chunk's index in the grid; `None` for a key of no chunk within the grid.
     pub(crate) fn position(&self, key: &Key) -> Option<Vec<u64>> {
-        let position = self.chunks.position(self.prefix.strip(key)?)?;
-        self.chunks.contains(&position).then_some(position)
+        let position = self.chunks.decode(self.prefix.strip(key)?)?;
+        self.chunks.is_within_array(&position).then_some(position)
     }
 
     fn is_outside(&self, key: &Key) -> bool {
-        let position = self.prefix.strip(key).and_then(|name| self.chunks.position(name));
-        position.is_some_and(|position| !self.chunks.contains(&position))
+        let position = self.prefix.strip(key).and_then(|name| self.chunks.decode(name));
+        position.is_some_and(|position| !self.chunks.is_within_array(&position))
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use meta::NodePath;
 use operations::IfExists;
-use store::{Key, Page, Prefix};
+use store::{Key, PageRequest, Prefix};
 
 use crate::{
     context::Context,
@@ -27,7 +27,7 @@ pub(crate) async fn empty_prefixes(
     nodes: &[(NodeVersions, NodeTree)],
 ) -> Result<Option<Vec<Prefix>>, NodeError> {
     let Some((_, top)) = nodes.first() else { return Ok(None) };
-    if !nodes.iter().all(|(own, node)| own.0.is_empty() && node.path.below(&top.path).is_some()) {
+    if !nodes.iter().all(|(own, node)| own.0.is_empty() && node.path.relative_to(&top.path).is_some()) {
         return Ok(None);
     }
     let places = node_prefixes(top)?;
@@ -73,7 +73,7 @@ fn node_prefixes(node: &NodeTree) -> Result<Vec<Prefix>, NodeError> {
 /// The first key below any of some prefixes.
 pub(crate) async fn first_key(context: &Context, places: &[Prefix]) -> Result<Option<Key>, NodeError> {
     for place in places {
-        let found = context.store.list_prefix(place, Page::first(1)).await?;
+        let found = context.store.list_prefix(place, PageRequest::first(1)).await?;
         if let Some(entry) = found.keys.into_iter().next() {
             return Ok(Some(entry.key));
         }

@@ -85,8 +85,8 @@ impl PathLocks {
 impl Entry {
     fn overlaps(&self, path: &NodePath, scope: Scope) -> bool {
         self.path == *path
-            || self.scope == Scope::Subtree && path.below(&self.path).is_some()
-            || scope == Scope::Subtree && self.path.below(path).is_some()
+            || self.scope == Scope::Subtree && path.relative_to(&self.path).is_some()
+            || scope == Scope::Subtree && self.path.relative_to(path).is_some()
     }
 }
 
@@ -169,7 +169,7 @@ mod tests {
                 tokio::spawn(async move {
                     let lock = locks.lock(&path, scope);
                     match number % 7 {
-                        // Some give up.
+                        // Some waiters give up.
                         0 => drop(tokio::time::timeout(Duration::from_micros(number as u64), lock).await),
                         _ => {
                             let _held = lock.await;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     proptest! {
-        /// As with a model that looks through all who came before.
+        /// Compared with a model that examines all earlier requests.
         #[test]
         fn lock_is_granted_unless_an_earlier_request_overlaps(
             steps in prop::collection::vec((0..4_usize, any::<bool>(), any::<prop::sample::Index>()), 1..60),
@@ -205,8 +205,8 @@ mod tests {
                 for (number, (path, scope, _, turn)) in live.iter().enumerate() {
                     let blocked = live[..number].iter().any(|(other, of, ..)| {
                         other == path
-                            || *of == Scope::Subtree && path.below(other).is_some()
-                            || *scope == Scope::Subtree && other.below(path).is_some()
+                            || *of == Scope::Subtree && path.relative_to(other).is_some()
+                            || *scope == Scope::Subtree && other.relative_to(path).is_some()
                     });
                     prop_assert_eq!(turn.has_come.load(Acquire), !blocked);
                 }

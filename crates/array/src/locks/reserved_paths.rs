@@ -29,7 +29,8 @@ impl ReservedPaths {
 
     /// True if a reserved path is this one, above it or below it.
     pub(crate) fn overlaps(&self, path: &NodePath) -> bool {
-        let overlaps = |reserved: &NodePath| reserved.below(path).is_some() || path.below(reserved).is_some();
+        let overlaps =
+            |reserved: &NodePath| reserved.relative_to(path).is_some() || path.relative_to(reserved).is_some();
         self.paths.lock().iter().any(overlaps)
     }
 

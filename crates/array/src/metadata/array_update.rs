@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use meta::{
     ArrayModel, Dialect, NodePath,
-    documents::{Changes, write::StoredNode},
+    documents::{NodePatch, write::StoredNode},
 };
-use store::{Change, Key, Outcome, Version};
+use store::{Change, ChangeOutcome, Key, Version};
 
 use super::{
     change_set::ChangeSet,
@@ -40,7 +40,7 @@ impl ArrayMetadataUpdate {
         context: &Context,
         path: &NodePath,
         resolved: &ResolvedArray,
-        changes: &Changes,
+        changes: &NodePatch,
     ) -> Result<Self, NodeError> {
         let change_set = plan_array_update(context, path, resolved, changes).await?;
         let changes = change_set.stage(&*context.store).await?;
@@ -52,11 +52,11 @@ impl ArrayMetadataUpdate {
 
     /// The version of the node after the commit, given the outcomes of [`changes`](Self::changes) in order; `None` if
     /// an outcome is missing.
-    pub(crate) fn version_after(&self, outcomes: &[Outcome]) -> Option<Version> {
+    pub(crate) fn version_after(&self, outcomes: &[ChangeOutcome]) -> Option<Version> {
         let after = |(key, before, place): &(Key, Option<Version>, Option<usize>)| {
             let version = match place.map(|place| outcomes.get(place)) {
-                Some(Some(Outcome::Set(written))) => Some(written.version),
-                Some(Some(Outcome::Erased { .. })) => None,
+                Some(Some(ChangeOutcome::Set(written))) => Some(written.version),
+                Some(Some(ChangeOutcome::Erased { .. })) => None,
                 None | Some(Some(_)) => *before,
                 Some(None) => return None,
             };
@@ -71,7 +71,7 @@ pub(crate) async fn plan_array_update(
     context: &Context,
     path: &NodePath,
     resolved: &ResolvedArray,
-    changes: &Changes,
+    changes: &NodePatch,
 ) -> Result<ChangeSet, NodeError> {
     let mut change_set = ChangeSet::default();
     change_set.record_reads(&resolved.read_set);
@@ -95,9 +95,9 @@ fn update_array_document(
     path: &NodePath,
     model: &ArrayModel,
     own: &NodeVersions,
-    changes: &Changes,
+    changes: &NodePatch,
 ) -> Result<bool, NodeError> {
-    let after = changes.of_array(model)?;
+    let after = changes.apply_to_array(model)?;
     let changed = change_set.rewrite(own, Some(&stored_array(model)), &after);
     if changed && model.dialect != Dialect::Draft {
         node_changes.push(NodeChange { path: path.clone(), dialect: model.dialect, node: Some(after) });
@@ -144,7 +144,7 @@ fn are_counterparts(one: &ArrayModel, other: &ArrayModel) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use meta::documents::ElementsChange;
+    use meta::documents::ElementImpact;
     use serde_json::{Value, json};
     use store::{MemoryStore, Precondition, StoreError, TransactionalStore, WriteableStore};
 
@@ -171,7 +171,7 @@ mod tests {
             let path = NodePath::parse(at).unwrap();
             for patch in [r#"{"attributes": {"n": 1}}"#, r#"{"shape": [5]}"#, r#"{"attributes": {"n": null}}"#, "{}"] {
                 let resolved = context.resolve_array(&path, None).await.unwrap();
-                let changes = Changes::parse(patch.as_bytes()).unwrap();
+                let changes = NodePatch::parse(patch.as_bytes()).unwrap();
                 let mut made = ArrayMetadataUpdate::of_array(&context, &path, &resolved, &changes).await.unwrap();
                 let outcomes = store.commit(std::mem::take(&mut made.changes)).await.unwrap();
                 let found = context.resolve_array(&path, None).await.unwrap().version();
@@ -196,7 +196,7 @@ mod tests {
             ("a/zarr.json", json!({"zarr_format": 3, "node_type": "group"})),
         ] {
             let resolved = context.resolve_array(&path, None).await.unwrap();
-            let changes = Changes { elements: ElementsChange::Some, ..Changes::default() };
+            let changes = NodePatch { element_impact: ElementImpact::Changed, ..NodePatch::default() };
             let made = ArrayMetadataUpdate::of_array(&context, &path, &resolved, &changes).await.unwrap();
             assert!(made.changes.iter().all(|change| matches!(change, Change::Check { .. })));
             json(&store, key, &document).await;

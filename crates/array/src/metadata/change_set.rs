@@ -101,13 +101,13 @@ impl ChangeSet {
         if let Some((key, _)) = own.first()
             && before.is_none_or(|before| before.document != after.document)
         {
-            self.set(key.clone(), after.document.to_whole());
+            self.set(key.clone(), after.document.to_padded_bytes());
         }
         if let Some((key, version)) = own.get(1)
             && before.is_none_or(|before| before.attributes != after.attributes)
         {
             match &after.attributes {
-                Some(attributes) => self.set(key.clone(), attributes.to_whole()),
+                Some(attributes) => self.set(key.clone(), attributes.to_padded_bytes()),
                 None if version.is_some() => self.erase(key.clone()),
                 None => {}
             }
@@ -163,7 +163,7 @@ impl ChangeSet {
         }
         changes.extend(self.erased.into_iter().map(|prefix| Change::ErasePrefix { prefix }));
         changes.extend(self.empty.into_iter().map(|prefix| Change::CheckEmpty { prefix }));
-        changes.extend(self.settled.map(|id| Change::Settle { id }));
+        changes.extend(self.settled.map(|id| Change::RemoveIntent { id }));
         Ok(changes)
     }
 }

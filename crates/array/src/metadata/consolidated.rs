@@ -6,8 +6,8 @@ use bytes::Bytes;
 use meta::{
     Dialect, NodePath,
     documents::{
-        object,
-        write::{CONSOLIDATED, NodeCopy, StoredNode, consolidated},
+        parse_object,
+        write::{CONSOLIDATED, ConsolidatedEntry, StoredNode, update_consolidated},
     },
     json::{Json, MAX_DOCUMENT_DEPTH},
 };
@@ -79,7 +79,7 @@ pub(crate) async fn update_consolidated_metadata(
         };
         if let Some(updated) = updated {
             change_set.record_read(&key, snapshot.head(&key)?.map(|info| info.version));
-            change_set.set(key, updated.to_whole());
+            change_set.set(key, updated.to_padded_bytes());
         }
     }
     Ok(())
@@ -94,7 +94,7 @@ fn update_document(
     stored: Bytes,
     node_changes: &[NodeChange],
 ) -> Option<Json> {
-    let document = match object(stored) {
+    let document = match parse_object(stored) {
         Ok(document) => document,
         Err(error) => {
             skipped(key, &error.to_string());
@@ -108,7 +108,7 @@ fn update_document(
         .iter()
         .filter(|node_changes| node_changes.dialect == dialect)
         .filter_map(|node_changes| {
-            let below = node_changes.path.below(group)?;
+            let below = node_changes.path.relative_to(group)?;
             Some((
                 below,
                 node_changes
@@ -118,8 +118,8 @@ fn update_document(
             ))
         })
         .collect();
-    let copies = nodes.iter().map(|(below, node)| NodeCopy { below, node: node.as_deref() });
-    let updated = consolidated(dialect, &document, copies);
+    let copies = nodes.iter().map(|(below, node)| ConsolidatedEntry { path: below, node: node.as_deref() });
+    let updated = update_consolidated(dialect, &document, copies);
     if updated.depth() > MAX_DOCUMENT_DEPTH {
         skipped(key, "with the changed nodes it would be nested too deep to be read");
         return None;

@@ -2,8 +2,8 @@
 
 use meta::{
     Dialect, NodePath,
-    convert::{Inconvertible, Loss},
-    documents::ChangeError,
+    convert::{Loss, Unconvertible},
+    documents::PatchError,
     names::NameError,
     zom::Difference,
 };
@@ -88,7 +88,7 @@ pub enum NodeError {
         path: NodePath,
         /// The reason.
         #[source]
-        source: Inconvertible,
+        source: Unconvertible,
     },
     /// The two dialects share no chunks, so a hierarchy can only be converted to another path.
     #[error("a hierarchy of {from} is converted to {to} at another path")]
@@ -100,7 +100,7 @@ pub enum NodeError {
     },
     /// The patch is not valid for the node.
     #[error("the patch does not fit: {0}")]
-    Change(#[from] ChangeError),
+    Change(#[from] PatchError),
     /// The operation takes more changes than one commit can have.
     #[error("it takes {changes} changes, and a commit has at most {limit}")]
     TooManyChanges {

@@ -21,7 +21,7 @@ pub(crate) fn document_keys(
         (Dialect::V2, NodeKind::Array, _) => vec![format!("{own}.zarray"), format!("{own}.zattrs")],
         (Dialect::V2, NodeKind::Group, _) => vec![format!("{own}.zgroup"), format!("{own}.zattrs")],
         (Dialect::Draft, kind, Some(root)) => {
-            let below = path.below(&root.path).unwrap_or_default();
+            let below = path.relative_to(&root.path).unwrap_or_default();
             let key = match kind {
                 NodeKind::Array => root.entry_point.array_key(below),
                 NodeKind::Group => root.entry_point.group_key(below),
@@ -49,7 +49,7 @@ pub(crate) fn subtree_keys(
     let Some(root) = root.filter(|_| dialect == Dialect::Draft) else {
         return Ok(SubtreeKeys { prefixes: vec![parse(&path.key_prefix())?], keys: Vec::new() });
     };
-    let below = path.below(&root.path).unwrap_or_default();
+    let below = path.relative_to(&root.path).unwrap_or_default();
     let own = root.prefix.as_str();
     // No key of the node `/foo2` has these prefixes of `/foo`, which end with the whole name or with `/`.
     let prefixes = vec![

@@ -2,7 +2,7 @@
 
 use meta::{
     ArrayModel, Dialect, NodePath,
-    convert::{self, Chunks, Converted},
+    convert::{self, ChunkKeyPolicy, Converted},
     documents::{DocumentError, GroupModel, draft, v2, v3, write::StoredNode},
 };
 
@@ -45,7 +45,7 @@ impl NodeModel {
     }
 
     /// The node's document in another dialect.
-    pub(crate) fn convert(&self, path: &NodePath, to: Dialect, chunks: Chunks) -> Result<Converted, NodeError> {
+    pub(crate) fn convert(&self, path: &NodePath, to: Dialect, chunks: ChunkKeyPolicy) -> Result<Converted, NodeError> {
         match self {
             Self::Array(model) => convert::array(model, to, chunks)
                 .map_err(|source| NodeError::Inconvertible { path: path.clone(), source }),
@@ -59,7 +59,7 @@ pub(crate) fn read_model(branch: &NodeTree) -> Result<NodeModel, NodeError> {
     if let Some(broken) = &branch.broken {
         return Err(ArrayError::Broken(broken.clone()).into());
     }
-    let below = branch.root.as_ref().and_then(|root| branch.path.below(&root.path)).unwrap_or_default();
+    let below = branch.root.as_ref().and_then(|root| branch.path.relative_to(&root.path)).unwrap_or_default();
     NodeModel::read(branch.dialect, branch.kind, &branch.stored, below).map_err(|source| match branch.own.0.first() {
         Some((key, _)) => invalid_document(key, source).into(),
         None => ArrayError::NoSuchNode { path: branch.path.clone() }.into(),

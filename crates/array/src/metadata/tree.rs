@@ -79,7 +79,7 @@ pub(crate) fn broken_tree(
 
 /// The documents of a group without attributes.
 pub(crate) fn empty_group(dialect: Dialect) -> StoredNode {
-    StoredNode::whole(Json::pretty(&match dialect {
+    StoredNode::single_document(Json::pretty(&match dialect {
         Dialect::V2 => json!({"zarr_format": 2}),
         Dialect::V3 => json!({"zarr_format": 3, "node_type": "group", "attributes": {}}),
         Dialect::Draft => json!({"extensions": [], "attributes": {}}),

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use codec::{Chain, Representation};
+use codec::{ChunkRepresentation, CodecChain};
 use meta::{
     ArrayModel, NodePath,
     grid::{ChunkGrid, DimensionGrid},
@@ -26,7 +26,7 @@ struct Inner {
     /// A hash that differs whenever the metadata does.
     metadata_hash: u128,
     /// The codec chains by chunk shape; a regular grid has one.
-    chains: Mutex<HashMap<Vec<u64>, Arc<Chain>>>,
+    chains: Mutex<HashMap<Vec<u64>, Arc<CodecChain>>>,
 }
 
 /// The number of chunk shapes whose chains are cached.
@@ -85,16 +85,16 @@ impl Array {
     }
 
     /// The codec chain of chunks with this shape.
-    pub(crate) fn chain(&self, shape: &[u64]) -> Result<Arc<Chain>, ArrayError> {
+    pub(crate) fn chain(&self, shape: &[u64]) -> Result<Arc<CodecChain>, ArrayError> {
         let mut chains = self.0.chains.lock();
         if let Some(chain) = chains.get(shape) {
             return Ok(chain.clone());
         }
         let model = &self.0.model;
         let wrong = |source| ArrayError::Chain { path: self.0.path.clone(), source };
-        let chunk =
-            Representation::new(model.data_type.clone(), shape.to_vec(), model.fill_value.clone()).map_err(wrong)?;
-        let chain = Arc::new(Chain::resolve(&model.codecs, chunk).map_err(wrong)?);
+        let chunk = ChunkRepresentation::new(model.data_type.clone(), shape.to_vec(), model.fill_value.clone())
+            .map_err(wrong)?;
+        let chain = Arc::new(CodecChain::new(&model.codecs, chunk).map_err(wrong)?);
         if chains.len() >= MAX_CACHED_CHAINS {
             chains.clear();
         }
@@ -103,7 +103,7 @@ impl Array {
     }
 
     /// The codec chain of the largest chunk; `None` if the grid has no chunks.
-    pub(crate) fn largest_chain(&self) -> Result<Option<Arc<Chain>>, ArrayError> {
+    pub(crate) fn largest_chain(&self) -> Result<Option<Arc<CodecChain>>, ArrayError> {
         let longest = |grid: &DimensionGrid| match grid {
             DimensionGrid::Regular { length } => Some(*length),
             DimensionGrid::Rectilinear { ends } => {

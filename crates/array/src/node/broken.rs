@@ -7,7 +7,7 @@ use meta::{
     data_type::TypeError,
     documents::{
         DocumentError, v3,
-        write::{CONSOLIDATED, without_copies},
+        write::{CONSOLIDATED, strip_consolidated},
     },
     json::Json,
 };
@@ -58,7 +58,7 @@ pub(crate) fn read_v3(document: Json) -> Result<v3::Node, DocumentError> {
         Err(error) if document.get(CONSOLIDATED).is_some_and(|copies| is_ignorable(&copies)) => error,
         read => return read,
     };
-    match v3::read(without_copies(&document)) {
+    match v3::read(strip_consolidated(&document)) {
         Ok(v3::Node::Group(mut model)) => {
             model.document = document;
             Ok(v3::Node::Group(model))

@@ -6,7 +6,7 @@ use codec::Elements;
 use futures::Stream;
 use meta::{
     ArrayModel, NodePath,
-    selection::{Region, Resolved, Selection},
+    selection::{Region, ResolvedSelection, Selection},
 };
 
 use super::{assemble, context::ReadContext, metrics::ReadMetrics, plan::ReadPlan};
@@ -48,7 +48,7 @@ impl ArrayRead {
     }
 
     /// The selection in the array's stored coordinates: those of a view are shifted by its offset.
-    pub fn resolved(&self) -> &Resolved {
+    pub fn resolved(&self) -> &ResolvedSelection {
         &self.prepared.resolved
     }
 
@@ -61,9 +61,9 @@ impl ArrayRead {
             kept.map(|(_, name)| name.clone()).collect::<Vec<_>>()
         };
         match self.resolved() {
-            Resolved::Region(region) => kept(region),
-            Resolved::Points(_) => vec![None],
-            Resolved::Stack(regions) => {
+            ResolvedSelection::Region(region) => kept(region),
+            ResolvedSelection::Points(_) => vec![None],
+            ResolvedSelection::Stack(regions) => {
                 [None].into_iter().chain(regions.first().map(kept).unwrap_or_default()).collect()
             }
         }
@@ -82,9 +82,9 @@ impl ArrayRead {
     /// A leading part of the selection whose result has a shape that fits; `None` if none is known that a client could
     /// select.
     pub fn smaller(&self, fits: impl Fn(&[u64]) -> bool) -> Option<Selection> {
-        let Resolved::Region(region) = self.resolved() else { return None };
+        let ResolvedSelection::Region(region) = self.resolved() else { return None };
         // The indices of a view do not start where its shape does.
-        let seen = self.model().origin.iter().all(|&origin| origin == 0);
+        let seen = self.model().view_offset.iter().all(|&origin| origin == 0);
         seen.then(|| work::largest_fitting_part(region, |part| fits(&part.shape()))).flatten()
     }
 
@@ -112,7 +112,7 @@ impl ArrayRead {
     ///
     /// Points and stacks cannot be narrowed: they are read from their first element on.
     pub fn narrow(&mut self, elements: Range<u64>) -> u64 {
-        let Resolved::Region(region) = self.resolved() else { return 0 };
+        let ResolvedSelection::Region(region) = self.resolved() else { return 0 };
         let Some(Cover { parts, first }) = cover(region, elements) else { return 0 };
         let count = parts.iter().filter_map(Region::elements).fold(0, u64::saturating_add);
         self.prepared.memory.needs.limit_to(count.saturating_mul(self.source.element_size()));

@@ -3,7 +3,7 @@
 use std::{ops::Range, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use codec::{Chain, CodecError, Sharding};
+use codec::{CodecChain, CodecError, ShardingCodec};
 use store::{ByteRange, Key, Snapshot};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -113,19 +113,19 @@ impl ReadContext {
     }
 
     /// Fails if a chunk is too large to be decoded.
-    pub(crate) fn check_chunk_size(&self, chain: &Chain, encoded: u64) -> Result<(), ArrayError> {
-        self.check_size(chain.working_len().unwrap_or_else(|| self.variable_length_budget()).saturating_add(encoded))
+    pub(crate) fn check_chunk_size(&self, chain: &CodecChain, encoded: u64) -> Result<(), ArrayError> {
+        self.check_size(chain.working_memory().unwrap_or_else(|| self.variable_length_budget()).saturating_add(encoded))
     }
 
     /// Fails if a shard's index is too large.
-    pub(crate) fn check_index_size(&self, sharding: &Sharding) -> Result<(), ArrayError> {
-        self.check_size(sharding.index_len().saturating_mul(3))
+    pub(crate) fn check_index_size(&self, sharding: &ShardingCodec) -> Result<(), ArrayError> {
+        self.check_size(sharding.index_size().saturating_mul(3))
     }
 
     /// The error of a chunk that cannot be decoded.
     pub(crate) fn chunk_error(&self, part: &EncodedChunk, source: CodecError) -> ArrayError {
         match source {
-            CodecError::OverBudget { budget, .. } => ArrayError::OverBudget { budget },
+            CodecError::BudgetExceeded { budget, .. } => ArrayError::OverBudget { budget },
             source => ArrayError::Chunk { key: part.key.clone(), source },
         }
     }

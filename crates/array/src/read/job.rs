@@ -3,7 +3,7 @@
 use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
-use codec::{Access, Chain, CodecError, Elements};
+use codec::{CodecChain, CodecError, Elements, PartialAccess};
 
 use super::{
     context::ReadContext,
@@ -50,9 +50,9 @@ pub(crate) struct DecodeUnit {
 #[derive(Debug)]
 pub(crate) enum DecodeKind {
     /// A chunk, decoded by its codec chain.
-    Chunk(Arc<Chain>),
+    Chunk(Arc<CodecChain>),
     /// Consecutive elements of an uncompressed chunk.
-    Elements(Arc<Chain>),
+    Elements(Arc<CodecChain>),
 }
 
 /// A slab being written, with its strides.
@@ -67,7 +67,7 @@ impl DecodeUnit {
     pub(crate) fn decoded_len(&self) -> u64 {
         let stored = self.range.end - self.range.start;
         match &self.kind {
-            DecodeKind::Chunk(chain) => chain.array().fixed_len().unwrap_or(stored),
+            DecodeKind::Chunk(chain) => chain.representation().fixed_size().unwrap_or(stored),
             DecodeKind::Elements(_) => stored,
         }
     }
@@ -80,7 +80,7 @@ impl DecodeUnit {
         }
     }
 
-    fn chain(&self) -> &Arc<Chain> {
+    fn chain(&self) -> &Arc<CodecChain> {
         match &self.kind {
             DecodeKind::Chunk(chain) | DecodeKind::Elements(chain) => chain,
         }
@@ -157,7 +157,7 @@ impl Job {
 fn is_cheap(source: &ReadContext, leaves: &[DecodeUnit]) -> bool {
     let bytes: u64 = leaves.iter().map(DecodeUnit::decoded_len).sum();
     let few = if source.chunks <= 2 { INLINE_SINGLE_COPY_LIMIT } else { INLINE_COPY_LIMIT * 2 };
-    bytes <= few && leaves.iter().all(|leaf| matches!(leaf.chain().access(), Access::Elements(_)))
+    bytes <= few && leaves.iter().all(|leaf| matches!(leaf.chain().partial_access(), PartialAccess::Elements(_)))
 }
 
 /// Decodes a chunk and caches it; waits for another read that is decoding it already.
@@ -284,10 +284,10 @@ impl SlabWriter {
 impl ReadContext {
     /// Counts the work of a decoded unit, and fails if the budget is exceeded: an estimate does not know the size of
     /// elements of variable length, nor that a chunk is decoded twice for lack of memory.
-    fn spend_decode(&self, chain: &Chain, elements: &Elements) -> Result<(), ArrayError> {
-        match (chain.access(), elements) {
-            (Access::Elements(_), Elements::Fixed(bytes)) => self.work_budget.spend(bytes.len() as u64),
-            _ => self.work_budget.spend(chain.decode_work(elements.memory())),
+    fn spend_decode(&self, chain: &CodecChain, elements: &Elements) -> Result<(), ArrayError> {
+        match (chain.partial_access(), elements) {
+            (PartialAccess::Elements(_), Elements::Fixed(bytes)) => self.work_budget.spend(bytes.len() as u64),
+            _ => self.work_budget.spend(chain.decode_work(elements.memory_size())),
         }
     }
 

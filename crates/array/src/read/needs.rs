@@ -1,7 +1,7 @@
 //! The memory needs of a read.
 
-use codec::Chain;
-use meta::selection::Resolved;
+use codec::CodecChain;
+use meta::selection::ResolvedSelection;
 
 use super::slab_buffer::{PERMIT_UNIT, VARIABLE_SLOT_SIZE};
 use crate::{error::ArrayError, node::array::Array, options::Options};
@@ -25,7 +25,12 @@ pub(crate) struct MemoryNeeds {
 
 impl MemoryNeeds {
     /// The needs of a read of `resolved`, which touches at most `chunks` chunks.
-    pub(crate) fn of(array: &Array, options: &Options, resolved: &Resolved, chunks: u64) -> Result<Self, ArrayError> {
+    pub(crate) fn of(
+        array: &Array,
+        options: &Options,
+        resolved: &ResolvedSelection,
+        chunks: u64,
+    ) -> Result<Self, ArrayError> {
         let job = array.largest_chain()?.map_or(UNKNOWN_JOB_MEMORY, |chain| job_memory(options, &chain));
         let size = array.model().data_type.fixed_size().map_or(VARIABLE_SLOT_SIZE, |size| size as u64);
         let elements = resolved.elements().unwrap_or(u64::MAX);
@@ -59,15 +64,17 @@ impl MemoryNeeds {
 }
 
 /// The memory of a job in addition to the slab, at most: encoded and decoded bytes.
-fn job_memory(options: &Options, chain: &Chain) -> u64 {
-    match chain.access() {
-        codec::Access::Shard(sharding) => job_memory(options, sharding.inner()).saturating_add(sharding.index_len()),
-        codec::Access::Elements(_) => {
-            MAX_PARTIAL_FETCH.min(chain.array().fixed_len().unwrap_or(MAX_PARTIAL_FETCH)).saturating_mul(2)
+fn job_memory(options: &Options, chain: &CodecChain) -> u64 {
+    match chain.partial_access() {
+        codec::PartialAccess::Shard(sharding) => {
+            job_memory(options, sharding.inner_chain()).saturating_add(sharding.index_size())
         }
-        codec::Access::Whole => {
-            let decoded = chain.working_len().unwrap_or(options.slab_memory / 2);
-            let encoded = chain.encoded_len().map_or(decoded, codec::EncodedLen::max).min(decoded);
+        codec::PartialAccess::Elements(_) => {
+            MAX_PARTIAL_FETCH.min(chain.representation().fixed_size().unwrap_or(MAX_PARTIAL_FETCH)).saturating_mul(2)
+        }
+        codec::PartialAccess::Full => {
+            let decoded = chain.working_memory().unwrap_or(options.slab_memory / 2);
+            let encoded = chain.encoded_size().map_or(decoded, codec::EncodedSizeBound::max).min(decoded);
             decoded.saturating_add(encoded)
         }
     }

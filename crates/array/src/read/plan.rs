@@ -5,10 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use codec::{Access, Chain};
+use codec::{CodecChain, PartialAccess};
 use meta::{
     grid::ChunkGrid,
-    selection::{ReadRequest, Region, Resolved, Selection},
+    selection::{ReadRequest, Region, ResolvedSelection, Selection},
 };
 use store::{Key, Snapshot, StoreError};
 use xxhash_rust::xxh3::Xxh3;
@@ -44,7 +44,7 @@ const INLINE_PLAN_LIMIT: u64 = 1024;
 #[derive(Debug)]
 pub(crate) struct ReadPlan {
     /// The selection in stored coordinates: those of a view are shifted by its offset.
-    pub(crate) resolved: Arc<Resolved>,
+    pub(crate) resolved: Arc<ResolvedSelection>,
     /// The keys of the chunks, each once.
     pub(crate) keys: Vec<Key>,
     /// The memory of the plan, and of the read that follows.
@@ -61,7 +61,7 @@ impl ReadPlan {
     ) -> Result<Self, ArrayError> {
         let seen = request.resolve(&array.model().view_shape())?;
         check_size(array, &seen, limit)?;
-        let resolved = Arc::new(seen.shifted(&array.model().origin));
+        let resolved = Arc::new(seen.shifted(&array.model().view_offset));
         let most = max_chunks(array.grid(), &resolved);
         // The plan may take only a part of the memory, so that some is left for the read.
         let options = &context.options;
@@ -70,8 +70,8 @@ impl ReadPlan {
         let planned = options.max_plan_memory() / per_chunk;
         let allowed = match &*resolved {
             // Many points may lie in one chunk, which is known only after planning.
-            Resolved::Points(_) => planned,
-            Resolved::Region(_) | Resolved::Stack(_) => planned.min(options.max_chunks),
+            ResolvedSelection::Points(_) => planned,
+            ResolvedSelection::Region(_) | ResolvedSelection::Stack(_) => planned.min(options.max_chunks),
         };
         let Some(chunks) = u64::try_from(most).ok().filter(|&chunks| chunks <= allowed) else {
             return Err(ArrayError::TooManyChunks { chunks: most, limit: allowed });
@@ -119,9 +119,9 @@ impl ReadPlan {
         }
         let decoded = max_decode_work(&chain, &self.resolved, there, stored);
         match (allowance.check(visited.saturating_add(decoded)), &*self.resolved) {
-            (Err(ArrayError::WorkTooLarge { work, limit, .. }), Resolved::Region(region)) => {
+            (Err(ArrayError::WorkTooLarge { work, limit, .. }), ResolvedSelection::Region(region)) => {
                 let fits = |part: &Region| {
-                    let part = Resolved::Region(part.clone());
+                    let part = ResolvedSelection::Region(part.clone());
                     let chunks = u64::try_from(max_chunks(array.grid(), &part)).unwrap_or(u64::MAX);
                     let free = WorkBudget::new(
                         part.elements().unwrap_or(u64::MAX),
@@ -134,7 +134,7 @@ impl ReadPlan {
                 };
                 // A client can select a part only in the coordinates of the array's own shape.
                 let seen = |selection: Selection| {
-                    (array.model().origin.iter().all(|&origin| origin == 0)).then_some(selection)
+                    (array.model().view_offset.iter().all(|&origin| origin == 0)).then_some(selection)
                 };
                 Err(ArrayError::WorkTooLarge {
                     work,
@@ -149,12 +149,14 @@ impl ReadPlan {
     /// The bytes that are decoded at most; for shards, those of the inner chunks that are touched.
     pub(crate) fn decoded_len(&self, array: &Array) -> Result<u128, ArrayError> {
         let Some(chain) = array.largest_chain()? else { return Ok(0) };
-        let (chunks, chunk) = match chain.access() {
-            Access::Shard(sharding) => {
+        let (chunks, chunk) = match chain.partial_access() {
+            PartialAccess::Shard(sharding) => {
                 let pieces = sharding.inner_grid().map_or(u128::MAX, |grid| max_chunks(&grid, &self.resolved));
-                (pieces, sharding.inner().array().fixed_len())
+                (pieces, sharding.inner_chain().representation().fixed_size())
             }
-            Access::Whole | Access::Elements(_) => (self.keys.len() as u128, chain.array().fixed_len()),
+            PartialAccess::Full | PartialAccess::Elements(_) => {
+                (self.keys.len() as u128, chain.representation().fixed_size())
+            }
         };
         Ok(chunks.saturating_mul(u128::from(chunk.unwrap_or(0))))
     }
@@ -175,7 +177,7 @@ impl ReadPlan {
     }
 }
 
-fn check_size(array: &Array, resolved: &Resolved, limit: u64) -> Result<(), ArrayError> {
+fn check_size(array: &Array, resolved: &ResolvedSelection, limit: u64) -> Result<(), ArrayError> {
     let extents = resolved.shape();
     let empty = extents.contains(&0);
     let elements = extents.into_iter().fold(1_u128, |product, extent| product.saturating_mul(u128::from(extent)));
@@ -187,46 +189,48 @@ fn check_size(array: &Array, resolved: &Resolved, limit: u64) -> Result<(), Arra
     }
     let fits = limit / per_element;
     let smaller = match resolved {
-        Resolved::Region(region) => region.shrunk_to(fits).map(|region| region.to_selection()),
-        Resolved::Points(_) | Resolved::Stack(_) => None,
+        ResolvedSelection::Region(region) => region.shrunk_to(fits).map(|region| region.to_selection()),
+        ResolvedSelection::Points(_) | ResolvedSelection::Stack(_) => None,
     };
     Err(ArrayError::SelectionTooLarge { size, limit, smaller })
 }
 
 /// The most work of decoding `chunks` chunks that have `stored` bytes, as far as they are touched, in steps.
-fn max_decode_work(chain: &Chain, resolved: &Resolved, chunks: u64, stored: u64) -> u64 {
-    match chain.access() {
-        Access::Shard(sharding) => {
+fn max_decode_work(chain: &CodecChain, resolved: &ResolvedSelection, chunks: u64, stored: u64) -> u64 {
+    match chain.partial_access() {
+        PartialAccess::Shard(sharding) => {
             let pieces = sharding.inner_grid().map_or(u128::MAX, |grid| max_chunks(&grid, resolved));
             let pieces = u64::try_from(pieces).unwrap_or(u64::MAX);
-            let inner = max_decode_work(sharding.inner(), resolved, pieces, stored);
+            let inner = max_decode_work(sharding.inner_chain(), resolved, pieces, stored);
             let inner = inner.saturating_add(pieces.saturating_mul(STEPS_PER_INNER_CHUNK));
             inner.saturating_add(index_work(sharding).saturating_mul(chunks))
         }
         // Only selected elements are fetched, tile by tile.
-        Access::Elements(_) => chain.array().fixed_len().unwrap_or(0).min(MAX_PARTIAL_FETCH).saturating_mul(chunks),
+        PartialAccess::Elements(_) => {
+            chain.representation().fixed_size().unwrap_or(0).min(MAX_PARTIAL_FETCH).saturating_mul(chunks)
+        }
         // Variable lengths are known only once they are decoded.
-        Access::Whole => match chain.array().fixed_len() {
+        PartialAccess::Full => match chain.representation().fixed_size() {
             Some(_) => chain.decode_work(0).saturating_mul(chunks),
             None => chain.decode_work(stored),
         },
     }
 }
 
-fn max_chunks(grid: &ChunkGrid, resolved: &Resolved) -> u128 {
+fn max_chunks(grid: &ChunkGrid, resolved: &ResolvedSelection) -> u128 {
     let most = |region: &Region| ElementSelection::of(region).map_or(0, |selection| selection.max_chunks(grid));
     match resolved {
-        Resolved::Region(region) => most(region),
-        Resolved::Stack(regions) => regions.iter().map(most).fold(0, u128::saturating_add),
-        Resolved::Points(points) => points.len as u128,
+        ResolvedSelection::Region(region) => most(region),
+        ResolvedSelection::Stack(regions) => regions.iter().map(most).fold(0, u128::saturating_add),
+        ResolvedSelection::Points(points) => points.len as u128,
     }
 }
 
-fn keys(array: &Array, resolved: &Resolved) -> Vec<Key> {
+fn keys(array: &Array, resolved: &ResolvedSelection) -> Vec<Key> {
     let selection = match resolved {
-        Resolved::Region(region) => ElementSelection::of(region),
-        Resolved::Stack(regions) => ElementSelection::of_stack(regions),
-        Resolved::Points(points) => Some(ElementSelection::Points(IndexedPoint::all(points))),
+        ResolvedSelection::Region(region) => ElementSelection::of(region),
+        ResolvedSelection::Stack(regions) => ElementSelection::of_stack(regions),
+        ResolvedSelection::Points(points) => Some(ElementSelection::Points(IndexedPoint::all(points))),
     };
     // The elements of several points or entries in one chunk are one projection.
     let pieces = selection.iter().flat_map(|selection| selection.project(array.grid(), EdgePolicy::Full));

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use codec::{Access, Chain, CodecError, EncodedLen, ShardIndex, Sharding};
+use codec::{CodecChain, CodecError, EncodedSizeBound, PartialAccess, ShardIndex, ShardingCodec};
 use meta::grid::ChunkGrid;
 
 use super::{
@@ -70,9 +70,9 @@ enum Container {
     /// The array, into chunks.
     Array,
     /// A shard, into inner chunks.
-    Shard { part: EncodedChunk, chain: Arc<Chain>, index: Arc<ShardIndex> },
+    Shard { part: EncodedChunk, chain: Arc<CodecChain>, index: Arc<ShardIndex> },
     /// An uncompressed chunk, into tiles of consecutive elements.
-    Elements { part: EncodedChunk, chain: Arc<Chain> },
+    Elements { part: EncodedChunk, chain: Arc<CodecChain> },
 }
 
 impl ChunkScheduler {
@@ -146,10 +146,10 @@ impl ChunkScheduler {
         &mut self,
         cut: &mut ChunkProjections,
         part: &EncodedChunk,
-        chain: &Arc<Chain>,
+        chain: &Arc<CodecChain>,
         index: &Arc<ShardIndex>,
     ) -> Result<Progress, ArrayError> {
-        let Access::Shard(sharding) = chain.access() else { return Ok(Progress::Done) };
+        let PartialAccess::Shard(sharding) = chain.partial_access() else { return Ok(Progress::Done) };
         let mut window = FetchBatch::default();
         while !window.is_full() && self.jobs.len() < MAX_BATCH_PARTS {
             let Some(piece) = cut.next() else {
@@ -162,7 +162,7 @@ impl ChunkScheduler {
             };
             let place = self.strides.first(&piece.selection);
             let inner = EncodedChunk { range, ..part.clone() };
-            match self.visit(&inner, sharding.inner(), piece).await? {
+            match self.visit(&inner, sharding.inner_chain(), piece).await? {
                 Visit::Leaf(leaf) => window.push(place, leaf),
                 Visit::Inner(frame) => {
                     self.jobs.extend(window.jobs(part));
@@ -178,10 +178,10 @@ impl ChunkScheduler {
         &mut self,
         cut: &mut ChunkProjections,
         part: &EncodedChunk,
-        chain: &Arc<Chain>,
+        chain: &Arc<CodecChain>,
     ) -> Result<Progress, ArrayError> {
-        let size = chain.array().data_type().fixed_size().unwrap_or(0) as u64;
-        let shape = chain.array().shape();
+        let size = chain.representation().data_type().fixed_size().unwrap_or(0) as u64;
+        let shape = chain.representation().shape();
         let tile = tile_shape(shape, size);
         let mut window = FetchBatch::default();
         while !window.is_full() {
@@ -210,36 +210,37 @@ impl ChunkScheduler {
     async fn visit(
         &self,
         part: &EncodedChunk,
-        chain: &Arc<Chain>,
+        chain: &Arc<CodecChain>,
         piece: ChunkProjection,
     ) -> Result<Visit, ArrayError> {
         let len = part.range.end - part.range.start;
-        match chain.access() {
-            Access::Shard(sharding) => {
+        match chain.partial_access() {
+            PartialAccess::Shard(sharding) => {
                 let index = self.index(part, chain).await?;
                 let grid = sharding.inner_grid().ok_or_else(|| self.source.chunk_error(part, no_grid()))?;
                 let cut = piece.selection.project(&grid, EdgePolicy::Full);
                 let whole = Container::Shard { part: part.clone(), chain: chain.clone(), index };
                 return Ok(Visit::Inner(TraversalFrame { container: whole, projections: cut }));
             }
-            Access::Elements(_) => {
-                let expected = chain.array().fixed_len().unwrap_or(len);
+            PartialAccess::Elements(_) => {
+                let expected = chain.representation().fixed_size().unwrap_or(len);
                 if len != expected {
-                    let error = CodecError::Length { codec: "bytes", expected, found: len };
+                    let error = CodecError::LengthMismatch { codec: "bytes", expected, found: len };
                     return Err(self.source.chunk_error(part, error));
                 }
                 let wanted = piece.selection.len().saturating_mul(2);
-                let fetched_whole = len <= TILE_BYTES || (len <= MAX_FULL_FETCH && wanted >= chain.array().elements());
+                let fetched_whole =
+                    len <= TILE_BYTES || (len <= MAX_FULL_FETCH && wanted >= chain.representation().num_elements());
                 if !fetched_whole && let Some(grid) = ChunkGrid::regular(&tile_shape_of(chain)) {
-                    let cut = piece.selection.project(&grid, EdgePolicy::Clip(chain.array().shape()));
+                    let cut = piece.selection.project(&grid, EdgePolicy::Clip(chain.representation().shape()));
                     let whole = Container::Elements { part: part.clone(), chain: chain.clone() };
                     return Ok(Visit::Inner(TraversalFrame { container: whole, projections: cut }));
                 }
             }
-            Access::Whole => {}
+            PartialAccess::Full => {}
         }
-        if let Some(limit) = chain.encoded_len().map(EncodedLen::max).filter(|&limit| len > limit) {
-            return Err(self.source.chunk_error(part, CodecError::TooLong { codec: "the stored chunk", limit }));
+        if let Some(limit) = chain.encoded_size().map(EncodedSizeBound::max).filter(|&limit| len > limit) {
+            return Err(self.source.chunk_error(part, CodecError::OutputTooLong { codec: "the stored chunk", limit }));
         }
         self.source.check_chunk_size(chain, len)?;
         Ok(Visit::Leaf(DecodeUnit {
@@ -253,18 +254,20 @@ impl ChunkScheduler {
     fn locate(
         &self,
         part: &EncodedChunk,
-        sharding: &Sharding,
+        sharding: &ShardingCodec,
         index: &ShardIndex,
         piece: &ChunkProjection,
     ) -> Result<Option<Range<u64>>, ArrayError> {
-        let position = sharding.position(&piece.index).ok_or_else(|| self.source.chunk_error(part, no_grid()))?;
+        let position = sharding.index_position(&piece.index).ok_or_else(|| self.source.chunk_error(part, no_grid()))?;
         let range = index.locate(position).map_err(|error| self.source.chunk_error(part, error))?;
         // The index was validated against the shard's length, so the sums stay within the value.
         Ok(range.map(|range| part.range.start + range.start..part.range.start + range.end))
     }
 
-    async fn index(&self, part: &EncodedChunk, chain: &Arc<Chain>) -> Result<Arc<ShardIndex>, ArrayError> {
-        let Access::Shard(sharding) = chain.access() else { return Err(self.source.chunk_error(part, no_grid())) };
+    async fn index(&self, part: &EncodedChunk, chain: &Arc<CodecChain>) -> Result<Arc<ShardIndex>, ArrayError> {
+        let PartialAccess::Shard(sharding) = chain.partial_access() else {
+            return Err(self.source.chunk_error(part, no_grid()));
+        };
         let len = part.range.end - part.range.start;
         let range = sharding.index_range(len).map_err(|error| self.source.chunk_error(part, error))?;
         self.source.check_index_size(sharding)?;
@@ -273,9 +276,9 @@ impl ChunkScheduler {
         let (source, part, chain) = (self.source.clone(), part.clone(), chain.clone());
         let read = async move {
             let encoded = source.fetch(&part.key, range).await?;
-            let index = match chain.access() {
-                Access::Shard(sharding) => sharding.read_index(encoded, len),
-                Access::Whole | Access::Elements(_) => Err(no_grid()),
+            let index = match chain.partial_access() {
+                PartialAccess::Shard(sharding) => sharding.read_index(encoded, len),
+                PartialAccess::Full | PartialAccess::Elements(_) => Err(no_grid()),
             };
             index.map(|index| Cached::Index(Arc::new(index))).map_err(|error| source.chunk_error(&part, error))
         };
@@ -360,8 +363,8 @@ impl CoalescedRange {
     }
 }
 
-fn tile_shape_of(chain: &Chain) -> Vec<u64> {
-    tile_shape(chain.array().shape(), chain.array().data_type().fixed_size().unwrap_or(0) as u64)
+fn tile_shape_of(chain: &CodecChain) -> Vec<u64> {
+    tile_shape(chain.representation().shape(), chain.representation().data_type().fixed_size().unwrap_or(0) as u64)
 }
 
 /// The shape of the tiles into which an uncompressed chunk is split: consecutive bytes, about [`TILE_BYTES`] of them.

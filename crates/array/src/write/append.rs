@@ -7,11 +7,11 @@ use codec::VariableElements;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use meta::{
     ArrayModel,
-    documents::{Changes, ElementsChange},
+    documents::{ElementImpact, NodePatch},
     selection::{DimensionSelection, Region},
 };
 use operations::WriteReport;
-use store::{ByteStream, Content, Key, Staged, StoreError, TransactionalStore};
+use store::{ByteStream, Key, Payload, Staged, StoreError, TransactionalStore};
 
 use super::{
     commit::{self, WriteKind, WriteTarget},
@@ -146,16 +146,18 @@ impl Append {
         }
         let mut grown = view.clone();
         grown.get_mut(self.dimension).into_iter().for_each(|extent| *extent = extent.saturating_add(count));
-        let changes = Changes { shape: Some(grown.clone()), elements: ElementsChange::Some, ..Changes::default() };
+        let changes =
+            NodePatch { shape: Some(grown.clone()), element_impact: ElementImpact::Changed, ..NodePatch::default() };
         // Check that the array can grow to this shape before planning any chunks.
         let documents = ArrayMetadataUpdate::of_array(&self.context, &self.target.path, resolved, &changes).await?;
-        let stored = grown.iter().zip(&model.origin).map(|(extent, origin)| extent.saturating_add(*origin)).collect();
+        let stored =
+            grown.iter().zip(&model.view_offset).map(|(extent, origin)| extent.saturating_add(*origin)).collect();
         let array = resolved.array.reshaped(stored);
-        let mut region = Region::whole(&grown);
+        let mut region = Region::full(&grown);
         if let Some(dimension) = region.dimensions.get_mut(self.dimension) {
             *dimension = DimensionSelection::Range { start: extent, step: 1, len: count };
         }
-        let region = region.shifted(&model.origin);
+        let region = region.shifted(&model.view_offset);
         check_chunks(&array, &region)?;
         let kind = WriteKind::Append { documents: &documents, shape: &grown };
         let Some(layout) = ChunkedRegion::new(&region, array.model()) else {
@@ -267,7 +269,7 @@ impl BufferedBytes {
 
     async fn spill(&mut self, context: &Context, key: &Key) -> Result<(), StoreError> {
         let pieces = std::mem::take(&mut self.pieces);
-        let content = Content { size: Some(self.buffered), stream: stream::iter(pieces.into_iter().map(Ok)).boxed() };
+        let content = Payload { size: Some(self.buffered), stream: stream::iter(pieces.into_iter().map(Ok)).boxed() };
         self.spilled.push(context.store.stage(key, content).await?);
         self.permits.clear();
         (self.buffered, self.permitted) = (0, 0);

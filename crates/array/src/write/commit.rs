@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use meta::{
     ArrayModel, Dialect, NodePath,
-    documents::{Changes, ElementsChange},
+    documents::{ElementImpact, NodePatch},
     extensions::survives_write,
     selection::{Region, Selection},
 };
 use operations::WriteReport;
-use store::{Change, Key, Outcome, Precondition, StoreError};
+use store::{Change, ChangeOutcome, Key, Precondition, StoreError};
 
 use super::{
     encode::{StagedChunk, WriteContext},
@@ -55,7 +55,7 @@ impl WriteTarget {
             return Ok(());
         }
         let current = Some(resolved.version());
-        if self.condition.holds(current) {
+        if self.condition.is_met_by(current) {
             return Ok(());
         }
         Err(WriteError::PreconditionFailed { path: self.path.clone(), current })
@@ -200,7 +200,7 @@ async fn documents<'a>(
     let node = match kind {
         WriteKind::Append { documents, .. } => Node::Lent(documents),
         WriteKind::Region(..) if counted(resolved.array.model()) => {
-            let changes = Changes { elements: ElementsChange::Some, ..Changes::default() };
+            let changes = NodePatch { element_impact: ElementImpact::Changed, ..NodePatch::default() };
             Node::Own(ArrayMetadataUpdate::of_array(context, &place.path, resolved, &changes).await?)
         }
         WriteKind::Region(..) => return Ok(Documents { changes: resolved.read_set.preconditions(), node: None }),
@@ -219,7 +219,7 @@ impl Node<'_> {
 
 impl Documents<'_> {
     /// The report of a commit that had these changes first, without its chunks.
-    fn report(&self, resolved: &ResolvedArray, kind: &WriteKind<'_>, outcomes: &[Outcome]) -> WriteReport {
+    fn report(&self, resolved: &ResolvedArray, kind: &WriteKind<'_>, outcomes: &[ChangeOutcome]) -> WriteReport {
         let of_documents = outcomes.get(..self.changes.len()).unwrap_or_default();
         let version = match &self.node {
             Some(node) => node.get().version_after(of_documents),
@@ -264,7 +264,7 @@ async fn replan(
     let fits = || {
         // An append starts at the end of the array when it was planned, as do the documents it writes.
         let WriteKind::Region(selection, region) = kind else { return None };
-        let now = selection.resolve(&new.view_shape()).ok()?.shifted(&new.origin);
+        let now = selection.resolve(&new.view_shape()).ok()?.shifted(&new.view_offset);
         Some(stores_alike(old, new) && now == **region && ChunkedRegion::new(region, new)?.covers_as(&target.layout))
     };
     match fits() {

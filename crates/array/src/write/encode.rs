@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use codec::{Access, Chain, CodecError, Elements, EncodedLen, Sharding};
+use codec::{CodecChain, CodecError, Elements, EncodedSizeBound, PartialAccess, ShardingCodec};
 use futures::{StreamExt, TryStreamExt, stream};
 use store::{Change, Key, Precondition, Staged, Version};
 
@@ -130,20 +130,22 @@ impl WriteContext {
     }
 
     /// The work of encoding the chunks, and of decoding those that are covered partially, in steps.
-    fn chunk_work(&self, chain: &Chain) -> (u64, u64) {
+    fn chunk_work(&self, chain: &CodecChain) -> (u64, u64) {
         let (chunks, partial) = (self.layout.chunks(), self.layout.partial());
-        let len = self.chunk_len(chain.array().shape());
-        match chain.access() {
-            Access::Shard(sharding) => {
+        let len = self.chunk_len(chain.representation().shape());
+        match chain.partial_access() {
+            PartialAccess::Shard(sharding) => {
                 let whole = chain.encode_work(len).saturating_mul(chunks.saturating_sub(partial));
                 // Of a partially covered shard, only the inner chunks that are touched are encoded; the others are
                 // copied.
-                let inner =
-                    self.layout.pieces_of(sharding.inner_shape()).min(sharding.inner_chunks().saturating_mul(partial));
-                let inner_len = self.chunk_len(sharding.inner_shape());
+                let inner = self
+                    .layout
+                    .pieces_of(sharding.inner_chunk_shape())
+                    .min(sharding.num_inner_chunks().saturating_mul(partial));
+                let inner_len = self.chunk_len(sharding.inner_chunk_shape());
                 let copied = len.saturating_add(sharding.index_work()).saturating_mul(partial);
-                let encoded = sharding.inner().encode_work(inner_len).saturating_mul(inner);
-                let decoded = sharding.inner().decode_work(inner_len).saturating_mul(inner);
+                let encoded = sharding.inner_chain().encode_work(inner_len).saturating_mul(inner);
+                let decoded = sharding.inner_chain().decode_work(inner_len).saturating_mul(inner);
                 (whole.saturating_add(copied).saturating_add(encoded), decoded)
             }
             _ => (chain.encode_work(len).saturating_mul(chunks), chain.decode_work(len).saturating_mul(partial)),
@@ -151,15 +153,15 @@ impl WriteContext {
     }
 
     /// Fails if a chunk could be written that is too large to be read, whatever its content.
-    fn check_readable(&self, chain: &Chain) -> Result<(), ArrayError> {
-        match chain.access() {
-            Access::Shard(sharding) => {
-                self.check_size(sharding.index_len().saturating_mul(3))?;
-                self.check_readable(sharding.inner())
+    fn check_readable(&self, chain: &CodecChain) -> Result<(), ArrayError> {
+        match chain.partial_access() {
+            PartialAccess::Shard(sharding) => {
+                self.check_size(sharding.index_size().saturating_mul(3))?;
+                self.check_readable(sharding.inner_chain())
             }
-            Access::Elements(_) => Ok(()),
+            PartialAccess::Elements(_) => Ok(()),
             // Every stored chunk has at least one byte.
-            Access::Whole => self.check_size(chain.working_len().unwrap_or(0).saturating_add(1)),
+            PartialAccess::Full => self.check_size(chain.working_memory().unwrap_or(0).saturating_add(1)),
         }
     }
 
@@ -176,7 +178,7 @@ impl WriteContext {
 
     /// The minimum memory: for a window and the part of it that is put back, for one chunk or a batch of small ones,
     /// and for staged chunks.
-    fn min_memory(&self, chain: &Chain) -> MinMemory {
+    fn min_memory(&self, chain: &CodecChain) -> MinMemory {
         let elements = self.layout.elements();
         let len = elements.saturating_mul(self.element_size());
         let chunks = self.layout.chunks();
@@ -207,12 +209,12 @@ impl WriteContext {
                 stored.versions.push(None);
                 continue;
             };
-            stored.versions.push(Some(value.info.version));
+            stored.versions.push(Some(value.meta.version));
             let chain = self.array.chain(&part.shape)?;
-            stored.content = match self.cached_chunk(&chain, &key, value.info.version) {
+            stored.content = match self.cached_chunk(&chain, &key, value.meta.version) {
                 Some(elements) => StoredContent::Decoded(elements),
                 None => {
-                    self.check_stored(&chain, &key, value.info.size)?;
+                    self.check_stored(&chain, &key, value.meta.size)?;
                     StoredContent::Encoded(value.bytes().await?)
                 }
             };
@@ -222,8 +224,8 @@ impl WriteContext {
     }
 
     /// The decoded chunk, if it is cached.
-    fn cached_chunk(&self, chain: &Chain, key: &Key, version: Version) -> Option<Elements> {
-        if matches!(chain.access(), Access::Shard(_)) {
+    fn cached_chunk(&self, chain: &CodecChain, key: &Key, version: Version) -> Option<Elements> {
+        if matches!(chain.partial_access(), PartialAccess::Shard(_)) {
             return None;
         }
         let metadata = self.array.metadata_hash();
@@ -299,9 +301,9 @@ impl WriteContext {
         Ok(StagedChunk { keys, staged, read })
     }
 
-    fn check_stored(&self, chain: &Chain, key: &Key, len: u64) -> Result<(), ArrayError> {
-        if let Some(limit) = chain.encoded_len().map(EncodedLen::max).filter(|&limit| len > limit) {
-            return Err(undecodable(key.clone(), CodecError::TooLong { codec: "the stored chunk", limit }));
+    fn check_stored(&self, chain: &CodecChain, key: &Key, len: u64) -> Result<(), ArrayError> {
+        if let Some(limit) = chain.encoded_size().map(EncodedSizeBound::max).filter(|&limit| len > limit) {
+            return Err(undecodable(key.clone(), CodecError::OutputTooLong { codec: "the stored chunk", limit }));
         }
         self.check_size(working_len(chain).saturating_add(len))
     }
@@ -352,10 +354,15 @@ impl StagedChunk {
 
 /// The memory for assembling a chunk, in bytes. Inner chunks of a shard are assembled in turn, and together are no
 /// larger than it.
-fn working_len(chain: &Chain) -> u64 {
-    let whole = |sharding: &Sharding| Some(chain.array().fixed_len()?.saturating_add(sharding.working_len()));
-    let len = if let Access::Shard(sharding) = chain.access() { whole(sharding) } else { chain.working_len() };
-    len.unwrap_or_else(|| chain.array().elements().saturating_mul(NOMINAL_VARIABLE_SIZE))
+fn working_len(chain: &CodecChain) -> u64 {
+    let whole =
+        |sharding: &ShardingCodec| Some(chain.representation().fixed_size()?.saturating_add(sharding.working_memory()));
+    let len = if let PartialAccess::Shard(sharding) = chain.partial_access() {
+        whole(sharding)
+    } else {
+        chain.working_memory()
+    };
+    len.unwrap_or_else(|| chain.representation().num_elements().saturating_mul(NOMINAL_VARIABLE_SIZE))
 }
 
 fn first(keys: &[Key]) -> Result<Key, ArrayError> {
@@ -368,7 +375,7 @@ fn last(keys: &[Key]) -> Result<Key, ArrayError> {
 
 fn undecodable(key: Key, source: CodecError) -> ArrayError {
     match source {
-        CodecError::OverBudget { budget, .. } => ArrayError::OverBudget { budget },
+        CodecError::BudgetExceeded { budget, .. } => ArrayError::OverBudget { budget },
         source => ArrayError::Chunk { key, source },
     }
 }

@@ -1,7 +1,7 @@
 //! Gathering: from received elements to chunks.
 
 use bytes::{Bytes, BytesMut};
-use codec::{Elements, Representation, VariableBuilder, VariableElements};
+use codec::{ChunkRepresentation, Elements, VariableBuilder, VariableElements};
 
 use super::layout::elements;
 use crate::grid::{
@@ -89,7 +89,11 @@ fn numbered(indices: &DimIndexer) -> DimIndexer {
 }
 
 /// Assembles a chunk: its base, with the patches applied.
-pub(crate) fn assemble(chunk: &Representation, base: ChunkBase, patches: &[Patch]) -> Result<Elements, InternalError> {
+pub(crate) fn assemble(
+    chunk: &ChunkRepresentation,
+    base: ChunkBase,
+    patches: &[Patch],
+) -> Result<Elements, InternalError> {
     let strides = Strides::of(chunk.shape());
     match chunk.data_type().fixed_size() {
         Some(0) => Ok(Elements::Fixed(Bytes::new())),
@@ -118,11 +122,11 @@ pub(crate) fn assemble(chunk: &Representation, base: ChunkBase, patches: &[Patch
 }
 
 /// The elements of a patch that covers the whole chunk in C order, without a copy.
-fn as_it_is(chunk: &Representation, patch: &Patch, strides: &Strides, size: usize) -> Option<Bytes> {
+fn as_it_is(chunk: &ChunkRepresentation, patch: &Patch, strides: &Strides, size: usize) -> Option<Bytes> {
     let run = StridedCopies::new(&patch.selection, strides, &patch.source.strides).single()?;
     let in_order = run.len == 1 || (run.step == 1 && run.out_step == 1);
     let Elements::Fixed(bytes) = &patch.source.elements else { return None };
-    if !in_order || run.from != 0 || run.len != chunk.elements() {
+    if !in_order || run.from != 0 || run.len != chunk.num_elements() {
         return None;
     }
     let start = usize::try_from(run.out).ok()?.checked_mul(size)?;
@@ -130,8 +134,8 @@ fn as_it_is(chunk: &Representation, patch: &Patch, strides: &Strides, size: usiz
     (end <= bytes.len()).then(|| bytes.slice(start..end))
 }
 
-fn fixed_base(chunk: &Representation, base: ChunkBase, size: usize) -> Result<BytesMut, InternalError> {
-    let len = index(chunk.elements())?.checked_mul(size).ok_or(InternalError)?;
+fn fixed_base(chunk: &ChunkRepresentation, base: ChunkBase, size: usize) -> Result<BytesMut, InternalError> {
+    let len = index(chunk.num_elements())?.checked_mul(size).ok_or(InternalError)?;
     let fill = chunk.fill_value();
     match base {
         ChunkBase::Stored(Elements::Fixed(bytes)) if bytes.len() == len => Ok(BytesMut::from(bytes)),
@@ -148,15 +152,15 @@ fn fixed_base(chunk: &Representation, base: ChunkBase, size: usize) -> Result<By
 }
 
 fn assemble_variable(
-    chunk: &Representation,
+    chunk: &ChunkRepresentation,
     base: Option<&VariableElements>,
     patches: &[Patch],
     strides: &Strides,
 ) -> Result<VariableElements, InternalError> {
     let mut cells: Vec<&[u8]> = match base {
-        Some(elements) if elements.len() as u64 == chunk.elements() => elements.iter().collect(),
+        Some(elements) if elements.len() as u64 == chunk.num_elements() => elements.iter().collect(),
         Some(_) => return Err(InternalError),
-        None => vec![chunk.fill_value(); index(chunk.elements())?],
+        None => vec![chunk.fill_value(); index(chunk.num_elements())?],
     };
     for patch in patches {
         let Elements::Variable(from) = &patch.source.elements else { return Err(InternalError) };

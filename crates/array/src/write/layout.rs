@@ -153,7 +153,7 @@ impl Axis {
     fn new(dimension: &DimensionSelection, grid: &DimensionGrid, extent: u64) -> Option<Self> {
         let indices = DimIndexer::of(dimension)?;
         let within = |piece: ChunkDimProjection| {
-            let range = grid.piece(piece.chunk)?;
+            let range = grid.chunk_bounds(piece.chunk)?;
             Some(CoveredPiece { within: range.end.min(extent).saturating_sub(range.start), piece })
         };
         let pieces: Vec<_> = indices.project(grid, u64::MAX).into_iter().map(within).collect::<Option<_>>()?;

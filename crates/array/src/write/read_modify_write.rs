@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use codec::{Access, Chain, CodecError, Elements, ShardIndex, Sharding};
+use codec::{CodecChain, CodecError, Elements, PartialAccess, ShardIndex, ShardingCodec};
 
 use super::{
     gather::{ChunkBase, InternalError, Patch, assemble},
@@ -59,18 +59,18 @@ impl From<InternalError> for RewriteError {
 
 /// Applies patches to a chunk and encodes it; `None` if it is not stored, since every element is the fill value.
 pub(crate) fn rewrite(
-    chain: &Chain,
+    chain: &CodecChain,
     before: StoredContent,
     patches: Vec<Patch>,
     empty: EmptyChunks,
     bounds: RewriteLimits,
 ) -> Result<Option<Bytes>, RewriteError> {
-    let array = chain.array();
+    let array = chain.representation();
     let patched = patches.iter().fold(0, |sum: u64, patch| sum.saturating_add(elements(&patch.selection)));
     // No element is written twice, so this number covers the chunk.
-    let before = if patched == array.elements() { None } else { Some(before) };
-    if let (Access::Shard(sharding), None | Some(StoredContent::Nothing | StoredContent::Encoded(_))) =
-        (chain.access(), &before)
+    let before = if patched == array.num_elements() { None } else { Some(before) };
+    if let (PartialAccess::Shard(sharding), None | Some(StoredContent::Nothing | StoredContent::Encoded(_))) =
+        (chain.partial_access(), &before)
     {
         return rewrite_shard(sharding, before.unwrap_or(StoredContent::Nothing), patches, empty, bounds);
     }
@@ -85,22 +85,22 @@ pub(crate) fn rewrite(
     let elements = assemble(array, base, &patches)?;
     // The source elements are not needed during encoding.
     drop(patches);
-    if empty == EmptyChunks::Omit && elements.are_all(array.fill_value()) {
+    if empty == EmptyChunks::Omit && elements.all_equal(array.fill_value()) {
         return Ok(None);
     }
-    if matches!(elements, Elements::Variable(_)) && elements.memory() > bounds.budget {
+    if matches!(elements, Elements::Variable(_)) && elements.memory_size() > bounds.budget {
         return Err(RewriteError::OverBudget);
     }
     let encoded = chain.encode(elements).map_err(RewriteError::Encode)?;
-    let size = chain.working_len().unwrap_or(0).saturating_add(encoded.len() as u64);
-    match chain.access() {
-        Access::Whole if size > bounds.memory => Err(RewriteError::TooLarge { size }),
+    let size = chain.working_memory().unwrap_or(0).saturating_add(encoded.len() as u64);
+    match chain.partial_access() {
+        PartialAccess::Full if size > bounds.memory => Err(RewriteError::TooLarge { size }),
         _ => Ok(Some(encoded)),
     }
 }
 
 fn rewrite_shard(
-    sharding: &Sharding,
+    sharding: &ShardingCodec,
     before: StoredContent,
     patches: Vec<Patch>,
     empty: EmptyChunks,
@@ -120,7 +120,7 @@ fn rewrite_shard(
             Some((bytes, index)) => inner_chunk(bytes, index, position).map_err(RewriteError::Decode)?,
             None => StoredContent::Nothing,
         };
-        changed.insert(position, rewrite(sharding.inner(), inner, patches, empty, bounds)?);
+        changed.insert(position, rewrite(sharding.inner_chain(), inner, patches, empty, bounds)?);
     }
     if empty == EmptyChunks::Omit && changed.values().all(Option::is_none) && !has_others(before, &changed)? {
         return Ok(None);
@@ -128,7 +128,7 @@ fn rewrite_shard(
     sharding.assemble(before, &changed).map(Some).map_err(RewriteError::Encode)
 }
 
-fn read_index(sharding: &Sharding, shard: &Bytes) -> Result<ShardIndex, CodecError> {
+fn read_index(sharding: &ShardingCodec, shard: &Bytes) -> Result<ShardIndex, CodecError> {
     let len = shard.len() as u64;
     let range = sharding.index_range(len)?;
     sharding.read_index(slice(shard, range)?, len)
@@ -157,12 +157,12 @@ fn has_others(
 }
 
 /// The patches of each inner chunk, by position.
-fn inner_patches(sharding: &Sharding, patches: Vec<Patch>) -> Result<BTreeMap<u64, Vec<Patch>>, RewriteError> {
+fn inner_patches(sharding: &ShardingCodec, patches: Vec<Patch>) -> Result<BTreeMap<u64, Vec<Patch>>, RewriteError> {
     let grid = sharding.inner_grid().ok_or(RewriteError::Misplaced)?;
     let mut inner: BTreeMap<u64, Vec<Patch>> = BTreeMap::new();
     for Patch { selection, source } in patches {
         for piece in ElementSelection::Orthogonal(selection).project(&grid, EdgePolicy::Full) {
-            let position = sharding.position(&piece.index).ok_or(RewriteError::Misplaced)?;
+            let position = sharding.index_position(&piece.index).ok_or(RewriteError::Misplaced)?;
             let ElementSelection::Orthogonal(selection) = piece.selection else { return Err(RewriteError::Misplaced) };
             inner.entry(position).or_default().push(Patch { selection, source: source.clone() });
         }

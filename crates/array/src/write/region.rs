@@ -91,7 +91,7 @@ pub(crate) fn check_chunks(array: &Array, region: &Region) -> Result<(), WriteEr
     if chunks > u128::from(MAX_CHUNKS) {
         return Err(ArrayError::TooManyChunks { chunks, limit: MAX_CHUNKS }.into());
     }
-    let furthest = |(dimension, grid): (&DimensionSelection, &DimensionGrid)| grid.piece_of(max_index(dimension)?);
+    let furthest = |(dimension, grid): (&DimensionSelection, &DimensionGrid)| grid.chunk_index(max_index(dimension)?);
     let Some(position) = axes().map(furthest).collect::<Option<Vec<_>>>() else { return Ok(()) };
     match array.chunk_keys(&position).next() {
         Some(_) => Ok(()),
@@ -104,7 +104,7 @@ fn max_chunks(dimension: &DimensionSelection, grid: &DimensionGrid) -> u128 {
     match dimension {
         // Several indices may be in one chunk.
         DimensionSelection::List(indices) => {
-            indices.iter().filter_map(|&index| grid.piece_of(index)).collect::<HashSet<_>>().len() as u128
+            indices.iter().filter_map(|&index| grid.chunk_index(index)).collect::<HashSet<_>>().len() as u128
         }
         _ => DimIndexer::of(dimension).map_or(0, |indices| u128::from(indices.max_chunks(grid))),
     }

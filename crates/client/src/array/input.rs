@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::Value;
-use store::Content;
+use store::Payload;
 use wire::array::Format;
 
 use super::{ArrayError, Element};
@@ -24,7 +24,7 @@ use super::{NpyElement, element::sealed::Npy};
 #[derive(Debug)]
 pub struct NewElements {
     pub(super) format: Format,
-    pub(super) content: Content,
+    pub(super) content: Payload,
     /// The name of the data type that these are, where the bytes do not say it.
     pub(super) data_type: Option<&'static str>,
 }
@@ -32,7 +32,7 @@ pub struct NewElements {
 impl NewElements {
     /// The elements' bytes, every word little-endian; they may come as a stream of any length. Of variable length: their number as a `u32`, and of each
     /// its length in bytes as a `u32` and its bytes, all numbers little-endian. Nobody can tell from bytes which data type they were meant to be.
-    pub fn raw(content: impl Into<Content>) -> Self {
+    pub fn raw(content: impl Into<Payload>) -> Self {
         Self { format: Format::Raw, content: content.into(), data_type: None }
     }
 
@@ -65,7 +65,7 @@ impl NewElements {
         bytes.reserve(array.len().saturating_mul(size_of::<T>()));
         // In the order of their indices, which is C order whatever the order in memory.
         array.iter().for_each(|element| element.encode(&mut bytes));
-        Self { format: Format::Npy, content: Content::from_bytes(bytes), data_type: None }
+        Self { format: Format::Npy, content: Payload::from_bytes(bytes), data_type: None }
     }
 }
 
@@ -93,12 +93,12 @@ impl<T: Element> From<&Vec<T>> for NewElements {
 /// Nested lists of the region's shape, or one scalar for all of it.
 impl From<Value> for NewElements {
     fn from(json: Value) -> Self {
-        Self { format: Format::Json, content: Content::from_bytes(json.to_string()), data_type: None }
+        Self { format: Format::Json, content: Payload::from_bytes(json.to_string()), data_type: None }
     }
 }
 
-impl From<Content> for NewElements {
-    fn from(content: Content) -> Self {
+impl From<Payload> for NewElements {
+    fn from(content: Payload) -> Self {
         Self::raw(content)
     }
 }

@@ -296,7 +296,7 @@ mod tests {
                 (ArrayError::RequestTooLarge { limit }, ProblemType::ValueTooLarge) => *limit == 7,
                 (ArrayError::Content(StoreError::Upload(error)), kind) => match kind {
                     ProblemType::LengthMismatch => {
-                        matches!(error, UploadError::Length { announced: 5, received: 4 })
+                        matches!(error, UploadError::LengthMismatch { announced: 5, received: 4 })
                     }
                     ProblemType::IncompleteBody => matches!(error, UploadError::Aborted(_)),
                     ProblemType::BodyTimeout => matches!(error, UploadError::TimedOut),

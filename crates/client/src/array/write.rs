@@ -7,7 +7,7 @@ use reqwest::{
     Method, RequestBuilder, StatusCode,
     header::{CONTENT_TYPE, ETAG},
 };
-use store::{Content, Precondition};
+use store::{Payload, Precondition};
 use wire::{
     array::Format,
     etag,
@@ -68,7 +68,7 @@ impl Change {
         &self,
         transport: &Transport,
         format: Format,
-        content: Content,
+        content: Payload,
     ) -> Result<WriteReport, ArrayError> {
         // Chunks are encoded and made durable before the answer.
         let clock = transport.clock().patient();

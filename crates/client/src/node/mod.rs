@@ -15,7 +15,7 @@ use meta::{
 };
 use operations::{ConversionReport, ConvertOptions, Depth, NodeInfo};
 use serde_json::{Map, Value};
-use store::{Cursor, ErasedKeys, Precondition};
+use store::{Cursor, KeyCount, Precondition};
 use wire::query::{Include, MembersPage, NodePostQuery};
 
 use self::request::Asked;
@@ -73,7 +73,7 @@ impl NodeClient {
     }
 
     /// The same by the model of `version`, whatever dialect it is stored in. What that does not say is [told](NodeInfo::losses).
-    pub async fn node_as(&self, path: &NodePath, depth: Depth, version: zom::Version) -> Result<NodeInfo, NodeError> {
+    pub async fn node_as(&self, path: &NodePath, depth: Depth, version: zom::ZomFormat) -> Result<NodeInfo, NodeError> {
         self.look(path, depth, Some(version)).await
     }
 
@@ -184,7 +184,7 @@ impl NodeClient {
     }
 
     /// Erases a node and all that is below it, and gives the number of its keys.
-    pub async fn erase(&self, path: &NodePath, condition: Precondition) -> Result<ErasedKeys, NodeError> {
+    pub async fn erase(&self, path: &NodePath, condition: Precondition) -> Result<KeyCount, NodeError> {
         let (asked, condition) = (self.asked(path), &condition);
         let asked = &asked;
         self.patiently(Repeat::IfNotDone, |clock| asked.erase(&self.transport, condition, clock.patient())).await
@@ -199,7 +199,7 @@ impl NodeClient {
         self.patiently(Repeat::IfNotDone, |clock| asked.convert(&self.transport, query, clock.patient())).await
     }
 
-    async fn look(&self, path: &NodePath, depth: Depth, mapped: Option<zom::Version>) -> Result<NodeInfo, NodeError> {
+    async fn look(&self, path: &NodePath, depth: Depth, mapped: Option<zom::ZomFormat>) -> Result<NodeInfo, NodeError> {
         let asked = self.asked(path);
         let query = wire::query::NodeQuery { depth, mapped, include: Include::Source, ..asked.query() };
         let (asked, query) = (&asked, &query);

@@ -143,7 +143,7 @@ fn losses(members: Members, asked: &NodePath) -> Vec<(NodePath, Loss)> {
     let told = members.losses.into_iter();
     told.map(|loss| {
         let path = NodePath::parse(&loss.path).unwrap_or_else(|_| asked.clone());
-        (path, Loss { pointer: loss.pointer, what: loss.property })
+        (path, Loss { pointer: loss.pointer, property: loss.property })
     })
     .collect()
 }
@@ -199,7 +199,7 @@ mod tests {
             array: Some("/above".into()),
             dialect: Some("draft".into()),
             current: Some(etag::text(Version::from_u128(5))),
-            parameter: Some("to".into()),
+            parameter: Some("target".into()),
             violations: vec![node::Violation { pointer: "/shape".into(), reason: "is not there".into() }],
             differences: vec![node::Difference {
                 pointer: "/shape/0".into(),
@@ -277,7 +277,7 @@ mod tests {
         let found = error(ProblemType::NodeConflict);
         assert!(
             matches!(&found, NodeError::Differs { path, differences } if *path == named
-                && differences[0].declared == Some(Json::compact(&json!(1))) && differences[0].found.is_none()),
+                && differences[0].expected == Some(Json::compact(&json!(1))) && differences[0].actual.is_none()),
             "{found:?}"
         );
         let found = error(ProblemType::PreconditionFailed);
@@ -291,7 +291,7 @@ mod tests {
         assert!(matches!(&found, NodeError::OtherDialect { dialect: Some(meta::Dialect::Draft), .. }), "{found:?}");
         let found = error(ProblemType::LossyConversion);
         assert!(
-            matches!(&found, NodeError::Lossy { losses } if losses[0].0.to_string() == "/named/a" && losses[0].1.what == "it"),
+            matches!(&found, NodeError::Lossy { losses } if losses[0].0.to_string() == "/named/a" && losses[0].1.property == "it"),
             "{found:?}"
         );
         let found = error(ProblemType::MissingParameter);

@@ -13,7 +13,7 @@ use reqwest::{
     header::{CONTENT_TYPE, ETAG},
 };
 use serde_json::Value;
-use store::{Cursor, ErasedKeys, Key, Precondition, Version};
+use store::{Cursor, Key, KeyCount, Precondition, Version};
 use wire::{
     etag, headers,
     listing::Erased,
@@ -140,12 +140,7 @@ impl Asked {
         changed(answer).await
     }
 
-    pub(super) async fn erase(
-        &self,
-        transport: &Transport,
-        condition: &Precondition,
-        clock: Clock,
-    ) -> Tried<ErasedKeys> {
+    pub(super) async fn erase(&self, transport: &Transport, condition: &Precondition, clock: Clock) -> Tried<KeyCount> {
         // Whoever names the root in a typed call means it.
         let confirm = if self.path.is_root() { Confirm::All } else { Confirm::Unsaid };
         let query = NodeDeleteQuery { dialect: self.dialect, confirm };
@@ -215,7 +210,7 @@ fn path(text: &str) -> Result<NodePath, Fault> {
 
 fn losses(told: Vec<node::Loss>) -> Result<Vec<(NodePath, Loss)>, Fault> {
     told.into_iter()
-        .map(|node::Loss { path: at, pointer, property }| Ok((path(&at)?, Loss { pointer, what: property })))
+        .map(|node::Loss { path: at, pointer, property }| Ok((path(&at)?, Loss { pointer, property })))
         .collect()
 }
 

@@ -5,7 +5,7 @@
 
 use meta::{
     json::{Json, Member},
-    zom::{Group, Node, Version, Zom},
+    zom::{Group, Node, Zom, ZomFormat},
 };
 
 use crate::failure::Fault;
@@ -18,11 +18,11 @@ const MAX_GROUPS: usize = 256;
 /// The ZOM that a server told as JSON.
 pub(super) fn zom(told: &Json) -> Result<Zom, Fault> {
     let version = match told.get("zarr_format").as_ref().map(Json::as_str) {
-        Some("2") => Version::V2,
-        Some("3") => Version::V3,
+        Some("2") => ZomFormat::V2,
+        Some("3") => ZomFormat::V3,
         _ => return Err(Fault::protocol("a structure came that is of neither v2 nor v3")),
     };
-    Ok(Zom { version, root: node(told, MAX_GROUPS)? })
+    Ok(Zom { format: version, root: node(told, MAX_GROUPS)? })
 }
 
 /// A node, below which are so many groups in each other.
@@ -59,7 +59,7 @@ fn unescaped(told: &Json) -> Json {
         .filter(|member| !member.is_named(MEMBERS))
         .map(|member| (original_name(&member).unwrap_or_else(|| member.quoted_name().clone()), member.value))
         .collect();
-    Json::of_members(members.iter().map(|(name, value)| (name, value)))
+    Json::from_members(members.iter().map(|(name, value)| (name, value)))
 }
 
 fn original_name(member: &Member) -> Option<Json> {
@@ -85,7 +85,7 @@ mod tests {
         let told = json!({"zarr_format": 3, "node_type": "group", "_members": 1, "__members": 2, "_other": 3, "members": {
             "a": array, "g": {"zarr_format": 3, "node_type": "group"}, "none": {"zarr_format": 3, "node_type": "group", "members": {}},
         }});
-        let Zom { version: Version::V3, root: Node::Group(group) } = zom(told).unwrap() else { panic!() };
+        let Zom { format: ZomFormat::V3, root: Node::Group(group) } = zom(told).unwrap() else { panic!() };
         let document = json!({"zarr_format": 3, "node_type": "group", "members": 1, "_members": 2, "_other": 3});
         assert_eq!(group.document, document);
         let members = group.members.unwrap();
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn arrays_and_groups_of_v2() {
         let told = json!({"zarr_format": 2, "members": {"a": {"zarr_format": 2, "shape": [], "attributes": {"x": 1}}}});
-        let Zom { version: Version::V2, root: Node::Group(group) } = zom(told).unwrap() else { panic!() };
+        let Zom { format: ZomFormat::V2, root: Node::Group(group) } = zom(told).unwrap() else { panic!() };
         assert!(matches!(&group.members.unwrap()["a"], Node::Array(_)));
     }
 

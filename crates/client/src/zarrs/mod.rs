@@ -21,7 +21,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use store::{
-    Key, ListableStore, MAX_PAGE, Page, Precondition, Prefix, ReadableStore, StoreError, WriteableStore, walk,
+    Key, ListableStore, MAX_PAGE_ENTRIES, PageRequest, Precondition, Prefix, ReadableStore, StoreError, WriteableStore,
+    list_all,
 };
 use zarrs_storage::{
     AsyncListableStorageTraits, AsyncMaybeBytesIterator, AsyncReadableStorageTraits, AsyncWritableStorageTraits,
@@ -135,14 +136,15 @@ impl<S: ListableStore> AsyncListableStorageTraits for ZarrsStore<S> {
 
     async fn list_prefix(&self, prefix: &StorePrefix) -> Result<StoreKeys, StorageError> {
         let prefix = our_prefix(prefix)?;
-        let keys =
-            walk(&self.store, &prefix).map_err(storage_error).and_then(|entry| async move { their_key(&entry.key) });
+        let keys = list_all(&self.store, &prefix)
+            .map_err(storage_error)
+            .and_then(|entry| async move { their_key(&entry.key) });
         keys.try_collect().await
     }
 
     async fn list_dir(&self, prefix: &StorePrefix) -> Result<StoreKeysPrefixes, StorageError> {
         let prefix = our_prefix(prefix)?;
-        let (mut keys, mut prefixes, mut next) = (Vec::new(), Vec::new(), Some(Page::first(MAX_PAGE)));
+        let (mut keys, mut prefixes, mut next) = (Vec::new(), Vec::new(), Some(PageRequest::first(MAX_PAGE_ENTRIES)));
         while let Some(page) = next {
             let found = self.store.list_dir(&prefix, page).await.map_err(storage_error)?;
             for entry in &found.keys {
@@ -151,14 +153,14 @@ impl<S: ListableStore> AsyncListableStorageTraits for ZarrsStore<S> {
             for prefix in &found.prefixes {
                 prefixes.push(StorePrefix::new(prefix.as_str())?);
             }
-            next = found.cursor.map(|cursor| Page::after(MAX_PAGE, cursor));
+            next = found.cursor.map(|cursor| PageRequest::after(MAX_PAGE_ENTRIES, cursor));
         }
         Ok(StoreKeysPrefixes::new(keys, prefixes))
     }
 
     async fn size_prefix(&self, prefix: &StorePrefix) -> Result<u64, StorageError> {
         let prefix = our_prefix(prefix)?;
-        let sizes = walk(&self.store, &prefix).map_ok(|entry| entry.info.size);
+        let sizes = list_all(&self.store, &prefix).map_ok(|entry| entry.meta.size);
         sizes.try_fold(0_u64, |sum, size| async move { Ok(sum.saturating_add(size)) }).await.map_err(storage_error)
     }
 }
@@ -170,7 +172,7 @@ where
 {
     let (mut bytes, version) = match store.get(key, None).await? {
         Some(value) => {
-            let version = value.info.version;
+            let version = value.meta.version;
             (Vec::from(value.bytes().await?), Some(version))
         }
         None => (Vec::new(), None),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
-use store::{ByteRange, Info, Key, ReadableStore, StoreError};
+use store::{ByteRange, Key, ReadableStore, StoreError, ValueMeta};
 use zarrs_storage::{
     StorageError,
     byte_range::{ByteRange as Wanted, InvalidByteRangeError},
@@ -33,7 +33,7 @@ enum Ask {
 
 /// What a request brought: some bytes of a value, from `start` on.
 struct Fetched {
-    info: Info,
+    info: ValueMeta,
     start: u64,
     bytes: Bytes,
 }
@@ -108,12 +108,12 @@ async fn fetch<S: ReadableStore>(store: &S, key: &Key, ask: Ask) -> Result<Optio
     };
     match store.get(key, range).await {
         Ok(Some(value)) => {
-            let (info, start) = (value.info, value.range.start);
+            let (info, start) = (value.meta, value.range.start);
             Ok(Some(Fetched { info, start, bytes: value.bytes().await? }))
         }
         Ok(None) => Ok(None),
         // Which of the parts that concerns is seen when they are cut.
-        Err(StoreError::RangeNotSatisfiable { info }) => {
+        Err(StoreError::RangeNotSatisfiable { meta: info }) => {
             Ok(Some(Fetched { info, start: info.size, bytes: Bytes::new() }))
         }
         Err(error) => Err(error),

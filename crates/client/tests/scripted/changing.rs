@@ -6,7 +6,7 @@ use client::{
     NodeError, NodePath, Patch, Zom, select,
 };
 use serde_json::json;
-use store::{ErasedKeys, Precondition, Version};
+use store::{KeyCount, Precondition, Version};
 
 use crate::server::{ETAG, Server, Step, answer, problem};
 
@@ -64,7 +64,7 @@ async fn what_is_asked() {
     assert_eq!(nodes.patch(&path(), &patch, at()).await.unwrap().version, Some(Version::from_u128(42)));
     let compared = nodes.of_dialect(Dialect::V3).validate(&path(), &group()).await.unwrap();
     assert_eq!((compared.unchanged, compared.truncated), (false, true));
-    assert_eq!(nodes.erase(&NodePath::root(), Precondition::none()).await.unwrap(), ErasedKeys::exactly(7));
+    assert_eq!(nodes.erase(&NodePath::root(), Precondition::none()).await.unwrap(), KeyCount::exact(7));
     let into = ConvertOptions { dialect: Dialect::V3, target: Some(path()) };
     let converted = nodes.convert(&NodePath::root(), &into).await.unwrap();
     assert_eq!((converted.nodes, converted.chunks, converted.losses.len()), (1, 2, 1));

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use client::{Retries, Timeouts, TransportError};
+use client::{RemoteCorruption, RemoteError, Retries, Timeouts, TransportError};
 use store::{
-    ByteRange, Corruption, Cursor, ListableStore, Page, Prefix, ReadableStore, StoreError, Version, WriteableStore,
+    ByteRange, Cursor, ListableStore, PageRequest, Prefix, ReadableStore, StoreError, Version, WriteableStore,
 };
 
 use crate::server::{ETAG, Server, Step, answer, beginning, head, key, part, problem, transport, value, value_head};
@@ -18,9 +18,9 @@ async fn a_value_that_breaks_off_is_read_on() {
     ])
     .await;
     let value = server.store().get(&key("a b/c"), None).await.unwrap().unwrap();
-    assert_eq!((value.info.size, value.range.clone()), (10, 0..10));
-    assert_eq!(value.info.version, Version::from_u128(42));
-    let since = value.info.modified.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    assert_eq!((value.meta.size, value.range.clone()), (10, 0..10));
+    assert_eq!(value.meta.version, Version::from_u128(42));
+    let since = value.meta.modified.duration_since(SystemTime::UNIX_EPOCH).unwrap();
     assert_eq!(since.subsec_millis(), 123);
     assert_eq!(value.bytes().await.unwrap(), "0123456789");
     let requests = server.requests();
@@ -63,7 +63,7 @@ async fn another_value_is_never_taken_for_the_rest() {
     for rest in [other, value("0123456789"), part("bytes 3-9/10", "3456789"), part("bytes 4-9/11", "456789")] {
         let server = Server::play([Step::SayAndClose(beginning(10, "0123")), Step::Say(rest.clone())]).await;
         let error = server.store().get(&key("k"), None).await.unwrap().unwrap().bytes().await.unwrap_err();
-        assert!(!matches!(error, StoreError::Transport(_)), "{rest}: {error:?}");
+        assert!(!matches!(error.backend_source(), Some(RemoteError::Transport(_))), "{rest}: {error:?}");
     }
 }
 
@@ -104,7 +104,7 @@ async fn answers_that_lie_are_errors() {
     ] {
         let server = Server::play([Step::SayAndClose(answer.clone())]).await;
         let error = server.store().get(&key("k"), range).await.unwrap_err();
-        assert!(matches!(error, StoreError::Protocol { .. }), "{answer}: {error:?}");
+        assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{answer}: {error:?}");
         assert_eq!(server.requests().len(), 1, "a lie is not asked for again: {answer}");
     }
 }
@@ -114,7 +114,7 @@ async fn a_range_beyond_the_end() {
     let text = format!("{}Content-Length: 0\r\n\r\n", value_head(416, &["Content-Range: bytes */10"]));
     let server = Server::play([Step::Say(text)]).await;
     match server.store().get(&key("k"), Some(ByteRange::From(10))).await.unwrap_err() {
-        StoreError::RangeNotSatisfiable { info } => {
+        StoreError::RangeNotSatisfiable { meta: info } => {
             assert_eq!((info.size, info.version), (10, Version::from_u128(42)));
         }
         other => panic!("{other:?}"),
@@ -137,11 +137,17 @@ async fn a_key_without_a_value_is_told_from_a_wrong_server() {
     assert!(store.get(&key("k"), None).await.unwrap().is_none());
     for _ in 0..2 {
         let error = store.get(&key("k"), None).await.unwrap_err();
-        assert!(matches!(&error, StoreError::Remote { status: 404, request } if request == "req-7"), "{error:?}");
+        assert!(
+            matches!(error.backend_source(), Some(RemoteError::Status { status: 404, request }) if request == "req-7"),
+            "{error:?}"
+        );
     }
     assert_eq!(store.head(&key("k")).await.unwrap(), None);
     let error = store.head(&key("k")).await.unwrap_err();
-    assert!(matches!(&error, StoreError::Remote { status: 404, request } if request.is_empty()), "{error:?}");
+    assert!(
+        matches!(error.backend_source(), Some(RemoteError::Status { status: 404, request }) if request.is_empty()),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -178,7 +184,7 @@ async fn lost_answers_are_asked_for_again_so_often() {
     ])
     .await;
     let store = server.store();
-    assert!(store.list(Page::first(1)).await.unwrap().keys.is_empty());
+    assert!(store.list(PageRequest::first(1)).await.unwrap().keys.is_empty());
     assert_eq!(server.requests().len(), 3);
     let error = store.head(&key("k")).await.unwrap_err();
     assert!(matches!(error, StoreError::Busy { retry_after: None }), "{error:?}");
@@ -198,15 +204,19 @@ async fn what_the_server_means_is_not_asked_again() {
     .await;
     let store = server.store();
     let internal = store.get(&key("k"), None).await.unwrap_err();
-    assert!(matches!(&internal, StoreError::Remote { status: 500, request } if request == "req-7"), "{internal:?}");
+    assert!(
+        matches!(internal.backend_source(), Some(RemoteError::Status { status: 500, request }) if request == "req-7"),
+        "{internal:?}"
+    );
     match store.get(&key("k"), None).await.unwrap_err() {
-        StoreError::Corrupt { key, cause: Corruption::Remote { request } } => {
-            assert_eq!((key.as_str(), request.as_str()), ("a/b", "req-7"));
+        StoreError::Corrupt { key, cause } => {
+            let cause: &RemoteCorruption = cause.downcast_ref().unwrap();
+            assert_eq!((key.as_str(), cause.request.as_str()), ("a/b", "req-7"));
         }
         other => panic!("{other:?}"),
     }
     let unknown = store.get(&key("k"), None).await.unwrap_err();
-    assert!(matches!(unknown, StoreError::Remote { status: 500, .. }), "{unknown:?}");
+    assert!(matches!(unknown.backend_source(), Some(RemoteError::Status { status: 500, .. })), "{unknown:?}");
     assert_eq!(server.requests().len(), 3);
 }
 
@@ -216,7 +226,7 @@ async fn silence_is_not_waited_for_forever() {
     let server = Server::play([Step::Hang, Step::Hang]).await;
     let store = server.builder().timeouts(timeouts).retries(Retries::none()).build().unwrap();
     assert!(matches!(transport(store.head(&key("k")).await.unwrap_err()), TransportError::Idle(_)));
-    let content = store::Content::from_bytes("x");
+    let content = store::Payload::from_bytes("x");
     let error = store.set(&key("k"), content, store::Precondition::none()).await.unwrap_err();
     assert!(matches!(transport(error), TransportError::Idle(_)));
 
@@ -247,11 +257,14 @@ async fn a_problem_without_end_is_not_read_to_it() {
     let endless = head(500, &["Content-Type: application/problem+json", "Transfer-Encoding: chunked"]) + "\r\n";
     let server = Server::play([Step::Endless(endless)]).await;
     let error = server.store().head(&key("k")).await.unwrap_err();
-    assert!(matches!(error, StoreError::Remote { status: 500, .. }), "{error:?}");
+    assert!(matches!(error.backend_source(), Some(RemoteError::Status { status: 500, .. })), "{error:?}");
     let endless = head(200, &["Content-Type: application/json", "Transfer-Encoding: chunked"]) + "\r\n";
     let server = Server::play([Step::Endless(endless)]).await;
-    let error = server.store().list_dir(&Prefix::root(), Page::first(10)).await.unwrap_err();
-    assert!(matches!(&error, StoreError::Protocol { detail } if detail.contains("longer")), "{error:?}");
+    let error = server.store().list_dir(&Prefix::root(), PageRequest::first(10)).await.unwrap_err();
+    assert!(
+        matches!(error.backend_source(), Some(RemoteError::InvalidResponse { detail }) if detail.contains("longer")),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -261,7 +274,7 @@ async fn listings_that_the_contract_does_not_allow() {
         let values = vec![entry.as_str(); values].join(",");
         format!(r#"{{"prefix":"a/","keys":[{keys}],"values":[{values}],"prefixes":[],"cursor":{cursor}}}"#)
     };
-    let (prefix, page) = (Prefix::parse("a/").unwrap(), Page::after(2, Cursor::from_text("now")));
+    let (prefix, page) = (Prefix::parse("a/").unwrap(), PageRequest::after(2, Cursor::from_text("now")));
     for body in [
         "".to_owned(),
         "<html>".to_owned(),
@@ -281,9 +294,9 @@ async fn listings_that_the_contract_does_not_allow() {
         let server = Server::play([Step::Say(answer(200, &[], &body)), Step::Say(answer(200, &[], &body))]).await;
         let store = server.store();
         let error = store.list_prefix(&prefix, page.clone()).await.unwrap_err();
-        assert!(matches!(error, StoreError::Protocol { .. }), "{body}: {error:?}");
+        assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{body}: {error:?}");
         let error = store.list_dir(&prefix, page.clone()).await.unwrap_err();
-        assert!(matches!(error, StoreError::Protocol { .. }), "{body}: {error:?}");
+        assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{body}: {error:?}");
     }
     let good = listing(r#""a/b","a/c""#, 2, r#""next""#);
     let server = Server::play([Step::Say(answer(200, &[], &good))]).await;

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use client::{ArrayClient, BaseUrl, ClientBuilder, HttpStore, Retries, Timeouts, TransportError};
+use client::{ArrayClient, BaseUrl, ClientBuilder, HttpStore, RemoteError, Retries, Timeouts, TransportError};
 use store::{Key, StoreError};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
@@ -217,7 +217,10 @@ async fn read_body(stream: &mut BufReader<TcpStream>, request: &Request) -> Vec<
 /// How the connection failed, of an error that says it did.
 pub(crate) fn transport(error: StoreError) -> TransportError {
     match error {
-        StoreError::Transport(source) => *source.downcast().unwrap(),
+        StoreError::Backend { source, .. } => match *source.downcast().unwrap() {
+            RemoteError::Transport(error) => error,
+            other => panic!("{other:?}"),
+        },
         other => panic!("{other:?}"),
     }
 }

@@ -1,7 +1,7 @@
 //! Who is asked, and what they are told.
 
-use client::{BuildError, HttpStore, Token};
-use store::{ListableStore, Page, ReadableStore, StoreError};
+use client::{BuildError, HttpStore, RemoteError, Token};
+use store::{ListableStore, PageRequest, ReadableStore};
 
 use crate::server::{Server, Step, answer, key, problem, value};
 
@@ -22,10 +22,13 @@ async fn a_redirection_is_never_followed() {
     assert!(store.get(&key("k"), None).await.unwrap().is_none(), "the prefix of that name: the key has no value");
     for status in [301, 302, 307, 301] {
         let error = store.get(&key("k"), None).await.unwrap_err();
-        assert!(matches!(error, StoreError::Remote { status: told, .. } if told == status), "{error:?}");
+        assert!(
+            matches!(error.backend_source(), Some(RemoteError::Status { status: told, .. }) if *told == status),
+            "{error:?}"
+        );
     }
-    let error = store.list(Page::first(1)).await.unwrap_err();
-    assert!(matches!(error, StoreError::Remote { status: 308, .. }), "{error:?}");
+    let error = store.list(PageRequest::first(1)).await.unwrap_err();
+    assert!(matches!(error.backend_source(), Some(RemoteError::Status { status: 308, .. })), "{error:?}");
     assert!(other.requests().is_empty());
 }
 
@@ -58,10 +61,14 @@ async fn who_may_not() {
     ])
     .await;
     let store = server.store();
-    assert!(matches!(store.head(&key("k")).await.unwrap_err(), StoreError::Unauthorized));
-    assert!(matches!(store.get(&key("k"), None).await.unwrap_err(), StoreError::Forbidden { .. }));
+    assert!(matches!(store.head(&key("k")).await.unwrap_err().backend_source(), Some(RemoteError::Unauthorized)));
     let error = store.get(&key("k"), None).await.unwrap_err();
-    assert!(matches!(&error, StoreError::Forbidden { detail } if detail == "only reading"), "{error:?}");
+    assert!(matches!(error.backend_source(), Some(RemoteError::Forbidden { .. })), "{error:?}");
+    let error = store.get(&key("k"), None).await.unwrap_err();
+    assert!(
+        matches!(error.backend_source(), Some(RemoteError::Forbidden { detail }) if detail == "only reading"),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -71,7 +78,10 @@ async fn a_server_with_an_authority_of_its_own() {
     assert_eq!(store.get(&key("k"), None).await.unwrap().unwrap().bytes().await.unwrap(), "over TLS");
     // Without the authority the server is not trusted, or, on a machine without any, no client can be made.
     match HttpStore::builder(base.clone()).retries(client::Retries::none()).build() {
-        Ok(store) => assert!(matches!(store.head(&key("k")).await.unwrap_err(), StoreError::Transport(_))),
+        Ok(store) => assert!(matches!(
+            store.head(&key("k")).await.unwrap_err().backend_source(),
+            Some(RemoteError::Transport(_))
+        )),
         Err(error) => assert!(matches!(error, BuildError::Client(_)), "{error:?}"),
     }
     for bad in ["", "no PEM", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {

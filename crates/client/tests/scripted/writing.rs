@@ -3,11 +3,9 @@
 use std::{io, time::Duration};
 
 use bytes::Bytes;
-use client::{Retries, Timeouts, TransportError};
+use client::{RemoteError, Retries, Timeouts, TransportError};
 use futures::{StreamExt, stream};
-use store::{
-    Content, ErasedKeys, Precondition, Prefix, StoreError, UploadError, Version, VersionMatch, WriteableStore,
-};
+use store::{KeyCount, Payload, Precondition, Prefix, StoreError, UploadError, Version, VersionMatch, WriteableStore};
 
 use crate::server::{ETAG, Server, Step, answer, head, key, problem, transport};
 
@@ -20,8 +18,8 @@ fn erased(existed: bool) -> Step {
 }
 
 /// A content of so many pieces of 1 MiB, with a pause before each.
-fn pieces(count: usize, pause: Duration) -> Content {
-    Content::from_stream(stream::iter(0..count).then(move |_| async move {
+fn pieces(count: usize, pause: Duration) -> Payload {
+    Payload::from_stream(stream::iter(0..count).then(move |_| async move {
         tokio::time::sleep(pause).await;
         Ok(Bytes::from(vec![7; 1 << 20]))
     }))
@@ -30,8 +28,8 @@ fn pieces(count: usize, pause: Duration) -> Content {
 #[tokio::test]
 async fn what_is_in_memory_is_sent_again() {
     let large = Bytes::from(vec![7; 3 << 20]);
-    let two = Content::from_stream(stream::iter(["ab", "", "cd"]).map(|piece| Ok(Bytes::from(piece))));
-    for (content, body) in [(Content::from("x"), Bytes::from("x")), (large.clone().into(), large), (two, "abcd".into())]
+    let two = Payload::from_stream(stream::iter(["ab", "", "cd"]).map(|piece| Ok(Bytes::from(piece))));
+    for (content, body) in [(Payload::from("x"), Bytes::from("x")), (large.clone().into(), large), (two, "abcd".into())]
     {
         let server = Server::play([Step::Close, written(201)]).await;
         let written = server.store().set(&key("k"), content, Precondition::none()).await.unwrap();
@@ -58,7 +56,7 @@ async fn what_is_streamed_is_sent_once() {
     assert_eq!(server.requests()[0].body, vec![7; 3 << 20]);
 
     let server = Server::play([written(204)]).await;
-    let content = Content { size: Some(3 << 20), ..pieces(3, Duration::ZERO) };
+    let content = Payload { size: Some(3 << 20), ..pieces(3, Duration::ZERO) };
     server.store().set(&key("k"), content, Precondition::none()).await.unwrap();
     assert_eq!(server.requests()[0].header("content-length"), Some("3145728"));
 }
@@ -84,7 +82,7 @@ async fn a_conditional_change_whose_answer_is_lost_is_not_made_again() {
 async fn a_conditional_change_that_was_not_carried_out_is_made_again() {
     let server = Server::play([Step::Say(problem(503, "busy", &[], "")), written(201)]).await;
     let unwanted = VersionMatch::OneOf(vec![Version::from_u128(42)]);
-    let precondition = Precondition { matches: Some(VersionMatch::Any), none_matches: Some(unwanted) };
+    let precondition = Precondition { if_match: Some(VersionMatch::Any), if_none_match: Some(unwanted) };
     server.store().set(&key("k"), "x".into(), precondition).await.unwrap();
     let requests = server.requests();
     assert_eq!(requests.len(), 2);
@@ -122,14 +120,14 @@ async fn erasing_is_done_again() {
     .await;
     let store = server.store();
     assert!(!store.erase(&key("k"), Precondition::none()).await.unwrap());
-    assert_eq!(store.erase_prefix(&Prefix::parse("a/").unwrap()).await.unwrap(), ErasedKeys::exactly(7));
-    assert_eq!(store.erase_prefix(&Prefix::root()).await.unwrap(), ErasedKeys { count: 100_000, exact: false });
+    assert_eq!(store.erase_prefix(&Prefix::parse("a/").unwrap()).await.unwrap(), KeyCount::exact(7));
+    assert_eq!(store.erase_prefix(&Prefix::root()).await.unwrap(), KeyCount { count: 100_000, exact: false });
     let lines: Vec<String> = server.requests().into_iter().map(|request| request.line).collect();
     assert_eq!(lines[3..], ["DELETE /mount/store/a/", "DELETE /mount/store/?confirm=all"]);
     let error = store.erase(&key("k"), Precondition::none()).await.unwrap_err();
-    assert!(matches!(error, StoreError::Protocol { .. }), "{error:?}");
+    assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{error:?}");
     let error = store.erase_prefix(&Prefix::root()).await.unwrap_err();
-    assert!(matches!(error, StoreError::Protocol { .. }), "{error:?}");
+    assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{error:?}");
 }
 
 #[tokio::test]
@@ -137,9 +135,9 @@ async fn a_content_of_another_length_than_announced_is_never_complete() {
     let mib = 1 << 20;
     for (announced, count) in [(3 * mib - 1, 3), (3 * mib + 1, 3), (2 * mib, 3), (5, 0)] {
         let server = Server::play([written(201)]).await;
-        let content = Content { size: Some(announced), ..pieces(count, Duration::ZERO) };
+        let content = Payload { size: Some(announced), ..pieces(count, Duration::ZERO) };
         match server.store().set(&key("k"), content, Precondition::none()).await.unwrap_err() {
-            StoreError::Upload(UploadError::Length { announced: told, received }) => {
+            StoreError::Upload(UploadError::LengthMismatch { announced: told, received }) => {
                 assert_eq!(told, announced);
                 assert_ne!(received, announced);
             }
@@ -157,12 +155,12 @@ async fn a_content_that_fails_fails_the_set() {
     for size in [None, Some(4 << 20)] {
         let server = Server::play([written(201)]).await;
         let begun = pieces(3, Duration::ZERO).stream;
-        let content = Content { size, stream: begun.chain(stream::once(async move { Err(gone()) })).boxed() };
+        let content = Payload { size, stream: begun.chain(stream::once(async move { Err(gone()) })).boxed() };
         let error = server.store().set(&key("k"), content, Precondition::none()).await.unwrap_err();
         assert!(matches!(error, StoreError::Upload(UploadError::Aborted(_))), "{error:?}");
     }
     let server = Server::play([]).await;
-    let content = Content::from_stream(stream::once(async move { Err(gone()) }));
+    let content = Payload::from_stream(stream::once(async move { Err(gone()) }));
     let error = server.store().set(&key("k"), content, Precondition::none()).await.unwrap_err();
     assert!(matches!(error, StoreError::Upload(UploadError::Aborted(_))), "{error:?}");
     assert!(server.requests().is_empty(), "nothing is asked for a content that is known to have failed");
@@ -197,10 +195,13 @@ async fn whether_the_store_can_be_written() {
     ])
     .await;
     let store = server.store();
-    store.writable().await.unwrap();
-    assert!(matches!(store.writable().await.unwrap_err(), StoreError::OutOfSpace));
-    assert!(matches!(store.writable().await.unwrap_err(), StoreError::ReadOnly));
-    assert!(matches!(store.writable().await.unwrap_err(), StoreError::Protocol { .. }));
+    store.check_writable().await.unwrap();
+    assert!(matches!(store.check_writable().await.unwrap_err(), StoreError::OutOfSpace));
+    assert!(matches!(store.check_writable().await.unwrap_err(), StoreError::ReadOnly));
+    assert!(matches!(
+        store.check_writable().await.unwrap_err().backend_source(),
+        Some(RemoteError::InvalidResponse { .. })
+    ));
     assert_eq!(server.requests()[0].line, "GET /mount/readyz");
     assert_eq!(server.requests().len(), 4);
 }

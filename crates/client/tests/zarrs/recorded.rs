@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use store::{
-    ByteRange, Content, DirPage, ErasedKeys, Info, Key, KeyPage, ListableStore, MemoryStore, Page, Precondition,
-    Prefix, ReadableStore, StoreError, Value, WriteableStore, Written,
+    ByteRange, DirPage, GetResult, Key, KeyCount, KeyPage, ListableStore, MemoryStore, PageRequest, Payload,
+    Precondition, Prefix, PutResult, ReadableStore, StoreError, ValueMeta, WriteableStore,
 };
 
 /// A key, and the range of its value that was asked for.
@@ -42,7 +42,7 @@ impl Recorded {
 
 #[async_trait]
 impl ReadableStore for Recorded {
-    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<Value>, StoreError> {
+    async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         self.gets.lock().unwrap().push((key.clone(), range));
         let found = self.store.get(key, range).await;
         let other = self.others.lock().unwrap().pop();
@@ -52,14 +52,14 @@ impl ReadableStore for Recorded {
         found
     }
 
-    async fn head(&self, key: &Key) -> Result<Option<Info>, StoreError> {
+    async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
         self.store.head(key).await
     }
 }
 
 #[async_trait]
 impl WriteableStore for Recorded {
-    async fn set(&self, key: &Key, content: Content, precondition: Precondition) -> Result<Written, StoreError> {
+    async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
         self.store.set(key, content, precondition).await
     }
 
@@ -67,22 +67,22 @@ impl WriteableStore for Recorded {
         self.store.erase(key, precondition).await
     }
 
-    async fn erase_prefix(&self, prefix: &Prefix) -> Result<ErasedKeys, StoreError> {
+    async fn erase_prefix(&self, prefix: &Prefix) -> Result<KeyCount, StoreError> {
         self.store.erase_prefix(prefix).await
     }
 
-    async fn writable(&self) -> Result<(), StoreError> {
-        self.store.writable().await
+    async fn check_writable(&self) -> Result<(), StoreError> {
+        self.store.check_writable().await
     }
 }
 
 #[async_trait]
 impl ListableStore for Recorded {
-    async fn list_prefix(&self, prefix: &Prefix, page: Page) -> Result<KeyPage, StoreError> {
+    async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         self.store.list_prefix(prefix, page).await
     }
 
-    async fn list_dir(&self, prefix: &Prefix, page: Page) -> Result<DirPage, StoreError> {
+    async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
         self.store.list_dir(prefix, page).await
     }
 }

@@ -12,11 +12,11 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
 use super::checksum::{Location, checksum};
-use crate::{ChainError, Input, Plugin, Resolved, registry::configuration};
+use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
 const NAME: &str = "adler32";
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,8 +24,8 @@ struct Configuration {
     location: Option<Location>,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
-    let Configuration { location } = configuration(spec)?;
+    let Configuration { location } = parse_configuration(spec)?;
     Ok(checksum(NAME, location.unwrap_or(Location::Start), libdeflater::adler32))
 }

@@ -19,15 +19,16 @@ use serde::Deserialize;
 
 use super::{
     filter::{self, Kernel},
+    filter_dtype::{Countable, is_moment},
     numbers::cast,
-    times::{Countable, is_moment},
 };
 use crate::{
-    ChainError, CodecError, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    ChainError, Codec, CodecError, CodecFactory, CodecInput, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: AsType::NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] =
+    &[CodecFactory { namespace: Namespace::Numcodecs, name: AsType::NAME, create }];
 
 #[derive(Debug)]
 struct AsType {
@@ -42,17 +43,17 @@ struct Configuration {
     decode_dtype: Option<Countable>,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Configuration { encode_dtype, decode_dtype } = configuration(spec)?;
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
+    let Configuration { encode_dtype, decode_dtype } = parse_configuration(spec)?;
     let decode_dtype = Countable::or_of(decode_dtype, spec, input)?;
     if let Some((from, to)) = decode_dtype.as_time().zip(encode_dtype.as_time())
         && is_moment(from) == is_moment(to)
         && from != to
     {
-        return Err(refused(spec, format!("cannot convert {from} to another unit, {to}")));
+        return Err(invalid_configuration(spec, format!("cannot convert {from} to another unit, {to}")));
     }
     let kernel = AsType { decode: decode_dtype.number(), encode: encode_dtype.number() };
-    filter::resolve(spec, input, kernel, [decode_dtype.side(spec)?, encode_dtype.side(spec)?])
+    filter::create(spec, input, kernel, [decode_dtype.side(spec)?, encode_dtype.side(spec)?])
 }
 
 impl Kernel for AsType {

@@ -22,11 +22,11 @@ use super::{
     filter::{self, Kernel, Side},
     numbers::Dtype,
 };
-use crate::{ChainError, CodecError, Input, Plugin, Resolved, registry::configuration};
+use crate::{ChainError, Codec, CodecError, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
-pub(crate) static PLUGINS: &[Plugin] = &[
-    Plugin { namespace: Namespace::Numcodecs, name: BitRound::NAME, resolve },
-    Plugin { namespace: Namespace::V3, name: BitRound::NAME, resolve },
+pub(crate) static FACTORIES: &[CodecFactory] = &[
+    CodecFactory { namespace: Namespace::Numcodecs, name: BitRound::NAME, create },
+    CodecFactory { namespace: Namespace::V3, name: BitRound::NAME, create },
 ];
 
 #[derive(Debug)]
@@ -52,11 +52,11 @@ struct Configuration {
     keepbits: u32,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Configuration { keepbits } = configuration(spec)?;
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
+    let Configuration { keepbits } = parse_configuration(spec)?;
     let items = match input {
-        Input::Array(array) => Some((array.data_type().clone(), StoredOrder::Little)),
-        Input::Bytes(bytes) => bytes.items.clone(),
+        CodecInput::Array(array) => Some((array.data_type().clone(), StoredOrder::Little)),
+        CodecInput::Bytes(bytes) => bytes.stored_elements.clone(),
     };
     let rounding = items.as_ref().map_or_else(
         || Err(NoRounding("cannot encode bytes, only floating-point numbers of 16 to 64 bits".to_owned())),
@@ -66,7 +66,7 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
         Some((data_type, order)) => Side::new(spec, data_type, order)?,
         None => Side::of(spec, Dtype::little(Number::UInt8))?,
     };
-    filter::resolve(spec, input, BitRound { rounding }, [side.clone(), side])
+    filter::create(spec, input, BitRound { rounding }, [side.clone(), side])
 }
 
 fn rounding(data_type: &DataType, keepbits: u32) -> Result<Rounding, NoRounding> {
@@ -95,7 +95,7 @@ impl Kernel for BitRound {
         let Rounding { float, drop } = match &self.rounding {
             Ok(rounding) => *rounding,
             Err(NoRounding(reason)) => {
-                return Err(CodecError::DecodesOnly { codec: Self::NAME, reason: reason.clone() });
+                return Err(CodecError::EncodingUnsupported { codec: Self::NAME, reason: reason.clone() });
             }
         };
         if drop == 0 {

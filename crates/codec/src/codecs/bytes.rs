@@ -13,43 +13,33 @@
 
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use meta::{
     codecs::{CodecSpec, Namespace},
-    data_type::{DataType, Layout, StoredOrder, WordRun},
+    data_type::{DataType, Layout, StoredOrder},
 };
 use serde::Deserialize;
 
 use crate::{
-    ArrayToBytes, ChainError, CodecError, Elements, EncodedLen, Input, Plugin, Representation, Resolved,
-    registry::{configuration, refused},
+    ArrayToBytes, ByteSwap, ChainError, ChunkRepresentation, Codec, CodecError, CodecFactory, CodecInput, Elements,
+    EncodedSizeBound, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "bytes";
 
-pub(crate) static PLUGINS: &[Plugin] = &[
-    Plugin { namespace: Namespace::V3, name: NAME, resolve },
-    Plugin { namespace: Namespace::V3, name: "endian", resolve },
+pub(crate) static FACTORIES: &[CodecFactory] = &[
+    CodecFactory { namespace: Namespace::V3, name: NAME, create },
+    CodecFactory { namespace: Namespace::V3, name: "endian", create },
 ];
 
 /// The elements of a fixed size, their words in some order.
 #[derive(Debug)]
-pub(super) struct Serial {
+pub(super) struct BytesCodec {
     name: &'static str,
-    array: Representation,
+    array: ChunkRepresentation,
     len: u64,
     order: StoredOrder,
-}
-
-/// The words of consecutive elements that have to be byte-swapped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Swap {
-    /// None.
-    Nothing,
-    /// All of them; elements are words of this width and nothing else.
-    Words(usize),
-    /// Those of the runs, in each element of this size.
-    Runs(usize, Vec<WordRun>),
 }
 
 #[derive(Deserialize)]
@@ -65,19 +55,19 @@ enum Endian {
     Big,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
-    let endian = configuration::<Configuration>(spec)?.endian;
+    let endian = parse_configuration::<Configuration>(spec)?.endian;
     let Layout::Fixed(layout) = array.data_type().layout() else {
-        return Err(refused(spec, format!("has no form for elements of {}", array.data_type())));
+        return Err(invalid_configuration(spec, format!("has no form for elements of {}", array.data_type())));
     };
     let order = match endian {
         Some(Endian::Little) => StoredOrder::Little,
         Some(Endian::Big) => StoredOrder::Big,
         None if layout.words.is_empty() || is_struct(array.data_type()) => StoredOrder::Little,
-        None => return Err(refused(spec, format!("needs the endian of {}", array.data_type()))),
+        None => return Err(invalid_configuration(spec, format!("needs the endian of {}", array.data_type()))),
     };
-    Serial::resolve(NAME, array, order)
+    BytesCodec::create(NAME, array, order)
 }
 
 fn is_struct(data_type: &DataType) -> bool {
@@ -85,30 +75,30 @@ fn is_struct(data_type: &DataType) -> bool {
     matches!(name.get("name").and_then(|name| name.as_str()), Some("struct" | "structured"))
 }
 
-impl Serial {
+impl BytesCodec {
     /// The codec for an array of elements of a fixed size.
-    pub(super) fn resolve(
+    pub(super) fn create(
         name: &'static str,
-        array: &Representation,
+        array: &ChunkRepresentation,
         order: StoredOrder,
-    ) -> Result<Resolved, ChainError> {
-        let len = array.fixed_len().ok_or_else(|| ChainError::Place {
+    ) -> Result<Codec, ChainError> {
+        let len = array.fixed_size().ok_or_else(|| ChainError::InvalidPosition {
             codec: name.to_owned(),
             reason: "it is given elements of variable length".into(),
         })?;
-        Ok(Resolved::ArrayToBytes(Arc::new(Self { name, array: array.clone(), len, order })))
+        Ok(Codec::ArrayToBytes(Arc::new(Self { name, array: array.clone(), len, order })))
     }
 
     fn swapped(&self, bytes: Bytes) -> Result<Bytes, CodecError> {
         let found = bytes.len() as u64;
         if found != self.len {
-            return Err(CodecError::Length { codec: self.name, expected: self.len, found });
+            return Err(CodecError::LengthMismatch { codec: self.name, expected: self.len, found });
         }
-        Ok(Swap::new(self.array.data_type(), &self.order).apply(bytes))
+        Ok(ByteSwap::new(self.array.data_type(), &self.order).apply(bytes))
     }
 }
 
-impl ArrayToBytes for Serial {
+impl ArrayToBytes for BytesCodec {
     fn decode(&self, encoded: Bytes, _budget: u64) -> Result<Elements, CodecError> {
         self.swapped(encoded).map(Elements::Fixed)
     }
@@ -122,76 +112,15 @@ impl ArrayToBytes for Serial {
         }
     }
 
-    fn encoded_len(&self) -> Option<EncodedLen> {
-        Some(EncodedLen::Exact(self.len))
+    fn encoded_size(&self) -> Option<EncodedSizeBound> {
+        Some(EncodedSizeBound::Exact(self.len))
     }
 
-    fn items(&self) -> Option<(DataType, StoredOrder)> {
+    fn stored_elements(&self) -> Option<(DataType, StoredOrder)> {
         Some((self.array.data_type().clone(), self.order.clone()))
     }
 
     fn stored_order(&self) -> Option<&StoredOrder> {
         Some(&self.order)
     }
-}
-
-impl Swap {
-    /// The swap between memory and a stored byte order.
-    pub fn new(data_type: &DataType, order: &StoredOrder) -> Self {
-        let Layout::Fixed(layout) = data_type.layout() else {
-            return Self::Nothing;
-        };
-        let runs = match order {
-            StoredOrder::Little => return Self::Nothing,
-            StoredOrder::Big => layout.words,
-            StoredOrder::Mixed(runs) => runs.clone(),
-        };
-        match runs.as_slice() {
-            [] => Self::Nothing,
-            [run] if run.offset == 0 && run.width.checked_mul(run.count) == Some(layout.size) => Self::Words(run.width),
-            _ => Self::Runs(layout.size, runs),
-        }
-    }
-
-    /// Swaps the words, in place if the buffer is not shared.
-    pub fn apply(&self, bytes: Bytes) -> Bytes {
-        if *self == Self::Nothing {
-            return bytes;
-        }
-        let mut bytes = BytesMut::from(bytes);
-        self.apply_to(&mut bytes);
-        bytes.freeze()
-    }
-
-    /// Swaps the words of some elements.
-    pub fn apply_to(&self, bytes: &mut [u8]) {
-        match self {
-            Self::Nothing => {}
-            Self::Words(width) => swap_words(bytes, *width),
-            Self::Runs(size, runs) => {
-                for element in bytes.chunks_exact_mut((*size).max(1)) {
-                    for run in runs {
-                        let end = run.width.saturating_mul(run.count).saturating_add(run.offset);
-                        element.get_mut(run.offset..end).into_iter().for_each(|words| swap_words(words, run.width));
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Reverses the bytes of each word.
-fn swap_words(bytes: &mut [u8], width: usize) {
-    match width {
-        0 | 1 => {}
-        2 => swap_each::<2>(bytes),
-        4 => swap_each::<4>(bytes),
-        8 => swap_each::<8>(bytes),
-        _ => bytes.chunks_exact_mut(width).for_each(<[u8]>::reverse),
-    }
-}
-
-/// A width that is known to the compiler becomes one shuffle of a vector.
-fn swap_each<const WIDTH: usize>(bytes: &mut [u8]) {
-    bytes.as_chunks_mut::<WIDTH>().0.iter_mut().for_each(|word| word.reverse());
 }

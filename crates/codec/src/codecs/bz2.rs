@@ -16,10 +16,10 @@ use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::bounded::{Bounded, Decoder, Step, compressed_len};
+use super::bounded_output::{Bounded, Decoder, Step, compressed_len};
 use crate::{
-    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "bz2";
@@ -27,7 +27,7 @@ const NAME: &str = "bz2";
 /// The library's own default for how soon blocks that repeat themselves are sorted another way.
 const WORK_FACTOR: u32 = 0;
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Debug)]
 struct Bz2 {
@@ -75,7 +75,7 @@ impl BytesToBytes for Bz2 {
         }
     }
 
-    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+    fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
         compressed_len(decoded)
     }
 
@@ -84,13 +84,13 @@ impl BytesToBytes for Bz2 {
     }
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
-    let Configuration { level } = configuration(spec)?;
+    let Configuration { level } = parse_configuration(spec)?;
     if !(1..=9).contains(&level) {
-        return Err(refused(spec, format!("has no level {level}")));
+        return Err(invalid_configuration(spec, format!("has no level {level}")));
     }
-    Ok(Resolved::BytesToBytes(Arc::new(Bz2 { level })))
+    Ok(Codec::BytesToBytes(Arc::new(Bz2 { level })))
 }
 
 fn library(source: ::bzip2::Error) -> CodecError {

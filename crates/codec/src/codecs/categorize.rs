@@ -25,13 +25,14 @@ use super::{
     numbers::{Dtype, Num, map, with_number},
 };
 use crate::{
-    ArrayToBytes, ChainError, CodecError, Cost, Elements, EncodedLen, Input, Plugin, Resolved, VariableBuilder,
-    registry::{configuration, refused},
+    ArrayToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, Elements, EncodedSizeBound,
+    FactoryContext, VariableBuilder,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "categorize";
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 /// The labels as elements without what fills them up, and their numbers.
 #[derive(Debug)]
@@ -64,33 +65,39 @@ fn default_astype() -> Dtype {
     Dtype::little(Number::UInt8)
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Configuration { labels, dtype, astype } = configuration(spec)?;
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
+    let Configuration { labels, dtype, astype } = parse_configuration(spec)?;
     let codes = Side::of(spec, astype)?;
     let last = with_number!(astype.number, T => T::from_u64(labels.len() as u64).cast::<f64>());
     if last != labels.len() as f64 {
-        return Err(refused(spec, format!("has {} labels, more than its astype has numbers", labels.len())));
+        return Err(invalid_configuration(
+            spec,
+            format!("has {} labels, more than its astype has numbers", labels.len()),
+        ));
     }
     if matches!(dtype.as_str(), "|O" | "O" | "object") {
         let array = input.array(spec)?;
         if array.data_type().layout() != Layout::Variable {
-            return Err(refused(spec, format!("decodes to objects, and the array has {}", array.data_type())));
+            return Err(invalid_configuration(
+                spec,
+                format!("decodes to objects, and the array has {}", array.data_type()),
+            ));
         }
         let labels = Labels::new(labels.into_iter().map(String::into_bytes), astype.number, 0);
-        return Ok(Resolved::ArrayToBytes(Arc::new(OfObjects { labels, codes, elements: array.elements() })));
+        return Ok(Codec::ArrayToBytes(Arc::new(OfObjects { labels, codes, elements: array.num_elements() })));
     }
     if !dtype.trim_start_matches(['<', '>', '|', '=']).starts_with('U') {
-        return Err(refused(spec, "can only be used with texts"));
+        return Err(invalid_configuration(spec, "can only be used with texts"));
     }
     let (data_type, order) = parse_v2(&Value::String(dtype), V2Context::default())
-        .map_err(|error| refused(spec, format!("has no dtype: {error}")))?;
+        .map_err(|error| invalid_configuration(spec, format!("has no dtype: {error}")))?;
     let size = data_type.fixed_size().unwrap_or(0);
     let utf32 = |label: String| {
         let element: Vec<u8> = label.chars().flat_map(|char| u32::from(char).to_le_bytes()).collect();
         unfilled(&element).to_vec()
     };
     let labels = Labels::new(labels.into_iter().map(utf32), astype.number, size);
-    filter::resolve(spec, input, labels, [Side::new(spec, data_type, order)?, codes])
+    filter::create(spec, input, labels, [Side::new(spec, data_type, order)?, codes])
 }
 
 impl Labels {
@@ -153,10 +160,10 @@ impl ArrayToBytes for OfObjects {
     fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
         let (found, expected) = (encoded.len() as u64, self.codes.len(self.elements));
         if found != expected {
-            return Err(CodecError::Length { codec: NAME, expected, found });
+            return Err(CodecError::LengthMismatch { codec: NAME, expected, found });
         }
         let mut elements = VariableBuilder::new(budget);
-        let over = |_| CodecError::OverBudget { codec: NAME, budget };
+        let over = |_| CodecError::BudgetExceeded { codec: NAME, budget };
         self.labels.labels(&self.codes.swap(encoded), |label| elements.push(label).map_err(over))?;
         Ok(Elements::Variable(elements.finish()))
     }
@@ -171,14 +178,14 @@ impl ArrayToBytes for OfObjects {
     }
 
     fn cost(&self) -> Cost {
-        Cost::both(8)
+        Cost::symmetric(8)
     }
 
-    fn encoded_len(&self) -> Option<EncodedLen> {
-        Some(EncodedLen::Exact(self.codes.len(self.elements)))
+    fn encoded_size(&self) -> Option<EncodedSizeBound> {
+        Some(EncodedSizeBound::Exact(self.codes.len(self.elements)))
     }
 
-    fn items(&self) -> Option<(DataType, StoredOrder)> {
+    fn stored_elements(&self) -> Option<(DataType, StoredOrder)> {
         Some(self.codes.items())
     }
 }

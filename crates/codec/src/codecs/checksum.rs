@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use bytes::{BufMut, Bytes, BytesMut};
 use serde::Deserialize;
 
-use crate::{BytesToBytes, CodecError, Cost, EncodedLen, Resolved};
+use crate::{BytesToBytes, Codec, CodecError, Cost, EncodedSizeBound};
 
 /// The size of a checksum in bytes.
 const LEN: u64 = 4;
@@ -30,8 +30,8 @@ pub(super) fn checksum(
     codec: &'static str,
     location: Location,
     sum: impl Fn(&[u8]) -> u32 + Send + Sync + 'static,
-) -> Resolved {
-    Resolved::BytesToBytes(Arc::new(Checksum { codec, location, sum }))
+) -> Codec {
+    Codec::BytesToBytes(Arc::new(Checksum { codec, location, sum }))
 }
 
 impl<F: Fn(&[u8]) -> u32 + Send + Sync> BytesToBytes for Checksum<F> {
@@ -40,12 +40,12 @@ impl<F: Fn(&[u8]) -> u32 + Send + Sync> BytesToBytes for Checksum<F> {
             Location::Start => encoded.split_first_chunk::<4>().map(|(stored, content)| (content, stored)),
             Location::End => encoded.split_last_chunk::<4>(),
         }
-        .ok_or(CodecError::Length { codec: self.codec, expected: LEN, found: encoded.len() as u64 })?;
+        .ok_or(CodecError::LengthMismatch { codec: self.codec, expected: LEN, found: encoded.len() as u64 })?;
         if content.len() as u64 > limit {
-            return Err(CodecError::TooLong { codec: self.codec, limit });
+            return Err(CodecError::OutputTooLong { codec: self.codec, limit });
         }
         if (self.sum)(content) != u32::from_le_bytes(*stored) {
-            return Err(CodecError::Checksum { codec: self.codec });
+            return Err(CodecError::ChecksumMismatch { codec: self.codec });
         }
         Ok(encoded.slice_ref(content))
     }
@@ -63,12 +63,12 @@ impl<F: Fn(&[u8]) -> u32 + Send + Sync> BytesToBytes for Checksum<F> {
         Ok(encoded.freeze())
     }
 
-    fn encoded_len(&self, decoded: u64) -> EncodedLen {
-        EncodedLen::Exact(decoded.saturating_add(LEN))
+    fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
+        EncodedSizeBound::Exact(decoded.saturating_add(LEN))
     }
 
     fn cost(&self) -> Cost {
-        Cost::both(2)
+        Cost::symmetric(2)
     }
 }
 

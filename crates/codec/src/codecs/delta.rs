@@ -20,15 +20,16 @@ use serde::Deserialize;
 
 use super::{
     filter::{self, Kernel},
+    filter_dtype::{Countable, is_duration},
     numbers::{Duration, Num, cast, result_type, update, with_number},
-    times::{Countable, is_duration},
 };
 use crate::{
-    ChainError, CodecError, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    ChainError, Codec, CodecError, CodecFactory, CodecInput, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: Delta::NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] =
+    &[CodecFactory { namespace: Namespace::Numcodecs, name: Delta::NAME, create }];
 
 #[derive(Debug)]
 struct Delta {
@@ -45,8 +46,8 @@ struct Configuration {
     astype: Option<Countable>,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Configuration { dtype, astype } = configuration(spec)?;
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
+    let Configuration { dtype, astype } = parse_configuration(spec)?;
     let dtype = Countable::or_of(dtype, spec, input)?;
     let astype = astype.unwrap_or_else(|| dtype.clone());
     let durations = match (dtype.as_time(), astype.as_time()) {
@@ -54,14 +55,14 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
         (Some(dtype), None) if is_duration(dtype) && is_integer(astype.number()) => true,
         (Some(dtype), Some(astype)) if is_duration(dtype) && dtype == astype => true,
         _ => {
-            return Err(refused(
+            return Err(invalid_configuration(
                 spec,
                 "can be used with timedeltas whose differences have their type or one of integers, and with numbers",
             ));
         }
     };
     let kernel = Delta { dtype: dtype.number(), astype: astype.number(), durations };
-    filter::resolve(spec, input, kernel, [dtype.side(spec)?, astype.side(spec)?])
+    filter::create(spec, input, kernel, [dtype.side(spec)?, astype.side(spec)?])
 }
 
 fn is_integer(number: Number) -> bool {

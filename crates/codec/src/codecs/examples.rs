@@ -9,7 +9,7 @@ use meta::{
 };
 use serde_json::json;
 
-use crate::{Input, Representation, Serialized, registry};
+use crate::{BytesRepresentation, ChunkRepresentation, CodecInput, builder, registry};
 
 /// The input of a codec.
 enum Given {
@@ -44,8 +44,8 @@ fn examples_are_configurations() {
         ("quantize", &[Numcodecs], Array("float64"), include_str!("quantize.rs")),
         ("bitround", &[V3, Numcodecs], Array("float32"), include_str!("bitround.rs")),
         ("astype", &[Numcodecs], Array("float64"), include_str!("astype.rs")),
-        ("packbits", &[Numcodecs], Array("bool"), include_str!("packbits.rs")),
-        ("packbits", &[V3], Array("int16"), include_str!("bit_packing.rs")),
+        ("packbits", &[Numcodecs], Array("bool"), include_str!("packbits_numcodecs.rs")),
+        ("packbits", &[V3], Array("int16"), include_str!("packbits_v3.rs")),
         ("vlen-utf8", &[V3, Numcodecs], Array("string"), include_str!("vlen_utf8.rs")),
         ("vlen-bytes", &[V3, Numcodecs], Array("bytes"), include_str!("vlen_bytes.rs")),
         ("vlen-array", &[Numcodecs], Objects, include_str!("vlen_array.rs")),
@@ -57,7 +57,7 @@ fn examples_are_configurations() {
             let configuration = serde_json::from_str(&example(source)).unwrap();
             let spec = CodecSpec { namespace, name: name.to_owned(), configuration };
             let shape = vec![64, 64, 64];
-            let serialized = Serialized { items: None, len: None };
+            let serialized = BytesRepresentation { stored_elements: None, size: None };
             let data_type = match given {
                 Array(data_type) => parse_v3(&json!(data_type)).unwrap(),
                 Objects => parse_v2(&json!("|O"), V2Context { object_codec: Some(&spec) }).unwrap().0,
@@ -65,9 +65,9 @@ fn examples_are_configurations() {
             };
             // The documented shard has two dimensions.
             let shape = if name == "sharding_indexed" { vec![64, 64] } else { shape };
-            let array = Representation::new(data_type.clone(), shape, data_type.zero()).unwrap();
-            let input = if matches!(given, Bytes) { Input::Bytes(&serialized) } else { Input::Array(&array) };
-            let resolved = registry::resolve(&spec, input, 0);
+            let array = ChunkRepresentation::new(data_type.clone(), shape, data_type.zero()).unwrap();
+            let input = if matches!(given, Bytes) { CodecInput::Bytes(&serialized) } else { CodecInput::Array(&array) };
+            let resolved = registry::create(&spec, input, &builder::top_level());
             assert!(resolved.is_ok(), "{name} {resolved:?}");
         }
     }

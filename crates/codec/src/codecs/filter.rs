@@ -11,13 +11,10 @@ use meta::{
     data_type::{DataType, StoredOrder},
 };
 
-use super::{
-    bytes::Swap,
-    numbers::{Dtype, cast},
-};
+use super::numbers::{Dtype, cast};
 use crate::{
-    ArrayToArray, BytesToBytes, ChainError, CodecError, Cost, Elements, EncodedLen, Input, Representation, Resolved,
-    registry::refused,
+    ArrayToArray, ByteSwap, BytesToBytes, ChainError, ChunkRepresentation, Codec, CodecError, CodecInput, Cost,
+    Elements, EncodedSizeBound, factory::invalid_configuration,
 };
 
 /// The computation of a filter on little-endian elements.
@@ -44,7 +41,7 @@ pub(super) trait Kernel: fmt::Debug + Send + Sync + 'static {
 
     /// The fill value of what an array is encoded as: the same value in another type, as zarr-python has it for numcodecs' filters, and not what the
     /// filter would make of it.
-    fn encoded_fill(&self, array: &Representation, encoded: &DataType) -> Result<Bytes, CodecError> {
+    fn encoded_fill(&self, array: &ChunkRepresentation, encoded: &DataType) -> Result<Bytes, CodecError> {
         Ok(fill_value(array, encoded))
     }
 
@@ -76,13 +73,14 @@ impl Side {
     pub(super) fn new(spec: &CodecSpec, data_type: DataType, order: StoredOrder) -> Result<Self, ChainError> {
         match data_type.fixed_size() {
             Some(size @ 1..) => Ok(Self { data_type, order, size: size as u64 }),
-            _ => Err(refused(spec, format!("cannot be used with elements of {data_type}"))),
+            _ => Err(invalid_configuration(spec, format!("cannot be used with elements of {data_type}"))),
         }
     }
 
     /// Elements of a `dtype`.
     pub(super) fn of(spec: &CodecSpec, dtype: Dtype) -> Result<Self, ChainError> {
-        let data_type = dtype.data_type().ok_or_else(|| refused(spec, "has a dtype that is not known"))?;
+        let data_type =
+            dtype.data_type().ok_or_else(|| invalid_configuration(spec, "has a dtype that is not known"))?;
         Self::new(spec, data_type, dtype.order())
     }
 
@@ -103,7 +101,7 @@ impl Side {
 
     /// Between how elements are stored and how they are in memory.
     pub(super) fn swap(&self, bytes: Bytes) -> Bytes {
-        Swap::new(&self.data_type, &self.order).apply(bytes)
+        ByteSwap::new(&self.data_type, &self.order).apply(bytes)
     }
 
     fn check<K: Kernel>(&self, bytes: &Bytes) -> Result<(), CodecError> {
@@ -115,32 +113,32 @@ impl Side {
 }
 
 /// The `dtype` that a filter's configuration gives, or that of what it is given.
-pub(super) fn dtype_of(spec: &CodecSpec, given: Option<Dtype>, input: Input<'_>) -> Result<Dtype, ChainError> {
+pub(super) fn dtype_of(spec: &CodecSpec, given: Option<Dtype>, input: CodecInput<'_>) -> Result<Dtype, ChainError> {
     if let Some(dtype) = given {
         return Ok(dtype);
     }
     let number = match input {
-        Input::Array(array) => array.data_type().number(),
+        CodecInput::Array(array) => array.data_type().number(),
         // numcodecs has no default for bytes.
-        Input::Bytes(_) => None,
+        CodecInput::Bytes(_) => None,
     };
-    number.map(Dtype::little).ok_or_else(|| refused(spec, "needs a dtype"))
+    number.map(Dtype::little).ok_or_else(|| invalid_configuration(spec, "needs a dtype"))
 }
 
 /// Puts a kernel at its place.
-pub(super) fn resolve<K: Kernel>(
+pub(super) fn create<K: Kernel>(
     spec: &CodecSpec,
-    input: Input<'_>,
+    input: CodecInput<'_>,
     kernel: K,
     [decoded, encoded]: [Side; 2],
-) -> Result<Resolved, ChainError> {
-    let Input::Array(array) = input else {
-        return Ok(Resolved::BytesToBytes(Arc::new(Filter { kernel, decoded, encoded })));
+) -> Result<Codec, ChainError> {
+    let CodecInput::Array(array) = input else {
+        return Ok(Codec::BytesToBytes(Arc::new(Filter { kernel, decoded, encoded })));
     };
     // As NumPy's view, which takes the bytes of any elements of the same size.
     if array.data_type().fixed_size().map(|size| size as u64) != Some(decoded.size) {
         let reason = format!("it decodes to {}, and the array has {}", decoded.data_type, array.data_type());
-        return Err(ChainError::Place { codec: spec.full_name(), reason });
+        return Err(ChainError::InvalidPosition { codec: spec.full_name(), reason });
     }
     let data_type = match decoded.data_type == encoded.data_type {
         true => array.data_type().clone(),
@@ -148,13 +146,13 @@ pub(super) fn resolve<K: Kernel>(
     };
     let fill = kernel
         .encoded_fill(array, &data_type)
-        .map_err(|error| refused(spec, format!("cannot be used with the fill value: {error}")))?;
-    let encoded_array = Representation::new(data_type, kernel.encoded_shape(array.shape()), fill)?;
-    Ok(Resolved::ArrayToArray(Arc::new(Filter { kernel, decoded, encoded }), encoded_array))
+        .map_err(|error| invalid_configuration(spec, format!("cannot be used with the fill value: {error}")))?;
+    let encoded_array = ChunkRepresentation::new(data_type, kernel.encoded_shape(array.shape()), fill)?;
+    Ok(Codec::ArrayToArray(Arc::new(Filter { kernel, decoded, encoded }), encoded_array))
 }
 
 /// The fill value of an array in another type; zero if it cannot be converted.
-fn fill_value(array: &Representation, encoded: &DataType) -> Bytes {
+fn fill_value(array: &ChunkRepresentation, encoded: &DataType) -> Bytes {
     if encoded == array.data_type() {
         return array.fill_value().clone();
     }
@@ -166,7 +164,7 @@ fn fill_value(array: &Representation, encoded: &DataType) -> Bytes {
 
 impl<K: Kernel> ArrayToArray for Filter<K> {
     fn cost(&self) -> Cost {
-        Cost::both(4)
+        Cost::symmetric(4)
     }
 
     fn decode(&self, encoded: Elements) -> Result<Elements, CodecError> {
@@ -182,7 +180,7 @@ impl<K: Kernel> BytesToBytes for Filter<K> {
     fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
         self.encoded.check::<K>(&encoded)?;
         if self.kernel.decoded_len(&encoded, [&self.decoded, &self.encoded])? > limit {
-            return Err(CodecError::TooLong { codec: K::NAME, limit });
+            return Err(CodecError::OutputTooLong { codec: K::NAME, limit });
         }
         Ok(self.decoded.swap(self.kernel.decode(self.encoded.swap(encoded))?))
     }
@@ -192,15 +190,15 @@ impl<K: Kernel> BytesToBytes for Filter<K> {
         Ok(self.encoded.swap(self.kernel.encode(self.decoded.swap(decoded))?))
     }
 
-    fn encoded_len(&self, decoded: u64) -> EncodedLen {
-        EncodedLen::Exact(self.kernel.encoded_len(decoded, [&self.decoded, &self.encoded]))
+    fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
+        EncodedSizeBound::Exact(self.kernel.encoded_len(decoded, [&self.decoded, &self.encoded]))
     }
 
     fn cost(&self) -> Cost {
-        Cost::both(4)
+        Cost::symmetric(4)
     }
 
-    fn items(&self, _before: Option<&(DataType, StoredOrder)>) -> Option<(DataType, StoredOrder)> {
+    fn stored_elements(&self, _before: Option<&(DataType, StoredOrder)>) -> Option<(DataType, StoredOrder)> {
         Some(self.encoded.items())
     }
 }

@@ -20,12 +20,12 @@ use serde::Deserialize;
 
 use super::{
     filter::{self, Kernel, Side, dtype_of},
-    numbers::{Arithmetic, Divisible, Dtype, Num, cast, update, with_arithmetic, with_float},
+    numbers::{Arithmetic, Divisible, Dtype, Num, cast, update, with_arithmetic, with_divisible},
 };
-use crate::{ChainError, CodecError, Input, Plugin, Resolved, registry::configuration};
+use crate::{ChainError, Codec, CodecError, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
-pub(crate) static PLUGINS: &[Plugin] =
-    &[Plugin { namespace: Namespace::Numcodecs, name: FixedScaleOffset::NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] =
+    &[CodecFactory { namespace: Namespace::Numcodecs, name: FixedScaleOffset::NAME, create }];
 
 #[derive(Debug)]
 struct FixedScaleOffset {
@@ -53,12 +53,12 @@ enum Scalar {
     Float(f64),
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Configuration { offset, scale, dtype, astype } = configuration(spec)?;
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
+    let Configuration { offset, scale, dtype, astype } = parse_configuration(spec)?;
     let dtype = dtype_of(spec, dtype, input)?;
     let astype = astype.unwrap_or(dtype);
     let kernel = FixedScaleOffset { offset, scale, dtype: dtype.number, astype: astype.number };
-    filter::resolve(spec, input, kernel, [Side::of(spec, dtype)?, Side::of(spec, astype)?])
+    filter::create(spec, input, kernel, [Side::of(spec, dtype)?, Side::of(spec, astype)?])
 }
 
 impl Scalar {
@@ -127,7 +127,7 @@ impl Kernel for FixedScaleOffset {
         };
         let mut decoded = cast(&encoded, self.astype, number);
         let (scale, offset) = (self.scale.to_f64(), self.offset.to_f64());
-        with_float!(number, T => {
+        with_divisible!(number, T => {
             let (scale, offset) = (T::from_f64(scale), T::from_f64(offset));
             update(&mut decoded, |value: T| value.divide(scale).add(offset));
         }, else return Err(no_number()));

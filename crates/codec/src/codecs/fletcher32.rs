@@ -14,22 +14,22 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
 use super::checksum::{Location, checksum};
-use crate::{ChainError, Input, Plugin, Resolved, registry::configuration};
+use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
 const NAME: &str = "fletcher32";
 
 /// The number of words after which the sums are reduced, so that they fit into 32 bits.
 const WORDS: usize = 360;
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configuration {}
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
-    let Configuration {} = configuration(spec)?;
+    let Configuration {} = parse_configuration(spec)?;
     Ok(checksum(NAME, Location::End, fletcher32))
 }
 

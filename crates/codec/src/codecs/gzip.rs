@@ -20,12 +20,12 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
 use super::{
-    bounded::{Bounded, compressed_len},
-    inflate::{self, Inflate, Wrapper},
+    bounded_output::{Bounded, compressed_len},
+    deflate::{self, Inflate, Wrapper},
 };
 use crate::{
-    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "gzip";
@@ -33,9 +33,9 @@ const NAME: &str = "gzip";
 /// The start of each member: the magic number and the only compression method.
 const MEMBER: &[u8] = &[0x1f, 0x8b, 8];
 
-pub(crate) static PLUGINS: &[Plugin] = &[
-    Plugin { namespace: Namespace::V3, name: NAME, resolve },
-    Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve },
+pub(crate) static FACTORIES: &[CodecFactory] = &[
+    CodecFactory { namespace: Namespace::V3, name: NAME, create },
+    CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create },
 ];
 
 #[derive(Debug)]
@@ -68,15 +68,15 @@ impl BytesToBytes for Gzip {
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        Ok(inflate::deflate(Wrapper::Gzip, self.level, &decoded, NAME)?.into())
+        Ok(deflate::deflate(Wrapper::Gzip, self.level, &decoded, NAME)?.into())
     }
 
-    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+    fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
         compressed_len(decoded)
     }
 
     fn cost(&self) -> Cost {
-        inflate::cost(self.level)
+        deflate::cost(self.level)
     }
 }
 
@@ -88,21 +88,21 @@ fn decode_member(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
     if u64::from(u32::from_le_bytes(*declared)) != len || memmem::find(rest, MEMBER).is_some() {
         return None;
     }
-    let decoded = inflate::expect(Wrapper::Gzip, encoded, len)?;
+    let decoded = deflate::expect(Wrapper::Gzip, encoded, len)?;
     // libdeflate compared the sum that follows the member; it does not say whether that is the one at the end.
     (libdeflater::crc32(&decoded) == u32::from_le_bytes(*sum)).then_some(decoded)
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
-    let Configuration { level } = configuration(spec)?;
+    let Configuration { level } = parse_configuration(spec)?;
     let (default, levels) = match spec.namespace {
         Namespace::Numcodecs => (1, -1..=9),
         Namespace::V3 | Namespace::Model => (5, 0..=9),
     };
     let level = level.unwrap_or(default);
     if !levels.contains(&level) {
-        return Err(refused(spec, format!("has no level {level}")));
+        return Err(invalid_configuration(spec, format!("has no level {level}")));
     }
-    Ok(Resolved::BytesToBytes(Arc::new(Gzip { level })))
+    Ok(Codec::BytesToBytes(Arc::new(Gzip { level })))
 }

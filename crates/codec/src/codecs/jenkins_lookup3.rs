@@ -16,7 +16,7 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
 use super::checksum::{Location, checksum};
-use crate::{ChainError, Input, Plugin, Resolved, registry::configuration};
+use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
 const NAME: &str = "jenkins_lookup3";
 
@@ -26,7 +26,7 @@ const SEED: u32 = 0xdead_beef;
 /// The number of bytes mixed at a time.
 const BLOCK: usize = 12;
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,9 +43,9 @@ struct State {
     c: u32,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
-    let Configuration { initval, prefix } = configuration(spec)?;
+    let Configuration { initval, prefix } = parse_configuration(spec)?;
     let prefix = prefix.unwrap_or_default();
     Ok(checksum(NAME, Location::End, move |bytes| lookup3(&prefix, bytes, initval)))
 }

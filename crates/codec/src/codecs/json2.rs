@@ -21,9 +21,9 @@ use serde_json::Value;
 
 use super::{python_json::PythonJson, python_text::TextEncoding};
 use crate::{
-    ArrayToBytes, ChainError, CodecError, Cost, Elements, EncodedLen, Input, Plugin, Representation, Resolved,
-    VariableBuilder, VariableElements,
-    registry::{configuration, refused},
+    ArrayToBytes, ChainError, ChunkRepresentation, Codec, CodecError, CodecFactory, CodecInput, Cost, Elements,
+    EncodedSizeBound, FactoryContext, VariableBuilder, VariableElements,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "json2";
@@ -34,11 +34,11 @@ const MAX_DEPTH: usize = 127;
 /// The words that Python writes for floats that JSON does not have.
 const CONSTANTS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Debug)]
 struct Json {
-    array: Representation,
+    array: ChunkRepresentation,
     writer: PythonJson,
     encoding: TextEncoding,
 }
@@ -73,17 +73,18 @@ fn yes() -> bool {
     true
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
-    let Configuration { encoding, ensure_ascii, sort_keys, separators, .. } = configuration(spec)?;
-    let encoding = TextEncoding::from_name(&encoding)
-        .ok_or_else(|| refused(spec, format!("has the encoding {}, which is not known", encoding.escape_debug())))?;
+    let Configuration { encoding, ensure_ascii, sort_keys, separators, .. } = parse_configuration(spec)?;
+    let encoding = TextEncoding::from_name(&encoding).ok_or_else(|| {
+        invalid_configuration(spec, format!("has the encoding {}, which is not known", encoding.escape_debug()))
+    })?;
     if array.data_type().fixed_size().is_some() {
-        return Err(refused(spec, format!("has no form for elements of {}", array.data_type())));
+        return Err(invalid_configuration(spec, format!("has no form for elements of {}", array.data_type())));
     }
     let separators = separators.unwrap_or_else(|| [",".to_owned(), ":".to_owned()]);
     let writer = PythonJson { ensure_ascii, sort_keys, separators };
-    Ok(Resolved::ArrayToBytes(Arc::new(Json { array: array.clone(), writer, encoding })))
+    Ok(Codec::ArrayToBytes(Arc::new(Json { array: array.clone(), writer, encoding })))
 }
 
 /// The items of a JSON list as the texts that they are, the last of them perhaps no JSON. Nothing is allocated.
@@ -210,7 +211,7 @@ impl Json {
 
     fn values(&self, elements: &VariableElements) -> Result<Vec<Value>, CodecError> {
         let value = |(index, element)| {
-            serde_json::from_slice(element).map_err(|_| CodecError::Element {
+            serde_json::from_slice(element).map_err(|_| CodecError::InvalidElement {
                 codec: NAME,
                 index,
                 reason: "it is no JSON",
@@ -236,7 +237,7 @@ fn push(text: &str, out: &mut VariableBuilder, budget: u64) -> Result<(), CodecE
     let text = standard(text).ok_or(too_deep)?;
     serde_json::from_str::<IgnoredAny>(&text)
         .map_err(|source| CodecError::Library { codec: NAME, source: source.into() })?;
-    out.push(text.as_bytes()).map_err(|_| CodecError::OverBudget { codec: NAME, budget })
+    out.push(text.as_bytes()).map_err(|_| CodecError::BudgetExceeded { codec: NAME, budget })
 }
 
 impl ArrayToBytes for Json {
@@ -248,7 +249,7 @@ impl ArrayToBytes for Json {
         let elements = shape.iter().try_fold(1_u64, |product, &extent| product.checked_mul(extent));
         // The shape may be that of the array before it was transposed: zarr-python, too, checks only the number of
         // elements.
-        if serde_json::from_str::<String>(dtype).is_err() || elements != Some(self.array.elements()) {
+        if serde_json::from_str::<String>(dtype).is_err() || elements != Some(self.array.num_elements()) {
             return Err(other_shape());
         }
         if items != shape.first().copied().unwrap_or(1) || shape.len() > meta::limits::MAX_RANK {
@@ -267,7 +268,7 @@ impl ArrayToBytes for Json {
         let Elements::Variable(elements) = decoded else {
             return Err(CodecError::Malformed { codec: NAME, reason: "the elements are of a fixed size" });
         };
-        let shape = match self.array.elements() {
+        let shape = match self.array.num_elements() {
             // The lists would be as long as the extent, and an empty one says the same.
             0 => &[0],
             _ => self.array.shape(),
@@ -284,10 +285,10 @@ impl ArrayToBytes for Json {
     }
 
     fn cost(&self) -> Cost {
-        Cost::both(50)
+        Cost::symmetric(50)
     }
 
-    fn encoded_len(&self) -> Option<EncodedLen> {
+    fn encoded_size(&self) -> Option<EncodedSizeBound> {
         None
     }
 }

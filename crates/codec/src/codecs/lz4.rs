@@ -17,15 +17,18 @@ use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::bounded::compressed_len;
-use crate::{BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved, registry::configuration};
+use super::bounded_output::compressed_len;
+use crate::{
+    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
+    factory::parse_configuration,
+};
 
 const NAME: &str = "lz4";
 
 /// The most bytes that one byte of a block decodes to: each byte of a match's length stands for 255.
 pub(super) const MAX_RATIO: u64 = 255;
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Debug)]
 struct Lz4 {
@@ -45,7 +48,7 @@ impl BytesToBytes for Lz4 {
         let (len, block) = encoded.split_first_chunk::<4>().ok_or_else(|| malformed("there is no length"))?;
         let len = u32::from_le_bytes(*len);
         if u64::from(len) > limit {
-            return Err(CodecError::TooLong { codec: NAME, limit });
+            return Err(CodecError::OutputTooLong { codec: NAME, limit });
         }
         if u64::from(len) > (block.len() as u64).saturating_mul(MAX_RATIO) {
             return Err(malformed("the block is too short for its length"));
@@ -61,7 +64,7 @@ impl BytesToBytes for Lz4 {
         block::compress(&decoded, Some(CompressionMode::FAST(self.acceleration)), true).map(Bytes::from).map_err(failed)
     }
 
-    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+    fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
         compressed_len(decoded)
     }
 
@@ -82,10 +85,10 @@ pub(super) fn decode_block(block: &[u8], decoded: &mut [u8], codec: &'static str
     if found == decoded.len() { Ok(()) } else { Err(malformed("a block has another length than declared")) }
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
-    let Configuration { acceleration } = configuration(spec)?;
-    Ok(Resolved::BytesToBytes(Arc::new(Lz4 { acceleration: acceleration.max(1) })))
+    let Configuration { acceleration } = parse_configuration(spec)?;
+    Ok(Codec::BytesToBytes(Arc::new(Lz4 { acceleration: acceleration.max(1) })))
 }
 
 fn default_acceleration() -> i32 {

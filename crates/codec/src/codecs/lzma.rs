@@ -21,10 +21,10 @@ use liblzma::stream::{Action, CONCATENATED, Check, Error, Filters, LzmaOptions, 
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::bounded::{Bounded, Decoder, Step, compressed_len};
+use super::bounded_output::{Bounded, Decoder, Step, compressed_len};
 use crate::{
-    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "lzma";
@@ -46,7 +46,7 @@ const LZMA2: u64 = 33;
 /// The most filters that a stream has.
 const MAX_FILTERS: usize = 4;
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 /// The container of the compressed data.
 #[derive(Clone, Copy, Debug)]
@@ -153,7 +153,7 @@ impl BytesToBytes for Lzma {
         }
     }
 
-    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+    fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
         compressed_len(decoded)
     }
 
@@ -261,9 +261,9 @@ fn filters(chain: &[Filter], len: u64) -> Result<Filters, Error> {
     Ok(filters)
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
-    let configured: Configuration = configuration(spec)?;
+    let configured: Configuration = parse_configuration(spec)?;
     let format = match (configured.format, configured.check) {
         (1, -1 | 4) => Format::Xz(Check::Crc64),
         (1, 0) => Format::Xz(Check::None),
@@ -271,24 +271,29 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
         (1, 10) => Format::Xz(Check::Sha256),
         (2, -1 | 0) => Format::Alone,
         (3, -1 | 0) => Format::Raw,
-        (format, check) => return Err(refused(spec, format!("has no format {format} with check {check}"))),
+        (format, check) => {
+            return Err(invalid_configuration(spec, format!("has no format {format} with check {check}")));
+        }
     };
     let filters = match (configured.filters, configured.preset, format) {
-        (Some(_), Some(_), _) => return Err(refused(spec, "has both a preset and filters")),
+        (Some(_), Some(_), _) => return Err(invalid_configuration(spec, "has both a preset and filters")),
         (Some(filters), None, _) => filters,
         (None, preset, Format::Xz(_)) => vec![Filter::of_preset(LZMA2, preset)],
         (None, preset, Format::Alone) => vec![Filter::of_preset(LZMA1, preset)],
-        (None, _, Format::Raw) => return Err(refused(spec, "needs filters for raw streams")),
+        (None, _, Format::Raw) => return Err(invalid_configuration(spec, "needs filters for raw streams")),
     };
     let places = (1..=filters.len()).map(|number| number == filters.len());
     let fit = filters.iter().zip(places).all(|(filter, last)| filter.fits(format, last));
     if filters.is_empty() || filters.len() > MAX_FILTERS || !fit {
-        return Err(refused(spec, "has filters that cannot be combined, or a dictionary of more than 128 MiB"));
+        return Err(invalid_configuration(
+            spec,
+            "has filters that cannot be combined, or a dictionary of more than 128 MiB",
+        ));
     }
     let codec = Lzma { format, filters };
     // liblzma checks the remaining options.
-    codec.encoder(0).map_err(|error| refused(spec, format!("cannot be configured so: {error}")))?;
-    Ok(Resolved::BytesToBytes(Arc::new(codec)))
+    codec.encoder(0).map_err(|error| invalid_configuration(spec, format!("cannot be configured so: {error}")))?;
+    Ok(Codec::BytesToBytes(Arc::new(codec)))
 }
 
 fn library(source: Error) -> CodecError {

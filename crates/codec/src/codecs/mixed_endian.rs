@@ -16,15 +16,15 @@ use meta::{
 };
 use serde::Deserialize;
 
-use super::bytes::Serial;
+use super::bytes::BytesCodec;
 use crate::{
-    ChainError, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    ChainError, Codec, CodecFactory, CodecInput, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = CodecSpec::MIXED_ENDIAN;
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Model, name: NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Model, name: NAME, create }];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,9 +32,9 @@ struct Configuration {
     big: Vec<[usize; 3]>,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
-    let runs = configuration::<Configuration>(spec)?.big;
+    let runs = parse_configuration::<Configuration>(spec)?.big;
     let size = array.data_type().fixed_size().unwrap_or(0);
     let mut end = 0;
     let mut big = Vec::new();
@@ -43,8 +43,8 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
         let fits = offset >= end && width >= 2 && count >= 1 && big.len() < MAX_FIELDS;
         end = after
             .filter(|&after| fits && after <= size)
-            .ok_or_else(|| refused(spec, format!("has no such words in {}", array.data_type())))?;
+            .ok_or_else(|| invalid_configuration(spec, format!("has no such words in {}", array.data_type())))?;
         big.push(WordRun { offset, width, count });
     }
-    Serial::resolve(NAME, array, StoredOrder::Mixed(big))
+    BytesCodec::create(NAME, array, StoredOrder::Mixed(big))
 }

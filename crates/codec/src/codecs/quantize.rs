@@ -18,14 +18,15 @@ use serde::Deserialize;
 
 use super::{
     filter::{self, Kernel, Side, dtype_of},
-    numbers::{Arithmetic, Divisible, Dtype, Num, cast, update, with_float},
+    numbers::{Arithmetic, Divisible, Dtype, Num, cast, update, with_divisible},
 };
 use crate::{
-    ChainError, CodecError, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    ChainError, Codec, CodecError, CodecFactory, CodecInput, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: Quantize::NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] =
+    &[CodecFactory { namespace: Namespace::Numcodecs, name: Quantize::NAME, create }];
 
 #[derive(Debug)]
 struct Quantize {
@@ -43,16 +44,16 @@ struct Configuration {
     astype: Option<Dtype>,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Configuration { digits, dtype, astype } = configuration(spec)?;
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
+    let Configuration { digits, dtype, astype } = parse_configuration(spec)?;
     let dtype = dtype_of(spec, dtype, input)?;
     let astype = astype.unwrap_or(dtype);
     let float = |dtype: Dtype| matches!(dtype.number, Number::Float16 | Number::Float32 | Number::Float64);
     if !float(dtype) || !float(astype) {
-        return Err(refused(spec, "can only be used with floating-point numbers"));
+        return Err(invalid_configuration(spec, "can only be used with floating-point numbers"));
     }
     let kernel = Quantize { scale: scale(digits), dtype: dtype.number, astype: astype.number };
-    filter::resolve(spec, input, kernel, [Side::of(spec, dtype)?, Side::of(spec, astype)?])
+    filter::create(spec, input, kernel, [Side::of(spec, dtype)?, Side::of(spec, astype)?])
 }
 
 /// The power of two that keeps this many digits, computed by the same operations as in numcodecs.
@@ -71,7 +72,7 @@ impl Kernel for Quantize {
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
         let mut rounded = decoded.to_vec();
-        with_float!(self.dtype, T => {
+        with_divisible!(self.dtype, T => {
             let scale = T::from_f64(self.scale);
             update(&mut rounded, |value: T| value.multiply(scale).around().divide(scale));
         }, else return Err(CodecError::Malformed { codec: Self::NAME, reason: "the elements are no floating-point numbers" }));

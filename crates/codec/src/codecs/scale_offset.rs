@@ -21,14 +21,15 @@ use serde_json::Value;
 
 use super::{
     filter::{self, Kernel, Side},
-    numbers::{Arithmetic, Divisible, Num, map, update, with_float, with_number},
+    numbers::{Arithmetic, Divisible, Num, map, update, with_divisible, with_number},
 };
 use crate::{
-    ChainError, CodecError, Input, Plugin, Representation, Resolved,
-    registry::{configuration, refused},
+    ChainError, ChunkRepresentation, Codec, CodecError, CodecFactory, CodecInput, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::V3, name: ScaleOffset::NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] =
+    &[CodecFactory { namespace: Namespace::V3, name: ScaleOffset::NAME, create }];
 
 #[derive(Debug)]
 struct ScaleOffset {
@@ -46,25 +47,27 @@ struct Configuration {
     scale: Option<Value>,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
-    let Configuration { offset, scale } = configuration(spec)?;
+    let Configuration { offset, scale } = parse_configuration(spec)?;
     let data_type = array.data_type();
     let number = data_type
         .number()
         .filter(|number| !matches!(number, Number::Bool | Number::Complex64 | Number::Complex128))
-        .ok_or_else(|| refused(spec, format!("can only be used with integers and floats, not with {data_type}")))?;
+        .ok_or_else(|| {
+            invalid_configuration(spec, format!("can only be used with integers and floats, not with {data_type}"))
+        })?;
     let scalar = |given: Option<Value>, default: i64| {
         let value = given.unwrap_or_else(|| default.into());
         let found = data_type.fill_value(&value, Dialect::V3);
-        found.map_err(|error| refused(spec, format!("is configured with what is no element: {error}")))
+        found.map_err(|error| invalid_configuration(spec, format!("is configured with what is no element: {error}")))
     };
     let kernel = ScaleOffset { number, offset: scalar(offset, 0)?, scale: scalar(scale, 1)? };
     if data_type.to_f64(&kernel.scale) == Some(0.0) {
-        return Err(refused(spec, "has a scale of 0"));
+        return Err(invalid_configuration(spec, "has a scale of 0"));
     }
     let side = Side::new(spec, data_type.clone(), StoredOrder::Little)?;
-    filter::resolve(spec, input, kernel, [side.clone(), side])
+    filter::create(spec, input, kernel, [side.clone(), side])
 }
 
 /// An integer as one that holds every type's.
@@ -113,7 +116,7 @@ impl Kernel for ScaleOffset {
     fn decode(&self, encoded: Bytes) -> Result<Bytes, CodecError> {
         if self.is_float() {
             let mut decoded = encoded.to_vec();
-            with_float!(self.number, T => {
+            with_divisible!(self.number, T => {
                 let (offset, scale) = (T::load(&self.offset), T::load(&self.scale));
                 update(&mut decoded, |value: T| value.divide(scale).add(offset));
             }, else {});
@@ -130,7 +133,7 @@ impl Kernel for ScaleOffset {
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
         if self.is_float() {
             let mut encoded = decoded.to_vec();
-            with_float!(self.number, T => {
+            with_divisible!(self.number, T => {
                 let (offset, scale) = (T::load(&self.offset), T::load(&self.scale));
                 update(&mut encoded, |value: T| value.diff(offset).multiply(scale));
             }, else {});
@@ -138,10 +141,10 @@ impl Kernel for ScaleOffset {
         }
         let encoded = self.integers(&decoded, |value, offset, scale| (value - offset).checked_mul(scale));
         let reason = "it becomes none of the type's integers";
-        encoded.map_err(|index| CodecError::Element { codec: Self::NAME, index, reason })
+        encoded.map_err(|index| CodecError::InvalidElement { codec: Self::NAME, index, reason })
     }
 
-    fn encoded_fill(&self, array: &Representation, _encoded: &DataType) -> Result<Bytes, CodecError> {
+    fn encoded_fill(&self, array: &ChunkRepresentation, _encoded: &DataType) -> Result<Bytes, CodecError> {
         self.encode(array.fill_value().clone())
     }
 }

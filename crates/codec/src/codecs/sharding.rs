@@ -12,22 +12,22 @@
 //! lies within the shard and outside its index, and is no longer than its chain allows; inner chunks may share bytes unless they are shards; the index's chain has codecs of exact length only; shards
 //! are nested at most [`MAX_SHARD_DEPTH`](meta::limits::MAX_SHARD_DEPTH) deep.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{any::Any, collections::BTreeMap, ops::Range, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use meta::{
     codecs::{CodecSpec, Namespace},
     data_type::parse_v3,
     grid::ChunkGrid,
-    limits::MAX_SHARD_DEPTH,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::tiles::{self, Tiles};
+use super::tiling::{self, Tiles};
 use crate::{
-    ArrayToBytes, Chain, ChainError, CodecError, Elements, EncodedLen, Input, Plugin, Representation, Resolved,
-    registry::{configuration, refused},
+    ArrayToBytes, ChainError, ChunkRepresentation, Codec, CodecChain, CodecError, CodecFactory, CodecInput, Elements,
+    EncodedSizeBound, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "sharding_indexed";
@@ -39,19 +39,19 @@ const MISSING: u64 = u64::MAX;
 const INDEX_STEPS: u64 = 4;
 
 /// The size of an index entry: two `u64`.
-const ENTRY: u64 = 16;
+const ENTRY_SIZE: u64 = 16;
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::V3, name: NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::V3, name: NAME, create }];
 
 /// A codec that makes a shard of a chunk.
 #[derive(Debug)]
-pub struct Sharding {
-    shard: Representation,
-    inner: Arc<Chain>,
+pub struct ShardingCodec {
+    shard: ChunkRepresentation,
+    inner: Arc<CodecChain>,
     /// The number of inner chunks along each dimension, and in all.
     inner_grid: Vec<u64>,
     inner_chunks: u64,
-    index: Chain,
+    index: CodecChain,
     index_len: u64,
     location: IndexLocation,
 }
@@ -63,8 +63,8 @@ pub struct ShardIndex {
     entries: Vec<[u64; 2]>,
     shard_len: u64,
     /// The bytes of the shard that are the index.
-    own: Range<u64>,
-    max_len: u64,
+    index_range: Range<u64>,
+    max_inner_size: u64,
 }
 
 #[derive(Deserialize)]
@@ -87,29 +87,35 @@ enum IndexLocation {
     End,
 }
 
-impl Sharding {
+impl ShardingCodec {
+    /// The codec as a sharding codec, if it is one.
+    pub(crate) fn downcast(codec: &dyn ArrayToBytes) -> Option<&Self> {
+        let codec: &dyn Any = codec;
+        codec.downcast_ref()
+    }
+
     /// The chain of the inner chunks.
-    pub fn inner(&self) -> &Arc<Chain> {
+    pub fn inner_chain(&self) -> &Arc<CodecChain> {
         &self.inner
     }
 
     /// The number of inner chunks, stored or not.
-    pub fn inner_chunks(&self) -> u64 {
+    pub fn num_inner_chunks(&self) -> u64 {
         self.inner_chunks
     }
 
     /// The shape of an inner chunk.
-    pub fn inner_shape(&self) -> &[u64] {
-        self.inner.array().shape()
+    pub fn inner_chunk_shape(&self) -> &[u64] {
+        self.inner.representation().shape()
     }
 
     /// The grid of the inner chunks within the shard.
     pub fn inner_grid(&self) -> Option<ChunkGrid> {
-        ChunkGrid::regular(self.inner_shape())
+        ChunkGrid::regular(self.inner_chunk_shape())
     }
 
     /// The position of an inner chunk in the index.
-    pub fn position(&self, inner: &[u64]) -> Option<u64> {
+    pub fn index_position(&self, inner: &[u64]) -> Option<u64> {
         if inner.len() != self.inner_grid.len() {
             return None;
         }
@@ -119,14 +125,14 @@ impl Sharding {
     }
 
     /// The size of the index in the shard, in bytes.
-    pub fn index_len(&self) -> u64 {
+    pub fn index_size(&self) -> u64 {
         self.index_len
     }
 
     /// The memory for reading or writing a shard in addition to its inner chunks and the shard itself, in bytes: its
     /// index, encoded and decoded, and the memory for one inner chunk.
-    pub fn working_len(&self) -> u64 {
-        let inner = self.inner.working_len().unwrap_or(0);
+    pub fn working_memory(&self) -> u64 {
+        let inner = self.inner.working_memory().unwrap_or(0);
         self.index_len.saturating_mul(4).saturating_add(inner)
     }
 
@@ -135,26 +141,16 @@ impl Sharding {
         self.index_len.saturating_mul(INDEX_STEPS)
     }
 
-    /// The work of decoding all inner chunks, of `len` bytes, and of assembling them, in steps.
-    pub(crate) fn decode_work(&self, len: u64) -> u64 {
-        self.inner.decode_work_of_many(self.inner_chunks, len).saturating_add(self.tiles_work())
-    }
-
-    /// The work of splitting a shard of `len` bytes and encoding its inner chunks, in steps.
-    pub(crate) fn encode_work(&self, len: u64) -> u64 {
-        self.inner.encode_work_of_many(self.inner_chunks, len).saturating_add(self.tiles_work())
-    }
-
     /// The index, and finding each row of each inner chunk by all dimensions.
     fn tiles_work(&self) -> u64 {
-        let row = self.inner_shape().last().copied().unwrap_or(1).max(1);
-        let rows = self.shard.elements() / row;
-        self.index_work().saturating_add(rows.saturating_mul(self.inner_shape().len() as u64 + 1))
+        let row = self.inner_chunk_shape().last().copied().unwrap_or(1).max(1);
+        let rows = self.shard.num_elements() / row;
+        self.index_work().saturating_add(rows.saturating_mul(self.inner_chunk_shape().len() as u64 + 1))
     }
 
     /// The bytes of a shard of `shard_len` bytes that are its index; fails if it is too short to have one.
     pub fn index_range(&self, shard_len: u64) -> Result<Range<u64>, CodecError> {
-        let rest = shard_len.checked_sub(self.index_len).ok_or(CodecError::Length {
+        let rest = shard_len.checked_sub(self.index_len).ok_or(CodecError::LengthMismatch {
             codec: NAME,
             expected: self.index_len,
             found: shard_len,
@@ -170,16 +166,16 @@ impl Sharding {
         let own = self.index_range(shard_len)?;
         check_len(encoded.len() as u64, self.index_len)?;
         let Elements::Fixed(decoded) = self.index.decode(encoded, self.index_len)? else { return Err(no_index()) };
-        let (pairs, []) = decoded.as_chunks::<{ ENTRY as usize }>() else { return Err(no_index()) };
+        let (pairs, []) = decoded.as_chunks::<{ ENTRY_SIZE as usize }>() else { return Err(no_index()) };
         let entries = pairs.iter().map(|pair| {
             let number = |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |number, &byte| (number << 8) | u64::from(byte));
             let (offset, length) = pair.split_at(pair.len() / 2);
             [number(offset), number(length)]
         });
-        let max_len = self.inner.encoded_len().map_or(u64::MAX, EncodedLen::max);
-        let index = ShardIndex { entries: entries.collect(), shard_len, own, max_len };
+        let max_len = self.inner.encoded_size().map_or(u64::MAX, EncodedSizeBound::max);
+        let index = ShardIndex { entries: entries.collect(), shard_len, index_range: own, max_inner_size: max_len };
         // Each depth of shards that share their bytes would multiply the work that a few bytes make.
-        if self.inner.makes_shards() && index.inner_len() > shard_len {
+        if Self::downcast(self.inner.array_to_bytes.as_ref()).is_some() && index.inner_size() > shard_len {
             return Err(CodecError::Malformed { codec: NAME, reason: "inner shards share bytes" });
         }
         Ok(index)
@@ -208,14 +204,14 @@ impl Sharding {
 
     /// Cuts a decoded shard into its inner chunks, in the order of the index.
     fn tiles(&self) -> Result<Tiles, CodecError> {
-        Tiles::new(&self.shard, self.inner_shape()).ok_or_else(no_index)
+        Tiles::new(&self.shard, self.inner_chunk_shape()).ok_or_else(no_index)
     }
 }
 
 impl ShardIndex {
     /// Its size in memory, in bytes.
-    pub fn memory(&self) -> u64 {
-        ENTRY.saturating_mul(self.entries.len() as u64)
+    pub fn memory_size(&self) -> u64 {
+        ENTRY_SIZE.saturating_mul(self.entries.len() as u64)
     }
 
     /// The number of inner chunks, stored or not.
@@ -229,7 +225,7 @@ impl ShardIndex {
     }
 
     /// The size of all inner chunks within the shard, in bytes.
-    fn inner_len(&self) -> u64 {
+    fn inner_size(&self) -> u64 {
         let lengths = (0..self.entries.len() as u64).filter_map(|position| self.locate(position).ok().flatten());
         lengths.fold(0, |sum, range| sum.saturating_add(range.end.saturating_sub(range.start)))
     }
@@ -245,10 +241,10 @@ impl ShardIndex {
         let Some(end) = offset.checked_add(length).filter(|&end| end <= self.shard_len) else {
             return wrong("an inner chunk lies outside its shard");
         };
-        if length > 0 && offset < self.own.end && self.own.start < end {
+        if length > 0 && offset < self.index_range.end && self.index_range.start < end {
             return wrong("an inner chunk lies within the index");
         }
-        if length > self.max_len {
+        if length > self.max_inner_size {
             return wrong("an inner chunk is longer than its codecs can make it");
         }
         Ok(Some(offset..end))
@@ -257,13 +253,13 @@ impl ShardIndex {
 
 /// A shard being written, one inner chunk after the other.
 struct Writer<'a> {
-    sharding: &'a Sharding,
+    sharding: &'a ShardingCodec,
     shard: BytesMut,
     entries: Vec<u8>,
 }
 
 impl<'a> Writer<'a> {
-    fn new(sharding: &'a Sharding) -> Result<Self, CodecError> {
+    fn new(sharding: &'a ShardingCodec) -> Result<Self, CodecError> {
         let mut shard = BytesMut::new();
         if sharding.location == IndexLocation::Start {
             shard.resize(usize::try_from(sharding.index_len).map_err(|_| no_index())?, 0);
@@ -297,12 +293,12 @@ impl<'a> Writer<'a> {
     }
 }
 
-impl ArrayToBytes for Sharding {
+impl ArrayToBytes for ShardingCodec {
     fn decode(&self, encoded: Bytes, budget: u64) -> Result<Elements, CodecError> {
         let shard_len = encoded.len() as u64;
         let index = self.read_index(slice(&encoded, self.index_range(shard_len)?)?, shard_len)?;
         let mut tiles = self.tiles()?;
-        let mut assembly = tiles::Assembly::new(&self.shard, budget)?;
+        let mut assembly = tiling::Assembly::new(&self.shard, budget)?;
         for position in 0..self.inner_chunks {
             let tile = tiles.next_tile().ok_or_else(no_index)?;
             match index.locate(position)? {
@@ -321,52 +317,59 @@ impl ArrayToBytes for Sharding {
         let mut shard = Writer::new(self)?;
         for _ in 0..self.inner_chunks {
             let tile = tiles.next_tile().ok_or_else(no_index)?;
-            match tiles::cut(&decoded, &self.shard, &tile)? {
-                chunk if chunk.are_all(self.shard.fill_value()) => shard.push(None),
+            match tiling::cut(&decoded, &self.shard, &tile)? {
+                chunk if chunk.all_equal(self.shard.fill_value()) => shard.push(None),
                 chunk => shard.push(Some(&self.inner.encode(chunk)?)),
             }
         }
         shard.finish()
     }
 
-    fn encoded_len(&self) -> Option<EncodedLen> {
+    fn encoded_size(&self) -> Option<EncodedSizeBound> {
         // Writers may leave gaps, for instance if they rewrote an inner chunk; no gaps larger than the chunks
         // themselves.
-        let chunks = self.inner.encoded_len()?.max().saturating_mul(self.inner_chunks);
-        Some(EncodedLen::AtMost(chunks.saturating_mul(2).saturating_add(self.index_len)))
+        let chunks = self.inner.encoded_size()?.max().saturating_mul(self.inner_chunks);
+        Some(EncodedSizeBound::AtMost(chunks.saturating_mul(2).saturating_add(self.index_len)))
     }
 
-    fn as_sharding(&self) -> Option<&Sharding> {
-        Some(self)
+    fn working_memory(&self) -> u64 {
+        Self::working_memory(self)
+    }
+
+    fn inner_decode_work(&self, size: u64) -> u64 {
+        self.inner.decode_work_of_chunks(self.inner_chunks, size).saturating_add(self.tiles_work())
+    }
+
+    fn inner_encode_work(&self, size: u64) -> u64 {
+        self.inner.encode_work_of_chunks(self.inner_chunks, size).saturating_add(self.tiles_work())
     }
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, depth: usize) -> Result<Resolved, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, context: &FactoryContext) -> Result<Codec, ChainError> {
     let shard = input.array(spec)?.clone();
-    if depth >= MAX_SHARD_DEPTH {
-        return Err(ChainError::TooDeep);
-    }
-    let Configuration { chunk_shape, codecs, index_codecs, index_location } = configuration(spec)?;
-    let inner_grid = inner_grid(&shard, &chunk_shape)
-        .ok_or_else(|| refused(spec, format!("cannot divide a shard of {:?} into {chunk_shape:?}", shard.shape())))?;
+    let context = context.inside_shard()?;
+    let Configuration { chunk_shape, codecs, index_codecs, index_location } = parse_configuration(spec)?;
+    let inner_grid = inner_grid(&shard, &chunk_shape).ok_or_else(|| {
+        invalid_configuration(spec, format!("cannot divide a shard of {:?} into {chunk_shape:?}", shard.shape()))
+    })?;
     let inner_chunks = inner_grid
         .iter()
         .try_fold(1_u64, |product, &count| product.checked_mul(count))
         .ok_or(ChainError::ChunkTooLarge)?;
-    let inner = Representation::new(shard.data_type().clone(), chunk_shape, shard.fill_value().clone())?;
-    let inner = Arc::new(Chain::resolve_within(&parse(spec, &codecs)?, inner, depth + 1)?);
+    let inner = ChunkRepresentation::new(shard.data_type().clone(), chunk_shape, shard.fill_value().clone())?;
+    let inner = Arc::new(context.chain(&parse(spec, &codecs)?, inner)?);
     let index = index_representation(&inner_grid)?;
-    let index = Chain::resolve_within(&parse(spec, &index_codecs)?, index, depth + 1)?;
+    let index = context.chain(&parse(spec, &index_codecs)?, index)?;
     let index_len = index
-        .encoded_len()
-        .and_then(EncodedLen::exact)
-        .ok_or_else(|| refused(spec, "has an index whose length depends on its content"))?;
-    let sharding = Sharding { shard, inner, inner_grid, inner_chunks, index, index_len, location: index_location };
-    Ok(Resolved::ArrayToBytes(Arc::new(sharding)))
+        .encoded_size()
+        .and_then(EncodedSizeBound::exact)
+        .ok_or_else(|| invalid_configuration(spec, "has an index whose length depends on its content"))?;
+    let sharding = ShardingCodec { shard, inner, inner_grid, inner_chunks, index, index_len, location: index_location };
+    Ok(Codec::ArrayToBytes(Arc::new(sharding)))
 }
 
 /// The number of inner chunks along each dimension, if they divide the shard.
-fn inner_grid(shard: &Representation, inner: &[u64]) -> Option<Vec<u64>> {
+fn inner_grid(shard: &ChunkRepresentation, inner: &[u64]) -> Option<Vec<u64>> {
     if inner.len() != shard.shape().len() {
         return None;
     }
@@ -375,16 +378,17 @@ fn inner_grid(shard: &Representation, inner: &[u64]) -> Option<Vec<u64>> {
 }
 
 /// The index as an array: offset and length of each inner chunk.
-fn index_representation(inner_grid: &[u64]) -> Result<Representation, ChainError> {
+fn index_representation(inner_grid: &[u64]) -> Result<ChunkRepresentation, ChainError> {
     let data_type =
         parse_v3(&json!("uint64")).map_err(|error| ChainError::UnknownCodec { codec: error.to_string() })?;
     let shape = inner_grid.iter().copied().chain([2]).collect();
-    Representation::new(data_type, shape, MISSING.to_le_bytes().to_vec())
+    ChunkRepresentation::new(data_type, shape, MISSING.to_le_bytes().to_vec())
 }
 
 fn parse(spec: &CodecSpec, codecs: &[Value]) -> Result<Vec<CodecSpec>, ChainError> {
-    let inner =
-        |codec| CodecSpec::parse_v3(codec).map_err(|source| ChainError::Inner { codec: spec.full_name(), source });
+    let inner = |codec| {
+        CodecSpec::parse_v3(codec).map_err(|source| ChainError::MalformedInnerCodec { codec: spec.full_name(), source })
+    };
     codecs.iter().map(inner).collect()
 }
 
@@ -400,7 +404,7 @@ fn slice(shard: &Bytes, range: Range<u64>) -> Result<Bytes, CodecError> {
 }
 
 fn check_len(found: u64, expected: u64) -> Result<(), CodecError> {
-    if found == expected { Ok(()) } else { Err(CodecError::Length { codec: NAME, expected, found }) }
+    if found == expected { Ok(()) } else { Err(CodecError::LengthMismatch { codec: NAME, expected, found }) }
 }
 
 fn no_index() -> CodecError {

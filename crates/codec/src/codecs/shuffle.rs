@@ -17,8 +17,8 @@ use serde::Deserialize;
 
 use super::transpose::transpose_bytes;
 use crate::{
-    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved, Serialized,
-    registry::configuration,
+    BytesRepresentation, BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound,
+    FactoryContext, factory::parse_configuration,
 };
 
 const NAME: &str = "shuffle";
@@ -26,7 +26,7 @@ const NAME: &str = "shuffle";
 /// The default of numcodecs.
 const DEFAULT_SIZE: i64 = 4;
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Debug)]
 struct Shuffle {
@@ -40,12 +40,12 @@ struct Configuration {
     elementsize: Option<i64>,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Serialized { items, .. } = input.bytes(spec)?;
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
+    let BytesRepresentation { stored_elements: items, .. } = input.bytes(spec)?;
     let of_items = || items.as_ref()?.0.fixed_size().and_then(|size| i64::try_from(size).ok());
-    let size = configuration::<Configuration>(spec)?.elementsize.or_else(of_items).unwrap_or(DEFAULT_SIZE);
+    let size = parse_configuration::<Configuration>(spec)?.elementsize.or_else(of_items).unwrap_or(DEFAULT_SIZE);
     let size = usize::try_from(size).unwrap_or(1).max(1);
-    Ok(Resolved::BytesToBytes(Arc::new(Shuffle { size })))
+    Ok(Codec::BytesToBytes(Arc::new(Shuffle { size })))
 }
 
 impl Shuffle {
@@ -61,7 +61,7 @@ impl Shuffle {
 impl BytesToBytes for Shuffle {
     fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
         if encoded.len() as u64 > limit {
-            return Err(CodecError::TooLong { codec: NAME, limit });
+            return Err(CodecError::OutputTooLong { codec: NAME, limit });
         }
         let elements = self.elements(&encoded)?;
         Ok(transpose_bytes(encoded, self.size, elements))
@@ -72,11 +72,11 @@ impl BytesToBytes for Shuffle {
         Ok(transpose_bytes(decoded, elements, self.size))
     }
 
-    fn encoded_len(&self, decoded: u64) -> EncodedLen {
-        EncodedLen::Exact(decoded)
+    fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
+        EncodedSizeBound::Exact(decoded)
     }
 
     fn cost(&self) -> Cost {
-        Cost::both(2)
+        Cost::symmetric(2)
     }
 }

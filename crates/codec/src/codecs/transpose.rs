@@ -15,15 +15,16 @@ use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::permute::{Axis, Permutation};
+use super::transpose_kernel::{Axis, Permutation};
 use crate::{
-    ArrayToArray, ChainError, CodecError, Cost, Elements, Input, Plugin, Representation, Resolved, VariableBuilder,
-    registry::{configuration, refused},
+    ArrayToArray, ChainError, ChunkRepresentation, Codec, CodecError, CodecFactory, CodecInput, Cost, Elements,
+    FactoryContext, VariableBuilder,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "transpose";
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::V3, name: NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::V3, name: NAME, create }];
 
 #[derive(Debug)]
 struct Transpose {
@@ -54,30 +55,30 @@ enum OrderName {
     F,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
     let rank = array.shape().len();
-    let order = match configuration::<Configuration>(spec)?.order {
+    let order = match parse_configuration::<Configuration>(spec)?.order {
         Order::Permutation(order) => order,
         Order::Name(OrderName::C) => (0..rank).collect(),
         Order::Name(OrderName::F) => (0..rank).rev().collect(),
     };
-    transposed(array, order)?
-        .map(|(codec, encoded)| Resolved::ArrayToArray(codec, encoded))
-        .ok_or_else(|| refused(spec, format!("has an order that is no permutation of {rank} dimensions")))
+    transpose_codec(array, order)?
+        .map(|(codec, encoded)| Codec::ArrayToArray(codec, encoded))
+        .ok_or_else(|| invalid_configuration(spec, format!("has an order that is no permutation of {rank} dimensions")))
 }
 
 /// A codec with the array that it makes of the one that it is given.
-type Applied = (Arc<dyn ArrayToArray>, Representation);
+type Applied = (Arc<dyn ArrayToArray>, ChunkRepresentation);
 
 /// The codec that gives an array its dimensions in another order, and what it makes of it; `None` unless `order` names each dimension once.
-pub(crate) fn transposed(array: &Representation, order: Vec<usize>) -> Result<Option<Applied>, ChainError> {
+pub(crate) fn transpose_codec(array: &ChunkRepresentation, order: Vec<usize>) -> Result<Option<Applied>, ChainError> {
     let Some(inverse) = inverse(&order, array.shape().len()) else { return Ok(None) };
     let shape: Vec<u64> = order.iter().filter_map(|&axis| array.shape().get(axis).copied()).collect();
     let (encode, decode) = Permutation::new(array.shape(), &order)
         .zip(Permutation::new(&shape, &inverse))
         .ok_or(ChainError::ChunkTooLarge)?;
-    let encoded = Representation::new(array.data_type().clone(), shape, array.fill_value().clone())?;
+    let encoded = ChunkRepresentation::new(array.data_type().clone(), shape, array.fill_value().clone())?;
     let size = array.data_type().fixed_size();
     let (encode, decode) = (encode.of_size(size), decode.of_size(size));
     let identity = order.is_sorted();
@@ -109,7 +110,7 @@ fn permuted(permutation: &Permutation, elements: Elements) -> Result<Elements, C
         Elements::Fixed(bytes) => return Ok(Elements::Fixed(permutation.apply(bytes))),
         Elements::Variable(elements) => elements,
     };
-    let mut moved = VariableBuilder::new(elements.memory());
+    let mut moved = VariableBuilder::new(elements.memory_size());
     let mismatch = || CodecError::Malformed { codec: NAME, reason: "the elements are not as many as the chunk has" };
     permutation.sources(|from| {
         let element = elements.get(from).ok_or_else(mismatch)?;

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use meta::codecs::CodecSpec;
 
-use super::bytes::Swap;
 use crate::{
-    ArrayToBytes, ChainError, CodecError, Cost, Elements, EncodedLen, Input, Resolved, VariableBuilder,
-    registry::refused,
+    ArrayToBytes, ByteSwap, ChainError, Codec, CodecError, CodecInput, Cost, Elements, EncodedSizeBound,
+    VariableBuilder, factory::invalid_configuration,
 };
 
 /// Elements with their lengths before them.
@@ -28,24 +27,24 @@ pub(super) enum Content {
     /// Bytes.
     Bytes,
     /// Arrays whose elements have this size, at least 1, and are stored with these words swapped.
-    Array { size: usize, swap: Swap },
+    Array { size: usize, swap: ByteSwap },
 }
 
 /// The size of a length.
 const LENGTH: u64 = size_of::<u32>() as u64;
 
 /// Puts the codec at its place.
-pub(super) fn resolve(
+pub(super) fn create(
     name: &'static str,
     spec: &CodecSpec,
-    input: Input<'_>,
+    input: CodecInput<'_>,
     content: Content,
-) -> Result<Resolved, ChainError> {
+) -> Result<Codec, ChainError> {
     let array = input.array(spec)?;
     if array.data_type().fixed_size().is_some() {
-        return Err(refused(spec, format!("has no form for elements of {}", array.data_type())));
+        return Err(invalid_configuration(spec, format!("has no form for elements of {}", array.data_type())));
     }
-    Ok(Resolved::ArrayToBytes(Arc::new(Vlen { name, elements: array.elements(), content })))
+    Ok(Codec::ArrayToBytes(Arc::new(Vlen { name, elements: array.num_elements(), content })))
 }
 
 impl Vlen {
@@ -92,15 +91,15 @@ impl ArrayToBytes for Vlen {
                 return Err(self.malformed(reason));
             }
             let pushed = match &self.content {
-                Content::Array { swap, .. } if *swap != Swap::Nothing => {
+                Content::Array { swap, .. } if *swap != ByteSwap::None => {
                     swapped.clear();
                     swapped.extend_from_slice(element);
-                    swap.apply_to(&mut swapped);
+                    swap.apply_in_place(&mut swapped);
                     elements.push(&swapped)
                 }
                 _ => elements.push(element),
             };
-            pushed.map_err(|_| CodecError::OverBudget { codec: self.name, budget })?;
+            pushed.map_err(|_| CodecError::BudgetExceeded { codec: self.name, budget })?;
         }
         match bytes {
             [] => Ok(Elements::Variable(elements.finish())),
@@ -116,7 +115,7 @@ impl ArrayToBytes for Vlen {
         let mut out = BytesMut::new();
         out.put_u32_le(count);
         for (index, element) in (0..).zip(elements.iter()) {
-            let refuse = |reason| CodecError::Element { codec: self.name, index, reason };
+            let refuse = |reason| CodecError::InvalidElement { codec: self.name, index, reason };
             let length = u32::try_from(element.len()).map_err(|_| refuse("it has 2^32 bytes or more"))?;
             if let Some(reason) = self.check(element) {
                 return Err(refuse(reason));
@@ -125,17 +124,17 @@ impl ArrayToBytes for Vlen {
             let start = out.len();
             out.put_slice(element);
             if let Content::Array { swap, .. } = &self.content {
-                out.get_mut(start..).into_iter().for_each(|element| swap.apply_to(element));
+                out.get_mut(start..).into_iter().for_each(|element| swap.apply_in_place(element));
             }
         }
         Ok(out.freeze())
     }
 
     fn cost(&self) -> Cost {
-        Cost::both(4)
+        Cost::symmetric(4)
     }
 
-    fn encoded_len(&self) -> Option<EncodedLen> {
+    fn encoded_size(&self) -> Option<EncodedSizeBound> {
         None
     }
 }

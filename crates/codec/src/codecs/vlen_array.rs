@@ -16,18 +16,15 @@ use meta::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    bytes::Swap,
-    vlen::{self, Content},
-};
+use super::vlen::{self, Content};
 use crate::{
-    ChainError, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    ByteSwap, ChainError, Codec, CodecFactory, CodecInput, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "vlen-array";
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,11 +32,11 @@ struct Configuration {
     dtype: Value,
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Configuration { dtype } = configuration(spec)?;
-    let (data_type, order) =
-        parse_v2(&dtype, V2Context::default()).map_err(|error| refused(spec, format!("has no dtype: {error}")))?;
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
+    let Configuration { dtype } = parse_configuration(spec)?;
+    let (data_type, order) = parse_v2(&dtype, V2Context::default())
+        .map_err(|error| invalid_configuration(spec, format!("has no dtype: {error}")))?;
     let size = data_type.fixed_size().filter(|&size| size > 0);
-    let size = size.ok_or_else(|| refused(spec, format!("cannot be used with arrays of {data_type}")))?;
-    vlen::resolve(NAME, spec, input, Content::Array { size, swap: Swap::new(&data_type, &order) })
+    let size = size.ok_or_else(|| invalid_configuration(spec, format!("cannot be used with arrays of {data_type}")))?;
+    vlen::create(NAME, spec, input, Content::Array { size, swap: ByteSwap::new(&data_type, &order) })
 }

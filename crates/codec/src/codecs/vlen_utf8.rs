@@ -14,20 +14,20 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
 use super::vlen::{self, Content};
-use crate::{ChainError, Input, Plugin, Resolved, registry::configuration};
+use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
 const NAME: &str = "vlen-utf8";
 
-pub(crate) static PLUGINS: &[Plugin] = &[
-    Plugin { namespace: Namespace::V3, name: NAME, resolve },
-    Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve },
+pub(crate) static FACTORIES: &[CodecFactory] = &[
+    CodecFactory { namespace: Namespace::V3, name: NAME, create },
+    CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create },
 ];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configuration {}
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Configuration {} = configuration(spec)?;
-    vlen::resolve(NAME, spec, input, Content::Text)
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
+    let Configuration {} = parse_configuration(spec)?;
+    vlen::create(NAME, spec, input, Content::Text)
 }

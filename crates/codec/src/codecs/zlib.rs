@@ -17,17 +17,17 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
 use super::{
-    bounded::{Bounded, compressed_len},
-    inflate::{self, Inflate, Wrapper},
+    bounded_output::{Bounded, compressed_len},
+    deflate::{self, Inflate, Wrapper},
 };
 use crate::{
-    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "zlib";
 
-pub(crate) static PLUGINS: &[Plugin] = &[Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve }];
+pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
 #[derive(Debug)]
 struct Zlib {
@@ -54,33 +54,33 @@ impl BytesToBytes for Zlib {
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        Ok(inflate::deflate(Wrapper::Zlib, self.level, &decoded, NAME)?.into())
+        Ok(deflate::deflate(Wrapper::Zlib, self.level, &decoded, NAME)?.into())
     }
 
-    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+    fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
         compressed_len(decoded)
     }
 
     fn cost(&self) -> Cost {
-        inflate::cost(self.level)
+        deflate::cost(self.level)
     }
 }
 
 /// Decodes a stream that claims to have `len` bytes and ends with the input.
 fn decode_expected(encoded: &[u8], len: u64) -> Option<Vec<u8>> {
     let (_, sum) = encoded.split_last_chunk::<4>()?;
-    let decoded = inflate::expect(Wrapper::Zlib, encoded, len)?;
+    let decoded = deflate::expect(Wrapper::Zlib, encoded, len)?;
     // libdeflate compared the sum that follows the stream; it does not say whether that is the one at the end.
     (libdeflater::adler32(&decoded) == u32::from_be_bytes(*sum)).then_some(decoded)
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
-    let Configuration { level } = configuration(spec)?;
+    let Configuration { level } = parse_configuration(spec)?;
     if !(-1..=9).contains(&level) {
-        return Err(refused(spec, format!("has no level {level}")));
+        return Err(invalid_configuration(spec, format!("has no level {level}")));
     }
-    Ok(Resolved::BytesToBytes(Arc::new(Zlib { level })))
+    Ok(Codec::BytesToBytes(Arc::new(Zlib { level })))
 }
 
 fn default_level() -> i8 {

@@ -20,10 +20,10 @@ use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::bounded::{compressed_len, finish, justified};
+use super::bounded_output::{compressed_len, finish, justified};
 use crate::{
-    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved,
-    registry::{configuration, refused},
+    BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound, FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 const NAME: &str = "zstd";
@@ -31,9 +31,9 @@ const NAME: &str = "zstd";
 /// The factor by which the output grows if it was too small; each attempt decodes from the start.
 const GROWTH: usize = 4;
 
-pub(crate) static PLUGINS: &[Plugin] = &[
-    Plugin { namespace: Namespace::V3, name: NAME, resolve },
-    Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve },
+pub(crate) static FACTORIES: &[CodecFactory] = &[
+    CodecFactory { namespace: Namespace::V3, name: NAME, create },
+    CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create },
 ];
 
 thread_local! {
@@ -75,7 +75,7 @@ pub(super) enum FrameError {
 
 impl BytesToBytes for Zstd {
     fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
-        let too_long = CodecError::TooLong { codec: NAME, limit };
+        let too_long = CodecError::OutputTooLong { codec: NAME, limit };
         let declared = declared_len(&encoded)?.unwrap_or(limit);
         if declared > limit {
             return Err(too_long);
@@ -100,7 +100,7 @@ impl BytesToBytes for Zstd {
             .map_err(|source| CodecError::Library { codec: NAME, source: Box::new(source) })
     }
 
-    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+    fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
         compressed_len(decoded)
     }
 
@@ -185,15 +185,15 @@ fn declared_len(mut encoded: &[u8]) -> Result<Option<u64>, CodecError> {
     }
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
     input.bytes(spec)?;
-    let Configuration { level, checksum } = configuration(spec)?;
+    let Configuration { level, checksum } = parse_configuration(spec)?;
     let levels = ::zstd::compression_level_range();
     let known = i32::try_from(level).ok().filter(|level| levels.contains(level));
     let level = match spec.namespace {
         Namespace::Numcodecs if level > i64::from(*levels.end()) => Some(*levels.end()),
         _ => known,
     };
-    let level = level.ok_or_else(|| refused(spec, "has no such level"))?;
-    Ok(Resolved::BytesToBytes(Arc::new(Zstd { level, checksum })))
+    let level = level.ok_or_else(|| invalid_configuration(spec, "has no such level"))?;
+    Ok(Codec::BytesToBytes(Arc::new(Zstd { level, checksum })))
 }

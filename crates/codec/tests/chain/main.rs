@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "a failed test is a panic")]
 
 use bytes::Bytes;
-use codec::{Access, Chain, ChainError, CodecError, Elements, Representation, VariableBuilder};
+use codec::{ChainError, ChunkRepresentation, CodecChain, CodecError, Elements, PartialAccess, VariableBuilder};
 use meta::{
     codecs::{CodecSpec, Namespace},
     data_type::{DataType, StoredOrder, V2Context, parse_v2, parse_v3},
@@ -67,16 +67,16 @@ impl Known {
     }
 }
 
-fn chain(data_type: &DataType, shape: &[u64], specs: &[CodecSpec]) -> Result<Chain, ChainError> {
+fn chain(data_type: &DataType, shape: &[u64], specs: &[CodecSpec]) -> Result<CodecChain, ChainError> {
     let fill = data_type.zero();
-    Chain::resolve(specs, Representation::new(data_type.clone(), shape.to_vec(), fill)?)
+    CodecChain::new(specs, ChunkRepresentation::new(data_type.clone(), shape.to_vec(), fill)?)
 }
 
 fn v3(codecs: &Value) -> Vec<CodecSpec> {
     codecs.as_array().unwrap().iter().map(|codec| CodecSpec::parse_v3(codec).unwrap()).collect()
 }
 
-fn v3_chain(data_type: &Value, shape: &[u64], codecs: &Value) -> Result<Chain, ChainError> {
+fn v3_chain(data_type: &Value, shape: &[u64], codecs: &Value) -> Result<CodecChain, ChainError> {
     chain(&parse_v3(data_type).unwrap(), shape, &v3(codecs))
 }
 
@@ -94,7 +94,7 @@ fn model(codecs: &Value) -> Vec<CodecSpec> {
 }
 
 impl Row {
-    fn chain(&self) -> Chain {
+    fn chain(&self) -> CodecChain {
         let [data_type, codecs] =
             [self.data_type, self.codecs].map(|text| serde_json::from_str::<Value>(text).unwrap());
         let (data_type, specs) = match codecs[0].is_array() {
@@ -121,7 +121,7 @@ fn what_zarr_python_writes_is_read_and_written() {
         if row.writer == Exact {
             assert_eq!(encoded, hex(row.chunk), "{}", row.name);
         }
-        if let Some(len) = chain.encoded_len() {
+        if let Some(len) = chain.encoded_size() {
             assert!(encoded.len() as u64 <= len.max(), "{}", row.name);
             assert!(len.exact().is_none_or(|len| len == encoded.len() as u64), "{}", row.name);
         }
@@ -151,7 +151,7 @@ fn variable_elements_stay_within_the_budget() {
         let Variable(elements) = row.elements else { continue };
         let least = elements.iter().map(|element| 8 + element.len() as u64 / 2).sum::<u64>();
         let error = row.chain().decode(hex(row.chunk).into(), least - 1).unwrap_err();
-        assert!(matches!(error, CodecError::OverBudget { .. }), "{} {error:?}", row.name);
+        assert!(matches!(error, CodecError::BudgetExceeded { .. }), "{} {error:?}", row.name);
     }
 }
 
@@ -163,7 +163,7 @@ fn flipped_bits_never_panic() {
             let mut flipped = chunk.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             if let Ok(Elements::Fixed(bytes)) = chain.decode(flipped.into(), BUDGET) {
-                assert_eq!(Some(bytes.len() as u64), chain.array().fixed_len(), "{} {bit}", row.name);
+                assert_eq!(Some(bytes.len() as u64), chain.representation().fixed_size(), "{} {bit}", row.name);
             }
         }
     }
@@ -178,7 +178,7 @@ fn structs_of_both_byte_orders() {
     assert_eq!(big, [[4, 8, 1]]);
     let specs = model(&json!([["model", "mixed_endian", {"big": big}]]));
     let chain = chain(&data_type, &[2], &specs).unwrap();
-    assert!(matches!(chain.access(), Access::Elements(StoredOrder::Mixed(_))));
+    assert!(matches!(chain.partial_access(), PartialAccess::Elements(StoredOrder::Mixed(_))));
     let stored = hex("010000004004000000000000616200f9ffffff4202a05f2000000078797a");
     let elements = Elements::Fixed(hex("010000000000000000000440616200f9ffffff000000205fa0024278797a").into());
     assert_eq!(chain.decode(stored.clone().into(), 0).unwrap(), elements);
@@ -227,10 +227,10 @@ fn dimensions_that_stay_as_they_are_hinder_no_reading_of_parts() {
     let codecs = |order: Value| json!([{"name": "transpose", "configuration": {"order": order}}, {"name": "bytes"}]);
     for order in [json!([0, 1]), json!("C")] {
         let chain = v3_chain(&json!("uint8"), &[2, 3], &codecs(order)).unwrap();
-        assert!(matches!(chain.access(), Access::Elements(StoredOrder::Little)));
+        assert!(matches!(chain.partial_access(), PartialAccess::Elements(StoredOrder::Little)));
     }
     let chain = v3_chain(&json!("uint8"), &[2, 3], &codecs(json!([1, 0]))).unwrap();
-    assert!(matches!(chain.access(), Access::Whole));
+    assert!(matches!(chain.partial_access(), PartialAccess::Full));
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn times_that_are_not_converted() {
         let filter = CodecSpec::numcodecs(id, configuration.as_object().unwrap().clone());
         let found = chain(&parse_v3(&json!("int64")).unwrap(), &[2], &[bytes, filter]);
         assert!(
-            matches!(found, Err(ChainError::Malformed { .. } | ChainError::Configuration { .. })),
+            matches!(found, Err(ChainError::MalformedConfiguration { .. } | ChainError::InvalidConfiguration { .. })),
             "{id} {configuration}: {found:?}"
         );
     }
@@ -280,16 +280,16 @@ fn scales_and_offsets_that_no_element_has() {
     ] {
         let found = v3_chain(&json!(data_type), &[2], &codecs(configuration.clone()));
         assert!(
-            matches!(found, Err(ChainError::Malformed { .. } | ChainError::Configuration { .. })),
+            matches!(found, Err(ChainError::MalformedConfiguration { .. } | ChainError::InvalidConfiguration { .. })),
             "{data_type} {configuration}: {found:?}"
         );
     }
     let chain = v3_chain(&json!("int8"), &[2], &codecs(json!({"offset": -100, "scale": -1}))).unwrap();
     let refused = |found: Result<_, CodecError>, is: fn(&CodecError) -> bool| found.is_err_and(|error| is(&error));
     assert!(refused(chain.encode(Elements::Fixed(hex("007f").into())).map(drop), |error| {
-        matches!(error, CodecError::Element { index: 1, .. })
+        matches!(error, CodecError::InvalidElement { index: 1, .. })
     }));
-    let decode = |stored: &str, chain: &Chain| chain.decode(hex(stored).into(), BUDGET).map(drop);
+    let decode = |stored: &str, chain: &CodecChain| chain.decode(hex(stored).into(), BUDGET).map(drop);
     assert!(decode("009c", &chain).is_ok());
     assert!(refused(decode("007f", &chain), |error| matches!(error, CodecError::Malformed { .. })));
     let chain = v3_chain(&json!("int8"), &[2], &codecs(json!({"scale": 2}))).unwrap();
@@ -345,10 +345,10 @@ fn some_bits_of_numbers() {
         let elements = Elements::Fixed(hex(elements).into());
         assert_eq!(chain.encode(elements.clone()).unwrap(), hex(expected), "{data_type} {configuration}");
         assert_eq!(chain.decode(hex(expected).into(), BUDGET).unwrap(), elements, "{data_type} {configuration}");
-        assert_eq!(chain.encoded_len().unwrap().exact(), Some((expected.len() / 2) as u64));
+        assert_eq!(chain.encoded_size().unwrap().exact(), Some((expected.len() / 2) as u64));
         assert!(matches!(
             chain.decode(hex(&format!("{expected}00")).into(), BUDGET),
-            Err(CodecError::Length { codec: "packbits", .. })
+            Err(CodecError::LengthMismatch { codec: "packbits", .. })
         ));
     }
     let padded = v3_chain(&json!("bool"), &[5], &packed(&json!({"padding_encoding": "first_byte"}))).unwrap();
@@ -364,7 +364,7 @@ fn some_bits_of_numbers() {
     ] {
         let found = v3_chain(&json!(data_type), &[2], &packed(&configuration));
         assert!(
-            matches!(found, Err(ChainError::Malformed { .. } | ChainError::Configuration { .. })),
+            matches!(found, Err(ChainError::MalformedConfiguration { .. } | ChainError::InvalidConfiguration { .. })),
             "{data_type} {configuration}: {found:?}"
         );
     }

@@ -62,7 +62,7 @@ proptest! {
         let elements = (0..shape.iter().product::<u64>()).flat_map(|index| (index as u16 / 7).wrapping_mul(seed).to_le_bytes());
         let elements = Elements::Fixed(elements.collect::<Vec<_>>().into());
         let encoded = chain.encode(elements.clone()).unwrap();
-        prop_assert!(encoded.len() as u64 <= chain.encoded_len().unwrap().max());
+        prop_assert!(encoded.len() as u64 <= chain.encoded_size().unwrap().max());
         prop_assert_eq!(chain.decode(encoded, 0).unwrap(), elements);
     }
 
@@ -87,7 +87,7 @@ proptest! {
     fn junk_is_never_more_than_an_error(row in 0..ROWS.len(), junk in proptest::collection::vec(any::<u8>(), 0..200)) {
         let chain = ROWS[row].chain();
         if let Ok(Elements::Fixed(bytes)) = chain.decode(junk.into(), BUDGET) {
-            prop_assert_eq!(Some(bytes.len() as u64), chain.array().fixed_len());
+            prop_assert_eq!(Some(bytes.len() as u64), chain.representation().fixed_size());
         }
     }
 }

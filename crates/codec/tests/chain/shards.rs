@@ -3,7 +3,7 @@
 use super::*;
 
 /// 4 × 4 elements in inner chunks of 2 × 2, with an index without a checksum.
-fn shard_chain(location: &str) -> Chain {
+fn shard_chain(location: &str) -> CodecChain {
     let codecs = json!([{"name": "sharding_indexed", "configuration": {
         "chunk_shape": [2, 2],
         "codecs": ["bytes"],
@@ -25,7 +25,7 @@ fn shards_with_gaps_and_shared_chunks() {
     let chunks = [0, 0, 1, 2, 3, 4, 9];
     for (location, base) in [("end", 0), ("start", 64)] {
         let chain = shard_chain(location);
-        assert!(matches!(chain.access(), Access::Shard(_)));
+        assert!(matches!(chain.partial_access(), PartialAccess::Shard(_)));
         let bytes = shard(location, &chunks, [[base + 2, 4], NONE, NONE, [base + 2, 4]]);
         let expected = vec![1, 2, 0, 0, 3, 4, 0, 0, 0, 0, 1, 2, 0, 0, 3, 4];
         assert_eq!(chain.decode(bytes, 0).unwrap(), Elements::Fixed(expected.into()), "{location}");
@@ -77,7 +77,7 @@ fn an_index_with_a_wrong_checksum() {
         let mut flipped = bytes.to_vec();
         flipped[position] ^= 1;
         let error = chain.decode(flipped.into(), 0).unwrap_err();
-        assert!(matches!(error, CodecError::Checksum { codec: "crc32c" }), "{position} {error:?}");
+        assert!(matches!(error, CodecError::ChecksumMismatch { codec: "crc32c" }), "{position} {error:?}");
     }
 }
 
@@ -89,10 +89,10 @@ fn shards_of_too_many_chunks_and_too_many_shards() {
     let chain = v3_chain(&json!("uint8"), &[1 << 16, 1 << 16], &codecs).unwrap();
     assert!(matches!(
         chain.decode(vec![0; 100].into(), BUDGET),
-        Err(CodecError::Malformed { .. } | CodecError::Length { .. })
+        Err(CodecError::Malformed { .. } | CodecError::LengthMismatch { .. })
     ));
     let deep = (0..20).fold(json!("bytes"), |inner, _| sharded(inner));
-    assert!(matches!(v3_chain(&json!("uint8"), &[1, 1], &json!([deep])), Err(ChainError::TooDeep)));
+    assert!(matches!(v3_chain(&json!("uint8"), &[1, 1], &json!([deep])), Err(ChainError::ShardsTooDeep)));
     for chunk_shape in [
         json!([0, 1]),
         json!([3, 2]),
@@ -110,7 +110,7 @@ fn shards_of_too_many_chunks_and_too_many_shards() {
     let codecs = json!([{"name": "sharding_indexed", "configuration": {
         "chunk_shape": [2, 2], "codecs": ["bytes"], "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}, gzip],
     }}]);
-    assert!(matches!(v3_chain(&json!("uint8"), &[4, 4], &codecs), Err(ChainError::Configuration { .. })));
+    assert!(matches!(v3_chain(&json!("uint8"), &[4, 4], &codecs), Err(ChainError::InvalidConfiguration { .. })));
 }
 
 /// A codec that makes shards of inner chunks of this shape, with an index without a checksum.
@@ -139,7 +139,7 @@ fn inner_shards_do_not_share_bytes() {
     // Of 32 shards of 32 shards … each has the same bytes in all its places: 4 KiB for 2⁴⁰ inner chunks.
     let (codecs, _) = (0..8).fold((json!("bytes"), 1), |(inner, len), _| (sharded(&[len], &inner), len * 32));
     let chain = v3_chain(&json!("uint8"), &[1 << 40], &json!([codecs])).unwrap();
-    let Access::Shard(outer) = chain.access() else { panic!("it is a shard") };
+    let PartialAccess::Shard(outer) = chain.partial_access() else { panic!("it is a shard") };
     let shard = (0..8).fold(vec![7], |inner, _| {
         let entry = [0_u64.to_le_bytes(), (inner.len() as u64).to_le_bytes()].concat();
         [inner, entry.repeat(32)].concat()

@@ -3,16 +3,17 @@
 use serde_json::{Value, json};
 
 use super::{
-    Refusal, Source, codec,
+    codec,
     filter::{self, Elements},
-    source::CodecPlaces,
+    outcome::Unrepresentable,
+    source::{CodecPlaces, Source},
 };
 use crate::{
     codecs::{CodecSpec, Namespace},
     data_type::{DataType, Layout, StoredOrder, WordRun},
     documents::members,
     limits::MAX_CODECS,
-    text::shown,
+    text::truncated,
 };
 
 /// A chain as v2 and the draft say it.
@@ -43,8 +44,8 @@ impl Parts {
         data_type: &DataType,
         rank: usize,
         places: &CodecPlaces,
-    ) -> Result<Self, Refusal> {
-        let at = |index: usize| move |reason: String| Refusal::new(places.of(index), reason);
+    ) -> Result<Self, Unrepresentable> {
+        let at = |index: usize| move |reason: String| Unrepresentable::new(places.of(index), reason);
         let mut permutation: Vec<usize> = (0..rank).collect();
         let mut filters = Vec::new();
         let mut codecs = chain.iter().enumerate().peekable();
@@ -56,7 +57,7 @@ impl Parts {
         }
         let fortran = rank > 1 && permutation.iter().rev().copied().eq(0..rank);
         if !fortran && !permutation.iter().copied().eq(0..rank) {
-            return Err(Refusal::new(places.of(0), "is an order of dimensions that is neither C nor F"));
+            return Err(Unrepresentable::new(places.of(0), "is an order of dimensions that is neither C nor F"));
         }
         let mut parts =
             Self { fortran, order: StoredOrder::Little, codecs: Vec::new(), compressed: false, lost_sizes: Vec::new() };
@@ -65,7 +66,8 @@ impl Parts {
             parts.push_bytes(codecs, 1, places)?;
             return Ok(parts);
         };
-        let (index, serial) = codecs.next().ok_or_else(|| Refusal::new(places.of(chain.len()), "is missing"))?;
+        let (index, serial) =
+            codecs.next().ok_or_else(|| Unrepresentable::new(places.of(chain.len()), "is missing"))?;
         let order = serial_order(serial).map_err(at(index))?;
         let mut elements = Elements { data_type: data_type.clone(), order: StoredOrder::Little };
         for (index, filter) in filters {
@@ -85,16 +87,16 @@ impl Parts {
         filter: Option<(usize, &CodecSpec)>,
         data_type: &DataType,
         places: &CodecPlaces,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Unrepresentable> {
         if let Some((index, filter)) = filter {
-            let reason = format!("is the filter {} of elements of variable length", shown(&filter.name));
-            return Err(Refusal::new(places.of(index), reason));
+            let reason = format!("is the filter {} of elements of variable length", truncated(&filter.name));
+            return Err(Unrepresentable::new(places.of(index), reason));
         }
-        let (index, codec) = codecs.next().ok_or_else(|| Refusal::new(places.of(0), "is missing"))?;
+        let (index, codec) = codecs.next().ok_or_else(|| Unrepresentable::new(places.of(0), "is missing"))?;
         let named = VARIABLE.iter().any(|(name, codec_name)| *name == data_type.name() && is_v3(codec, codec_name));
         if !named && codec.namespace != Namespace::Numcodecs {
-            let reason = format!("is the codec {}, which numcodecs has not", shown(&codec.full_name()));
-            return Err(Refusal::new(places.of(index), reason));
+            let reason = format!("is the codec {}, which numcodecs has not", truncated(&codec.full_name()));
+            return Err(Unrepresentable::new(places.of(index), reason));
         }
         self.codecs.push(CodecSpec::numcodecs(&codec.name, codec.configuration.clone()));
         Ok(())
@@ -106,10 +108,10 @@ impl Parts {
         codecs: impl Iterator<Item = (usize, &'a CodecSpec)>,
         mut item_size: usize,
         places: &CodecPlaces,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Unrepresentable> {
         for (index, codec) in codecs {
-            let (codec, size_is_lost) =
-                codec::to_numcodecs(codec, item_size).map_err(|reason| Refusal::new(places.of(index), reason))?;
+            let (codec, size_is_lost) = codec::to_numcodecs(codec, item_size)
+                .map_err(|reason| Unrepresentable::new(places.of(index), reason))?;
             if size_is_lost {
                 self.lost_sizes.push(format!("{}/configuration/typesize", places.of(index)));
             }
@@ -121,7 +123,7 @@ impl Parts {
     }
 
     /// The filters and the compressor.
-    pub(super) fn split(mut self, source: &Source<'_>) -> Result<(Vec<CodecSpec>, Option<CodecSpec>), Refusal> {
+    pub(super) fn split(mut self, source: &Source<'_>) -> Result<(Vec<CodecSpec>, Option<CodecSpec>), Unrepresentable> {
         let compressor = if self.compressed { self.codecs.pop() } else { None };
         check_count(&self.codecs, source)?;
         Ok((self.codecs, compressor))
@@ -133,8 +135,8 @@ pub(super) fn to_v3(
     chain: &[CodecSpec],
     data_type: &DataType,
     places: &CodecPlaces,
-) -> Result<Vec<CodecSpec>, Refusal> {
-    let at = |index: usize| move |reason: String| Refusal::new(places.of(index), reason);
+) -> Result<Vec<CodecSpec>, Unrepresentable> {
+    let at = |index: usize| move |reason: String| Unrepresentable::new(places.of(index), reason);
     let mut v3 = Vec::with_capacity(chain.len());
     let mut codecs = chain.iter().enumerate().peekable();
     if let Some((_, transpose)) = codecs.next_if(|(_, codec)| is_v3(codec, "transpose")) {
@@ -146,7 +148,7 @@ pub(super) fn to_v3(
     }
     let mut item_size = 1;
     if let Layout::Fixed(layout) = data_type.layout() {
-        let (index, serial) = codecs.next().ok_or_else(|| Refusal::new(places.of(0), "is missing"))?;
+        let (index, serial) = codecs.next().ok_or_else(|| Unrepresentable::new(places.of(0), "is missing"))?;
         let order = serial_order(serial).map_err(at(index))?;
         if matches!(order, StoredOrder::Mixed(_)) {
             return Err(at(index)("has fields of both byte orders, for which v3 has no codec".to_owned()));
@@ -162,8 +164,8 @@ pub(super) fn to_v3(
         v3.push(serial_of(&elements));
     } else if let Some((index, codec)) = codecs.next() {
         let known = VARIABLE.iter().find(|(name, codec_name)| *name == data_type.name() && *codec_name == codec.name);
-        let (_, name) =
-            known.ok_or_else(|| at(index)(format!("is the codec {}, for which v3 has no name", shown(&codec.name))))?;
+        let (_, name) = known
+            .ok_or_else(|| at(index)(format!("is the codec {}, for which v3 has no name", truncated(&codec.name))))?;
         v3.push(CodecSpec::v3(name, codec.configuration.clone()));
     }
     for (index, codec) in codecs {
@@ -177,15 +179,18 @@ pub(super) fn to_v3(
 }
 
 /// Fails if a list has more codecs than can be read.
-pub(super) fn check_count(codecs: &[CodecSpec], source: &Source<'_>) -> Result<(), Refusal> {
+pub(super) fn check_count(codecs: &[CodecSpec], source: &Source<'_>) -> Result<(), Unrepresentable> {
     match codecs.len() {
         0..=MAX_CODECS => Ok(()),
-        _ => Err(Refusal::new(source.data_type_pointer(), format!("is stored with more than {MAX_CODECS} codecs"))),
+        _ => Err(Unrepresentable::new(
+            source.data_type_pointer(),
+            format!("is stored with more than {MAX_CODECS} codecs"),
+        )),
     }
 }
 
 /// The shards of the draft, whose inner chains are as those of other arrays of the draft.
-fn shards_to_v3(shards: &CodecSpec, data_type: &DataType, places: &CodecPlaces) -> Result<CodecSpec, Refusal> {
+fn shards_to_v3(shards: &CodecSpec, data_type: &DataType, places: &CodecPlaces) -> Result<CodecSpec, Unrepresentable> {
     let inner = to_v3(&inner_chain(shards), data_type, places)?;
     let mut shards = shards.clone();
     let inner: Vec<_> = inner.iter().map(CodecSpec::to_v3).collect();
@@ -235,7 +240,7 @@ fn serial_order(codec: &CodecSpec) -> Result<StoredOrder, String> {
         return Ok(StoredOrder::Mixed(big_words(codec).ok_or("has no words that are big-endian")?));
     }
     if !is_v3(codec, "bytes") && !is_v3(codec, "endian") {
-        return Err(format!("is the codec {}, which v2 and the draft have not", shown(&codec.full_name())));
+        return Err(format!("is the codec {}, which v2 and the draft have not", truncated(&codec.full_name())));
     }
     match codec.configuration.get("endian") {
         None | Some(Value::Null) => Ok(StoredOrder::Little),

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     codecs::{CodecSpec, Namespace},
     documents::members,
-    text::shown,
+    text::truncated,
 };
 
 /// The codecs of numcodecs that zarr-python 3 knows as codecs from bytes to bytes.
@@ -44,7 +44,7 @@ pub(super) fn to_v3(codec: &CodecSpec, item_size: usize) -> Result<CodecSpec, St
         "blosc" => blosc(configuration, item_size),
         "crc32c" if at_the_end(configuration) => Some(Map::new()),
         name if NUMCODECS.contains(&name) => None,
-        name => return Err(format!("is the codec {}, for which v3 has no name", shown(name))),
+        name => return Err(format!("is the codec {}, for which v3 has no name", truncated(name))),
     };
     Ok(specified.map_or_else(|| codec.clone(), |configuration| CodecSpec::v3(&codec.name, configuration)))
 }
@@ -64,7 +64,7 @@ pub(super) fn to_numcodecs(codec: &CodecSpec, item_size: usize) -> Result<(Codec
             configuration
         }),
         "crc32c" => only(&codec.configuration, &[]).map(|()| Map::new()),
-        name => return Err(format!("is the codec {}, which numcodecs has not", shown(name))),
+        name => return Err(format!("is the codec {}, which numcodecs has not", truncated(name))),
     };
     let configuration = configuration.ok_or_else(|| format!("configures {} as numcodecs cannot", codec.name))?;
     Ok((CodecSpec::numcodecs(&codec.name, configuration), typesize_is_lost))

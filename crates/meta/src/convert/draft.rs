@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    Chunks, Refusal, Source,
     chain::{Parts, inner_chain, only_shards},
-    document,
-    source::{CodecPlaces, extensions},
+    outcome::{ChunkKeyPolicy, Unrepresentable},
+    source::{CodecPlaces, Source, extensions, node_document},
     v2,
 };
 use crate::{
@@ -23,10 +22,10 @@ use crate::{
 /// The codecs that have a URI.
 const COMPRESSORS: [&str; 7] = ["blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"];
 
-pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Json, Refusal> {
+pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<Json, Unrepresentable> {
     let ArrayModel { shape, data_type, .. } = source.model;
-    if chunks == Chunks::Kept {
-        return Err(Refusal::new("", "has its chunks where the draft has none"));
+    if chunks == ChunkKeyPolicy::Preserve {
+        return Err(Unrepresentable::new("", "has its chunks where the draft has none"));
     }
     let Shards { chunk_shape, codecs, transformers, places } = Shards::of(source)?;
     let mut parts = Parts::of(&codecs, data_type, shape.len(), &places)?;
@@ -59,7 +58,7 @@ pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Json, Ref
     if !transformers.is_empty() {
         described.insert("storage_transformers".to_owned(), json!(transformers));
     }
-    Ok(document(described, attributes))
+    Ok(node_document(described, attributes))
 }
 
 /// An array with its shards taken off.
@@ -75,13 +74,13 @@ struct Shards {
 }
 
 impl Shards {
-    fn of(source: &Source<'_>) -> Result<Self, Refusal> {
+    fn of(source: &Source<'_>) -> Result<Self, Unrepresentable> {
         let mut chunk_shape = source.chunk_shape()?;
         let mut codecs = source.model.codecs.clone();
         let mut transformers = Vec::new();
         let mut pointer = "/codecs".to_owned();
         while let Some(shards) = only_shards(&codecs) {
-            let refuse = |reason: &str| Refusal::new(format!("{pointer}/0"), reason);
+            let refuse = |reason: &str| Unrepresentable::new(format!("{pointer}/0"), reason);
             if transformers.len() == MAX_SHARD_DEPTH {
                 return Err(refuse("makes shards deeper than they are read"));
             }
@@ -124,9 +123,9 @@ fn has_plain_index(shards: &CodecSpec) -> bool {
 }
 
 /// The filters go where zarr-python keeps them, which something else of the user's may have taken.
-fn put_filters(attributes: &mut Json, filters: &[CodecSpec]) -> Result<(), Refusal> {
+fn put_filters(attributes: &mut Json, filters: &[CodecSpec]) -> Result<(), Unrepresentable> {
     if attributes.get(FILTERS).is_some() {
-        return Err(Refusal::new("/attributes/filters", "is where the draft has the filters of the array"));
+        return Err(Unrepresentable::new("/attributes/filters", "is where the draft has the filters of the array"));
     }
     if !filters.is_empty() {
         *attributes = attributes.with(FILTERS, Change::Set(filters.iter().map(v2::codec).collect()));

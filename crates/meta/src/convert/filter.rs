@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::{
     codecs::CodecSpec,
     data_type::{DataType, StoredOrder, V2Context, parse_v2, parse_v3},
-    text::shown,
+    text::truncated,
 };
 
 /// The elements on one side of a filter, and the byte order in which they are stored.
@@ -81,7 +81,7 @@ pub(super) fn reordered(
         Some(Types::Bits) => {
             let bytes = Elements::named(&Value::from("|u1")).ok_or("makes bytes")?;
             if given.data_type.name() != "bool" {
-                return Err(format!("is for bool, and given {}", shown(&given.data_type.name())));
+                return Err(format!("is for bool, and given {}", truncated(&given.data_type.name())));
             }
             bytes
         }
@@ -93,19 +93,22 @@ pub(super) fn reordered(
             let decoded = read(&filter, from)?.unwrap_or_else(|| given.clone());
             let fits = if stored { decoded.is_stored_as(given) } else { decoded.is_of_type(&given.data_type) };
             if !fits {
-                return Err(format!("is not for the elements that it is given, {}", shown(&given.data_type.name())));
+                return Err(format!(
+                    "is not for the elements that it is given, {}",
+                    truncated(&given.data_type.name())
+                ));
             }
             let encoded = read(&filter, to)?.unwrap_or_else(|| decoded.clone());
             if stored && filter.name == "quantize" && decoded.data_type != encoded.data_type {
                 return Err("has an astype, which zarr-python does not read in v3".to_owned());
             }
             for (member, elements) in [(from, &decoded), (to, &encoded)] {
-                let dtype = elements.data_type.to_v2(order).map_err(|error| format!("is of {}", error.what))?;
+                let dtype = elements.data_type.to_v2(order).map_err(|error| format!("is of {}", error.feature))?;
                 filter.configuration.insert(member.to_owned(), dtype);
             }
             encoded
         }
-        None => return Err(format!("is the filter {}, which is not known", shown(&filter.name))),
+        None => return Err(format!("is the filter {}, which is not known", truncated(&filter.name))),
     };
     Ok((filter, made))
 }

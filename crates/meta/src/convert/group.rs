@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Converted, Loss, document,
-    source::{extensions, unknown},
+    outcome::{Converted, Loss},
+    source::{extensions, node_document, unknown},
 };
 use crate::{
     Dialect,
@@ -17,7 +17,7 @@ pub fn group(model: &GroupModel, to: Dialect) -> Converted {
     if model.dialect == to {
         let document = match to {
             Dialect::V2 => write::join_v2(&model.document, &model.attributes),
-            Dialect::V3 => write::without_copies(&model.document),
+            Dialect::V3 => write::strip_consolidated(&model.document),
             Dialect::Draft => model.document.clone(),
         };
         return Converted { document, losses: Vec::new() };
@@ -29,7 +29,7 @@ pub fn group(model: &GroupModel, to: Dialect) -> Converted {
     };
     let lost = |name: String| Loss {
         pointer: pointer_to("", &name),
-        what: "a member that the specification does not name".to_owned(),
+        property: "a member that the specification does not name".to_owned(),
     };
     let mut losses: Vec<_> = unknown(&model.document, known).into_iter().map(lost).collect();
     let (kept, lost) = extensions(&model.extensions, to);
@@ -43,5 +43,5 @@ pub fn group(model: &GroupModel, to: Dialect) -> Converted {
     if !kept.is_empty() {
         described.insert("extensions".to_owned(), Value::Array(kept));
     }
-    Converted { document: document(described, model.attributes.clone()), losses }
+    Converted { document: node_document(described, model.attributes.clone()), losses }
 }

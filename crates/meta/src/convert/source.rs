@@ -1,16 +1,16 @@
 //! The source of a conversion: the array with its own document.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::{Loss, Refusal};
+use super::outcome::{Loss, Unrepresentable};
 use crate::{
     ArrayModel, Dialect,
     codecs::{CodecSpec, Namespace},
     data_type::StoredOrder,
     documents::{XARRAY_NAMES, draft, v2, v3},
-    extensions::{Extension, Meaning},
+    extensions::{Extension, ExtensionEffect},
     json::{Change, Json, Kind, Member},
-    text::{pointer_to, shown},
+    text::{pointer_to, truncated},
 };
 
 /// An array, and what is lost of it.
@@ -47,7 +47,7 @@ impl<'a> Source<'a> {
     }
 
     pub(super) fn lose(&mut self, pointer: impl Into<String>, what: impl Into<String>) {
-        self.losses.push(Loss { pointer: pointer.into(), what: what.into() });
+        self.losses.push(Loss { pointer: pointer.into(), property: what.into() });
     }
 
     /// Records members that only the source's dialect has, or that are unknown, as lost.
@@ -107,13 +107,13 @@ impl<'a> Source<'a> {
     }
 
     /// The shape of the chunks.
-    pub(super) fn chunk_shape(&self) -> Result<Vec<u64>, Refusal> {
-        let regular = || Refusal::new("/chunk_grid", "is not a regular grid");
+    pub(super) fn chunk_shape(&self) -> Result<Vec<u64>, Unrepresentable> {
+        let regular = || Unrepresentable::new("/chunk_grid", "is not a regular grid");
         self.model.grid.regular_shape().ok_or_else(regular)
     }
 
     /// The fill value as a dialect writes it. `null` stays if it has the same meaning.
-    pub(super) fn fill_value(&mut self, to: Dialect, order: &StoredOrder) -> Result<Value, Refusal> {
+    pub(super) fn fill_value(&mut self, to: Dialect, order: &StoredOrder) -> Result<Value, Unrepresentable> {
         let ArrayModel { data_type, fill_value, document, .. } = self.model;
         if document.get("fill_value").is_some_and(|fill_value| fill_value.is_null()) {
             if to != Dialect::V3 && data_type.fill_value(&Value::Null, to).as_ref() == Ok(fill_value) {
@@ -121,10 +121,10 @@ impl<'a> Source<'a> {
             }
             self.lose("/fill_value", "that elements which were never written are undefined");
         }
-        let refuse = |reason| Refusal::new("/fill_value", reason);
+        let refuse = |reason| Unrepresentable::new("/fill_value", reason);
         let json = data_type
             .stored_fill_value_json(fill_value, to, order)
-            .map_err(|error| refuse(format!("is {}, which {to} cannot express", error.what)))?;
+            .map_err(|error| refuse(format!("is {}, which {to} cannot express", error.feature)))?;
         match data_type.stored_fill_value(&json, to, order) {
             Ok(read) if read == *fill_value => Ok(json),
             _ => Err(refuse(format!("is an element that {to} cannot express"))),
@@ -226,14 +226,19 @@ pub(super) fn extensions(extensions: &[Extension], to: Dialect) -> (Vec<Value>, 
     for (index, extension) in extensions.iter().enumerate() {
         let name = match to {
             Dialect::Draft => "extension",
-            Dialect::V3 if extension.meaning != Meaning::Ignored => "name",
+            Dialect::V3 if extension.effect != ExtensionEffect::Ignored => "name",
             Dialect::V2 | Dialect::V3 => {
-                let what = format!("the extension {}", shown(&extension.name));
-                losses.push(Loss { pointer: format!("/extensions/{index}"), what });
+                let what = format!("the extension {}", truncated(&extension.name));
+                losses.push(Loss { pointer: format!("/extensions/{index}"), property: what });
                 continue;
             }
         };
         kept.push(json!({name: extension.name, "configuration": extension.configuration, "must_understand": extension.must_understand}));
     }
     (kept, losses)
+}
+
+/// A node document of members, with attributes as they are written.
+pub(super) fn node_document(members: Map<String, Value>, attributes: Json) -> Json {
+    Json::from(members).with("attributes", Change::SetText(attributes))
 }

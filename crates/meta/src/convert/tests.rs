@@ -1,17 +1,21 @@
 //! Documents of one dialect in another, and back.
 
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
-use crate::documents::{DocumentError, draft, v2, v3, write::StoredNode};
+use crate::{
+    ArrayModel, Dialect,
+    documents::{DocumentError, draft, v2, v3, write::StoredNode},
+    json::Json,
+};
 
 mod losses;
 mod properties;
 
 /// The model of a node document as it is stored; `None` where it is a group.
 fn try_read(dialect: Dialect, document: &Json) -> Result<Option<ArrayModel>, DocumentError> {
-    let StoredNode { document, attributes } = StoredNode::of_node_document(dialect, document).formatted();
+    let StoredNode { document, attributes } = StoredNode::from_node_document(dialect, document).formatted();
     let text = document.to_bytes();
     match dialect {
         Dialect::V2 => v2::array(text, attributes.map(|zattrs| zattrs.to_bytes())).map(Some),
@@ -39,7 +43,7 @@ fn value(json: &Json) -> Value {
     json.to_value().unwrap()
 }
 
-fn converted(document: &Value, from: Dialect, to: Dialect, chunks: Chunks) -> Value {
+fn converted(document: &Value, from: Dialect, to: Dialect, chunks: ChunkKeyPolicy) -> Value {
     let converted = array(&model(from, document), to, chunks).unwrap();
     assert_eq!(converted.losses, [], "{document}");
     read(to, &converted.document);
@@ -128,7 +132,7 @@ fn the_same_chunks_in_v3() {
     for (v2, v3) in table {
         let mut expected = v3_with(json!({"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "."}}}));
         expected.as_object_mut().unwrap().extend(v3.as_object().unwrap().clone());
-        let found = array(&model(Dialect::V2, &v2_with(v2)), Dialect::V3, Chunks::Kept).unwrap();
+        let found = array(&model(Dialect::V2, &v2_with(v2)), Dialect::V3, ChunkKeyPolicy::Preserve).unwrap();
         assert_eq!(found.document, expected);
         read(Dialect::V3, &found.document);
     }
@@ -167,8 +171,8 @@ fn v3_for_older_readers() {
     ];
     for (v3, v2, draft) in table {
         let v3 = v3_with(v3);
-        assert_eq!(converted(&v3, Dialect::V3, Dialect::V2, Chunks::Moved), v2_with(v2));
-        assert_eq!(converted(&v3, Dialect::V3, Dialect::Draft, Chunks::Moved), draft_with(draft));
+        assert_eq!(converted(&v3, Dialect::V3, Dialect::V2, ChunkKeyPolicy::Preferred), v2_with(v2));
+        assert_eq!(converted(&v3, Dialect::V3, Dialect::Draft, ChunkKeyPolicy::Preferred), draft_with(draft));
     }
 }
 
@@ -197,7 +201,7 @@ fn data_types_of_the_draft() {
     ] {
         let v2 = v2_with(json!({"dtype": dtype, "fill_value": null}));
         let source = model(Dialect::V2, &v2);
-        let draft = array(&source, Dialect::Draft, Chunks::Moved).unwrap().document;
+        let draft = array(&source, Dialect::Draft, ChunkKeyPolicy::Preferred).unwrap().document;
         let expected = extension.map_or(
             data_type.clone(),
             |extension| json!({"extension": extension, "type": data_type, "fallback": null}),
@@ -221,7 +225,7 @@ fn shards_of_the_draft() {
                 "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "index_location": "end"}}],
             "index_codecs": [{"name": "bytes", "configuration": {"endian": "little"}}], "index_location": "end"}}]}),
     );
-    let draft = converted(&v3, Dialect::V3, Dialect::Draft, Chunks::Moved);
+    let draft = converted(&v3, Dialect::V3, Dialect::Draft, ChunkKeyPolicy::Preferred);
     assert_eq!(draft["chunk_grid"]["chunk_shape"], json!([2, 2]));
     assert_eq!(draft["chunk_memory_layout"], "F");
     let counts: Vec<_> = draft["storage_transformers"]
@@ -231,14 +235,14 @@ fn shards_of_the_draft() {
         .map(|one| &one["configuration"]["chunks_per_shard"])
         .collect();
     assert_eq!(counts, [&json!([2, 3]), &json!([2, 2])]);
-    assert_eq!(converted(&draft, Dialect::Draft, Dialect::V3, Chunks::Moved), v3);
+    assert_eq!(converted(&draft, Dialect::Draft, Dialect::V3, ChunkKeyPolicy::Preferred), v3);
     // Within shards there are filters and byte orders as elsewhere.
     let filtered = draft_with(
         json!({"data_type": ">i4", "attributes": {"filters": [{"id": "delta", "dtype": ">i4"}], "a": 1},
         "storage_transformers": [{"extension": "https://purl.org/zarr/spec/storage_transformers/sharding/1.0", "type": "indexed",
             "configuration": {"chunks_per_shard": [2, 2]}}]}),
     );
-    let v3 = converted(&filtered, Dialect::Draft, Dialect::V3, Chunks::Moved);
+    let v3 = converted(&filtered, Dialect::Draft, Dialect::V3, ChunkKeyPolicy::Preferred);
     assert_eq!(v3["attributes"], json!({"a": 1}));
     assert_eq!(
         v3["codecs"][0]["configuration"]["codecs"],
@@ -251,11 +255,11 @@ fn shards_of_the_draft() {
 #[test]
 fn names_of_no_dimensions() {
     let v2 = v2_with(json!({"shape": [], "chunks": [], "attributes": {"_ARRAY_DIMENSIONS": []}}));
-    let v3 = converted(&v2, Dialect::V2, Dialect::V3, Chunks::Kept);
+    let v3 = converted(&v2, Dialect::V2, Dialect::V3, ChunkKeyPolicy::Preserve);
     assert_eq!((&v3["dimension_names"], &v3["attributes"]), (&json!([]), &json!({})));
-    assert_eq!(converted(&v3, Dialect::V3, Dialect::V2, Chunks::Kept), v2);
+    assert_eq!(converted(&v3, Dialect::V3, Dialect::V2, ChunkKeyPolicy::Preserve), v2);
     let unnamed = v2_with(json!({"attributes": {"_ARRAY_DIMENSIONS": ["one"]}}));
-    let v3 = converted(&unnamed, Dialect::V2, Dialect::V3, Chunks::Kept);
+    let v3 = converted(&unnamed, Dialect::V2, Dialect::V3, ChunkKeyPolicy::Preserve);
     assert_eq!((v3.get("dimension_names"), &v3["attributes"]), (None, &unnamed["attributes"]));
 }
 

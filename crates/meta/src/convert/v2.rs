@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    Chunks, Refusal, Source,
     chain::{Parts, only_shards},
-    document,
-    source::extensions,
+    outcome::{ChunkKeyPolicy, Unrepresentable},
+    source::{Source, extensions, node_document},
 };
 use crate::{
     ArrayModel, Dialect,
@@ -17,13 +16,13 @@ use crate::{
     json::Json,
 };
 
-pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Json, Refusal> {
+pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<Json, Unrepresentable> {
     let ArrayModel { shape, data_type, codecs, .. } = source.model;
     let separator = separator(source.model, chunks)?;
     let chunk_shape = source.chunk_shape()?;
     if only_shards(codecs).is_some() {
         let pointer = if source.model.dialect == Dialect::Draft { "/storage_transformers" } else { "/codecs/0" };
-        return Err(Refusal::new(pointer, "makes shards, which v2 has not"));
+        return Err(Unrepresentable::new(pointer, "makes shards, which v2 has not"));
     }
     let places = source.codec_places(codecs);
     let mut parts = Parts::of(codecs, data_type, shape.len(), &places)?;
@@ -51,26 +50,28 @@ pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Json, Ref
         ("dimension_separator", json!(separator.as_str())),
         ("attributes", json!({})),
     ]);
-    Ok(document(described, attributes))
+    Ok(node_document(described, attributes))
 }
 
-fn separator(model: &ArrayModel, chunks: Chunks) -> Result<Separator, Refusal> {
+fn separator(model: &ArrayModel, chunks: ChunkKeyPolicy) -> Result<Separator, Unrepresentable> {
     match (chunks, model.dialect, model.chunk_keys.form) {
-        (Chunks::Moved, _, _) => Ok(Separator::Dot),
-        (Chunks::Kept, Dialect::V3, ChunkKeyForm::V2) => Ok(model.chunk_keys.separator),
-        (Chunks::Kept, Dialect::V3, _) => {
-            Err(Refusal::new("/chunk_key_encoding", "names chunks otherwise than v2 does"))
+        (ChunkKeyPolicy::Preferred, _, _) => Ok(Separator::Dot),
+        (ChunkKeyPolicy::Preserve, Dialect::V3, ChunkKeyForm::V2) => Ok(model.chunk_keys.separator),
+        (ChunkKeyPolicy::Preserve, Dialect::V3, _) => {
+            Err(Unrepresentable::new("/chunk_key_encoding", "names chunks otherwise than v2 does"))
         }
-        (Chunks::Kept, _, _) => Err(Refusal::new("/chunk_grid", "has its chunks where v2 has none")),
+        (ChunkKeyPolicy::Preserve, _, _) => {
+            Err(Unrepresentable::new("/chunk_grid", "has its chunks where v2 has none"))
+        }
     }
 }
 
 /// The `dtype`, which must be read as the same again.
-pub(super) fn dtype(source: &Source<'_>, parts: &Parts) -> Result<Value, Refusal> {
+pub(super) fn dtype(source: &Source<'_>, parts: &Parts) -> Result<Value, Unrepresentable> {
     let data_type = &source.model.data_type;
     let refuse = || {
-        let reason = format!("is {}, for which v2 has no dtype", crate::text::shown(&data_type.name()));
-        Refusal::new(source.data_type_pointer(), reason)
+        let reason = format!("is {}, for which v2 has no dtype", crate::text::truncated(&data_type.name()));
+        Unrepresentable::new(source.data_type_pointer(), reason)
     };
     let dtype = data_type.to_v2(&parts.order).map_err(|_| refuse())?;
     match parse_v2(&dtype, V2Context { object_codec: parts.codecs.first() }) {

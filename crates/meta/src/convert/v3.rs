@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{
-    Chunks, Refusal, Source,
     chain::{check_count, inner_chain, only_shards, to_v3},
-    document,
-    source::extensions,
+    outcome::{ChunkKeyPolicy, Unrepresentable},
+    source::{Source, extensions, node_document},
 };
 use crate::{
     ArrayModel, Dialect,
@@ -14,10 +13,10 @@ use crate::{
     data_type::{StoredOrder, parse_v3},
     documents::members,
     json::Json,
-    text::shown,
+    text::truncated,
 };
 
-pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Json, Refusal> {
+pub(super) fn array(source: &mut Source<'_>, chunks: ChunkKeyPolicy) -> Result<Json, Unrepresentable> {
     let ArrayModel { shape, codecs, .. } = source.model;
     let chunk_keys = chunk_keys(source.model, chunks)?;
     let chunk_shape = source.chunk_shape()?;
@@ -44,28 +43,28 @@ pub(super) fn array(source: &mut Source<'_>, chunks: Chunks) -> Result<Json, Ref
     if !extensions.is_empty() {
         described.insert("extensions".to_owned(), json!(extensions));
     }
-    Ok(document(described, attributes))
+    Ok(node_document(described, attributes))
 }
 
-fn chunk_keys(model: &ArrayModel, chunks: Chunks) -> Result<Value, Refusal> {
+fn chunk_keys(model: &ArrayModel, chunks: ChunkKeyPolicy) -> Result<Value, Unrepresentable> {
     match (chunks, model.dialect) {
-        (Chunks::Moved, _) => Ok(json!({"name": "default", "configuration": {"separator": "/"}})),
-        (Chunks::Kept, Dialect::V2) => {
+        (ChunkKeyPolicy::Preferred, _) => Ok(json!({"name": "default", "configuration": {"separator": "/"}})),
+        (ChunkKeyPolicy::Preserve, Dialect::V2) => {
             Ok(json!({"name": "v2", "configuration": {"separator": model.chunk_keys.separator.as_str()}}))
         }
-        (Chunks::Kept, _) => Err(Refusal::new("/chunk_grid", "has its chunks where v3 has none")),
+        (ChunkKeyPolicy::Preserve, _) => Err(Unrepresentable::new("/chunk_grid", "has its chunks where v3 has none")),
     }
 }
 
 /// The data type, which must be read as the same again.
-fn data_type(source: &Source<'_>) -> Result<Value, Refusal> {
+fn data_type(source: &Source<'_>) -> Result<Value, Unrepresentable> {
     let data_type = &source.model.data_type;
     let json = data_type.to_v3();
     match parse_v3(&json) {
         Ok(read) if read == *data_type => Ok(json),
         _ => {
-            let reason = format!("is {}, for which v3 has no registered data type", shown(&data_type.name()));
-            Err(Refusal::new(source.data_type_pointer(), reason))
+            let reason = format!("is {}, for which v3 has no registered data type", truncated(&data_type.name()));
+            Err(Unrepresentable::new(source.data_type_pointer(), reason))
         }
     }
 }

@@ -3,13 +3,14 @@
 use serde_json::{Map, Value};
 
 use super::{
-    DataType, Family, StoredOrder, TypeError, V2Context, binary_float::BinaryFloat, float::Float, text::unconfigured,
+    DataType, DataTypeFamily, StoredOrder, TypeError, V2Context, binary_float::BinaryFloat, float::Float,
+    text::unconfigured,
 };
 
 /// `bfloat16` (v3). NumPy has no such type, and so neither have v2 and the draft.
 pub(super) struct BFloat16Family;
 
-impl Family for BFloat16Family {
+impl DataTypeFamily for BFloat16Family {
     fn read_v2(&self, _dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         None
     }

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, Number, StoredOrder, TypeError, V2Context,
-    ValueError,
+    DataType, DataTypeFamily, ElementType, FixedLayout, Layout, Number, StoredOrder, TypeError, UnsupportedInFormat,
+    V2Context, ValueError,
     text::{NumpyText, draft_bit_pattern, is_null_fill, refuse, unconfigured},
 };
 use crate::Dialect;
@@ -15,7 +15,7 @@ struct Bool;
 /// `bool` (v3, draft), `|b1` (v2).
 pub(super) struct BoolFamily;
 
-impl Family for BoolFamily {
+impl DataTypeFamily for BoolFamily {
     fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let text = NumpyText::parse(dtype)?;
         (text.kind == 'b' && text.rest == "1").then(|| Ok((DataType::new(Bool), StoredOrder::Little)))
@@ -55,7 +55,7 @@ impl ElementType for Bool {
         Ok(element)
     }
 
-    fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, Inexpressible> {
+    fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
         Ok(Value::Bool(element.first().is_some_and(|byte| *byte != 0)))
     }
 
@@ -79,7 +79,7 @@ impl ElementType for Bool {
         Some("'|b1'".to_owned())
     }
 
-    fn flaw(&self, element: &[u8]) -> Option<&'static str> {
+    fn invalid_reason(&self, element: &[u8]) -> Option<&'static str> {
         element.iter().any(|byte| *byte > 1).then_some("a byte is neither 0 nor 1")
     }
 
@@ -95,7 +95,7 @@ impl ElementType for Bool {
         Value::from("bool")
     }
 
-    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, Inexpressible> {
+    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         Ok(Value::from("|b1"))
     }
 }

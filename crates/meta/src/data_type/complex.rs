@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, Number, StoredOrder, TypeError, V2Context,
-    ValueError,
+    DataType, DataTypeFamily, ElementType, FixedLayout, Layout, Number, StoredOrder, TypeError, UnsupportedInFormat,
+    V2Context, ValueError,
     binary_float::BinaryFloat,
     text::{NumpyText, draft_bit_pattern, is_null_fill, order_sign, refuse, unconfigured, words},
 };
@@ -40,7 +40,7 @@ struct Complex {
 /// `complex64` (v3), `<c8` (v2, draft).
 pub(super) struct ComplexFamily;
 
-impl Family for ComplexFamily {
+impl DataTypeFamily for ComplexFamily {
     fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let text = NumpyText::parse(dtype)?;
         let complex = COMPLEX
@@ -114,10 +114,10 @@ impl ElementType for Complex {
         Ok(element)
     }
 
-    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
+    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
         let (real, imaginary) = self.parts(element).unwrap_or_default();
         let part = |bytes| {
-            let inexpressible = || Inexpressible { dialect, what: "a NaN with a payload".to_owned() };
+            let inexpressible = || UnsupportedInFormat { dialect, feature: "a NaN with a payload".to_owned() };
             self.part.fill_value_json(bytes, dialect).ok_or_else(inexpressible)
         };
         Ok(Value::Array(vec![part(real)?, part(imaginary)?]))
@@ -156,7 +156,7 @@ impl ElementType for Complex {
         Value::from(self.name)
     }
 
-    fn to_v2(&self, order: &StoredOrder) -> Result<Value, Inexpressible> {
+    fn to_v2(&self, order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         Ok(Value::from(format!("{}{}", order_sign(order), self.numpy)))
     }
 }

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
+    DataType, DataTypeFamily, ElementType, FixedLayout, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context,
+    ValueError,
     base64::{append_base64, bytes_of, encode_base64},
     text::{NumpyText, is_null_fill, is_zero_fill, length_bytes, refuse, trim_zeros},
 };
@@ -19,7 +20,7 @@ struct FixedBytes {
 /// `null_terminated_bytes` (v3), `|S5` (v2, draft).
 pub(super) struct FixedBytesFamily;
 
-impl Family for FixedBytesFamily {
+impl DataTypeFamily for FixedBytesFamily {
     fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let text = NumpyText::parse(dtype)?;
         if text.kind != 'S' {
@@ -61,7 +62,7 @@ impl ElementType for FixedBytes {
         Ok(element)
     }
 
-    fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, Inexpressible> {
+    fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
         Ok(Value::from(encode_base64(trim_zeros(element))))
     }
 
@@ -90,7 +91,7 @@ impl ElementType for FixedBytes {
         json!({"name": NAME, "configuration": {"length_bytes": self.size}})
     }
 
-    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, Inexpressible> {
+    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         Ok(Value::from(format!("|S{}", self.size)))
     }
 }

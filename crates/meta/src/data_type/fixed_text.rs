@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
+    DataType, DataTypeFamily, ElementType, FixedLayout, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context,
+    ValueError,
     text::{NumpyText, append, invalid, is_null_fill, is_zero_fill, length_bytes, order_sign, refuse, words},
 };
 use crate::Dialect;
@@ -21,7 +22,7 @@ struct FixedText {
 /// `fixed_length_utf32` (v3), `<U3` (v2, draft).
 pub(super) struct FixedTextFamily;
 
-impl Family for FixedTextFamily {
+impl DataTypeFamily for FixedTextFamily {
     fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let text = NumpyText::parse(dtype)?;
         if text.kind != 'U' {
@@ -75,9 +76,9 @@ impl ElementType for FixedText {
         Ok(element)
     }
 
-    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
+    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
         let what = || "a text with what is no code point".to_owned();
-        self.text(element).map(Value::from).ok_or_else(|| Inexpressible { dialect, what: what() })
+        self.text(element).map(Value::from).ok_or_else(|| UnsupportedInFormat { dialect, feature: what() })
     }
 
     fn zero(&self) -> Vec<u8> {
@@ -115,7 +116,7 @@ impl ElementType for FixedText {
         json!({"name": NAME, "configuration": {"length_bytes": self.length.saturating_mul(WIDTH)}})
     }
 
-    fn to_v2(&self, order: &StoredOrder) -> Result<Value, Inexpressible> {
+    fn to_v2(&self, order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         Ok(Value::from(format!("{}U{}", order_sign(order), self.length)))
     }
 }

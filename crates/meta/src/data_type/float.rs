@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, Number, StoredOrder, TypeError, V2Context,
-    ValueError,
+    DataType, DataTypeFamily, ElementType, FixedLayout, Layout, Number, StoredOrder, TypeError, UnsupportedInFormat,
+    V2Context, ValueError,
     binary_float::BinaryFloat,
     text::{NumpyText, is_null_fill, order_sign, refuse, unconfigured, words},
 };
@@ -28,7 +28,7 @@ pub(super) struct Float {
 /// `float32` (v3), `<f4` (v2, draft).
 pub(super) struct FloatFamily;
 
-impl Family for FloatFamily {
+impl DataTypeFamily for FloatFamily {
     fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let text = NumpyText::parse(dtype)?;
         let float = FLOATS.into_iter().find(|float| {
@@ -61,10 +61,10 @@ impl ElementType for Float {
         Ok(element)
     }
 
-    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
+    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
         self.format
             .fill_value_json(element, dialect)
-            .ok_or_else(|| Inexpressible { dialect, what: "a NaN with a payload".to_owned() })
+            .ok_or_else(|| UnsupportedInFormat { dialect, feature: "a NaN with a payload".to_owned() })
     }
 
     fn zero(&self) -> Vec<u8> {
@@ -95,10 +95,10 @@ impl ElementType for Float {
         Value::from(self.name)
     }
 
-    fn to_v2(&self, order: &StoredOrder) -> Result<Value, Inexpressible> {
+    fn to_v2(&self, order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         match self.numpy {
             Some((_, numpy)) => Ok(Value::from(format!("{}{numpy}", order_sign(order)))),
-            None => Err(Inexpressible { dialect: Dialect::V2, what: self.name.to_owned() }),
+            None => Err(UnsupportedInFormat { dialect: Dialect::V2, feature: self.name.to_owned() }),
         }
     }
 }

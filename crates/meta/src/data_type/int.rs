@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, Number, StoredOrder, TypeError, V2Context,
-    ValueError,
+    DataType, DataTypeFamily, ElementType, FixedLayout, Layout, Number, StoredOrder, TypeError, UnsupportedInFormat,
+    V2Context, ValueError,
     text::{NumpyText, append, draft_bit_pattern, is_null_fill, order_sign, refuse, unconfigured, words},
 };
 use crate::Dialect;
@@ -33,7 +33,7 @@ struct Integer {
 /// `int32` (v3), `<i4` (v2, draft), `i1` (draft).
 pub(super) struct IntegerFamily;
 
-impl Family for IntegerFamily {
+impl DataTypeFamily for IntegerFamily {
     fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let text = NumpyText::parse(dtype)?;
         let integer = INTEGERS
@@ -143,7 +143,7 @@ impl ElementType for Integer {
         Ok(element)
     }
 
-    fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, Inexpressible> {
+    fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
         let value = self.value(element).unwrap_or_default();
         Ok(match u64::try_from(value) {
             Ok(value) => Value::from(value),
@@ -184,7 +184,7 @@ impl ElementType for Integer {
         Value::from(self.name)
     }
 
-    fn to_v2(&self, order: &StoredOrder) -> Result<Value, Inexpressible> {
+    fn to_v2(&self, order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         Ok(Value::from(format!("{}{}", self.sign(order), self.numpy)))
     }
 }

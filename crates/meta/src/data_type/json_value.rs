@@ -4,7 +4,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::{
-    DataType, ElementType, Family, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
+    DataType, DataTypeFamily, ElementType, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context, ValueError,
     object::{OBJECT, object_codec},
     text::append,
 };
@@ -18,7 +18,7 @@ struct JsonValue;
 /// `|O` with `json2` (v2).
 pub(super) struct JsonValueFamily;
 
-impl Family for JsonValueFamily {
+impl DataTypeFamily for JsonValueFamily {
     fn read_v2(&self, dtype: &Value, context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let codec = object_codec(dtype, context)?;
         (codec.name == "json2").then(|| Ok((DataType::new(JsonValue), StoredOrder::Little)))
@@ -44,8 +44,8 @@ impl ElementType for JsonValue {
         Ok(element)
     }
 
-    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
-        let inexpressible = |_| Inexpressible { dialect, what: "what is no JSON".to_owned() };
+    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
+        let inexpressible = |_| UnsupportedInFormat { dialect, feature: "what is no JSON".to_owned() };
         serde_json::from_slice(element).map_err(inexpressible)
     }
 
@@ -64,7 +64,7 @@ impl ElementType for JsonValue {
         Ok(())
     }
 
-    fn flaw(&self, element: &[u8]) -> Option<&'static str> {
+    fn invalid_reason(&self, element: &[u8]) -> Option<&'static str> {
         serde_json::from_slice::<IgnoredAny>(element).is_err().then_some("a text is not JSON")
     }
 
@@ -80,7 +80,7 @@ impl ElementType for JsonValue {
         Value::from(NAME)
     }
 
-    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, Inexpressible> {
+    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         Ok(Value::from(OBJECT))
     }
 }

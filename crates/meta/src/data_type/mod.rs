@@ -65,7 +65,7 @@ pub trait ElementType: fmt::Debug + Send + Sync {
     }
 
     /// The JSON by which a dialect's document writes an element as a fill value, where elements are stored little-endian.
-    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible>;
+    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, UnsupportedInFormat>;
 
     /// The same, in the document of an array whose elements are stored in a byte order: the way back from [`stored_fill_value`](Self::stored_fill_value).
     fn stored_fill_value_json(
@@ -73,7 +73,7 @@ pub trait ElementType: fmt::Debug + Send + Sync {
         element: &[u8],
         dialect: Dialect,
         order: &StoredOrder,
-    ) -> Result<Value, Inexpressible> {
+    ) -> Result<Value, UnsupportedInFormat> {
         let _ = order;
         self.fill_value_json(element, dialect)
     }
@@ -98,7 +98,7 @@ pub trait ElementType: fmt::Debug + Send + Sync {
 
     /// The reason why untrusted bytes are no element, as a sentence; `None` if they are one. The size of elements of a
     /// fixed size is not checked.
-    fn flaw(&self, element: &[u8]) -> Option<&'static str> {
+    fn invalid_reason(&self, element: &[u8]) -> Option<&'static str> {
         let _ = element;
         None
     }
@@ -120,13 +120,13 @@ pub trait ElementType: fmt::Debug + Send + Sync {
     fn to_v3(&self) -> Value;
 
     /// The `dtype` of a v2 document, for elements stored in a byte order.
-    fn to_v2(&self, order: &StoredOrder) -> Result<Value, Inexpressible>;
+    fn to_v2(&self, order: &StoredOrder) -> Result<Value, UnsupportedInFormat>;
 }
 
 /// A family of data types: all that are written alike except for parameters, e.g. `|S1`, `|S2` …
 ///
 /// Each method returns `None` if its input names no type of this family, and an error if it does but is invalid.
-pub trait Family: Sync {
+pub trait DataTypeFamily: Sync {
     /// Reads the `dtype` of a v2 document.
     fn read_v2(&self, dtype: &Value, context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>>;
 
@@ -250,12 +250,12 @@ pub struct ValueError {
 
 /// A dialect has no way to write a type or an element.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{dialect} cannot express {what}")]
-pub struct Inexpressible {
+#[error("{dialect} cannot express {feature}")]
+pub struct UnsupportedInFormat {
     /// The dialect.
     pub dialect: Dialect,
     /// The missing feature.
-    pub what: String,
+    pub feature: String,
 }
 
 impl DataType {

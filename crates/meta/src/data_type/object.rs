@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    DataType, Family, StoredOrder, TypeError, V2Context,
-    text::{NumpyText, invalid, shown},
+    DataType, DataTypeFamily, StoredOrder, TypeError, V2Context,
+    text::{NumpyText, invalid, truncated},
 };
 use crate::codecs::CodecSpec;
 
@@ -23,13 +23,13 @@ fn is_object(dtype: &Value) -> bool {
     NumpyText::parse(dtype).is_some_and(|text| text.kind == 'O' && text.rest.is_empty())
 }
 
-impl Family for OtherObjectFamily {
+impl DataTypeFamily for OtherObjectFamily {
     fn read_v2(&self, dtype: &Value, context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         is_object(dtype).then(|| {
             Err(match context.object_codec {
                 Some(codec) => invalid(
                     OBJECT,
-                    format!("has objects that the filter {} wrote, which cannot be read", shown(&codec.name)),
+                    format!("has objects that the filter {} wrote, which cannot be read", truncated(&codec.name)),
                 ),
                 None => invalid(OBJECT, "has no filter that says what the objects are"),
             })

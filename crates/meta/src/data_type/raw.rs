@@ -3,10 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
+    DataType, DataTypeFamily, ElementType, FixedLayout, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context,
+    ValueError,
     base64::{bytes_of, encode_base64},
     text::{
-        NumpyText, append, bit_pattern, invalid, is_null_fill, is_zero_fill, length_bytes, refuse, shown, unconfigured,
+        NumpyText, append, bit_pattern, invalid, is_null_fill, is_zero_fill, length_bytes, refuse, truncated,
+        unconfigured,
     },
 };
 use crate::{Dialect, limits::MAX_ELEMENT_SIZE};
@@ -21,7 +23,7 @@ struct Raw {
 /// `r24` (v3, draft), `raw_bytes` (v3, of zarr-extensions), `|V3` (v2).
 pub(super) struct RawFamily;
 
-impl Family for RawFamily {
+impl DataTypeFamily for RawFamily {
     fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let text = NumpyText::parse(dtype)?;
         if text.kind != 'V' {
@@ -52,7 +54,7 @@ fn bits(name: &str) -> Option<Result<usize, TypeError>> {
         return None;
     }
     let Some(size) = digits.parse::<usize>().ok().filter(|bits| bits / 8 <= MAX_ELEMENT_SIZE) else {
-        return Some(Err(TypeError::TooLarge { name: shown(name) }));
+        return Some(Err(TypeError::TooLarge { name: truncated(name) }));
     };
     Some(if size % 8 == 0 && size > 0 { Ok(size / 8) } else { Err(invalid(name, "is not of whole bytes")) })
 }
@@ -95,7 +97,7 @@ impl ElementType for Raw {
         Ok(element)
     }
 
-    fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, Inexpressible> {
+    fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
         // As zarr-python and tensorstore have it, which do not read the list of integers that the specification of v3 describes.
         Ok(Value::from(encode_base64(element)))
     }
@@ -125,7 +127,7 @@ impl ElementType for Raw {
         json!({"name": RAW_BYTES, "configuration": {"length_bytes": self.size}})
     }
 
-    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, Inexpressible> {
+    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         Ok(Value::from(format!("|V{}", self.size)))
     }
 }

@@ -3,15 +3,15 @@
 use serde_json::Value;
 
 use super::{
-    DataType, Family, StoredOrder, TypeError, V2Context, bfloat16::BFloat16Family, bool::BoolFamily,
+    DataType, DataTypeFamily, StoredOrder, TypeError, V2Context, bfloat16::BFloat16Family, bool::BoolFamily,
     complex::ComplexFamily, fixed_bytes::FixedBytesFamily, fixed_text::FixedTextFamily, float::FloatFamily,
     int::IntegerFamily, json_value::JsonValueFamily, object::OtherObjectFamily, raw::RawFamily, structs::StructFamily,
-    text::shown, time::TimeFamily, variable_array::VariableArrayFamily, variable_bytes::VariableBytesFamily,
+    text::truncated, time::TimeFamily, variable_array::VariableArrayFamily, variable_bytes::VariableBytesFamily,
     variable_text::VariableTextFamily,
 };
 
 /// Every family of data types, in the order in which they are asked.
-pub static FAMILIES: &[&dyn Family] = &[
+pub static FAMILIES: &[&dyn DataTypeFamily] = &[
     &BoolFamily,
     &IntegerFamily,
     &FloatFamily,
@@ -21,10 +21,10 @@ pub static FAMILIES: &[&dyn Family] = &[
     &FixedBytesFamily,
     &FixedTextFamily,
     &TimeFamily,
-    &StructFamily,
+    &StructFamily { parse_v2: parse_simple_v2, parse_v3 },
     &VariableTextFamily,
     &VariableBytesFamily,
-    &VariableArrayFamily,
+    &VariableArrayFamily { parse_v2: parse_simple_v2 },
     &JsonValueFamily,
     &OtherObjectFamily,
 ];
@@ -32,6 +32,11 @@ pub static FAMILIES: &[&dyn Family] = &[
 /// Reads the `dtype` of a v2 document.
 pub fn parse_v2(dtype: &Value, context: V2Context<'_>) -> Result<(DataType, StoredOrder), TypeError> {
     FAMILIES.iter().find_map(|family| family.read_v2(dtype, context)).unwrap_or_else(|| Err(unknown(dtype)))
+}
+
+/// Reads a `dtype` that is part of another one, and so cannot be `|O`.
+fn parse_simple_v2(dtype: &Value) -> Result<(DataType, StoredOrder), TypeError> {
+    parse_v2(dtype, V2Context::default())
 }
 
 /// Reads the `data_type` of a v3 document: a name, or an object of `name` and `configuration`.
@@ -69,5 +74,5 @@ pub fn parse_draft(data_type: &Value) -> Result<(DataType, StoredOrder), TypeErr
 }
 
 fn unknown(data_type: &Value) -> TypeError {
-    TypeError::Unknown { name: shown(&data_type.to_string()) }
+    TypeError::Unknown { name: truncated(&data_type.to_string()) }
 }

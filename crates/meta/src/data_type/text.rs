@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{DataType, ElementType, StoredOrder, TypeError, ValueError, WordRun};
-pub(super) use crate::text::shown;
+pub(super) use crate::text::truncated;
 use crate::{Dialect, limits::MAX_ELEMENT_SIZE};
 
 /// A data type as NumPy abbreviates it: `<f4`, `|S5`, `<M8[ns]`.
@@ -49,7 +49,7 @@ impl<'a> NumpyText<'a> {
         let size = self.rest.parse::<usize>().ok().and_then(|count| count.checked_mul(each));
         Some(match size {
             Some(size) if size <= MAX_ELEMENT_SIZE => Ok(size),
-            _ => Err(TypeError::TooLarge { name: shown(self.text) }),
+            _ => Err(TypeError::TooLarge { name: truncated(self.text) }),
         })
     }
 
@@ -60,7 +60,7 @@ impl<'a> NumpyText<'a> {
 
 /// The error of a type with this name.
 pub(super) fn invalid(name: &str, reason: impl Into<String>) -> TypeError {
-    TypeError::Invalid { name: shown(name), reason: reason.into() }
+    TypeError::Invalid { name: truncated(name), reason: reason.into() }
 }
 
 /// The refusal of a value that is not one of a type.
@@ -68,10 +68,10 @@ pub(super) fn refuse(data_type: &dyn ElementType, json: &Value, reason: impl Int
     let value = match json {
         Value::Array(items) => format!("an array of {}", items.len()),
         Value::Object(members) => format!("an object of {}", members.len()),
-        Value::String(text) => format!("\"{}\"", shown(text)),
+        Value::String(text) => format!("\"{}\"", truncated(text)),
         scalar => scalar.to_string(),
     };
-    ValueError { value, data_type: shown(&data_type.name()), reason: reason.into() }
+    ValueError { value, data_type: truncated(&data_type.name()), reason: reason.into() }
 }
 
 /// True if a fill value is the `null` that stands for zero in v2 and the draft.
@@ -152,7 +152,7 @@ pub(super) fn only_members(
 ) -> Result<(), TypeError> {
     let unknown = configuration.and_then(|members| members.keys().find(|key| !known.contains(&key.as_str())));
     match unknown {
-        Some(key) => Err(invalid(name, format!("is configured with \"{}\", which is not known", shown(key)))),
+        Some(key) => Err(invalid(name, format!("is configured with \"{}\", which is not known", truncated(key)))),
         None => Ok(()),
     }
 }
@@ -177,7 +177,7 @@ pub(super) fn length_bytes(name: &str, configuration: Option<&Map<String, Value>
     match usize::try_from(length) {
         Ok(0) => Err(invalid(name, "has no bytes")),
         Ok(length) if length <= MAX_ELEMENT_SIZE => Ok(length),
-        _ => Err(TypeError::TooLarge { name: shown(name) }),
+        _ => Err(TypeError::TooLarge { name: truncated(name) }),
     }
 }
 

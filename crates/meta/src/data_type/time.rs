@@ -4,7 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
+    DataType, DataTypeFamily, ElementType, FixedLayout, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context,
+    ValueError,
     calendar::{Unit, exact_quotient},
     int::exact_integer,
     text::{NumpyText, append, draft_bit_pattern, invalid, is_null_fill, only_members, order_sign, refuse, words},
@@ -32,7 +33,7 @@ struct Time {
 /// `numpy.datetime64` and `numpy.timedelta64` (v3), `<M8[10us]` and `<m8[s]` (v2, draft).
 pub(super) struct TimeFamily;
 
-impl Family for TimeFamily {
+impl DataTypeFamily for TimeFamily {
     fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let text = NumpyText::parse(dtype)?;
         let kind = match text.kind {
@@ -149,7 +150,7 @@ impl ElementType for Time {
         Ok(element)
     }
 
-    fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, Inexpressible> {
+    fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
         // zarr-python writes "not a time" as a number in every dialect, and all read it.
         Ok(Value::from(element.try_into().map(i64::from_le_bytes).unwrap_or_default()))
     }
@@ -197,7 +198,7 @@ impl ElementType for Time {
         })
     }
 
-    fn to_v2(&self, order: &StoredOrder) -> Result<Value, Inexpressible> {
+    fn to_v2(&self, order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         Ok(Value::from(self.numpy(order_sign(order))))
     }
 }

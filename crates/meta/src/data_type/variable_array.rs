@@ -3,9 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    DataType, ElementType, Family, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
+    DataType, DataTypeFamily, ElementType, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context, ValueError,
     object::{OBJECT, object_codec},
-    parse_v2,
     text::{invalid, is_null_fill, is_zero_fill, refuse},
 };
 use crate::{Dialect, codecs::CodecSpec, limits::MAX_ELEMENT_SIZE};
@@ -24,12 +23,16 @@ struct VariableArray {
 }
 
 /// `|O` with `vlen-array` (v2), whose configuration has the inner type.
-pub(super) struct VariableArrayFamily;
+pub(super) struct VariableArrayFamily {
+    /// Reads the `dtype` of the inner elements.
+    pub(super) parse_v2: fn(&Value) -> Result<(DataType, StoredOrder), TypeError>,
+}
 
-impl Family for VariableArrayFamily {
+impl DataTypeFamily for VariableArrayFamily {
     fn read_v2(&self, dtype: &Value, context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let codec = object_codec(dtype, context)?;
-        (codec.name == CODEC).then(|| Ok((DataType::new(VariableArray::read(codec)?), StoredOrder::Little)))
+        (codec.name == CODEC)
+            .then(|| Ok((DataType::new(VariableArray::read(codec, self.parse_v2)?), StoredOrder::Little)))
     }
 
     fn read_v3(&self, _name: &str, _configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
@@ -38,10 +41,13 @@ impl Family for VariableArrayFamily {
 }
 
 impl VariableArray {
-    fn read(codec: &CodecSpec) -> Result<Self, TypeError> {
+    fn read(
+        codec: &CodecSpec,
+        parse_v2: fn(&Value) -> Result<(DataType, StoredOrder), TypeError>,
+    ) -> Result<Self, TypeError> {
         let dtype = codec.configuration.get("dtype").ok_or_else(|| invalid(CODEC, "has no \"dtype\""))?;
         // The filter swaps bytes where its own dtype says so, and so the order is not part of the array's.
-        let (inner, _) = parse_v2(dtype, V2Context::default())?;
+        let (inner, _) = parse_v2(dtype)?;
         match inner.fixed_size() {
             Some(size) if size > 0 => Ok(Self { inner, size }),
             _ => Err(invalid(CODEC, "has inner elements that take no room, or each its own")),
@@ -90,11 +96,11 @@ impl ElementType for VariableArray {
         Ok(element)
     }
 
-    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
+    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
         if element.len() / self.size > MAX_FILL_ITEMS {
-            return Err(Inexpressible {
+            return Err(UnsupportedInFormat {
                 dialect,
-                what: format!("a fill value of more than {MAX_FILL_ITEMS} elements"),
+                feature: format!("a fill value of more than {MAX_FILL_ITEMS} elements"),
             });
         }
         element.chunks_exact(self.size).map(|inner| self.inner.fill_value_json(inner, dialect)).collect()
@@ -119,7 +125,7 @@ impl ElementType for VariableArray {
         self.push(json, out, |item, out| self.inner.parse_json(item, out))
     }
 
-    fn flaw(&self, element: &[u8]) -> Option<&'static str> {
+    fn invalid_reason(&self, element: &[u8]) -> Option<&'static str> {
         (!element.len().is_multiple_of(self.size)).then_some("an inner array is no whole number of elements")
     }
 
@@ -135,7 +141,7 @@ impl ElementType for VariableArray {
         json!({"name": NAME, "configuration": {"data_type": self.inner.to_v3()}})
     }
 
-    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, Inexpressible> {
+    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         Ok(Value::from(OBJECT))
     }
 }

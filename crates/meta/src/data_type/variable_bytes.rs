@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    DataType, ElementType, Family, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
+    DataType, DataTypeFamily, ElementType, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context, ValueError,
     base64::{append_base64, bytes_of, encode_base64},
     object::{OBJECT, object_codec},
     text::{is_null_fill, is_zero_fill, refuse, unconfigured},
@@ -19,7 +19,7 @@ struct VariableBytes;
 /// `bytes` or `variable_length_bytes` (v3), `|O` with `vlen-bytes` (v2).
 pub(super) struct VariableBytesFamily;
 
-impl Family for VariableBytesFamily {
+impl DataTypeFamily for VariableBytesFamily {
     fn read_v2(&self, dtype: &Value, context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let codec = object_codec(dtype, context)?;
         (codec.name == "vlen-bytes").then(|| Ok((DataType::new(VariableBytes), StoredOrder::Little)))
@@ -46,7 +46,7 @@ impl ElementType for VariableBytes {
         bytes_of(json, MAX_ELEMENT_SIZE).ok_or_else(|| refuse(self, json, NO_BYTES))
     }
 
-    fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, Inexpressible> {
+    fn fill_value_json(&self, element: &[u8], _dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
         Ok(Value::from(encode_base64(element)))
     }
 
@@ -76,7 +76,7 @@ impl ElementType for VariableBytes {
         Value::from(NAME)
     }
 
-    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, Inexpressible> {
+    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         Ok(Value::from(OBJECT))
     }
 }

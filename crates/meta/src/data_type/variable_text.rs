@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    DataType, ElementType, Family, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
+    DataType, DataTypeFamily, ElementType, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context, ValueError,
     object::{OBJECT, object_codec},
     text::{append, is_null_fill, is_zero_fill, refuse, unconfigured},
 };
@@ -17,7 +17,7 @@ struct VariableText;
 /// `string` (v3), `|O` with `vlen-utf8` or `categorize` (v2).
 pub(super) struct VariableTextFamily;
 
-impl Family for VariableTextFamily {
+impl DataTypeFamily for VariableTextFamily {
     fn read_v2(&self, dtype: &Value, context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let codec = object_codec(dtype, context)?;
         ["vlen-utf8", "categorize"]
@@ -48,8 +48,8 @@ impl ElementType for VariableText {
         Ok(element)
     }
 
-    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
-        let inexpressible = |_| Inexpressible { dialect, what: "a text that is not UTF-8".to_owned() };
+    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
+        let inexpressible = |_| UnsupportedInFormat { dialect, feature: "a text that is not UTF-8".to_owned() };
         str::from_utf8(element).map(Value::from).map_err(inexpressible)
     }
 
@@ -67,7 +67,7 @@ impl ElementType for VariableText {
         Ok(())
     }
 
-    fn flaw(&self, element: &[u8]) -> Option<&'static str> {
+    fn invalid_reason(&self, element: &[u8]) -> Option<&'static str> {
         str::from_utf8(element).is_err().then_some("a text is not UTF-8")
     }
 
@@ -83,7 +83,7 @@ impl ElementType for VariableText {
         Value::from(NAME)
     }
 
-    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, Inexpressible> {
+    fn to_v2(&self, _order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         Ok(Value::from(OBJECT))
     }
 }

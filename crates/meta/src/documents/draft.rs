@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{
-    DocumentError, Feature, GroupModel, Place,
+    DocumentError, Feature, GroupModel, JsonPath,
     json::{self as text, ATTRIBUTES},
     parts,
 };
@@ -19,10 +19,10 @@ use crate::{
     chunk_keys::{ChunkKeyEncoding, ChunkKeyForm, Separator},
     codecs::CodecSpec,
     data_type::{self, DataType, StoredOrder, TypeError, V2Context},
-    extensions::{self, Extension, Host, Listed},
+    extensions::{self, Extension, ExtensionEntry, NodeContext},
     json::{Json, Kind},
     limits::{MAX_EXTENT, MAX_SHARD_DEPTH},
-    text::{pointer_to, shown},
+    text::{pointer_to, truncated},
 };
 
 /// The members of the document of an array, the older ones and those that only zarr-python writes included.
@@ -114,10 +114,13 @@ pub fn has_uri(document: &Json) -> bool {
 pub fn entry_point(zarr_json: impl Into<Bytes>) -> Result<EntryPoint, DocumentError> {
     let document = text::read(zarr_json)?;
     let description = text::description(&document, ENTRY_POINT_MEMBERS)?;
-    let root = Place::root(&description);
+    let root = JsonPath::root(&description);
     let format = root.required("zarr_format")?;
     if !format.value.as_str().is_some_and(has_major_3) {
-        return Err(DocumentError::Format { expected: "a URI of version 3", found: shown(&format.value.to_string()) });
+        return Err(DocumentError::WrongFormat {
+            expected: "a URI of version 3",
+            found: truncated(&format.value.to_string()),
+        });
     }
     let encoding = root.required("metadata_encoding")?;
     if !JSON_ENCODINGS.contains(&encoding.text()?) {
@@ -127,7 +130,7 @@ pub fn entry_point(zarr_json: impl Into<Bytes>) -> Result<EntryPoint, DocumentEr
         metadata_key_suffix: root
             .member("metadata_key_suffix")?
             .map_or(Ok(".json".to_owned()), |place| suffix(&place))?,
-        extensions: extensions::understand(&extensions(&root)?, Host::Hierarchy)?,
+        extensions: extensions::resolve_extensions(&extensions(&root)?, NodeContext::Hierarchy)?,
         document,
     })
 }
@@ -140,7 +143,7 @@ pub fn array(document: impl Into<Bytes>, path: &str) -> Result<ArrayModel, Docum
 /// Reads what the document of the array at `path` says.
 pub fn read_array(document: Json, path: &str) -> Result<ArrayModel, DocumentError> {
     let description = text::description(&document, ARRAY_MEMBERS)?;
-    let root = Place::root(&description);
+    let root = JsonPath::root(&description);
     let shape = parts::shape(&root.required("shape")?)?;
     let listed = extensions(&root)?;
     let attributes = parts::attributes(&document)?;
@@ -155,13 +158,13 @@ pub fn read_array(document: Json, path: &str) -> Result<ArrayModel, DocumentErro
     let grid = root.required("chunk_grid")?;
     let (chunk_shape, chunk_keys) = chunk_grid(&grid, &shape)?;
     let (chunk_shape, codecs) = sharded(&root, chunk_shape, codecs)?;
-    let host = Host::Array { shape: shape.clone(), data_type: &element };
-    let extensions = extensions::understand(&listed, host)?;
+    let host = NodeContext::Array { shape: shape.clone(), data_type: &element };
+    let extensions = extensions::resolve_extensions(&listed, host)?;
     Ok(ArrayModel {
         dialect: Dialect::Draft,
         dimension_names: parts::xarray_names(&attributes, shape.len()),
         fill_value: parts::fill_value(&root.required("fill_value")?, &element, Dialect::Draft, &byte_order)?,
-        origin: extensions::origin(&extensions, shape.len()),
+        view_offset: extensions::view_offset(&extensions, shape.len()),
         shape,
         data_type: element,
         grid: parts::regular(&grid, &chunk_shape)?,
@@ -185,7 +188,7 @@ pub fn read_group(document: Json) -> Result<GroupModel, DocumentError> {
     Ok(GroupModel {
         dialect: Dialect::Draft,
         attributes: parts::attributes(&document)?,
-        extensions: extensions::understand(&extensions(&Place::root(&description))?, Host::Group)?,
+        extensions: extensions::resolve_extensions(&extensions(&JsonPath::root(&description))?, NodeContext::Group)?,
         consolidated: None,
         document,
     })
@@ -208,7 +211,7 @@ fn is_version(text: &str, major: &str) -> bool {
 
 /// Reads the suffix of metadata keys, which has the characters of the draft's keys without `/`: with one, the keys of a node's metadata
 /// would be below the node.
-fn suffix(place: &Place<'_>) -> Result<String, DocumentError> {
+fn suffix(place: &JsonPath<'_>) -> Result<String, DocumentError> {
     let suffix = place.text()?;
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     match suffix.len() <= MAX_SUFFIX && suffix.bytes().all(allowed) {
@@ -218,19 +221,19 @@ fn suffix(place: &Place<'_>) -> Result<String, DocumentError> {
 }
 
 /// Reads the `extensions` of an entry point, an array or a group.
-fn extensions<'a>(root: &Place<'a>) -> Result<Vec<Listed<'a>>, DocumentError> {
+fn extensions<'a>(root: &JsonPath<'a>) -> Result<Vec<ExtensionEntry<'a>>, DocumentError> {
     let Some(list) = root.member("extensions")? else { return Ok(Vec::new()) };
-    let extension = |place: Place<'a>| {
+    let extension = |place: JsonPath<'a>| {
         let name = place.required("extension")?.text()?;
         let (configuration, must_understand) =
             (place.member_or_null("configuration")?, parts::must_understand(&place)?);
-        Listed::new(place, name, configuration, must_understand)
+        ExtensionEntry::new(place, name, configuration, must_understand)
     };
     list.items()?.map(extension).collect()
 }
 
 /// The codecs that the document names: zarr-python's filters first, then the compressor, or the pipeline of the 2019 draft.
-fn named_codecs(root: &Place<'_>, attributes: &Json) -> Result<Vec<CodecSpec>, DocumentError> {
+fn named_codecs(root: &JsonPath<'_>, attributes: &Json) -> Result<Vec<CodecSpec>, DocumentError> {
     let mut named = filters(attributes)?;
     let pipeline = root.member_or_null("codecs")?;
     let compressor = root.member_or_null("compressor")?;
@@ -256,12 +259,12 @@ fn filters(attributes: &Json) -> Result<Vec<CodecSpec>, DocumentError> {
         return Ok(Vec::new());
     }
     let filters = text::description(attributes, &[FILTERS])?;
-    let place = Place { value: &filters, pointer: pointer_to("", ATTRIBUTES) };
+    let place = JsonPath { value: &filters, pointer: pointer_to("", ATTRIBUTES) };
     parts::codecs(place.member(FILTERS)?, parts::numcodecs)
 }
 
 /// Reads `{"codec": URI, "configuration": {…}}`.
-fn codec(place: &Place<'_>) -> Result<CodecSpec, DocumentError> {
+fn codec(place: &JsonPath<'_>) -> Result<CodecSpec, DocumentError> {
     let uri = place.required("codec")?;
     let id = codec_id(uri.text()?).ok_or_else(|| uri.unsupported(Feature::Codec, uri.value.as_str().unwrap_or("")))?;
     Ok(CodecSpec::numcodecs(id, parts::configuration(place.member_or_null("configuration")?)?))
@@ -294,7 +297,7 @@ fn unnamed_field(fields: &[Value]) -> Option<&Value> {
     (name == "").then_some(data_type)
 }
 
-fn memory_order(place: &Place<'_>) -> Result<parts::MemoryOrder, DocumentError> {
+fn memory_order(place: &JsonPath<'_>) -> Result<parts::MemoryOrder, DocumentError> {
     match place.value.is_object() {
         true => Err(place.unsupported(Feature::ChunkMemoryLayout, place.required("extension")?.text()?)),
         false => parts::memory_order(place),
@@ -302,7 +305,7 @@ fn memory_order(place: &Place<'_>) -> Result<parts::MemoryOrder, DocumentError> 
 }
 
 /// Reads a regular grid: the shape of its chunks, and how their keys are written.
-fn chunk_grid(place: &Place<'_>, shape: &[u64]) -> Result<(Vec<u64>, ChunkKeyEncoding), DocumentError> {
+fn chunk_grid(place: &JsonPath<'_>, shape: &[u64]) -> Result<(Vec<u64>, ChunkKeyEncoding), DocumentError> {
     if let Some(extension) = place.member("extension")? {
         return Err(place.unsupported(Feature::ChunkGrid, extension.text()?));
     }
@@ -319,7 +322,7 @@ fn chunk_grid(place: &Place<'_>, shape: &[u64]) -> Result<(Vec<u64>, ChunkKeyEnc
 /// Reads the storage transformers, all of which have to make shards. The first makes shards of chunks, the next shards of those, and so on. The answer is the
 /// shape of the outermost shards and their chain.
 fn sharded(
-    root: &Place<'_>,
+    root: &JsonPath<'_>,
     mut shape: Vec<u64>,
     mut codecs: Vec<CodecSpec>,
 ) -> Result<(Vec<u64>, Vec<CodecSpec>), DocumentError> {
@@ -343,7 +346,7 @@ fn sharded(
 }
 
 /// The shape of the shards that one storage transformer makes of chunks.
-fn shard_shape(place: &Place<'_>, chunk_shape: &[u64]) -> Result<Vec<u64>, DocumentError> {
+fn shard_shape(place: &JsonPath<'_>, chunk_shape: &[u64]) -> Result<Vec<u64>, DocumentError> {
     let extension = place.required("extension")?.text()?;
     if extension != SHARDING {
         return Err(place.unsupported(Feature::StorageTransformer, extension));
@@ -363,7 +366,7 @@ fn shard_shape(place: &Place<'_>, chunk_shape: &[u64]) -> Result<Vec<u64>, Docum
 
 /// The number of chunks of a shard along each dimension. zarr-python writes one number less if a dimension stems from
 /// the data type, `[1]` if there are no dimensions, and accepts a bare number for a list of it.
-fn chunks_per_shard(place: &Place<'_>, rank: usize) -> Result<Vec<u64>, DocumentError> {
+fn chunks_per_shard(place: &JsonPath<'_>, rank: usize) -> Result<Vec<u64>, DocumentError> {
     let mut counts = match place.value.is_number() {
         true => vec![place.unsigned()?],
         false => parts::shape(place)?,

@@ -6,33 +6,33 @@ use crate::{
     codecs::CodecSpecError,
     data_type::{TypeError, ValueError},
     json::SyntaxError,
-    limits::{MAX_DESCRIPTION, MAX_DOCUMENT},
+    limits::{MAX_DOCUMENT_MEMORY, MAX_DOCUMENT_SIZE},
 };
 
 /// The reason why a document is invalid. Names from the document are truncated.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// It is longer than [`MAX_DOCUMENT`].
-    #[error("the document has {size} bytes, more than {MAX_DOCUMENT}")]
+    /// It is longer than [`MAX_DOCUMENT_SIZE`].
+    #[error("the document has {size} bytes, more than {MAX_DOCUMENT_SIZE}")]
     TooLarge {
         /// Its size in bytes.
         size: usize,
     },
-    /// The members that describe the node would take more memory than [`MAX_DESCRIPTION`].
-    #[error("the values that describe the node take more than {MAX_DESCRIPTION} bytes of memory")]
-    TooManyValues,
+    /// The members that describe the node would take more memory than [`MAX_DOCUMENT_MEMORY`].
+    #[error("the values that describe the node take more than {MAX_DOCUMENT_MEMORY} bytes of memory")]
+    TooMuchMemory,
     /// It is not JSON, or nested too deeply.
     #[error("the document is not JSON: {0}")]
     NotJson(#[source] SyntaxError),
     /// A number is too large for a float, or a string has a lone surrogate, where a value is required.
     #[error("the document has a value that cannot be read: {0}")]
-    NoValue(#[source] serde_json::Error),
+    UnreadableValue(#[source] serde_json::Error),
     /// It is JSON, but no object.
     #[error("the document is not an object")]
     NotAnObject,
     /// Its `zarr_format` is another one.
     #[error("zarr_format is {found} where it has to be {expected}")]
-    Format {
+    WrongFormat {
         /// The required type.
         expected: &'static str,
         /// The actual type.
@@ -40,7 +40,7 @@ pub enum DocumentError {
     },
     /// Its `node_type` is neither `array` nor `group`.
     #[error("node_type is {found}, neither \"array\" nor \"group\"")]
-    NodeType {
+    WrongNodeType {
         /// The actual value.
         found: String,
     },

@@ -6,38 +6,38 @@ use serde_json::{Map, Value};
 use super::DocumentError;
 use crate::{
     json::{Change, Json, MAX_DEPTH, ObjectEdit},
-    limits::{MAX_DESCRIPTION, MAX_DOCUMENT},
+    limits::{MAX_DOCUMENT_MEMORY, MAX_DOCUMENT_SIZE},
     text::pointer_to,
 };
 
 /// The member of a node document that has the user's attributes.
 pub(crate) const ATTRIBUTES: &str = "attributes";
 
-/// Checks that bytes are a document: a JSON object of at most [`MAX_DOCUMENT`] bytes, nested in at most [`MAX_DOCUMENT_DEPTH`](crate::json::MAX_DOCUMENT_DEPTH) levels.
+/// Checks that bytes are a document: a JSON object of at most [`MAX_DOCUMENT_SIZE`] bytes, nested in at most [`MAX_DOCUMENT_DEPTH`](crate::json::MAX_DOCUMENT_DEPTH) levels.
 pub(crate) fn read(bytes: impl Into<Bytes>) -> Result<Json, DocumentError> {
     let bytes = bytes.into();
-    if bytes.len() > MAX_DOCUMENT {
+    if bytes.len() > MAX_DOCUMENT_SIZE {
         return Err(DocumentError::TooLarge { size: bytes.len() });
     }
     let document = Json::parse_document(bytes).map_err(DocumentError::NotJson)?;
     if document.is_object() { Ok(document) } else { Err(DocumentError::NotAnObject) }
 }
 
-/// The members of a document that have these names, without its attributes, as one object. It takes at most [`MAX_DESCRIPTION`] bytes.
+/// The members of a document that have these names, without its attributes, as one object. It takes at most [`MAX_DOCUMENT_MEMORY`] bytes.
 pub(crate) fn description(document: &Json, names: &[&str]) -> Result<Value, DocumentError> {
     let mut description = Map::new();
     let mut memory = 0_usize;
     for member in document.members() {
         let Some(name) = names.iter().find(|name| **name != ATTRIBUTES && member.is_named(name)) else { continue };
-        memory = memory.saturating_add(member.value.estimated_memory());
-        if memory > MAX_DESCRIPTION {
-            return Err(DocumentError::TooManyValues);
+        memory = memory.saturating_add(member.value.estimated_value_memory());
+        if memory > MAX_DOCUMENT_MEMORY {
+            return Err(DocumentError::TooMuchMemory);
         }
         if member.value.depth() > MAX_DEPTH {
             let reason = format!("is nested deeper than {MAX_DEPTH} levels");
             return Err(DocumentError::Invalid { pointer: pointer_to("", name), reason });
         }
-        description.insert((*name).to_owned(), member.value.to_value().map_err(DocumentError::NoValue)?);
+        description.insert((*name).to_owned(), member.value.to_value().map_err(DocumentError::UnreadableValue)?);
     }
     Ok(Value::Object(description))
 }
@@ -81,13 +81,13 @@ mod tests {
             assert!(matches!(read(text), Err(DocumentError::NotJson(_))), "{text}");
         }
         assert!(matches!(read("[1]"), Err(DocumentError::NotAnObject)));
-        let size = MAX_DOCUMENT + 1;
+        let size = MAX_DOCUMENT_SIZE + 1;
         assert!(matches!(read(vec![b' '; size]), Err(DocumentError::TooLarge { size: found }) if found == size));
         let many = format!("{{\"a\":[{}0]}}", "0,".repeat(8 << 20));
-        assert!(matches!(described(many), Err(DocumentError::TooManyValues)));
+        assert!(matches!(described(many), Err(DocumentError::TooMuchMemory)));
         let maps = format!("{{\"a\":[{}0]}}", "{\"\":0},".repeat(1 << 20));
-        assert!(matches!(described(maps), Err(DocumentError::TooManyValues)));
-        assert!(matches!(described("{\"a\": \"\\ud800\"}"), Err(DocumentError::NoValue(_))));
+        assert!(matches!(described(maps), Err(DocumentError::TooMuchMemory)));
+        assert!(matches!(described("{\"a\": \"\\ud800\"}"), Err(DocumentError::UnreadableValue(_))));
     }
 
     #[test]

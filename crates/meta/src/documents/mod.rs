@@ -10,30 +10,30 @@ use bytes::Bytes;
 
 use crate::{
     Dialect, NodePath,
-    extensions::{Extension, Link, Meaning},
+    extensions::{Extension, ExtensionEffect, Link},
     json::Json,
     text::pointer_to,
 };
 
-mod change;
 pub mod draft;
 mod error;
 pub(crate) mod json;
+mod json_path;
 mod parts;
-mod place;
+mod patch;
 #[cfg(test)]
 mod tests;
 pub mod v2;
 pub mod v3;
 pub mod write;
 
-pub use change::{ChangeError, Changes, ElementsChange};
 pub use error::{DocumentError, Feature};
+pub(crate) use json_path::JsonPath;
 pub(crate) use parts::{XARRAY_NAMES, object as members};
-pub(crate) use place::Place;
+pub use patch::{ElementImpact, NodePatch, PatchError};
 
 /// Reads a document without looking into it.
-pub fn object(document: impl Into<Bytes>) -> Result<Json, DocumentError> {
+pub fn parse_object(document: impl Into<Bytes>) -> Result<Json, DocumentError> {
     json::read(document)
 }
 
@@ -48,14 +48,14 @@ pub struct GroupModel {
     pub extensions: Vec<Extension>,
     /// The documents of the nodes below, if the group's own document has them (zarr-python's consolidated metadata in
     /// v3).
-    pub consolidated: Option<Consolidated>,
+    pub consolidated: Option<ConsolidatedMetadata>,
     /// The document as it was read, with whatever else it has.
     pub document: Json,
 }
 
 /// The documents of many nodes in one: a copy, which may be older than the documents themselves.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Consolidated {
+pub struct ConsolidatedMetadata {
     /// The documents by keys, or by paths to which `suffix` is appended to make them keys.
     metadata: Json,
     suffix: &'static str,
@@ -64,15 +64,15 @@ pub struct Consolidated {
 impl GroupModel {
     /// The arrays below that the group's extensions name: levels of a pyramid, arrays on slow storage.
     pub fn links(&self) -> Vec<Link> {
-        let links = |extension: &Extension| match &extension.meaning {
-            Meaning::Links(links) => links.clone(),
+        let links = |extension: &Extension| match &extension.effect {
+            ExtensionEffect::Links(links) => links.clone(),
             _ => Vec::new(),
         };
         self.extensions.iter().flat_map(links).collect()
     }
 }
 
-impl Consolidated {
+impl ConsolidatedMetadata {
     /// Reads an object of keys, or of paths to which `suffix` is appended to make them keys.
     fn parse(metadata: Json, pointer: &str, suffix: &'static str) -> Result<Self, DocumentError> {
         let invalid = |pointer: String, reason: String| DocumentError::Invalid { pointer, reason };

@@ -4,7 +4,7 @@ use std::iter;
 
 use serde_json::{Map, Value, json};
 
-use super::{DocumentError, Place, json::ATTRIBUTES};
+use super::{DocumentError, JsonPath, json::ATTRIBUTES};
 use crate::{
     Dialect,
     chunk_keys::Separator,
@@ -34,7 +34,7 @@ pub(super) struct Stored<'a> {
 }
 
 /// Reads a shape, whose length is checked first.
-pub(super) fn shape(place: &Place<'_>) -> Result<Vec<u64>, DocumentError> {
+pub(super) fn shape(place: &JsonPath<'_>) -> Result<Vec<u64>, DocumentError> {
     let rank = place.list()?.len();
     if rank > MAX_RANK {
         return Err(place.invalid(format!("has {rank} dimensions, more than {MAX_RANK}")));
@@ -43,7 +43,7 @@ pub(super) fn shape(place: &Place<'_>) -> Result<Vec<u64>, DocumentError> {
 }
 
 /// Fails unless a list has one entry per dimension.
-pub(super) fn check_rank(place: &Place<'_>, rank: usize) -> Result<(), DocumentError> {
+pub(super) fn check_rank(place: &JsonPath<'_>, rank: usize) -> Result<(), DocumentError> {
     match place.list()?.len() {
         found if found == rank => Ok(()),
         found => Err(place.invalid(format!("has {found} entries for {rank} dimensions"))),
@@ -52,11 +52,11 @@ pub(super) fn check_rank(place: &Place<'_>, rank: usize) -> Result<(), DocumentE
 
 /// Reads the shape of regular chunks. Along dimensions of extent 0, for which zarr-python writes chunks of length 0, such a chunk has the length that
 /// `units` has for the dimension, or 1.
-pub(super) fn chunk_shape(place: &Place<'_>, shape: &[u64], units: &[u64]) -> Result<Vec<u64>, DocumentError> {
+pub(super) fn chunk_shape(place: &JsonPath<'_>, shape: &[u64], units: &[u64]) -> Result<Vec<u64>, DocumentError> {
     check_rank(place, shape.len())?;
     let units = units.iter().copied().chain(iter::repeat(1));
     let dimensions = place.items()?.zip(shape).zip(units);
-    let length = |((place, &extent), unit): ((Place<'_>, &u64), u64)| match (place.unsigned()?, extent) {
+    let length = |((place, &extent), unit): ((JsonPath<'_>, &u64), u64)| match (place.unsigned()?, extent) {
         (0, 0) => Ok(unit),
         (0, _) => Err(place.invalid("is 0")),
         (length, _) => Ok(length),
@@ -65,11 +65,11 @@ pub(super) fn chunk_shape(place: &Place<'_>, shape: &[u64], units: &[u64]) -> Re
 }
 
 /// The grid of regular chunks.
-pub(super) fn regular(place: &Place<'_>, chunk_shape: &[u64]) -> Result<ChunkGrid, DocumentError> {
+pub(super) fn regular(place: &JsonPath<'_>, chunk_shape: &[u64]) -> Result<ChunkGrid, DocumentError> {
     ChunkGrid::regular(chunk_shape).ok_or_else(|| place.invalid("has a chunk that is larger than any array"))
 }
 
-pub(super) fn separator(place: &Place<'_>) -> Result<Separator, DocumentError> {
+pub(super) fn separator(place: &JsonPath<'_>) -> Result<Separator, DocumentError> {
     match place.text()? {
         "/" => Ok(Separator::Slash),
         "." => Ok(Separator::Dot),
@@ -99,7 +99,7 @@ fn not_an_object(name: &str) -> DocumentError {
 }
 
 /// The members of a configuration, if it is present.
-pub(super) fn configuration(place: Option<Place<'_>>) -> Result<Map<String, Value>, DocumentError> {
+pub(super) fn configuration(place: Option<JsonPath<'_>>) -> Result<Map<String, Value>, DocumentError> {
     place.map_or_else(|| Ok(Map::new()), |place| place.object().cloned())
 }
 
@@ -116,7 +116,7 @@ pub(super) fn xarray_names(attributes: &Json, rank: usize) -> Vec<Option<String>
 }
 
 pub(super) fn fill_value(
-    place: &Place<'_>,
+    place: &JsonPath<'_>,
     data_type: &DataType,
     dialect: Dialect,
     byte_order: &StoredOrder,
@@ -131,7 +131,7 @@ pub(super) fn fill_value(
 }
 
 /// Reads `C` or `F`.
-pub(super) fn memory_order(place: &Place<'_>) -> Result<MemoryOrder, DocumentError> {
+pub(super) fn memory_order(place: &JsonPath<'_>) -> Result<MemoryOrder, DocumentError> {
     match place.text()? {
         "C" => Ok(MemoryOrder::C),
         "F" => Ok(MemoryOrder::F),
@@ -140,7 +140,7 @@ pub(super) fn memory_order(place: &Place<'_>) -> Result<MemoryOrder, DocumentErr
 }
 
 /// Reads a codec as numcodecs configures it: `{"id": "zlib", "level": 1}`.
-pub(super) fn numcodecs(place: &Place<'_>) -> Result<CodecSpec, DocumentError> {
+pub(super) fn numcodecs(place: &JsonPath<'_>) -> Result<CodecSpec, DocumentError> {
     let id = place.required("id")?.text()?;
     let mut configuration = place.object()?.clone();
     configuration.shift_remove("id");
@@ -149,8 +149,8 @@ pub(super) fn numcodecs(place: &Place<'_>) -> Result<CodecSpec, DocumentError> {
 
 /// Reads a list of codecs, each with `codec`; `None` is an empty one.
 pub(super) fn codecs(
-    place: Option<Place<'_>>,
-    codec: impl Fn(&Place<'_>) -> Result<CodecSpec, DocumentError>,
+    place: Option<JsonPath<'_>>,
+    codec: impl Fn(&JsonPath<'_>) -> Result<CodecSpec, DocumentError>,
 ) -> Result<Vec<CodecSpec>, DocumentError> {
     let Some(place) = place else { return Ok(Vec::new()) };
     if place.list()?.len() > MAX_CODECS {
@@ -196,7 +196,7 @@ pub(crate) fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String,
 }
 
 /// Reads the `must_understand` of an extension; it is true where nothing is said.
-pub(super) fn must_understand(extension: &Place<'_>) -> Result<bool, DocumentError> {
+pub(super) fn must_understand(extension: &JsonPath<'_>) -> Result<bool, DocumentError> {
     let Some(place) = extension.member("must_understand")? else { return Ok(true) };
     place.value.as_bool().ok_or_else(|| place.invalid("is neither true nor false"))
 }

@@ -4,14 +4,14 @@
 
 use bytes::Bytes;
 
-use super::{Consolidated, DocumentError, GroupModel, Place, json, parts};
+use super::{ConsolidatedMetadata, DocumentError, GroupModel, JsonPath, json, parts};
 use crate::{
     ArrayModel, Dialect,
     chunk_keys::{ChunkKeyEncoding, ChunkKeyForm, Separator},
     codecs::CodecSpec,
     data_type::{self, V2Context},
     json::Json,
-    text::shown,
+    text::truncated,
 };
 
 /// The members of the document of an array, without its attributes.
@@ -35,7 +35,7 @@ pub fn group(zgroup: impl Into<Bytes>, zattrs: Option<Bytes>) -> Result<GroupMod
 /// Reads a `.zarray` with these attributes.
 pub fn read_array(document: Json, attributes: Json) -> Result<ArrayModel, DocumentError> {
     let description = json::description(&document, ARRAY_MEMBERS)?;
-    let root = Place::root(&description);
+    let root = JsonPath::root(&description);
     check_format(&root)?;
     let shape = parts::shape(&root.required("shape")?)?;
     let chunks = root.required("chunks")?;
@@ -55,7 +55,7 @@ pub fn read_array(document: Json, attributes: Json) -> Result<ArrayModel, Docume
     Ok(ArrayModel {
         dialect: Dialect::V2,
         dimension_names: parts::xarray_names(&attributes, shape.len()),
-        origin: vec![0; shape.len()],
+        view_offset: vec![0; shape.len()],
         shape,
         data_type,
         fill_value,
@@ -71,32 +71,32 @@ pub fn read_array(document: Json, attributes: Json) -> Result<ArrayModel, Docume
 
 /// Reads a `.zgroup` with these attributes.
 pub fn read_group(document: Json, attributes: Json) -> Result<GroupModel, DocumentError> {
-    check_format(&Place::root(&json::description(&document, &["zarr_format"])?))?;
+    check_format(&JsonPath::root(&json::description(&document, &["zarr_format"])?))?;
     Ok(GroupModel { dialect: Dialect::V2, attributes, extensions: Vec::new(), consolidated: None, document })
 }
 
 /// Reads a `.zmetadata`, zarr-python's
 /// [consolidated metadata](https://zarr.readthedocs.io/en/stable/user-guide/consolidated_metadata.html).
-pub fn consolidated(zmetadata: impl Into<Bytes>) -> Result<Consolidated, DocumentError> {
+pub fn consolidated(zmetadata: impl Into<Bytes>) -> Result<ConsolidatedMetadata, DocumentError> {
     let document = json::read(zmetadata)?;
     let description = json::description(&document, &["zarr_consolidated_format"])?;
-    let format = Place::root(&description).required("zarr_consolidated_format")?;
+    let format = JsonPath::root(&description).required("zarr_consolidated_format")?;
     if format.value != 1 {
         return Err(format.invalid("is not 1"));
     }
     let missing = || DocumentError::Missing { pointer: "/metadata".to_owned() };
-    Consolidated::parse(document.get("metadata").ok_or_else(missing)?, "/metadata", "")
+    ConsolidatedMetadata::parse(document.get("metadata").ok_or_else(missing)?, "/metadata", "")
 }
 
-fn check_format(root: &Place<'_>) -> Result<(), DocumentError> {
+fn check_format(root: &JsonPath<'_>) -> Result<(), DocumentError> {
     let format = root.required("zarr_format")?;
     if format.value == 2 {
         return Ok(());
     }
-    Err(DocumentError::Format { expected: "2", found: shown(&format.value.to_string()) })
+    Err(DocumentError::WrongFormat { expected: "2", found: truncated(&format.value.to_string()) })
 }
 
-fn with_compressor(mut filters: Vec<CodecSpec>, place: Option<Place<'_>>) -> Result<Vec<CodecSpec>, DocumentError> {
+fn with_compressor(mut filters: Vec<CodecSpec>, place: Option<JsonPath<'_>>) -> Result<Vec<CodecSpec>, DocumentError> {
     if let Some(place) = place {
         filters.push(parts::numcodecs(&place)?);
     }

@@ -8,17 +8,17 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{Consolidated, DocumentError, Feature, GroupModel, Place, json, parts};
+use super::{ConsolidatedMetadata, DocumentError, Feature, GroupModel, JsonPath, json, parts};
 use crate::{
     ArrayModel, Dialect,
     chunk_keys::{ChunkKeyEncoding, ChunkKeyForm, Separator},
     codecs::CodecSpec,
     data_type,
-    extensions::{self, Host, Listed},
+    extensions::{self, ExtensionEntry, NodeContext},
     grid::{ChunkGrid, DimensionGrid},
     json::{Json, Member},
-    limits::MAX_PIECES,
-    text::{pointer_to, shown},
+    limits::MAX_LISTED_CHUNKS,
+    text::{pointer_to, truncated},
 };
 
 /// A node: what a `zarr.json` describes.
@@ -56,22 +56,22 @@ pub fn node(zarr_json: impl Into<Bytes>) -> Result<Node, DocumentError> {
 /// Reads what a `zarr.json` says.
 pub fn read(document: Json) -> Result<Node, DocumentError> {
     let kind = json::description(&document, &["zarr_format", "node_type"])?;
-    let root = Place::root(&kind);
+    let root = JsonPath::root(&kind);
     let format = root.required("zarr_format")?;
     if format.value != 3 {
-        return Err(DocumentError::Format { expected: "3", found: shown(&format.value.to_string()) });
+        return Err(DocumentError::WrongFormat { expected: "3", found: truncated(&format.value.to_string()) });
     }
     let node_type = root.required("node_type")?;
     match node_type.text()? {
         "array" => Ok(Node::Array(Box::new(array(document)?))),
         "group" => Ok(Node::Group(group(document)?)),
-        found => Err(DocumentError::NodeType { found: shown(found) }),
+        found => Err(DocumentError::WrongNodeType { found: truncated(found) }),
     }
 }
 
 fn array(document: Json) -> Result<ArrayModel, DocumentError> {
     let description = json::description(&document, ARRAY_MEMBERS)?;
-    let root = Place::root(&description);
+    let root = JsonPath::root(&description);
     let shape = parts::shape(&root.required("shape")?)?;
     check_members(&document, ARRAY_MEMBERS)?;
     let listed = extensions(&root)?;
@@ -84,12 +84,12 @@ fn array(document: Json) -> Result<ArrayModel, DocumentError> {
         parts::fill_value(&root.required("fill_value")?, &data_type, Dialect::V3, &data_type::StoredOrder::Little)?;
     let chunk_keys = chunk_keys(&root.required("chunk_key_encoding")?)?;
     no_storage_transformers(&root)?;
-    let host = Host::Array { shape: shape.clone(), data_type: &data_type };
-    let extensions = extensions::understand(&listed, host)?;
+    let host = NodeContext::Array { shape: shape.clone(), data_type: &data_type };
+    let extensions = extensions::resolve_extensions(&listed, host)?;
     Ok(ArrayModel {
         dialect: Dialect::V3,
         dimension_names: dimension_names(root.member_or_null("dimension_names")?, shape.len())?,
-        origin: extensions::origin(&extensions, shape.len()),
+        view_offset: extensions::view_offset(&extensions, shape.len()),
         shape,
         data_type,
         fill_value,
@@ -109,7 +109,7 @@ fn group(document: Json) -> Result<GroupModel, DocumentError> {
     Ok(GroupModel {
         dialect: Dialect::V3,
         attributes: parts::attributes_or_null(&document)?,
-        extensions: extensions::understand(&extensions(&Place::root(&description))?, Host::Group)?,
+        extensions: extensions::resolve_extensions(&extensions(&JsonPath::root(&description))?, NodeContext::Group)?,
         consolidated: consolidated(&document)?,
         document,
     })
@@ -122,22 +122,22 @@ fn check_members(document: &Json, known: &[&str]) -> Result<(), DocumentError> {
     match document.members().find(unknown) {
         Some(member) => {
             let name = member.name().unwrap_or_default();
-            Err(DocumentError::Extension { pointer: pointer_to("", &name), name: shown(&name) })
+            Err(DocumentError::Extension { pointer: pointer_to("", &name), name: truncated(&name) })
         }
         None => Ok(()),
     }
 }
 
 /// Reads ZEP 10's list of extensions.
-fn extensions<'a>(root: &Place<'a>) -> Result<Vec<Listed<'a>>, DocumentError> {
+fn extensions<'a>(root: &JsonPath<'a>) -> Result<Vec<ExtensionEntry<'a>>, DocumentError> {
     let Some(list) = root.member("extensions")? else { return Ok(Vec::new()) };
     if list.list()?.is_empty() {
         return Err(list.invalid("is empty"));
     }
-    let extension = |place: Place<'a>| {
+    let extension = |place: JsonPath<'a>| {
         let named = Named::parse(&place)?;
         let must_understand = place.value.is_string() || parts::must_understand(&place)?;
-        Listed::new(place, named.name, named.configuration, must_understand)
+        ExtensionEntry::new(place, named.name, named.configuration, must_understand)
     };
     list.items()?.map(extension).collect()
 }
@@ -146,11 +146,11 @@ fn extensions<'a>(root: &Place<'a>) -> Result<Vec<Listed<'a>>, DocumentError> {
 /// ([extension definition](https://zarr-specs.readthedocs.io/en/latest/v3/core/index.html#extension-definition)).
 struct Named<'a> {
     name: &'a str,
-    configuration: Option<Place<'a>>,
+    configuration: Option<JsonPath<'a>>,
 }
 
 impl<'a> Named<'a> {
-    fn parse(place: &Place<'a>) -> Result<Self, DocumentError> {
+    fn parse(place: &JsonPath<'a>) -> Result<Self, DocumentError> {
         if let Some(name) = place.value.as_str() {
             return Ok(Self { name, configuration: None });
         }
@@ -162,13 +162,13 @@ impl<'a> Named<'a> {
     }
 
     /// The configuration of what cannot do without.
-    fn configuration(self, place: &Place<'_>) -> Result<Place<'a>, DocumentError> {
+    fn configuration(self, place: &JsonPath<'_>) -> Result<JsonPath<'a>, DocumentError> {
         self.configuration.ok_or_else(|| DocumentError::Missing { pointer: place.pointer_to("configuration") })
     }
 }
 
-fn codecs(place: &Place<'_>) -> Result<Vec<CodecSpec>, DocumentError> {
-    let codec = |place: &Place<'_>| {
+fn codecs(place: &JsonPath<'_>) -> Result<Vec<CodecSpec>, DocumentError> {
+    let codec = |place: &JsonPath<'_>| {
         CodecSpec::parse_v3(place.value)
             .map_err(|source| DocumentError::Codec { pointer: place.pointer.clone(), source })
     };
@@ -176,7 +176,7 @@ fn codecs(place: &Place<'_>) -> Result<Vec<CodecSpec>, DocumentError> {
     if codecs.is_empty() { Err(place.invalid("is empty")) } else { Ok(codecs) }
 }
 
-fn grid(place: &Place<'_>, shape: &[u64], codecs: &[CodecSpec]) -> Result<ChunkGrid, DocumentError> {
+fn grid(place: &JsonPath<'_>, shape: &[u64], codecs: &[CodecSpec]) -> Result<ChunkGrid, DocumentError> {
     let named = Named::parse(place)?;
     match named.name {
         "regular" => {
@@ -200,7 +200,7 @@ fn inner_chunk_shape(codecs: &[CodecSpec]) -> Vec<u64> {
 /// Reads the configuration of a
 /// [rectilinear grid](https://github.com/zarr-developers/zarr-extensions/tree/main/chunk-grids/rectilinear): per dimension one length, or a list
 /// of lengths `v` and of runs `[v, n]`, which is `n` times `v`.
-fn rectilinear(configuration: &Place<'_>, shape: &[u64]) -> Result<ChunkGrid, DocumentError> {
+fn rectilinear(configuration: &JsonPath<'_>, shape: &[u64]) -> Result<ChunkGrid, DocumentError> {
     configuration.only(&["kind", "chunk_shapes"])?;
     let kind = configuration.required("kind")?;
     if kind.text()? != "inline" {
@@ -208,8 +208,8 @@ fn rectilinear(configuration: &Place<'_>, shape: &[u64]) -> Result<ChunkGrid, Do
     }
     let place = configuration.required("chunk_shapes")?;
     parts::check_rank(&place, shape.len())?;
-    let mut left = MAX_PIECES;
-    let dimension = |(place, &extent): (Place<'_>, &u64)| {
+    let mut left = MAX_LISTED_CHUNKS;
+    let dimension = |(place, &extent): (JsonPath<'_>, &u64)| {
         if place.value.is_number() {
             return Ok(DimensionGrid::Regular { length: positive(&place)? });
         }
@@ -225,21 +225,23 @@ fn rectilinear(configuration: &Place<'_>, shape: &[u64]) -> Result<ChunkGrid, Do
 }
 
 /// The lengths of the pieces of one dimension. As many as `left` says may still be listed.
-fn lengths(place: &Place<'_>, left: &mut u64) -> Result<Vec<u64>, DocumentError> {
+fn lengths(place: &JsonPath<'_>, left: &mut u64) -> Result<Vec<u64>, DocumentError> {
     let mut lengths = Vec::new();
     for item in place.items()? {
         let (length, count) = match item.value {
             Value::Array(_) => run(&item)?,
             _ => (positive(&item)?, 1),
         };
-        *left = left.checked_sub(count).ok_or_else(|| place.invalid(format!("has more than {MAX_PIECES} chunks")))?;
+        *left = left
+            .checked_sub(count)
+            .ok_or_else(|| place.invalid(format!("has more than {MAX_LISTED_CHUNKS} chunks")))?;
         lengths.extend((0..count).map(|_| length));
     }
     Ok(lengths)
 }
 
 /// Reads `[v, n]`.
-fn run(place: &Place<'_>) -> Result<(u64, u64), DocumentError> {
+fn run(place: &JsonPath<'_>) -> Result<(u64, u64), DocumentError> {
     let mut numbers = place.items()?;
     match (numbers.next(), numbers.next(), numbers.next()) {
         (Some(length), Some(count), None) => Ok((positive(&length)?, positive(&count)?)),
@@ -247,14 +249,14 @@ fn run(place: &Place<'_>) -> Result<(u64, u64), DocumentError> {
     }
 }
 
-fn positive(place: &Place<'_>) -> Result<u64, DocumentError> {
+fn positive(place: &JsonPath<'_>) -> Result<u64, DocumentError> {
     match place.unsigned()? {
         0 => Err(place.invalid("is 0")),
         number => Ok(number),
     }
 }
 
-fn chunk_keys(place: &Place<'_>) -> Result<ChunkKeyEncoding, DocumentError> {
+fn chunk_keys(place: &JsonPath<'_>) -> Result<ChunkKeyEncoding, DocumentError> {
     let named = Named::parse(place)?;
     let (form, default) = match named.name {
         "default" => (ChunkKeyForm::Default, Separator::Slash),
@@ -268,7 +270,7 @@ fn chunk_keys(place: &Place<'_>) -> Result<ChunkKeyEncoding, DocumentError> {
     Ok(ChunkKeyEncoding { form, separator })
 }
 
-fn no_storage_transformers(root: &Place<'_>) -> Result<(), DocumentError> {
+fn no_storage_transformers(root: &JsonPath<'_>) -> Result<(), DocumentError> {
     let Some(place) = root.member_or_null("storage_transformers")? else { return Ok(()) };
     match place.items()?.next() {
         Some(first) => Err(first.unsupported(Feature::StorageTransformer, Named::parse(&first)?.name)),
@@ -276,10 +278,10 @@ fn no_storage_transformers(root: &Place<'_>) -> Result<(), DocumentError> {
     }
 }
 
-fn dimension_names(place: Option<Place<'_>>, rank: usize) -> Result<Vec<Option<String>>, DocumentError> {
+fn dimension_names(place: Option<JsonPath<'_>>, rank: usize) -> Result<Vec<Option<String>>, DocumentError> {
     let Some(place) = place else { return Ok(vec![None; rank]) };
     parts::check_rank(&place, rank)?;
-    let name = |place: Place<'_>| match place.value {
+    let name = |place: JsonPath<'_>| match place.value {
         Value::Null => Ok(None),
         Value::String(name) => Ok(Some(name.clone())),
         _ => Err(place.invalid("is neither a string nor null")),
@@ -291,7 +293,7 @@ fn dimension_names(place: Option<Place<'_>>, rank: usize) -> Result<Vec<Option<S
 pub const CONSOLIDATED: &str = "consolidated_metadata";
 
 /// Reads `{"kind": "inline", "must_understand": false, "metadata": {path: document, …}}`. Another kind need not be understood.
-fn consolidated(document: &Json) -> Result<Option<Consolidated>, DocumentError> {
+fn consolidated(document: &Json) -> Result<Option<ConsolidatedMetadata>, DocumentError> {
     let Some(consolidated) = document.get(CONSOLIDATED).filter(|consolidated| !consolidated.is_null()) else {
         return Ok(None);
     };
@@ -299,14 +301,14 @@ fn consolidated(document: &Json) -> Result<Option<Consolidated>, DocumentError> 
         true => json::description(&consolidated, &["kind", "must_understand"])?,
         false => Value::Null,
     };
-    let place = Place { value: &description, pointer: pointer_to("", CONSOLIDATED) };
+    let place = JsonPath { value: &description, pointer: pointer_to("", CONSOLIDATED) };
     let kind = place.required("kind")?;
     match kind.text()? {
         "inline" => {
             let pointer = place.pointer_to("metadata");
             let missing = || DocumentError::Missing { pointer: pointer.clone() };
             let metadata = consolidated.get("metadata").ok_or_else(missing)?;
-            Consolidated::parse(metadata, &pointer, "/zarr.json").map(Some)
+            ConsolidatedMetadata::parse(metadata, &pointer, "/zarr.json").map(Some)
         }
         _ if parts::must_understand(&place)? => Err(kind.invalid("is not \"inline\"")),
         _ => Ok(None),

@@ -28,15 +28,15 @@ impl StoredNode {
     }
 
     /// The one document that a node of v3 or the draft has.
-    pub fn whole(document: Json) -> Self {
+    pub fn single_document(document: Json) -> Self {
         Self { document, attributes: None }
     }
 
     /// The stored documents of a node document. In v2 the attributes go into the `.zattrs`, which is left out if they
     /// are empty.
-    pub fn of_node_document(dialect: Dialect, document: &Json) -> Self {
+    pub fn from_node_document(dialect: Dialect, document: &Json) -> Self {
         if dialect != Dialect::V2 {
-            return Self::whole(document.clone());
+            return Self::single_document(document.clone());
         }
         Self::new(dialect, &document.without(ATTRIBUTES), &document.get(ATTRIBUTES).unwrap_or_default())
     }
@@ -56,9 +56,9 @@ impl StoredNode {
     }
 
     /// True if two nodes are stored as the same values, however they are written. Attributes without members are as good as none.
-    pub fn says_the_same(&self, other: &Self) -> bool {
+    pub fn is_equivalent(&self, other: &Self) -> bool {
         let [one, two] = [self, other].map(|node| node.attributes.clone().unwrap_or_default());
-        self.document.says_the_same(&other.document) && one.says_the_same(&two)
+        self.document.is_equivalent(&other.document) && one.is_equivalent(&two)
     }
 }
 
@@ -80,21 +80,21 @@ pub fn draft_entry_point() -> Json {
 }
 
 /// The document of a group of v3 without consolidated metadata.
-pub fn without_copies(document: &Json) -> Json {
+pub fn strip_consolidated(document: &Json) -> Json {
     document.without(CONSOLIDATED)
 }
 
 /// The document of a group of v3 with consolidated metadata that has nothing yet.
-pub fn with_empty_copies(document: &Json) -> Json {
+pub fn with_empty_consolidated(document: &Json) -> Json {
     let empty = json!({"kind": "inline", "must_understand": false, "metadata": {}});
     document.with(CONSOLIDATED, Change::Set(empty))
 }
 
 /// A change of one node in consolidated metadata.
 #[derive(Clone, Debug)]
-pub struct NodeCopy<'a> {
+pub struct ConsolidatedEntry<'a> {
     /// The node's path below the group that has the metadata: `a/b`, empty for the group itself.
-    pub below: &'a str,
+    pub path: &'a str,
     /// Its new documents, without those of the nodes below it; `None` if it is erased with everything below it.
     pub node: Option<&'a StoredNode>,
 }
@@ -103,7 +103,11 @@ pub struct NodeCopy<'a> {
 /// there now. A document without such metadata stays as it is, and so does every byte that is not of these nodes.
 ///
 /// In v3 the group itself has no copy, and groups are written with consolidated metadata of their own that is empty, as zarr-python does: their members stand beside them.
-pub fn consolidated<'a>(dialect: Dialect, document: &Json, copies: impl Iterator<Item = NodeCopy<'a>>) -> Json {
+pub fn update_consolidated<'a>(
+    dialect: Dialect,
+    document: &Json,
+    copies: impl Iterator<Item = ConsolidatedEntry<'a>>,
+) -> Json {
     let has_metadata = match dialect {
         Dialect::V2 => document.get("metadata"),
         Dialect::V3 => document.get(CONSOLIDATED).and_then(|consolidated| consolidated.get("metadata")),
@@ -114,29 +118,29 @@ pub fn consolidated<'a>(dialect: Dialect, document: &Json, copies: impl Iterator
     }
     let mut metadata = ObjectEdit::default();
     let mut replaced = HashSet::new();
-    for NodeCopy { below, node } in copies {
+    for ConsolidatedEntry { path: below, node } in copies {
         match (dialect, node) {
-            (Dialect::V2, Some(node)) => copy_v2(&mut metadata, below, node),
+            (Dialect::V2, Some(node)) => edit_consolidated_v2(&mut metadata, below, node),
             (_, Some(_)) if below.is_empty() => {}
-            (_, Some(node)) => metadata.change(below, Change::Match(v3_copy(node))),
+            (_, Some(node)) => metadata.change(below, Change::Match(consolidated_v3(node))),
             (Dialect::V3 | Dialect::Draft, None) if below.is_empty() => {}
             (_, None) => drop(replaced.insert(below)),
         }
     }
-    replaced.into_iter().for_each(|below| metadata.remove_below(below));
+    replaced.into_iter().for_each(|below| metadata.remove_subtree(below));
     match dialect {
         Dialect::V2 => document.with("metadata", Change::edit(metadata)),
         Dialect::V3 | Dialect::Draft => {
-            document.with(CONSOLIDATED, Change::edit(ObjectEdit::of("metadata", Change::edit(metadata))))
+            document.with(CONSOLIDATED, Change::edit(ObjectEdit::single("metadata", Change::edit(metadata))))
         }
     }
 }
 
-fn copy_v2(metadata: &mut ObjectEdit, below: &str, node: &StoredNode) {
+fn edit_consolidated_v2(metadata: &mut ObjectEdit, below: &str, node: &StoredNode) {
     let key = |name: &str| if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
     let (present, absent, change) = match is_array_v2(&node.document) {
         true => (".zarray", ".zgroup", Change::Match(node.document.clone())),
-        false => (".zgroup", ".zarray", Change::edit(saying(&node.document))),
+        false => (".zgroup", ".zarray", Change::edit(merge_members(&node.document))),
     };
     metadata.change(key(present), change);
     metadata.change(key(absent), Change::Remove);
@@ -146,7 +150,7 @@ fn copy_v2(metadata: &mut ObjectEdit, below: &str, node: &StoredNode) {
 }
 
 /// Makes an object say what a document says, beside what else it says: zarr-python 3 puts consolidated metadata into the copies of groups of v2, whose documents have none.
-fn saying(document: &Json) -> ObjectEdit {
+fn merge_members(document: &Json) -> ObjectEdit {
     let mut edit = ObjectEdit::default();
     for member in document.members() {
         let Some(name) = member.name() else { continue };
@@ -160,9 +164,9 @@ fn is_array_v2(document: &Json) -> bool {
 }
 
 /// A node's document as consolidated metadata of v3 has it.
-fn v3_copy(node: &StoredNode) -> Json {
+fn consolidated_v3(node: &StoredNode) -> Json {
     if node.document.get("node_type").and_then(|kind| kind.to_text()).as_deref() != Some("group") {
         return node.document.clone();
     }
-    with_empty_copies(&node.document)
+    with_empty_consolidated(&node.document)
 }

@@ -12,20 +12,20 @@ use serde_json::{Map, Value};
 
 use crate::{
     data_type::DataType,
-    documents::{DocumentError, Place},
+    documents::{DocumentError, JsonPath},
 };
 
-mod listed;
+mod entry;
 mod multiscale_arrays;
 mod offset;
 mod skip_empty_chunks;
 mod statistics;
 mod tiered_storage;
 
-pub(crate) use listed::{Listed, understand};
+pub(crate) use entry::{ExtensionEntry, resolve_extensions};
 
 /// Every extension that is known.
-static KNOWN: &[&dyn Code] = &[
+static HANDLERS: &[&dyn ExtensionHandler] = &[
     &offset::Offset,
     &statistics::ArrayStatistics,
     &skip_empty_chunks::SkipEmptyChunks,
@@ -43,12 +43,12 @@ pub struct Extension {
     /// True if a reader that does not know it must refuse the node.
     pub must_understand: bool,
     /// Its effect.
-    pub meaning: Meaning,
+    pub effect: ExtensionEffect,
 }
 
 /// The effect of an extension on its node.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Meaning {
+pub enum ExtensionEffect {
     /// Nothing: it is not known, or wrong, and need not be understood.
     Ignored,
     /// The array is a view that starts at these indices of the array without the extension.
@@ -83,14 +83,14 @@ pub struct Link {
 /// True if an extension stays valid when elements of its array were written, or a change of shape added or removed
 /// some. One that does not is dropped by such a change. Unknown ones stay.
 pub fn survives_write(name: &str) -> bool {
-    known(name).is_none_or(Code::survives_write)
+    handler(name).is_none_or(ExtensionHandler::survives_write)
 }
 
 /// The start of the view that an array's extensions make of it: the sum of their offsets.
-pub(crate) fn origin(extensions: &[Extension], rank: usize) -> Vec<u64> {
+pub(crate) fn view_offset(extensions: &[Extension], rank: usize) -> Vec<u64> {
     let mut origin = vec![0_u64; rank];
     for extension in extensions {
-        if let Meaning::View { offset } = &extension.meaning {
+        if let ExtensionEffect::View { offset } = &extension.effect {
             origin.iter_mut().zip(offset).for_each(|(origin, offset)| *origin = origin.saturating_add(*offset));
         }
     }
@@ -99,7 +99,7 @@ pub(crate) fn origin(extensions: &[Extension], rank: usize) -> Vec<u64> {
 
 /// The node that has an extension.
 #[derive(Clone, Debug)]
-pub(crate) enum Host<'a> {
+pub(crate) enum NodeContext<'a> {
     /// An array.
     Array {
         /// Its shape, as the extensions before this one leave it.
@@ -113,7 +113,7 @@ pub(crate) enum Host<'a> {
     Hierarchy,
 }
 
-impl Host<'_> {
+impl NodeContext<'_> {
     fn name(&self) -> &'static str {
         match self {
             Self::Array { .. } => "an array",
@@ -124,12 +124,16 @@ impl Host<'_> {
 }
 
 /// The handler of an extension.
-pub(crate) trait Code: Sync {
+pub(crate) trait ExtensionHandler: Sync {
     /// Its name.
     fn name(&self) -> &'static str;
 
     /// Reads its configuration. `Ok(None)` says that such a node cannot have it.
-    fn read(&self, configuration: &Place<'_>, host: &Host<'_>) -> Result<Option<Meaning>, DocumentError>;
+    fn read(
+        &self,
+        configuration: &JsonPath<'_>,
+        host: &NodeContext<'_>,
+    ) -> Result<Option<ExtensionEffect>, DocumentError>;
 
     /// See [`survives_write`].
     fn survives_write(&self) -> bool {
@@ -137,13 +141,13 @@ pub(crate) trait Code: Sync {
     }
 }
 
-fn known(name: &str) -> Option<&'static dyn Code> {
-    KNOWN.iter().copied().find(|code| code.name() == name)
+fn handler(name: &str) -> Option<&'static dyn ExtensionHandler> {
+    HANDLERS.iter().copied().find(|code| code.name() == name)
 }
 
 /// Reads a list of paths from a group on.
-fn links(extension: &str, list: &Place<'_>) -> Result<Vec<Link>, DocumentError> {
-    let link = |place: Place<'_>| {
+fn links(extension: &str, list: &JsonPath<'_>) -> Result<Vec<Link>, DocumentError> {
+    let link = |place: JsonPath<'_>| {
         let path = place.text()?;
         let wrong = |reason: &str| place.invalid(format!("is no path from the group on: {reason}"));
         if path.is_empty() || path.starts_with('/') {

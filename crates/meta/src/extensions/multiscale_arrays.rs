@@ -6,21 +6,25 @@
 //!
 //! The paths begin at the group.
 
-use super::{Code, Host, Meaning, links};
-use crate::documents::{DocumentError, Place};
+use super::{ExtensionEffect, ExtensionHandler, NodeContext, links};
+use crate::documents::{DocumentError, JsonPath};
 
 pub(super) struct MultiscaleArrays;
 
-impl Code for MultiscaleArrays {
+impl ExtensionHandler for MultiscaleArrays {
     fn name(&self) -> &'static str {
         "example.multiscale-arrays"
     }
 
-    fn read(&self, configuration: &Place<'_>, host: &Host<'_>) -> Result<Option<Meaning>, DocumentError> {
-        let Host::Group = host else { return Ok(None) };
+    fn read(
+        &self,
+        configuration: &JsonPath<'_>,
+        host: &NodeContext<'_>,
+    ) -> Result<Option<ExtensionEffect>, DocumentError> {
+        let NodeContext::Group = host else { return Ok(None) };
         configuration.only(&["multiscale"])?;
         let multiscale = configuration.required("multiscale")?;
         multiscale.only(&["datasets"])?;
-        links(self.name(), &multiscale.required("datasets")?).map(Meaning::Links).map(Some)
+        links(self.name(), &multiscale.required("datasets")?).map(ExtensionEffect::Links).map(Some)
     }
 }

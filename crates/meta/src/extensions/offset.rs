@@ -7,29 +7,33 @@
 //! The array is a view: index 0 is the element at the offset, and what is before it is not seen. An offset is at most the extent of
 //! its dimension. A second offset is one of the view that the first makes.
 
-use super::{Code, Host, Meaning};
-use crate::documents::{DocumentError, Place};
+use super::{ExtensionEffect, ExtensionHandler, NodeContext};
+use crate::documents::{DocumentError, JsonPath};
 
 pub(super) struct Offset;
 
-impl Code for Offset {
+impl ExtensionHandler for Offset {
     fn name(&self) -> &'static str {
         "example.offset"
     }
 
-    fn read(&self, configuration: &Place<'_>, host: &Host<'_>) -> Result<Option<Meaning>, DocumentError> {
-        let Host::Array { shape, .. } = host else { return Ok(None) };
+    fn read(
+        &self,
+        configuration: &JsonPath<'_>,
+        host: &NodeContext<'_>,
+    ) -> Result<Option<ExtensionEffect>, DocumentError> {
+        let NodeContext::Array { shape, .. } = host else { return Ok(None) };
         configuration.only(&["offset"])?;
         let list = configuration.required("offset")?;
         match list.list()?.len() {
             found if found == shape.len() => {}
             found => return Err(list.invalid(format!("has {found} entries for {} dimensions", shape.len()))),
         }
-        let offset = |(place, &extent): (Place<'_>, &u64)| match place.unsigned()? {
+        let offset = |(place, &extent): (JsonPath<'_>, &u64)| match place.unsigned()? {
             offset if offset <= extent => Ok(offset),
             _ => Err(place.invalid(format!("is beyond the {extent} elements of the dimension"))),
         };
         let offset = list.items()?.zip(shape).map(offset).collect::<Result<_, _>>()?;
-        Ok(Some(Meaning::View { offset }))
+        Ok(Some(ExtensionEffect::View { offset }))
     }
 }

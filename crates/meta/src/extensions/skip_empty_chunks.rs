@@ -7,19 +7,23 @@
 //!
 //! It has no configuration.
 
-use super::{Code, Host, Meaning};
-use crate::documents::{DocumentError, Place};
+use super::{ExtensionEffect, ExtensionHandler, NodeContext};
+use crate::documents::{DocumentError, JsonPath};
 
 pub(super) struct SkipEmptyChunks;
 
-impl Code for SkipEmptyChunks {
+impl ExtensionHandler for SkipEmptyChunks {
     fn name(&self) -> &'static str {
         "example.skip_empty_chunks"
     }
 
-    fn read(&self, configuration: &Place<'_>, host: &Host<'_>) -> Result<Option<Meaning>, DocumentError> {
-        let Host::Array { .. } = host else { return Ok(None) };
+    fn read(
+        &self,
+        configuration: &JsonPath<'_>,
+        host: &NodeContext<'_>,
+    ) -> Result<Option<ExtensionEffect>, DocumentError> {
+        let NodeContext::Array { .. } = host else { return Ok(None) };
         configuration.only(&[])?;
-        Ok(Some(Meaning::SkipEmptyChunks))
+        Ok(Some(ExtensionEffect::SkipEmptyChunks))
     }
 }

@@ -6,27 +6,31 @@
 //!
 //! Both are elements of the array's type, as JSON writes them.
 
-use super::{Code, Host, Meaning};
+use super::{ExtensionEffect, ExtensionHandler, NodeContext};
 use crate::{
     data_type::DataType,
-    documents::{DocumentError, Place},
+    documents::{DocumentError, JsonPath},
 };
 
 pub(super) struct ArrayStatistics;
 
-impl Code for ArrayStatistics {
+impl ExtensionHandler for ArrayStatistics {
     fn name(&self) -> &'static str {
         "example.array-statistics"
     }
 
-    fn read(&self, configuration: &Place<'_>, host: &Host<'_>) -> Result<Option<Meaning>, DocumentError> {
-        let Host::Array { data_type, .. } = host else { return Ok(None) };
+    fn read(
+        &self,
+        configuration: &JsonPath<'_>,
+        host: &NodeContext<'_>,
+    ) -> Result<Option<ExtensionEffect>, DocumentError> {
+        let NodeContext::Array { data_type, .. } = host else { return Ok(None) };
         configuration.only(&["min", "max"])?;
         let (min, max) = (configuration.required("min")?, configuration.required("max")?);
         let (min, largest) = (element(&min, data_type)?, element(&max, data_type)?);
         match (data_type.to_f64(&min), data_type.to_f64(&largest)) {
             (Some(low), Some(high)) if low > high => Err(max.invalid("is less than the least element")),
-            _ => Ok(Some(Meaning::Statistics { min, max: largest })),
+            _ => Ok(Some(ExtensionEffect::Statistics { min, max: largest })),
         }
     }
 
@@ -36,7 +40,7 @@ impl Code for ArrayStatistics {
     }
 }
 
-fn element(place: &Place<'_>, data_type: &DataType) -> Result<Vec<u8>, DocumentError> {
+fn element(place: &JsonPath<'_>, data_type: &DataType) -> Result<Vec<u8>, DocumentError> {
     let mut element = Vec::new();
     data_type.parse_json(place.value, &mut element).map_err(|error| place.invalid(format!("is wrong: {error}")))?;
     Ok(element)

@@ -40,13 +40,13 @@ fn configured(name: &str, configuration: Value) -> Value {
 fn views() {
     let offset = |offset: Value| json!({"name": "example.offset", "configuration": {"offset": offset}});
     let view = array(&json!([offset(json!([12, 24]))])).unwrap();
-    assert_eq!((view.shape.as_slice(), view.origin.as_slice()), (&[50, 60][..], &[12, 24][..]));
+    assert_eq!((view.shape.as_slice(), view.view_offset.as_slice()), (&[50, 60][..], &[12, 24][..]));
     assert_eq!(view.view_shape(), [38, 36]);
     assert_eq!(array(&json!([offset(json!([50, 60]))])).unwrap().view_shape(), [0, 0]);
     // Of a view, a second offset makes another.
     let twice = json!([offset(json!([12, 24])), "example.skip_empty_chunks", offset(json!([38, 1]))]);
     let twice = array(&twice).unwrap();
-    assert_eq!((twice.view_shape(), twice.origin.as_slice()), (vec![0, 35], &[50, 25][..]));
+    assert_eq!((twice.view_shape(), twice.view_offset.as_slice()), (vec![0, 35], &[50, 25][..]));
     assert!(twice.skips_empty_chunks());
     let beyond = array(&json!([offset(json!([12, 24])), offset(json!([39, 1]))])).unwrap_err();
     let why = "/extensions/1/configuration/offset/0 is beyond the 38 elements of the dimension";
@@ -57,8 +57,9 @@ fn views() {
 #[test]
 fn statistics() {
     let read = array(&configured("example.array-statistics", json!({"min": -5, "max": 1023}))).unwrap();
-    let expected = Meaning::Statistics { min: (-5_i16).to_le_bytes().to_vec(), max: 1023_i16.to_le_bytes().to_vec() };
-    assert_eq!(read.extensions[0].meaning, expected);
+    let expected =
+        ExtensionEffect::Statistics { min: (-5_i16).to_le_bytes().to_vec(), max: 1023_i16.to_le_bytes().to_vec() };
+    assert_eq!(read.extensions[0].effect, expected);
     assert!(!read.skips_empty_chunks());
 }
 
@@ -157,8 +158,8 @@ fn what_is_wrong_is_refused_or_ignored() {
         let optional = json!([{"name": name, "must_understand": false, "configuration": configuration}]);
         let kept = read(&optional).unwrap();
         assert_eq!(
-            (kept[0].meaning.clone(), &kept[0].configuration),
-            (Meaning::Ignored, configuration.as_object().unwrap())
+            (kept[0].effect.clone(), &kept[0].configuration),
+            (ExtensionEffect::Ignored, configuration.as_object().unwrap())
         );
     }
     let wrong = array(&configured("example.array-statistics", json!({"min": 1, "max": 40_000}))).unwrap_err();

@@ -6,19 +6,23 @@
 //!
 //! The paths begin at the group.
 
-use super::{Code, Host, Meaning, links};
-use crate::documents::{DocumentError, Place};
+use super::{ExtensionEffect, ExtensionHandler, NodeContext, links};
+use crate::documents::{DocumentError, JsonPath};
 
 pub(super) struct TieredStorage;
 
-impl Code for TieredStorage {
+impl ExtensionHandler for TieredStorage {
     fn name(&self) -> &'static str {
         "example.tiered-storage"
     }
 
-    fn read(&self, configuration: &Place<'_>, host: &Host<'_>) -> Result<Option<Meaning>, DocumentError> {
-        let Host::Group = host else { return Ok(None) };
+    fn read(
+        &self,
+        configuration: &JsonPath<'_>,
+        host: &NodeContext<'_>,
+    ) -> Result<Option<ExtensionEffect>, DocumentError> {
+        let NodeContext::Group = host else { return Ok(None) };
         configuration.only(&["slow-arrays"])?;
-        links(self.name(), &configuration.required("slow-arrays")?).map(Meaning::Links).map(Some)
+        links(self.name(), &configuration.required("slow-arrays")?).map(ExtensionEffect::Links).map(Some)
     }
 }

@@ -12,12 +12,12 @@ const MAX_DIGITS: usize = 18;
 impl Json {
     /// True if two texts read alike in every reader: they may differ in layout, in the order of names, in members that others of their name override, in the escapes of strings and in
     /// the digits of floats, and in nothing else. An integer is no float, and -0.0 is not 0.0. Values below [`MAX_DEPTH`] levels are alike where they differ in layout only.
-    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+    pub(crate) fn is_strictly_equivalent(&self, other: &Self) -> bool {
         alike(self, other, MAX_DEPTH)
     }
 
     /// True if two texts are of one value, however they are written.
-    pub fn says_the_same(&self, other: &Self) -> bool {
+    pub fn is_equivalent(&self, other: &Self) -> bool {
         self.differences(other, &mut Vec::new(), &mut |_| false)
     }
 

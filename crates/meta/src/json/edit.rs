@@ -38,7 +38,7 @@ pub struct ObjectEdit {
     /// The changed members, by name; those that are new come last, in this order.
     members: Vec<(String, Change)>,
     /// The paths of members that go, with all members whose names begin with one of these and `/`; unless they are among `members`.
-    gone: HashSet<String>,
+    removed_paths: HashSet<String>,
 }
 
 impl Change {
@@ -50,8 +50,8 @@ impl Change {
 
 impl ObjectEdit {
     /// A change of one member.
-    pub fn of(name: impl Into<String>, change: Change) -> Self {
-        Self { members: vec![(name.into(), change)], gone: HashSet::new() }
+    pub fn single(name: impl Into<String>, change: Change) -> Self {
+        Self { members: vec![(name.into(), change)], removed_paths: HashSet::new() }
     }
 
     /// Changes a member. Of two changes of one member the last one counts.
@@ -60,13 +60,13 @@ impl ObjectEdit {
     }
 
     /// Removes the member of this name, and all whose names start with it and `/`; all members if it is empty.
-    pub fn remove_below(&mut self, path: impl Into<String>) {
-        self.gone.insert(path.into());
+    pub fn remove_subtree(&mut self, path: impl Into<String>) {
+        self.removed_paths.insert(path.into());
     }
 
     /// True if it changes nothing.
     pub fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.gone.is_empty()
+        self.members.is_empty() && self.removed_paths.is_empty()
     }
 
     /// A merge patch ([RFC 7396](https://www.rfc-editor.org/rfc/rfc7396)), whose values are taken as they are written.
@@ -90,15 +90,15 @@ impl ObjectEdit {
             last.insert(name, change);
         }
         let members = names.into_iter().filter_map(|name| last.remove_entry(&name)).collect();
-        Self { members, gone: HashSet::new() }
+        Self { members, removed_paths: HashSet::new() }
     }
 
-    fn is_gone(&self, name: &str) -> bool {
-        if self.gone.is_empty() {
+    fn is_removed(&self, name: &str) -> bool {
+        if self.removed_paths.is_empty() {
             return false;
         }
         let ends = name.bytes().enumerate().filter(|(_, byte)| *byte == b'/').map(|(at, _)| at);
-        ends.chain([0, name.len()]).any(|end| name.get(..end).is_some_and(|path| self.gone.contains(path)))
+        ends.chain([0, name.len()]).any(|end| name.get(..end).is_some_and(|path| self.removed_paths.contains(path)))
     }
 }
 
@@ -111,13 +111,13 @@ impl Json {
         }
         let mut text = Vec::with_capacity(self.len());
         object(self, edit, &Layout::of_document(self), &mut text);
-        Self::bare(text).where_is(self)
+        Self::bare(text).with_padding_of(self)
     }
 
     /// The object with one changed member.
     #[must_use]
     pub fn with(&self, name: &str, change: Change) -> Self {
-        self.edited(&ObjectEdit::of(name, change))
+        self.edited(&ObjectEdit::single(name, change))
     }
 
     /// The object without a member; the same text if it has none of the name.
@@ -139,7 +139,7 @@ impl Json {
             spans.push((span, kept));
         }
         let text = self.as_bytes();
-        Self::bare(without(text, spans.iter().map(|(span, kept)| (span.clone(), *kept)))).where_is(self)
+        Self::bare(without(text, spans.iter().map(|(span, kept)| (span.clone(), *kept)))).with_padding_of(self)
     }
 
     /// The text as it is stored: indented by two, as zarr-python has it. What would be many times as long for that is on one line.
@@ -263,7 +263,7 @@ impl<'a> Changes<'a> {
             }
             Some((Change::Clear, _)) => Verdict::Goes,
             Some((change, last)) if *last == Some(index) => Verdict::Changes(change),
-            None if self.edit.is_gone(&name) => Verdict::Goes,
+            None if self.edit.is_removed(&name) => Verdict::Goes,
             Some(_) | None => Verdict::Stays,
         }
     }
@@ -320,7 +320,7 @@ fn colon(json: &Json) -> &[u8] {
 
 /// Writes a changed value. An existing one that is equal stays as it is.
 fn value(before: Option<&Json>, change: &Change, layout: &Layout, text: &mut Vec<u8>) {
-    let stays = |wanted: &Json| before.filter(|before| before.is_alike(wanted));
+    let stays = |wanted: &Json| before.filter(|before| before.is_strictly_equivalent(wanted));
     match change {
         Change::Set(value) => match stays(&Json::compact(value)) {
             Some(before) => text.extend_from_slice(before.as_bytes()),

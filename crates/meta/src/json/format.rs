@@ -1,6 +1,6 @@
 //! Changing the whitespace of a text.
 
-use crate::limits::MAX_DOCUMENT;
+use crate::limits::MAX_DOCUMENT_SIZE;
 
 /// The factor by which a text may grow with indentation, and the size from which that matters.
 const MAX_INDENTATION: usize = 8;
@@ -12,7 +12,7 @@ const LARGE: usize = 64 << 10;
 /// The longest that a text may become with indentation which has this length on one line.
 pub(super) fn longest_indented(compact: usize) -> usize {
     let factor = if compact > LARGE { MAX_INDENTATION_OF_LARGE } else { MAX_INDENTATION };
-    compact.saturating_mul(factor).min(MAX_DOCUMENT)
+    compact.saturating_mul(factor).min(MAX_DOCUMENT_SIZE)
 }
 
 /// The text on one line, without whitespace.

@@ -34,18 +34,18 @@ pub const MAX_DEPTH: usize = 127;
 pub const MAX_DOCUMENT_DEPTH: usize = 1000;
 
 /// The words for floats that JSON does not have.
-const WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
+const NON_FINITE_WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
 /// The text of one JSON value. Clones and parts share the bytes. Two are equal if the values are written with the same
 /// bytes, whatever surrounds them.
 #[derive(Clone)]
 pub struct Json {
     text: Bytes,
-    around: Option<Arc<Around>>,
+    padding: Option<Arc<Padding>>,
 }
 
 /// The surroundings of a value in the text that was checked: whitespace, and a byte order mark.
-struct Around {
+struct Padding {
     before: Bytes,
     after: Bytes,
 }
@@ -88,7 +88,7 @@ impl Json {
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, SyntaxError> {
         let text = text.into();
         let span = scan::document(&text, &scan::TEXT)?;
-        Ok(Self::within(&text, span))
+        Ok(Self::parsed(&text, span))
     }
 
     /// Checks the text of a stored document, in one pass and without allocating for its values.
@@ -99,25 +99,25 @@ impl Json {
     pub fn parse_document(text: impl Into<Bytes>) -> Result<Self, SyntaxError> {
         let text = text.into();
         let span = scan::document(&text, &scan::DOCUMENT)?;
-        Ok(Self::within(&text, span))
+        Ok(Self::parsed(&text, span))
     }
 
     /// The value at a place in a text, with what stands around it.
-    fn within(text: &Bytes, span: Range<usize>) -> Self {
+    fn parsed(text: &Bytes, span: Range<usize>) -> Self {
         let (before, after) = (text.slice(..span.start), text.slice(span.end..));
         let is_bare = before.is_empty() && after.is_empty();
-        Self { text: text.slice(span), around: (!is_bare).then(|| Arc::new(Around { before, after })) }
+        Self { text: text.slice(span), padding: (!is_bare).then(|| Arc::new(Padding { before, after })) }
     }
 
     /// A text with nothing around it.
     fn bare(text: impl Into<Bytes>) -> Self {
-        Self { text: text.into(), around: None }
+        Self { text: text.into(), padding: None }
     }
 
     /// The value with what stands around another one.
     #[must_use]
-    fn where_is(self, other: &Self) -> Self {
-        Self { around: other.around.clone(), ..self }
+    fn with_padding_of(self, other: &Self) -> Self {
+        Self { padding: other.padding.clone(), ..self }
     }
 
     /// A text that is known to be JSON, since it was put together of such.
@@ -127,12 +127,12 @@ impl Json {
 
     /// The object without members.
     pub const fn empty_object() -> Self {
-        Self { text: Bytes::from_static(b"{}"), around: None }
+        Self { text: Bytes::from_static(b"{}"), padding: None }
     }
 
     /// The object without members, with room for some on lines of their own.
     pub const fn indented_empty_object() -> Self {
-        Self { text: Bytes::from_static(b"{\n}"), around: None }
+        Self { text: Bytes::from_static(b"{\n}"), padding: None }
     }
 
     /// The text of a value on one line.
@@ -151,8 +151,8 @@ impl Json {
     }
 
     /// The whole text: the value with what stood around it when it was [parsed](Self::parse), which it keeps when it is [edited](Self::edited).
-    pub fn to_whole(&self) -> Bytes {
-        match &self.around {
+    pub fn to_padded_bytes(&self) -> Bytes {
+        match &self.padding {
             None => self.text.clone(),
             Some(around) => [&*around.before, &*self.text, &*around.after].concat().into(),
         }
@@ -240,7 +240,7 @@ impl Json {
 
     /// An estimate of the bytes of memory that [`to_value`](Self::to_value) takes: a slot in an array that has just doubled, an entry of an object with its name, and the
     /// first entries of an object.
-    pub fn estimated_memory(&self) -> usize {
+    pub fn estimated_value_memory(&self) -> usize {
         let value = size_of::<Value>();
         let cost = |byte: &u8| match byte {
             b',' | b'[' => 2 * value,
@@ -265,7 +265,7 @@ impl Json {
     }
 
     /// An object of members, each with its name in quotes as it is written.
-    pub fn of_members<'a>(members: impl IntoIterator<Item = (&'a Self, &'a Self)>) -> Self {
+    pub fn from_members<'a>(members: impl IntoIterator<Item = (&'a Self, &'a Self)>) -> Self {
         let mut text = vec![b'{'];
         for (name, value) in members {
             if text.len() > 1 {
@@ -322,7 +322,7 @@ impl Eq for Json {}
 
 impl fmt::Debug for Json {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&crate::text::shown(self.as_str()))
+        f.write_str(&crate::text::truncated(self.as_str()))
     }
 }
 
@@ -399,7 +399,7 @@ fn with_quoted_words(text: &[u8]) -> Cow<'_, [u8]> {
     let mut rest = text;
     let mut in_string = false;
     while let Some((&byte, after)) = rest.split_first() {
-        let word = WORDS.iter().find(|word| !in_string && rest.starts_with(word.as_bytes()));
+        let word = NON_FINITE_WORDS.iter().find(|word| !in_string && rest.starts_with(word.as_bytes()));
         let taken = match word {
             Some(word) => {
                 if quoted.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{MAX_DEPTH, MAX_DOCUMENT_DEPTH, SyntaxError, WORDS};
+use super::{MAX_DEPTH, MAX_DOCUMENT_DEPTH, NON_FINITE_WORDS, SyntaxError};
 
 /// The byte order mark of UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -260,7 +260,8 @@ impl Scanner<'_> {
 
     fn word(&mut self) -> Scanned {
         let rest = self.rest();
-        let word = ["true", "false", "null"].iter().chain(&WORDS).find(|word| rest.starts_with(word.as_bytes()));
+        let word =
+            ["true", "false", "null"].iter().chain(&NON_FINITE_WORDS).find(|word| rest.starts_with(word.as_bytes()));
         let Some(word) = word else { return Err("expected a value") };
         self.at += word.len();
         // `NaNs` is no word.

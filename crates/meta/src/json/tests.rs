@@ -55,8 +55,8 @@ fn documents_are_nested_deeper_than_other_texts() {
     let deep = Json::parse_document(nested(MAX_DOCUMENT_DEPTH)).unwrap();
     assert!(deep.to_value().is_err());
     assert_eq!(serde_json::to_value(&deep).unwrap().to_string().matches('"').count(), 2);
-    assert!(deep.says_the_same(&Json::parse_document(nested(MAX_DOCUMENT_DEPTH).replace('[', "[ ")).unwrap()));
-    assert!(!deep.says_the_same(&Json::parse_document(nested(MAX_DOCUMENT_DEPTH - 1)).unwrap()));
+    assert!(deep.is_equivalent(&Json::parse_document(nested(MAX_DOCUMENT_DEPTH).replace('[', "[ ")).unwrap()));
+    assert!(!deep.is_equivalent(&Json::parse_document(nested(MAX_DOCUMENT_DEPTH - 1)).unwrap()));
     for (error, bound) in [
         (Json::parse(nested(MAX_DEPTH + 1)), MAX_DEPTH),
         (Json::parse_document(nested(MAX_DOCUMENT_DEPTH + 1)), MAX_DOCUMENT_DEPTH),
@@ -70,14 +70,14 @@ fn what_stands_around_a_value_is_kept_and_is_no_part_of_it() {
     let text = "\u{feff} {\"a\": 1, \"b\": [2]}\r\n";
     let json = parsed(text);
     assert_eq!(
-        (json.as_str(), json.to_whole().as_ref()),
+        (json.as_str(), json.to_padded_bytes().as_ref()),
         (text.trim_start_matches('\u{feff}').trim(), text.as_bytes())
     );
-    assert_eq!(json.with("a", Change::Set(json!(3))).to_whole(), text.replace('1', "3").as_bytes());
-    assert_eq!(json.without("a").to_whole(), text.replace("\"a\": 1, ", "").as_bytes());
-    assert_eq!(json.get("b").unwrap().to_whole().as_ref(), b"[2]");
+    assert_eq!(json.with("a", Change::Set(json!(3))).to_padded_bytes(), text.replace('1', "3").as_bytes());
+    assert_eq!(json.without("a").to_padded_bytes(), text.replace("\"a\": 1, ", "").as_bytes());
+    assert_eq!(json.get("b").unwrap().to_padded_bytes().as_ref(), b"[2]");
     assert_eq!(json, parsed(text.trim_start_matches('\u{feff}')));
-    assert_eq!(json.formatted().to_whole(), json.formatted().to_bytes());
+    assert_eq!(json.formatted().to_padded_bytes(), json.formatted().to_bytes());
     for text in [" \u{feff}{}", "\u{feff}\u{feff}{}", "{}\u{feff}", "{\u{feff}}", "\u{feff}"] {
         assert!(Json::parse(text.as_bytes().to_vec()).is_err(), "{text:?}");
     }
@@ -115,7 +115,7 @@ fn what_is_set_to_what_it_says_stays() {
         );
     }
     assert_eq!(json.with("b", Change::Set(json!([1, 2.5]))).as_str(), text);
-    assert!(!parsed("[123456789012345678901234567890]").says_the_same(&parsed("[123456789012345678901234567891]")));
+    assert!(!parsed("[123456789012345678901234567890]").is_equivalent(&parsed("[123456789012345678901234567891]")));
 }
 
 #[test]
@@ -169,10 +169,10 @@ fn nested_objects_are_indented_as_the_document_is() {
 fn what_is_below_a_path_goes() {
     let json = parsed(r#"{"a": 1, "a/b": 2, "a/b/c": 3, "ab": 4, "a/c": 5}"#);
     let mut edit = set("a/b/c", json!(6));
-    edit.remove_below("a/b");
+    edit.remove_subtree("a/b");
     assert_eq!(json.edited(&edit).as_str(), r#"{"a": 1, "a/b/c": 6, "ab": 4, "a/c": 5}"#);
     let mut all = set("ab", json!(7));
-    all.remove_below("");
+    all.remove_subtree("");
     assert_eq!(json.edited(&all).as_str(), r#"{"ab": 7}"#, "all is below the empty path");
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Deserializer, value::RawValue};
 
 use super::{
     RequestError, RequestErrorKind,
-    text::{cut, whole_number},
+    text::{excerpt, whole_number},
 };
 
 /// The kind of a JSON value, as far as it matters to a request.
@@ -79,7 +79,7 @@ pub(super) fn integer(value: &RawValue, expected: &'static str) -> Result<i64, R
 
 /// The error that `value` is not what is expected.
 pub(super) fn unexpected(value: &RawValue, expected: &'static str) -> RequestError {
-    RequestErrorKind::Unexpected { expected, found: cut(value.get()) }.into()
+    RequestErrorKind::Unexpected { expected, found: excerpt(value.get()) }.into()
 }
 
 fn not_json(error: serde_json::Error) -> RequestError {

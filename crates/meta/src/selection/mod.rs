@@ -26,6 +26,7 @@ mod points;
 mod region;
 mod render;
 mod request;
+mod request_error;
 mod resolve;
 mod text;
 
@@ -34,24 +35,25 @@ mod tests;
 
 pub use build::ToIndex;
 pub use points::Points;
-pub use request::{ReadRequest, RequestError, RequestErrorKind, Resolved};
+pub use request::{ReadRequest, ResolvedSelection};
+pub use request_error::{RequestError, RequestErrorKind};
 pub use resolve::SelectionError;
 pub use text::{ItemError, ParseError, ParseErrorKind};
 
 /// The most bytes of a selection's text.
-pub const MAX_TEXT: usize = 1 << 20;
+pub const MAX_TEXT_SIZE: usize = 1 << 20;
 
 /// The most items of a selection that is parsed: one per dimension, and an ellipsis that stands for none.
 pub const MAX_ITEMS: usize = MAX_RANK + 1;
 
 /// The most indices of one list in a request's JSON.
-pub const MAX_LIST: usize = 1 << 20;
+pub const MAX_LIST_LEN: usize = 1 << 20;
 
 /// The most points that one request asks for.
 pub const MAX_POINTS: usize = 1 << 20;
 
 /// The most selections that one request stacks.
-pub const MAX_STACKED: usize = 1 << 16;
+pub const MAX_STACKED_SELECTIONS: usize = 1 << 16;
 
 /// The most items of all the selections that one request stacks, and the most dimensions of all their regions. It keeps the
 /// memory of a stack over an array of high rank near 50 MiB.
@@ -117,7 +119,7 @@ pub enum DimensionSelection {
 
 impl Region {
     /// The whole of an array of this shape.
-    pub fn whole(shape: &[u64]) -> Self {
+    pub fn full(shape: &[u64]) -> Self {
         let range = |&len: &u64| DimensionSelection::Range { start: 0, step: 1, len };
         Self { dimensions: shape.iter().map(range).collect() }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{DimensionSelection, Item, Points, Region, Resolved, Selection, Slice};
+use super::{DimensionSelection, Item, Points, Region, ResolvedSelection, Selection, Slice};
 
 impl Region {
     /// The leading part of the region that has at most `max_elements`: as many as fit along the first dimension; if not
@@ -51,7 +51,7 @@ impl Region {
     }
 }
 
-impl Resolved {
+impl ResolvedSelection {
     /// The region of a view, in the coordinates of the array in which the view starts at `origin`: every index grows by
     /// that of its dimension.
     #[must_use]

@@ -1,16 +1,14 @@
 //! The selection of a request with a body.
 
-use std::fmt;
-
 use serde_json::value::RawValue;
 
 use crate::limits::MAX_RANK;
 
 use super::{
-    Item, ItemError, MAX_LIST, MAX_POINTS, MAX_STACKED, MAX_STACKED_ITEMS, ParseError, Points, Region, Selection,
-    SelectionError, Slice,
+    Item, MAX_LIST_LEN, MAX_POINTS, MAX_STACKED_ITEMS, MAX_STACKED_SELECTIONS, Points, Region, RequestError,
+    RequestErrorKind, Selection, SelectionError, Slice,
     json::{self, Shape},
-    text::{Shown, cut},
+    text::excerpt,
 };
 
 /// The elements of an array to read.
@@ -26,74 +24,13 @@ pub enum ReadRequest {
 
 /// A [`ReadRequest`] that was applied to a shape and lies within it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Resolved {
+pub enum ResolvedSelection {
     /// One region.
     Region(Region),
     /// Single elements.
     Points(Points),
     /// At least one region; all give the same shape.
     Stack(Vec<Region>),
-}
-
-/// The reason why the JSON of a request is invalid, and its location.
-#[derive(Debug, thiserror::Error)]
-#[error("{kind}{}", At(pointer))]
-pub struct RequestError {
-    /// The place in the body, as a JSON Pointer (RFC 6901); empty for the body itself.
-    pub pointer: String,
-    /// The error.
-    #[source]
-    pub kind: RequestErrorKind,
-}
-
-/// The error of a request's JSON.
-#[derive(Debug, thiserror::Error)]
-pub enum RequestErrorKind {
-    /// The body is not JSON.
-    #[error("this is not JSON: {0}")]
-    NotJson(#[source] serde_json::Error),
-    /// Not one of the three members, or more than one.
-    #[error("exactly one of `select`, `points` and `stack` is expected")]
-    NotOne,
-    /// A value of another kind.
-    #[error("{expected} is expected, not `{}`", Shown(found))]
-    Unexpected {
-        /// The expected value.
-        expected: &'static str,
-        /// The beginning of what was found.
-        found: String,
-    },
-    /// A member that a request does not have.
-    #[error("`{}` is unknown, known are {known}", Shown(name))]
-    UnknownMember {
-        /// The beginning of the member's name.
-        name: String,
-        /// The members that there are.
-        known: &'static str,
-    },
-    /// A member is repeated.
-    #[error("`{name}` is given twice")]
-    RepeatedMember {
-        /// The member's name.
-        name: &'static str,
-    },
-    /// Too many of something.
-    #[error("there are at most {limit} {what}")]
-    TooMany {
-        /// The excess items.
-        what: &'static str,
-        /// The limit.
-        limit: usize,
-    },
-    /// A stack of nothing, which has no shape.
-    #[error("a stack has at least one selection")]
-    EmptyStack,
-    /// A text is not a selection, or not one item of one.
-    #[error(transparent)]
-    Text(#[from] ParseError),
-    /// An item cannot be added to those before it.
-    #[error(transparent)]
-    Item(#[from] ItemError),
 }
 
 impl ReadRequest {
@@ -126,27 +63,27 @@ impl ReadRequest {
             let found = found.map_err(|error| error.under(name))?;
             match request.replace(found) {
                 None => Ok(()),
-                Some(_) => Err(RequestErrorKind::NotOne.into()),
+                Some(_) => Err(RequestErrorKind::NotExactlyOneMember.into()),
             }
         })?;
-        request.ok_or_else(|| RequestErrorKind::NotOne.into())
+        request.ok_or_else(|| RequestErrorKind::NotExactlyOneMember.into())
     }
 
     /// Applies the request to an array of this shape.
-    pub fn resolve(&self, shape: &[u64]) -> Result<Resolved, SelectionError> {
+    pub fn resolve(&self, shape: &[u64]) -> Result<ResolvedSelection, SelectionError> {
         match self {
-            Self::Select(selection) => selection.resolve(shape).map(Resolved::Region),
-            Self::Points(points) => Points::resolve(points, shape).map(Resolved::Points),
+            Self::Select(selection) => selection.resolve(shape).map(ResolvedSelection::Region),
+            Self::Points(points) => Points::resolve(points, shape).map(ResolvedSelection::Points),
             // Single elements, one on the other, are points; what is wrong with one is reported as of a stack.
             Self::Stack(selections) => match stacked_points(selections, shape) {
-                Some(points) => Ok(Resolved::Points(points)),
-                None => resolve_stack(selections, shape).map(Resolved::Stack),
+                Some(points) => Ok(ResolvedSelection::Points(points)),
+                None => resolve_stack(selections, shape).map(ResolvedSelection::Stack),
             },
         }
     }
 }
 
-impl Resolved {
+impl ResolvedSelection {
     /// The shape of the result.
     pub fn shape(&self) -> Vec<u64> {
         match self {
@@ -172,31 +109,6 @@ impl Resolved {
     }
 }
 
-impl RequestError {
-    /// The same error, seen from the value whose member or element `part` holds it.
-    pub(super) fn under(self, part: impl fmt::Display) -> Self {
-        Self { pointer: format!("/{part}{}", self.pointer), ..self }
-    }
-}
-
-impl<T: Into<RequestErrorKind>> From<T> for RequestError {
-    fn from(kind: T) -> Self {
-        Self { pointer: String::new(), kind: kind.into() }
-    }
-}
-
-/// The location, in the text of an error.
-struct At<'a>(&'a str);
-
-impl fmt::Display for At<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            "" => Ok(()),
-            pointer => write!(f, " (at {pointer} of the body)"),
-        }
-    }
-}
-
 /// The elements of a stack of which each selection is an index for each dimension; `None` for any other.
 fn stacked_points(selections: &[Selection], shape: &[u64]) -> Option<Points> {
     let index = |item: &Item| match item {
@@ -214,7 +126,7 @@ fn stacked_points(selections: &[Selection], shape: &[u64]) -> Option<Points> {
 fn resolve_stack(selections: &[Selection], shape: &[u64]) -> Result<Vec<Region>, SelectionError> {
     let found = selections.len().saturating_mul(shape.len());
     if found > MAX_STACKED_ITEMS {
-        return Err(SelectionError::LargeStack { found });
+        return Err(SelectionError::StackTooLarge { found });
     }
     let mut regions = Vec::new();
     let mut first = None;
@@ -243,7 +155,7 @@ fn selection(value: &RawValue) -> Result<Selection, RequestError> {
 fn item(value: &RawValue) -> Result<Item, RequestError> {
     match json::shape(value) {
         Shape::Object => slice(value).map(Item::Slice),
-        Shape::Array => integers(value, MAX_LIST, "indices in a list").map(Item::List),
+        Shape::Array => integers(value, MAX_LIST_LEN, "indices in a list").map(Item::List),
         Shape::Text => Ok(Item::parse(&json::text(value, ITEM)?)?),
         Shape::Other => json::integer(value, ITEM).map(Item::Index),
     }
@@ -284,7 +196,7 @@ fn stack(value: &RawValue) -> Result<Vec<Selection>, RequestError> {
     let mut selections = Vec::new();
     let mut items = 0;
     json::elements(value, "an array of selections", |_, value| {
-        bounded(&selections, MAX_STACKED, "selections in a stack")?;
+        bounded(&selections, MAX_STACKED_SELECTIONS, "selections in a stack")?;
         let selection = selection(value)?;
         items += selection.items.len();
         if items > MAX_STACKED_ITEMS {
@@ -316,7 +228,7 @@ fn too_many(what: &'static str, limit: usize) -> RequestError {
 }
 
 fn unknown(name: &str, known: &'static str) -> RequestError {
-    RequestErrorKind::UnknownMember { name: cut(name), known }.into()
+    RequestErrorKind::UnknownMember { name: excerpt(name), known }.into()
 }
 
 const SELECTION: &str = "the text of a selection or an array of its items";
@@ -423,9 +335,12 @@ mod tests {
             assert_eq!(stack.resolve(&[4, 3]).unwrap_err().to_string(), expected, "{json}");
         }
         assert_eq!(ReadRequest::Stack(vec![]).resolve(&[4]), Err(SelectionError::EmptyStack));
-        let everything = ReadRequest::Stack(vec![Selection::default(); MAX_STACKED]);
+        let everything = ReadRequest::Stack(vec![Selection::default(); MAX_STACKED_SELECTIONS]);
         assert!(everything.resolve(&[4; 8]).is_ok());
-        assert_eq!(everything.resolve(&[4; 9]), Err(SelectionError::LargeStack { found: MAX_STACKED * 9 }));
+        assert_eq!(
+            everything.resolve(&[4; 9]),
+            Err(SelectionError::StackTooLarge { found: MAX_STACKED_SELECTIONS * 9 })
+        );
     }
 
     fn refused(json: &str) -> (String, String) {
@@ -448,17 +363,17 @@ mod tests {
                 "/points/0/64",
             ),
             (
-                format!(r#"{{"stack": [{}]}}"#, many("\"\"", MAX_STACKED + 1)),
+                format!(r#"{{"stack": [{}]}}"#, many("\"\"", MAX_STACKED_SELECTIONS + 1)),
                 "there are at most 65536 selections in a stack",
                 "/stack/65536",
             ),
             (
-                format!(r#"{{"stack": [{}]}}"#, many("\":,:,:,:,:,:,:,:,:\"", MAX_STACKED)),
+                format!(r#"{{"stack": [{}]}}"#, many("\":,:,:,:,:,:,:,:,:\"", MAX_STACKED_SELECTIONS)),
                 "there are at most 524288 items in all the selections of a stack",
                 "/stack/58254",
             ),
             (
-                format!(r#"{{"select": [0, [{}]]}}"#, many("0", MAX_LIST + 1)),
+                format!(r#"{{"select": [0, [{}]]}}"#, many("0", MAX_LIST_LEN + 1)),
                 "there are at most 1048576 indices in a list",
                 "/select/1/1048576",
             ),

@@ -55,7 +55,7 @@ pub enum SelectionError {
     EmptyStack,
     /// The regions of a stack have too many dimensions in all.
     #[error("the selections of a stack have at most {MAX_STACKED_ITEMS} dimensions in all, these have {found}")]
-    LargeStack {
+    StackTooLarge {
         /// The number of dimensions of the results.
         found: usize,
     },

@@ -9,50 +9,50 @@ use std::{
     str::FromStr,
 };
 
-use super::{Item, MAX_ITEMS, MAX_TEXT, Selection, Slice};
+use super::{Item, MAX_ITEMS, MAX_TEXT_SIZE, Selection, Slice};
 
 /// The number of characters of invalid text that are shown.
-const MAX_SHOWN: usize = 24;
+const MAX_EXCERPT_CHARS: usize = 24;
 
 /// The reason why a text is not a selection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{kind}, at byte {at}{}", Piece(piece))]
+#[error("{kind}, at byte {offset}{}", FoundSuffix(found))]
 pub struct ParseError {
     /// The error.
     pub kind: ParseErrorKind,
     /// The offset in the text, in bytes.
-    pub at: usize,
+    pub offset: usize,
     /// The text there, truncated; empty at the end of the text.
-    pub piece: String,
+    pub found: String,
 }
 
 /// The error of a selection's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseErrorKind {
     /// The text is longer than [`MAX_TEXT`].
-    #[error("a selection has at most {MAX_TEXT} bytes, this one has {len}")]
+    #[error("a selection has at most {MAX_TEXT_SIZE} bytes, this one has {len}")]
     TooLong {
         /// The text's length in bytes.
         len: usize,
     },
     /// An item is missing.
     #[error("an index, a slice, a list or `...` is expected")]
-    NoItem,
+    ExpectedItem,
     /// An item is followed by something else than a comma.
     #[error("a `,` or the end is expected after an item")]
-    NoComma,
+    ExpectedComma,
     /// The text was to hold one item and holds more.
     #[error("the end is expected after the only item")]
-    NoEnd,
+    ExpectedEnd,
     /// A sign without digits.
     #[error("digits are expected after a sign (a `+` does not stand for a space, `%20` does)")]
-    NoDigits,
+    ExpectedDigits,
     /// A list holds something else than whole numbers.
     #[error("a list holds whole numbers, and a whole number is expected")]
-    NoEntry,
+    ExpectedInteger,
     /// A list does not end with the bracket that belongs to its first one.
     #[error("a `,` or the list's `{close}` is expected")]
-    NoBracket {
+    ExpectedBracket {
         /// The bracket.
         close: char,
     },
@@ -89,7 +89,7 @@ impl Selection {
             let item = scanner.item()?;
             selection.push(item).map_err(|error| scanner.error_at(at, error.into()))?;
             if !scanner.comma() && scanner.peek().is_some() {
-                return Err(scanner.error(ParseErrorKind::NoComma));
+                return Err(scanner.error(ParseErrorKind::ExpectedComma));
             }
         }
         Ok(selection)
@@ -117,7 +117,7 @@ impl Item {
         let item = scanner.item()?;
         match scanner.peek() {
             None => Ok(item),
-            Some(_) => Err(scanner.error(ParseErrorKind::NoEnd)),
+            Some(_) => Err(scanner.error(ParseErrorKind::ExpectedEnd)),
         }
     }
 }
@@ -180,21 +180,21 @@ fn separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, values: &[T]) -> fmt::
 }
 
 /// The invalid text, in the text of an error.
-struct Piece<'a>(&'a str);
+struct FoundSuffix<'a>(&'a str);
 
-impl fmt::Display for Piece<'_> {
+impl fmt::Display for FoundSuffix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             "" => f.write_str(", where the text ends"),
-            piece => write!(f, ": `{}`", Shown(piece)),
+            piece => write!(f, ": `{}`", Excerpt(piece)),
         }
     }
 }
 
 /// A stranger's text as an error shows it: without characters that would change how the rest is shown.
-pub(super) struct Shown<'a>(pub(super) &'a str);
+pub(super) struct Excerpt<'a>(pub(super) &'a str);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for Excerpt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.chars().try_for_each(|c| match c {
             '"' | '\'' | '\\' => f.write_char(c),
@@ -204,8 +204,8 @@ impl fmt::Display for Shown<'_> {
 }
 
 /// The beginning of `text`, short enough to be shown.
-pub(super) fn cut(text: &str) -> String {
-    match text.char_indices().nth(MAX_SHOWN) {
+pub(super) fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(MAX_EXCERPT_CHARS) {
         Some((end, _)) => text.get(..end).into_iter().chain(["…"]).collect(),
         None => text.to_owned(),
     }
@@ -228,7 +228,7 @@ impl<'a> Scanner<'a> {
     fn new(text: &'a str) -> Result<Self, ParseError> {
         let scanner = Self { text, at: 0 };
         match text.len() {
-            ..=MAX_TEXT => Ok(scanner),
+            ..=MAX_TEXT_SIZE => Ok(scanner),
             len => Err(scanner.error(ParseErrorKind::TooLong { len })),
         }
     }
@@ -276,17 +276,17 @@ impl<'a> Scanner<'a> {
             let step = if self.eat(b':') { self.number()? } else { None };
             return Ok(Item::Slice(Slice { start, stop, step }));
         }
-        start.map(Item::Index).ok_or_else(|| self.error(ParseErrorKind::NoItem))
+        start.map(Item::Index).ok_or_else(|| self.error(ParseErrorKind::ExpectedItem))
     }
 
     /// The rest of a list after its first bracket, up to `close` and the spaces after it.
     fn list(&mut self, close: u8) -> Result<Item, ParseError> {
         let mut indices = Vec::new();
         while !self.eat(close) {
-            let index = self.number()?.ok_or_else(|| self.error(ParseErrorKind::NoEntry))?;
+            let index = self.number()?.ok_or_else(|| self.error(ParseErrorKind::ExpectedInteger))?;
             indices.push(index);
             if !self.comma() && self.peek() != Some(close) {
-                return Err(self.error(ParseErrorKind::NoBracket { close: char::from(close) }));
+                return Err(self.error(ParseErrorKind::ExpectedBracket { close: char::from(close) }));
             }
         }
         Ok(Item::List(indices))
@@ -309,7 +309,7 @@ impl<'a> Scanner<'a> {
             self.at += 1;
         }
         if signed && number.is_none() {
-            return Err(self.error_at(begin, ParseErrorKind::NoDigits));
+            return Err(self.error_at(begin, ParseErrorKind::ExpectedDigits));
         }
         self.spaces();
         Ok(number)
@@ -330,7 +330,7 @@ impl<'a> Scanner<'a> {
             None => rest.len(),
             Some(end) => end.max(1),
         };
-        ParseError { kind, at, piece: cut(rest.get(..end).unwrap_or(rest)) }
+        ParseError { kind, offset: at, found: excerpt(rest.get(..end).unwrap_or(rest)) }
     }
 }
 
@@ -402,24 +402,24 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_refused() {
-        let long = ":".repeat(MAX_TEXT + 1);
-        assert_eq!(Selection::parse(&long).unwrap_err().kind, ParseErrorKind::TooLong { len: MAX_TEXT + 1 });
+        let long = ":".repeat(MAX_TEXT_SIZE + 1);
+        assert_eq!(Selection::parse(&long).unwrap_err().kind, ParseErrorKind::TooLong { len: MAX_TEXT_SIZE + 1 });
 
         let most = vec!["0"; MAX_ITEMS].join(",");
         assert_eq!(Selection::parse(&most).unwrap().items.len(), MAX_ITEMS);
         let error = Selection::parse(&format!("{most},7")).unwrap_err();
-        assert_eq!((error.kind, error.piece.as_str()), (ParseErrorKind::Item(ItemError::TooMany), "7"));
+        assert_eq!((error.kind, error.found.as_str()), (ParseErrorKind::Item(ItemError::TooMany), "7"));
 
         let lists = "[1,2],".repeat(20_000);
         assert_eq!(Selection::parse(&lists).unwrap_err().kind, ParseErrorKind::Item(ItemError::TooMany));
-        let deep = "[".repeat(MAX_TEXT);
-        assert_eq!(Selection::parse(&deep).unwrap_err().kind, ParseErrorKind::NoEntry);
-        let digits = "9".repeat(MAX_TEXT);
+        let deep = "[".repeat(MAX_TEXT_SIZE);
+        assert_eq!(Selection::parse(&deep).unwrap_err().kind, ParseErrorKind::ExpectedInteger);
+        let digits = "9".repeat(MAX_TEXT_SIZE);
         assert_eq!(Selection::parse(&digits).unwrap().items, [Item::Index(i64::MAX)]);
-        let entries = format!("[{}]", "1,".repeat(MAX_TEXT / 2 - 1));
+        let entries = format!("[{}]", "1,".repeat(MAX_TEXT_SIZE / 2 - 1));
         assert_eq!(
             Selection::parse(&entries).unwrap().resolve(&[2]).unwrap().elements(),
-            Some(MAX_TEXT as u64 / 2 - 1)
+            Some(MAX_TEXT_SIZE as u64 / 2 - 1)
         );
     }
 }

@@ -17,7 +17,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Version;
+use super::ZomFormat;
 use crate::data_type::{self, DataType, Layout, StoredOrder, V2Context};
 
 /// The classes of numcodecs: what they are called in v2, and in v3. In v3 this is a codec of the specification or the registry where it is configured alike.
@@ -84,10 +84,10 @@ const BYTES_TO_BYTES: &[&str] = &[
 ];
 
 /// Normalises what describes an array.
-pub(super) fn normalise_array(version: Version, document: &mut Map<String, Value>) {
+pub(super) fn normalise_array(version: ZomFormat, document: &mut Map<String, Value>) {
     match version {
-        Version::V2 => array_v2(document),
-        Version::V3 => array_v3(document),
+        ZomFormat::V2 => array_v2(document),
+        ZomFormat::V3 => array_v3(document),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Version, completed};
+use super::{ZomFormat, with_attributes};
 use crate::{
     Dialect,
     codecs::CodecSpec,
@@ -13,33 +13,33 @@ use crate::{
     documents::{
         json::{description, into_object, with_description},
         v2, v3,
-        write::without_copies,
+        write::strip_consolidated,
     },
     json::Json,
 };
 
 /// An array's node document in one form. What cannot be read stays as it is.
-pub(super) fn array(version: Version, document: &Json) -> Json {
+pub(super) fn array(version: ZomFormat, document: &Json) -> Json {
     let known = match version {
-        Version::V2 => v2::ARRAY_MEMBERS,
-        Version::V3 => v3::ARRAY_MEMBERS,
+        ZomFormat::V2 => v2::ARRAY_MEMBERS,
+        ZomFormat::V3 => v3::ARRAY_MEMBERS,
     };
     canonical(document, known, |described| match version {
-        Version::V2 => array_v2(described),
-        Version::V3 => array_v3(described),
+        ZomFormat::V2 => array_v2(described),
+        ZomFormat::V3 => array_v3(described),
     })
 }
 
 /// A group's node document in one form.
-pub(super) fn group(version: Version, document: &Json) -> Json {
+pub(super) fn group(version: ZomFormat, document: &Json) -> Json {
     match version {
-        Version::V2 => completed(document),
-        Version::V3 => canonical(&without_copies(document), &["extensions"], extensions),
+        ZomFormat::V2 => with_attributes(document),
+        ZomFormat::V3 => canonical(&strip_consolidated(document), &["extensions"], extensions),
     }
 }
 
 fn canonical(document: &Json, known: &[&str], normalise: impl FnOnce(&mut Map<String, Value>)) -> Json {
-    let document = completed(document);
+    let document = with_attributes(document);
     let Ok(before) = description(&document, known).map(into_object) else { return document };
     let mut after = before.clone();
     normalise(&mut after);

@@ -1,12 +1,11 @@
 //! Differences between two structures.
 
-use super::{Difference, Members, Node, Version, Zom, canonical, members::shown, read::escaped};
+use super::{Difference, Members, Node, Zom, ZomFormat, canonical, members::rename_for_json, read::escaped};
 use crate::json::{Json, Kind};
 
 pub(super) fn between(declared: &Zom, found: &Zom, limit: usize) -> Vec<Difference> {
-    let mut comparison =
-        Comparison { version: declared.version, limit, pointer: String::new(), differences: Vec::new() };
-    if declared.version == found.version {
+    let mut comparison = Comparison { format: declared.format, limit, pointer: String::new(), differences: Vec::new() };
+    if declared.format == found.format {
         comparison.nodes(&declared.root, &found.root);
     } else {
         comparison.differ(Some(&declared.root), Some(&found.root));
@@ -15,7 +14,7 @@ pub(super) fn between(declared: &Zom, found: &Zom, limit: usize) -> Vec<Differen
 }
 
 struct Comparison {
-    version: Version,
+    format: ZomFormat,
     limit: usize,
     /// The location of the nodes.
     pointer: String,
@@ -24,7 +23,7 @@ struct Comparison {
 
 impl Comparison {
     fn nodes(&mut self, declared: &Node, found: &Node) {
-        let version = self.version;
+        let version = self.format;
         match (declared, found) {
             (Node::Array(declared), Node::Array(found)) => {
                 self.documents(declared, found, |document| canonical::array(version, document));
@@ -34,7 +33,11 @@ impl Comparison {
                 match declared.document == found.document {
                     true => {}
                     // Pointers have the names of JSON.
-                    false => self.documents(&shown(&declared.document), &shown(&found.document), canonical),
+                    false => self.documents(
+                        &rename_for_json(&declared.document),
+                        &rename_for_json(&found.document),
+                        canonical,
+                    ),
                 }
                 if let Some(members) = &declared.members {
                     self.members(members, found.members.as_ref());
@@ -71,7 +74,7 @@ impl Comparison {
         let mut places = Vec::new();
         let left = self.limit.saturating_sub(self.differences.len());
         canonical(declared).differences(&canonical(found), &mut Vec::new(), &mut |path| {
-            let path = told(declared, path);
+            let path = nearest_location(declared, path);
             if !places.contains(&path) {
                 places.push(path);
             }
@@ -80,8 +83,8 @@ impl Comparison {
         for path in places.into_iter().take(left) {
             let difference = Difference {
                 pointer: path.iter().fold(self.pointer.clone(), |pointer, name| format!("{pointer}/{}", escaped(name))),
-                declared: declared.at(&path),
-                found: found.at(&path),
+                expected: declared.at(&path),
+                actual: found.at(&path),
             };
             self.differences.push(difference);
         }
@@ -92,9 +95,9 @@ impl Comparison {
         if self.is_full() {
             return;
         }
-        let document = |node: Option<&Node>| node.map(Node::shown_document);
+        let document = |node: Option<&Node>| node.map(Node::rendered_document);
         let (declared, found) = (document(declared), document(found));
-        self.differences.push(Difference { pointer: self.pointer.clone(), declared, found });
+        self.differences.push(Difference { pointer: self.pointer.clone(), expected: declared, actual: found });
     }
 
     fn is_full(&self) -> bool {
@@ -104,7 +107,7 @@ impl Comparison {
 
 /// The location in the request of a difference between the canonical documents: the nearest whose parent exists. A
 /// codec that is just a name has no configuration to point to.
-fn told(declared: &Json, path: &[String]) -> Vec<String> {
+fn nearest_location(declared: &Json, path: &[String]) -> Vec<String> {
     let mut path = path.to_vec();
     while let Some((last, parent)) = path.split_last()
         && !parent.is_empty()

@@ -14,7 +14,7 @@ use crate::json::Json;
 const MEMBERS: &str = "members";
 
 /// A document as JSON shows it.
-pub(super) fn shown(document: &Json) -> Json {
+pub(super) fn rename_for_json(document: &Json) -> Json {
     let names = Names::of(document);
     match (names.has_members, names.longest) {
         (false, None) => document.clone(),
@@ -64,7 +64,7 @@ fn underscored(count: usize) -> String {
 fn renamed(document: &Json, from: usize, to: usize) -> Json {
     let (from, to) = (underscored(from), Json::string(&underscored(to)));
     let members: Vec<_> = document.members().collect();
-    Json::of_members(members.iter().map(|member| {
+    Json::from_members(members.iter().map(|member| {
         let name = if member.is_named(&from) { &to } else { member.quoted_name() };
         (name, &member.value)
     }))
@@ -83,15 +83,15 @@ mod tests {
 
     #[test]
     fn the_examples_of_zep_6() {
-        assert_eq!(shown(&object(json!({"members": 1}))), object(json!({"_members": 1})));
+        assert_eq!(rename_for_json(&object(json!({"members": 1}))), object(json!({"_members": 1})));
         let both = object(json!({"a": 0, "members": 1, "_members": 2}));
-        assert_eq!(shown(&both), object(json!({"a": 0, "__members": 1, "_members": 2})));
+        assert_eq!(rename_for_json(&both), object(json!({"a": 0, "__members": 1, "_members": 2})));
     }
 
     #[test]
     fn nothing_to_rename() {
         let document = object(json!({"a": 0, "members_": 1, "my_members": 2}));
-        assert_eq!(shown(&document), document);
+        assert_eq!(rename_for_json(&document), document);
         assert_eq!(hidden(&document), (document, None));
     }
 
@@ -104,7 +104,7 @@ mod tests {
     proptest! {
         #[test]
         fn there_and_back(document in documents()) {
-            let json = shown(&document);
+            let json = rename_for_json(&document);
             prop_assert!(json.get(MEMBERS).is_none());
             let (again, renamed) = hidden(&json);
             prop_assert_eq!(&again, &document);
@@ -116,7 +116,7 @@ mod tests {
         #[test]
         fn back_and_there(json in documents()) {
             prop_assume!(json.get(MEMBERS).is_none());
-            prop_assert_eq!(shown(&hidden(&json).0), json);
+            prop_assert_eq!(rename_for_json(&hidden(&json).0), json);
         }
     }
 }

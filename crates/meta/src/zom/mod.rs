@@ -16,7 +16,7 @@ use crate::{
     ArrayModel, Dialect,
     documents::{
         GroupModel,
-        write::{join_v2, without_copies},
+        write::{join_v2, strip_consolidated},
     },
     json::{Change, Json, SyntaxError},
 };
@@ -24,18 +24,18 @@ use crate::{
 mod aliases;
 mod canonical;
 mod differences;
+mod member_map;
 mod members;
-mod named;
 mod read;
 mod schema;
 #[cfg(test)]
 mod tests;
 
-pub use named::Members;
+pub use member_map::Members;
 
 /// Whose documents a model has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Version {
+pub enum ZomFormat {
     /// Those of Zarr v2.
     V2,
     /// Those of Zarr v3.
@@ -46,7 +46,7 @@ pub enum Version {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zom {
     /// Whose documents the nodes have.
-    pub version: Version,
+    pub format: ZomFormat,
     /// The topmost node.
     pub root: Node,
 }
@@ -77,7 +77,7 @@ pub enum ZomError {
     #[error("it is not JSON: {0}")]
     NotJson(#[source] SyntaxError),
     /// It breaks its schema.
-    #[error("{}", first(.violations))]
+    #[error("{}", first_violation(.violations))]
     Invalid {
         /// The violations; at least one, at most [`MAX_VIOLATIONS`].
         violations: Vec<Violation>,
@@ -105,9 +105,9 @@ pub struct Difference {
     /// The location: a JSON pointer into the ZOM, `/members/a/shape/0`.
     pub pointer: String,
     /// The value in the request, if any. Of a node it is the node document.
-    pub declared: Option<Json>,
+    pub expected: Option<Json>,
     /// The stored value, if any. Of a node it is the node document.
-    pub found: Option<Json>,
+    pub actual: Option<Json>,
 }
 
 /// The most violations or differences that are returned.
@@ -116,9 +116,9 @@ pub const MAX_VIOLATIONS: usize = 100;
 /// The most nodes of one ZOM.
 pub const MAX_NODES: usize = 100_000;
 
-impl Version {
+impl ZomFormat {
     /// The model by which a dialect's hierarchies are shown.
-    pub fn of(dialect: Dialect) -> Self {
+    pub fn for_dialect(dialect: Dialect) -> Self {
         match dialect {
             Dialect::V2 => Self::V2,
             Dialect::V3 | Dialect::Draft => Self::V3,
@@ -153,7 +153,7 @@ impl Zom {
 
     /// The ZOM as a JSON text.
     pub fn to_text(&self) -> Json {
-        written(|to| self.write(to))
+        to_json(|to| self.write(to))
     }
 
     /// Writes the ZOM as JSON on one line, node by node.
@@ -170,7 +170,7 @@ impl Zom {
 
     /// The text that [`write_flat`](Self::write_flat) writes.
     pub fn to_flat_text(&self) -> Json {
-        written(|to| self.write_flat(to))
+        to_json(|to| self.write_flat(to))
     }
 
     /// The differences in structure, at most `limit`. The order of names, and the notation of numbers and extensions,
@@ -189,14 +189,14 @@ impl Zom {
 
 impl Node {
     /// An array as it is stored.
-    pub fn of_array(model: &ArrayModel) -> Self {
+    pub fn from_array(model: &ArrayModel) -> Self {
         Self::Array(node_document(model.dialect, &model.document, &model.attributes))
     }
 
     /// A group as it is stored, of whose members nothing is said.
-    pub fn of_group(model: &GroupModel) -> Group {
+    pub fn group_from_model(model: &GroupModel) -> Group {
         let document = node_document(model.dialect, &model.document, &model.attributes);
-        Group { document: without_copies(&document), members: None }
+        Group { document: strip_consolidated(&document), members: None }
     }
 
     /// Its node document.
@@ -209,12 +209,12 @@ impl Node {
 
     /// The node and all that is below it as a JSON text.
     pub fn to_text(&self) -> Json {
-        written(|to| self.write(to))
+        to_json(|to| self.write(to))
     }
 
     /// Writes the node and all that is below it as JSON.
     pub fn write(&self, to: &mut impl io::Write) -> io::Result<()> {
-        let document = self.shown_document().compacted();
+        let document = self.rendered_document().compacted();
         let Self::Group(Group { members: Some(members), .. }) = self else { return document.write(to) };
         let text = document.as_bytes();
         let is_empty = document.members().next().is_none();
@@ -241,17 +241,17 @@ impl Node {
     }
 
     /// Its node document as JSON shows it.
-    fn shown_document(&self) -> Json {
+    fn rendered_document(&self) -> Json {
         match self {
             Self::Array(document) => document.clone(),
-            Self::Group(group) => members::shown(&group.document),
+            Self::Group(group) => members::rename_for_json(&group.document),
         }
     }
 
     fn write_flat(&self, path: &mut String, to: &mut impl io::Write) -> io::Result<()> {
         Json::string(path).write(to)?;
         to.write_all(b":")?;
-        self.shown_document().compacted().write(to)?;
+        self.rendered_document().compacted().write(to)?;
         let Self::Group(Group { members: Some(members), .. }) = self else { return Ok(()) };
         for (name, node) in members {
             let len = path.len();
@@ -266,7 +266,7 @@ impl Node {
 }
 
 /// The written bytes, as one text.
-fn written(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Json {
+fn to_json(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Json {
     let mut text = Vec::new();
     // A vector takes every byte, and what is written is JSON.
     let _ = write(&mut text);
@@ -277,18 +277,18 @@ fn written(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> Json {
 fn node_document(dialect: Dialect, document: &Json, attributes: &Json) -> Json {
     match dialect {
         Dialect::V2 => join_v2(document, attributes),
-        Dialect::V3 | Dialect::Draft => completed(document),
+        Dialect::V3 | Dialect::Draft => with_attributes(document),
     }
 }
 
 /// A node document with empty `attributes` if it has none: every node of a ZOM has them.
-pub fn completed(document: &Json) -> Json {
+pub fn with_attributes(document: &Json) -> Json {
     if document.get("attributes").is_some_and(|attributes| !attributes.is_null()) {
         return document.clone();
     }
     document.with("attributes", Change::Set(json!({})))
 }
 
-fn first(violations: &[Violation]) -> String {
+fn first_violation(violations: &[Violation]) -> String {
     violations.first().map_or_else(String::new, |first| format!("{} {}", first.pointer, first.reason))
 }

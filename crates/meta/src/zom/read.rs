@@ -4,7 +4,8 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::{
-    Group, MAX_NODES, MAX_VIOLATIONS, Members, Node, Version, Violation, Zom, ZomError, aliases, completed, members,
+    Group, MAX_NODES, MAX_VIOLATIONS, Members, Node, Violation, Zom, ZomError, ZomFormat, aliases, members,
+    with_attributes,
 };
 use crate::{
     Dialect,
@@ -12,12 +13,12 @@ use crate::{
         DocumentError,
         json::{description, into_object, with_description},
         v2, v3,
-        write::{StoredNode, join_v2, without_copies},
+        write::{StoredNode, join_v2, strip_consolidated},
     },
     json::{Json, Member},
-    limits::MAX_DOCUMENT,
+    limits::MAX_DOCUMENT_SIZE,
     names::{self, MAX_NAME_LEN},
-    text::shown,
+    text::truncated,
 };
 
 /// The required members of arrays.
@@ -28,14 +29,14 @@ const REQUIRED_V3: &[&str] = &["shape", "data_type", "chunk_grid", "chunk_key_en
 const ONLY_ARRAYS_V2: &[&str] = &["shape", "chunks", "dtype"];
 
 pub(super) fn zom(json: Bytes) -> Result<Zom, ZomError> {
-    if json.len() > MAX_DOCUMENT {
-        let reason = format!("has more than {MAX_DOCUMENT} bytes");
+    if json.len() > MAX_DOCUMENT_SIZE {
+        let reason = format!("has more than {MAX_DOCUMENT_SIZE} bytes");
         return Err(ZomError::Invalid { violations: vec![Violation { pointer: String::new(), reason }] });
     }
     let json = Json::parse(json).map_err(ZomError::NotJson)?;
     let mut reader = Reader::default();
     let zom = match version(&json) {
-        Ok(version) => reader.node(&json, version)?.map(|root| Zom { version, root }),
+        Ok(version) => reader.node(&json, version)?.map(|root| Zom { format: version, root }),
         Err((name, reason)) => {
             reader.refuse_member(name, reason)?;
             None
@@ -48,13 +49,13 @@ pub(super) fn zom(json: Bytes) -> Result<Zom, ZomError> {
 }
 
 /// Whose the topmost node is; or which of its members does not say so, and why.
-fn version(root: &Json) -> Result<Version, (&'static str, &'static str)> {
+fn version(root: &Json) -> Result<ZomFormat, (&'static str, &'static str)> {
     if !root.is_object() {
         return Err(("", "is not an object"));
     }
     match root.get("zarr_format") {
-        Some(format) if format == json!(2) => Ok(Version::V2),
-        Some(format) if format == json!(3) => Ok(Version::V3),
+        Some(format) if format == json!(2) => Ok(ZomFormat::V2),
+        Some(format) if format == json!(3) => Ok(ZomFormat::V3),
         Some(_) => Err(("zarr_format", "is neither 2 nor 3")),
         None => Err(("zarr_format", "is missing")),
     }
@@ -88,7 +89,7 @@ impl<'a> Taken<'a> {
     fn document(&self) -> Json {
         match self.members {
             None => self.json.clone(),
-            Some(_) => Json::of_members(self.others.iter().map(|member| (member.quoted_name(), &member.value))),
+            Some(_) => Json::from_members(self.others.iter().map(|member| (member.quoted_name(), &member.value))),
         }
     }
 }
@@ -113,7 +114,7 @@ struct Reader {
 
 impl Reader {
     /// Reads a node with everything below it; `None` if it is invalid, or something below it is.
-    fn node(&mut self, json: &Json, version: Version) -> Result<Option<Node>, ZomError> {
+    fn node(&mut self, json: &Json, version: ZomFormat) -> Result<Option<Node>, ZomError> {
         self.nodes = self.nodes.saturating_add(1);
         if self.nodes > MAX_NODES {
             return Err(ZomError::TooManyNodes { limit: MAX_NODES });
@@ -130,11 +131,11 @@ impl Reader {
         }
     }
 
-    fn kind(&mut self, node: &Taken<'_>, version: Version) -> Result<Option<Kind>, ZomError> {
+    fn kind(&mut self, node: &Taken<'_>, version: ZomFormat) -> Result<Option<Kind>, ZomError> {
         match node.get("zarr_format") {
             Some(format) if *format == json!(version.number()) => {}
             Some(format) => {
-                let found = shown(format.as_str());
+                let found = truncated(format.as_str());
                 let reason = format!("is {found} where the topmost node has {}", version.number());
                 self.refuse_member("zarr_format", &reason)?;
                 return Ok(None);
@@ -144,7 +145,7 @@ impl Reader {
                 return Ok(None);
             }
         }
-        if version == Version::V2 {
+        if version == ZomFormat::V2 {
             let is_array = ONLY_ARRAYS_V2.iter().any(|name| node.get(name).is_some());
             return Ok(Some(if is_array { Kind::Array } else { Kind::Group }));
         }
@@ -158,14 +159,14 @@ impl Reader {
         Ok(None)
     }
 
-    fn array(&mut self, node: &Taken<'_>, version: Version) -> Result<Option<Json>, ZomError> {
+    fn array(&mut self, node: &Taken<'_>, version: ZomFormat) -> Result<Option<Json>, ZomError> {
         let before = self.violations.len();
         if node.members.is_some() {
             self.refuse_member("members", "is there, and arrays have no nodes below them")?;
         }
         let required = match version {
-            Version::V2 => REQUIRED_V2,
-            Version::V3 => REQUIRED_V3,
+            ZomFormat::V2 => REQUIRED_V2,
+            ZomFormat::V3 => REQUIRED_V3,
         };
         for name in required.iter().filter(|name| node.get(name).is_none()) {
             self.refuse_member(name, "is missing")?;
@@ -176,7 +177,7 @@ impl Reader {
         self.document(node.document(), Kind::Array, version, None)
     }
 
-    fn group(&mut self, node: Taken<'_>, version: Version) -> Result<Option<Group>, ZomError> {
+    fn group(&mut self, node: Taken<'_>, version: ZomFormat) -> Result<Option<Group>, ZomError> {
         let (document, renamed) = members::hidden(&node.document());
         let members = node.members;
         drop(node.others);
@@ -198,12 +199,12 @@ impl Reader {
         &mut self,
         document: Json,
         kind: Kind,
-        version: Version,
+        version: ZomFormat,
         renamed: Option<(String, String)>,
     ) -> Result<Option<Json>, ZomError> {
         let read = normalised(document, kind, version).and_then(|document| match version {
-            Version::V2 => read_v2(&document, kind),
-            Version::V3 => v3::read(document.clone()).map(|_| document),
+            ZomFormat::V2 => read_v2(&document, kind),
+            ZomFormat::V3 => v3::read(document.clone()).map(|_| document),
         });
         match read {
             Ok(document) => Ok(Some(document)),
@@ -212,13 +213,13 @@ impl Reader {
     }
 
     /// Reads the nodes directly below a group.
-    fn members(&mut self, members: &Json, version: Version) -> Result<Members<Node>, ZomError> {
+    fn members(&mut self, members: &Json, version: ZomFormat) -> Result<Members<Node>, ZomError> {
         let (pointer_len, path_len) = (self.pointer.len(), self.path_len);
         let mut nodes = Vec::new();
         for member in members.members() {
             let (name, json) = (member.name().unwrap_or_default(), member.value);
             // A longer one cannot be a name, and is truncated.
-            let told = if name.len() > MAX_NAME_LEN { shown(&name) } else { name.clone() };
+            let told = if name.len() > MAX_NAME_LEN { truncated(&name) } else { name.clone() };
             self.pointer.push_str("/members/");
             self.pointer.push_str(&escaped(&told));
             self.path_len = path_len.saturating_add(name.len()).saturating_add(usize::from(path_len > 0));
@@ -268,12 +269,12 @@ pub(super) fn escaped(name: &str) -> String {
 }
 
 /// A node document in which is normalised what may be written in another way.
-fn normalised(document: Json, kind: Kind, version: Version) -> Result<Json, DocumentError> {
+fn normalised(document: Json, kind: Kind, version: ZomFormat) -> Result<Json, DocumentError> {
     let known = match (kind, version) {
-        (Kind::Array, Version::V2) => v2::ARRAY_MEMBERS,
-        (Kind::Array, Version::V3) => v3::ARRAY_MEMBERS,
-        (Kind::Group, Version::V2) => return Ok(document),
-        (Kind::Group, Version::V3) => &["extensions"],
+        (Kind::Array, ZomFormat::V2) => v2::ARRAY_MEMBERS,
+        (Kind::Array, ZomFormat::V3) => v3::ARRAY_MEMBERS,
+        (Kind::Group, ZomFormat::V2) => return Ok(document),
+        (Kind::Group, ZomFormat::V3) => &["extensions"],
     };
     let before = description(&document, known)?;
     let before = into_object(before);
@@ -284,9 +285,9 @@ fn normalised(document: Json, kind: Kind, version: Version) -> Result<Json, Docu
     }
     let document = with_description(&document, &before, &after);
     Ok(match (kind, version) {
-        (_, Version::V2) => document,
-        (Kind::Array, Version::V3) => completed(&document),
-        (Kind::Group, Version::V3) => completed(&without_copies(&document)),
+        (_, ZomFormat::V2) => document,
+        (Kind::Array, ZomFormat::V3) => with_attributes(&document),
+        (Kind::Group, ZomFormat::V3) => with_attributes(&strip_consolidated(&document)),
     })
 }
 
@@ -300,7 +301,7 @@ fn read_v2(document: &Json, kind: Kind) -> Result<Json, DocumentError> {
             return Err(DocumentError::Invalid { pointer, reason });
         }
     };
-    let document = StoredNode::of_node_document(Dialect::V2, document).document;
+    let document = StoredNode::from_node_document(Dialect::V2, document).document;
     match kind {
         Kind::Array => drop(v2::read_array(document.clone(), attributes.clone())?),
         Kind::Group => drop(v2::read_group(document.clone(), attributes.clone())?),
@@ -313,14 +314,16 @@ fn told(error: &DocumentError) -> (String, String) {
     let at = |pointer: &str, reason: String| (pointer.to_owned(), reason);
     match error {
         DocumentError::TooLarge { .. }
-        | DocumentError::TooManyValues
+        | DocumentError::TooMuchMemory
         | DocumentError::NotJson(_)
-        | DocumentError::NoValue(_)
+        | DocumentError::UnreadableValue(_)
         | DocumentError::NotAnObject => at("", format!("cannot be read: {error}")),
-        DocumentError::Format { expected, found } => {
+        DocumentError::WrongFormat { expected, found } => {
             at("/zarr_format", format!("is {found} where it has to be {expected}"))
         }
-        DocumentError::NodeType { found } => at("/node_type", format!("is {found}, neither \"array\" nor \"group\"")),
+        DocumentError::WrongNodeType { found } => {
+            at("/node_type", format!("is {found}, neither \"array\" nor \"group\""))
+        }
         DocumentError::Missing { pointer } => at(pointer, "is missing".to_owned()),
         DocumentError::Invalid { pointer, reason } => at(pointer, reason.clone()),
         DocumentError::DataType { pointer, source } => at(pointer, format!("is not understood: {source}")),

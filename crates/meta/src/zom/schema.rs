@@ -1,8 +1,8 @@
 //! The JSON Schemas.
 
-use super::Version;
+use super::ZomFormat;
 
-impl Version {
+impl ZomFormat {
     /// The [JSON Schema](https://json-schema.org/draft/2020-12) of the model. Whatever it refuses, [`Zom::parse`](super::Zom::parse) refuses; the reverse does not hold, since a
     /// schema cannot say that a fill value fits a data type, or that there are as many chunk extents as dimensions.
     ///

@@ -450,7 +450,7 @@ async fn buffered_body(
     let mut permit = array_read.reserve_with_extra(memory_needed(app, &array_read)).await?;
     let (mut buffers, mut stream, mut memory) = (Vec::new(), array_read.into_stream().boxed(), 0_u64);
     while let Some(elements) = stream.try_next().await? {
-        memory = memory.saturating_add(elements.memory());
+        memory = memory.saturating_add(elements.memory_size());
         buffers.push(elements);
         if slice.is_variable() && memory > limit {
             let detail = format!("the elements exceed the limit of {limit} bytes (`--max-text-selection`)");

@@ -129,7 +129,7 @@ impl From<SelectionError> for ApiError {
             SelectionError::SecondEllipsis
             | SelectionError::Point { .. }
             | SelectionError::EmptyStack
-            | SelectionError::LargeStack { .. }
+            | SelectionError::StackTooLarge { .. }
             | SelectionError::Stacked { .. }
             | SelectionError::ShapesDiffer { .. } => (ProblemType::InvalidSelection, Members::default()),
         };
@@ -141,7 +141,7 @@ impl From<ParseError> for ApiError {
     fn from(error: ParseError) -> Self {
         let members = Members {
             parameter: Some(wire::query::SELECT.to_owned()),
-            position: Some(error.at as u64),
+            position: Some(error.offset as u64),
             ..Members::default()
         };
         Self::new(Problem::new(ProblemType::InvalidSelection).with_detail(error.to_string()).with_members(members))
@@ -152,7 +152,7 @@ impl From<RequestError> for ApiError {
     fn from(error: RequestError) -> Self {
         let detail = error.to_string();
         let position = match &error.kind {
-            RequestErrorKind::Text(error) => Some(error.at as u64),
+            RequestErrorKind::Text(error) => Some(error.offset as u64),
             _ => None,
         };
         let members = Members { pointer: Some(error.pointer), position, ..Members::default() };
@@ -191,13 +191,15 @@ fn chain_error(path: String, error: ChainError) -> ApiError {
             let unsupported = Some(format!("the codec {codec}"));
             (ProblemType::UnsupportedNode, Members { unsupported, codec: Some(codec), ..members })
         }
-        ChainError::TooManyCodecs { .. } | ChainError::TooDeep => {
+        ChainError::TooManyCodecs { .. } | ChainError::ShardsTooDeep => {
             (ProblemType::UnsupportedNode, Members { unsupported: Some(detail.clone()), ..members })
         }
-        ChainError::Configuration { codec, .. }
-        | ChainError::Malformed { codec, .. }
-        | ChainError::Inner { codec, .. }
-        | ChainError::Place { codec, .. } => (ProblemType::InvalidMetadata, Members { codec: Some(codec), ..members }),
+        ChainError::InvalidConfiguration { codec, .. }
+        | ChainError::MalformedConfiguration { codec, .. }
+        | ChainError::MalformedInnerCodec { codec, .. }
+        | ChainError::InvalidPosition { codec, .. } => {
+            (ProblemType::InvalidMetadata, Members { codec: Some(codec), ..members })
+        }
         ChainError::NoArrayToBytes => (ProblemType::InvalidMetadata, members),
         ChainError::ChunkTooLarge => (ProblemType::ChunkTooLarge, Members { limit: Some(MAX_CHUNK_SIZE), ..members }),
     };
@@ -206,7 +208,7 @@ fn chain_error(path: String, error: ChainError) -> ApiError {
 
 fn chunk_error(key: String, error: CodecError) -> ApiError {
     let members = Members { key: Some(key), codec: Some(error.codec().to_owned()), ..Members::default() };
-    if let CodecError::OverBudget { budget, .. } = error {
+    if let CodecError::BudgetExceeded { budget, .. } = error {
         let problem = Problem::new(ProblemType::ChunkTooLarge).with_detail(error.to_string());
         return ApiError::new(problem.with_members(Members { limit: Some(budget), ..members }));
     }

@@ -3,8 +3,8 @@
 use array::NodeError;
 use meta::{
     NodePath,
-    convert::{Inconvertible, Loss},
-    documents::ChangeError,
+    convert::{Loss, Unconvertible},
+    documents::PatchError,
     zom::{Violation, ZomError},
 };
 use wire::{
@@ -47,7 +47,7 @@ impl From<NodeError> for ApiError {
                 let (dialect, losses) = (Some(dialect.to_string()), losses.into_iter().map(loss).collect());
                 (ProblemType::LossyConversion, Members { dialect, losses, ..Members::default() })
             }
-            NodeError::Inconvertible { path, source: Inconvertible { dialect, pointer, .. } } => {
+            NodeError::Inconvertible { path, source: Unconvertible { dialect, pointer, .. } } => {
                 let (dialect, pointer) = (Some(dialect.to_string()), Some(pointer));
                 (ProblemType::Unconvertible, Members { dialect, pointer, ..path_members(&path) })
             }
@@ -66,8 +66,8 @@ impl From<NodeError> for ApiError {
     }
 }
 
-impl From<ChangeError> for ApiError {
-    fn from(error: ChangeError) -> Self {
+impl From<PatchError> for ApiError {
+    fn from(error: PatchError) -> Self {
         let detail = error.to_string();
         let members = Members { pointer: Some(error.pointer), ..Members::default() };
         Self::new(Problem::new(ProblemType::InvalidPatch).with_detail(detail).with_members(members))
@@ -94,6 +94,6 @@ fn too_many_nodes(limit: usize, detail: String) -> ApiError {
     ApiError::new(Problem::new(ProblemType::TooManyNodes).with_detail(detail).with_members(members))
 }
 
-fn loss((path, Loss { pointer, what }): (NodePath, Loss)) -> node::Loss {
-    node::Loss { path: path.to_string(), pointer, property: what }
+fn loss((path, Loss { pointer, property }): (NodePath, Loss)) -> node::Loss {
+    node::Loss { path: path.to_string(), pointer, property }
 }

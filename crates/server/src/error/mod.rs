@@ -213,16 +213,16 @@ impl From<StoreError> for ApiError {
                 let problem = Problem::new(ProblemType::PrefixNotEmpty);
                 Self::new(problem.with_detail(error.to_string()).with_members(members))
             }
-            StoreError::RangeNotSatisfiable { info } => {
+            StoreError::RangeNotSatisfiable { meta } => {
                 let problem = Problem::new(ProblemType::RangeNotSatisfiable)
-                    .with_detail(format!("the value has {} bytes", info.size))
-                    .with_members(Members { size: Some(info.size), ..Members::default() });
-                let content_range = ContentRange { range: None, size: info.size };
+                    .with_detail(format!("the value has {} bytes", meta.size))
+                    .with_members(Members { size: Some(meta.size), ..Members::default() });
+                let content_range = ContentRange { range: None, size: meta.size };
                 let texts = [
                     (CONTENT_RANGE, content_range.render()),
-                    (ETAG, etag::text(info.version)),
-                    (LAST_MODIFIED, time::http_date(time::last_modified(info.modified, SystemTime::now()))),
-                    (MODIFIED, time::rfc3339(info.modified)),
+                    (ETAG, etag::text(meta.version)),
+                    (LAST_MODIFIED, time::http_date(time::last_modified(meta.modified, SystemTime::now()))),
+                    (MODIFIED, time::rfc3339(meta.modified)),
                 ];
                 let header = |(name, text)| Some((name, HeaderValue::try_from(text).ok()?));
                 Self::build(problem, texts.into_iter().filter_map(header).collect(), None)
@@ -241,16 +241,11 @@ impl From<StoreError> for ApiError {
             StoreError::SnapshotExpired | StoreError::Intent(IntentError::TooMany { .. }) => Self::busy(None),
             StoreError::TooManyChanges { .. }
             | StoreError::Intent(_)
-            | StoreError::RepeatedKey { .. }
-            | StoreError::ForeignStaged
+            | StoreError::DuplicateKey { .. }
+            | StoreError::InvalidStaged
             | StoreError::NotInSnapshot { .. }
             | StoreError::Io { .. }
-            | StoreError::Index(_)
-            | StoreError::Unauthorized
-            | StoreError::Forbidden { .. }
-            | StoreError::Remote { .. }
-            | StoreError::Protocol { .. }
-            | StoreError::Transport(_) => Self::with_cause(ProblemType::Internal, error),
+            | StoreError::Backend { .. } => Self::with_cause(ProblemType::Internal, error),
         }
     }
 }
@@ -262,11 +257,11 @@ impl From<UploadError> for ApiError {
             UploadError::TooLarge { limit } => {
                 (ProblemType::ValueTooLarge, Members { limit: Some(limit), ..Members::default() })
             }
-            UploadError::Length { announced, received } => {
+            UploadError::LengthMismatch { announced, received } => {
                 let members = Members { announced: Some(announced), received: Some(received), ..Members::default() };
                 (ProblemType::LengthMismatch, members)
             }
-            UploadError::Digest => (ProblemType::DigestMismatch, Members::default()),
+            UploadError::DigestMismatch => (ProblemType::DigestMismatch, Members::default()),
             UploadError::TimedOut => (ProblemType::BodyTimeout, Members::default()),
             UploadError::Aborted(cause) => return Self::with_cause(ProblemType::IncompleteBody, cause),
         };

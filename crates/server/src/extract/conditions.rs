@@ -8,7 +8,7 @@ use http::{
     header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE},
     request::Parts,
 };
-use store::{Info, Precondition, Version, VersionMatch};
+use store::{Precondition, ValueMeta, Version, VersionMatch};
 use wire::{
     etag,
     range::{self, RangeRequest},
@@ -90,26 +90,26 @@ impl ReadConditions {
     }
 
     /// The `Last-Modified` date of a value.
-    pub(crate) fn last_modified(&self, info: &Info) -> SystemTime {
-        time::last_modified(info.modified, self.now)
+    pub(crate) fn last_modified(&self, meta: &ValueMeta) -> SystemTime {
+        time::last_modified(meta.modified, self.now)
     }
 
     /// True if `If-Range` allows the range for this value; otherwise the full value is sent.
-    pub(crate) fn range_applies_to(&self, info: &Info) -> bool {
-        let is_date = |date| time::is_last_modified(info.modified, date, self.now);
-        self.if_range.as_ref().is_none_or(|if_range| if_range.applies_to(Some(info.version), is_date))
+    pub(crate) fn range_applies_to(&self, meta: &ValueMeta) -> bool {
+        let is_date = |date| time::is_last_modified(meta.modified, date, self.now);
+        self.if_range.as_ref().is_none_or(|if_range| if_range.applies_to(Some(meta.version), is_date))
     }
 
     /// Evaluates the conditions in the order of RFC 9110, section 13.2.2.
-    pub(crate) fn evaluate(&self, info: &Info) -> ConditionOutcome {
-        let current = Some(info.version);
-        let unmodified = |since| time::is_unmodified_since(info.modified, since, self.now);
-        let expected = match (&self.precondition.matches, self.unmodified_since) {
+    pub(crate) fn evaluate(&self, meta: &ValueMeta) -> ConditionOutcome {
+        let current = Some(meta.version);
+        let unmodified = |since| time::is_unmodified_since(meta.modified, since, self.now);
+        let expected = match (&self.precondition.if_match, self.unmodified_since) {
             (Some(expected), _) => expected.matches(current),
             (None, Some(since)) => unmodified(since),
             (None, None) => true,
         };
-        let unchanged = match (&self.precondition.none_matches, self.modified_since) {
+        let unchanged = match (&self.precondition.if_none_match, self.modified_since) {
             (Some(rejected), _) => rejected.matches(current),
             (None, Some(since)) => unmodified(since),
             (None, None) => false,
@@ -136,10 +136,10 @@ impl TagConditions {
     /// Evaluates the conditions against the current version; `None` is matched by `*` only.
     pub(crate) fn evaluate(&self, current: Option<Version>) -> ConditionOutcome {
         let meets = |expected: &VersionMatch| *expected == VersionMatch::Any || expected.matches(current);
-        if !self.precondition.matches.as_ref().is_none_or(meets) {
+        if !self.precondition.if_match.as_ref().is_none_or(meets) {
             return ConditionOutcome::PreconditionFailed;
         }
-        if self.precondition.none_matches.as_ref().is_some_and(meets) {
+        if self.precondition.if_none_match.as_ref().is_some_and(meets) {
             self.on_match
         } else {
             ConditionOutcome::Proceed
@@ -155,7 +155,7 @@ impl WriteConditions {
 
     /// Returns the precondition that the value still has the version for which `If-Unmodified-Since` was evaluated.
     pub(crate) fn pinned(self, version: Version) -> Precondition {
-        Precondition { matches: Some(VersionMatch::OneOf(vec![version])), ..self.precondition }
+        Precondition { if_match: Some(VersionMatch::OneOf(vec![version])), ..self.precondition }
     }
 }
 
@@ -196,7 +196,7 @@ impl FromRequestParts<App> for WriteConditions {
 
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
         let precondition = etag::precondition(&parts.headers)?;
-        let since = date_header(&parts.headers, IF_UNMODIFIED_SINCE).filter(|_| precondition.matches.is_none());
+        let since = date_header(&parts.headers, IF_UNMODIFIED_SINCE).filter(|_| precondition.if_match.is_none());
         Ok(Self { precondition, unmodified_since: since })
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct ArrayPath(pub(crate) NodePath);
 pub(crate) struct NodePathParam(pub(crate) NodePath);
 
 /// The ZOM version whose schema is requested.
-pub(crate) struct SchemaPath(pub(crate) zom::Version);
+pub(crate) struct SchemaPath(pub(crate) zom::ZomFormat);
 
 impl FromRequestParts<App> for KeyPath {
     type Rejection = ApiError;
@@ -81,6 +81,6 @@ fn slashes(parts: &Parts) -> Slashes {
 fn not_a_key(prefix: &Prefix) -> PathError {
     PathError::Key(match prefix.is_root() {
         true => KeyError::Empty,
-        false => KeyError::EmptySegment { at: prefix.as_bytes().len() },
+        false => KeyError::EmptySegment { offset: prefix.as_bytes().len() },
     })
 }

@@ -6,7 +6,7 @@ use http::{
     HeaderValue, StatusCode,
     header::{HeaderMap, LINK},
 };
-use meta::{NodePath, zom::Version};
+use meta::{NodePath, zom::ZomFormat};
 use wire::{
     headers::CURSOR,
     query::{MembersPage, NodeQuery},
@@ -30,7 +30,7 @@ pub(super) async fn get(
     conditions: &TagConditions,
 ) -> Result<Response, ApiError> {
     let request = MemberPage { limit: page.limit, cursor: page.cursor.clone() };
-    let mapped = query.mapped.map(Version::dialect);
+    let mapped = query.mapped.map(ZomFormat::dialect);
     let Members { node, next } = engine.hierarchies().members(path, query.dialect, &request, mapped).await?;
     let mut response = NodeRenderer::new(query, negotiation).respond(engine, node, conditions).await?;
     if let Some(cursor) = next.filter(|_| response.status() == StatusCode::OK) {

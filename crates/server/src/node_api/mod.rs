@@ -12,8 +12,8 @@ use axum::{
 };
 use http::{StatusCode, header::CONTENT_TYPE};
 use meta::{
-    documents::Changes,
-    zom::{MAX_VIOLATIONS, Version, Zom},
+    documents::NodePatch,
+    zom::{MAX_VIOLATIONS, Zom, ZomFormat},
 };
 use operations::ConvertOptions;
 use store::Precondition;
@@ -49,7 +49,8 @@ pub(crate) async fn get(
     if let Some(page) = &query.page {
         return members_page::get(&engine, &path, &query, page, &negotiation, &conditions).await;
     }
-    let node = engine.hierarchies().node(&path, query.dialect, query.depth, query.mapped.map(Version::dialect)).await?;
+    let node =
+        engine.hierarchies().node(&path, query.dialect, query.depth, query.mapped.map(ZomFormat::dialect)).await?;
     NodeRenderer::new(&query, &negotiation).respond(&engine, node, &conditions).await
 }
 
@@ -88,8 +89,8 @@ pub(crate) async fn patch(
     PatchDocument(Document { bytes, memory }): PatchDocument,
 ) -> Result<Response, ApiError> {
     let changes = match bytes.len() {
-        ..=INLINE_PARSE_LIMIT => Changes::parse(bytes)?,
-        len => engine.arrays.run_on_documents(len as u64, move || Changes::parse(bytes)).await??,
+        ..=INLINE_PARSE_LIMIT => NodePatch::parse(bytes)?,
+        len => engine.arrays.run_on_documents(len as u64, move || NodePatch::parse(bytes)).await??,
     };
     let node = engine.hierarchies().patch(&path, query.dialect, &changes, &conditions.precondition).await?;
     NodeRenderer::full_tree(&negotiation).render_changed(&engine, node, memory).await

@@ -174,8 +174,8 @@ impl NodeRenderer {
 /// Converts losses to their form in responses.
 pub(super) fn to_wire_losses(losses: &[(NodePath, meta::convert::Loss)]) -> Vec<Loss> {
     let loss = |(path, loss): &(NodePath, meta::convert::Loss)| {
-        let meta::convert::Loss { pointer, what } = loss.clone();
-        Loss { path: path.to_string(), pointer, property: what }
+        let meta::convert::Loss { pointer, property } = loss.clone();
+        Loss { path: path.to_string(), pointer, property }
     };
     losses.iter().map(loss).collect()
 }

@@ -3,7 +3,7 @@
 use array::Permit;
 use axum::extract::{FromRequest, Request};
 use bytes::{Bytes, BytesMut};
-use meta::limits::MAX_DOCUMENT;
+use meta::limits::MAX_DOCUMENT_SIZE;
 use store::UploadError;
 
 use super::{
@@ -93,7 +93,7 @@ impl FromRequest<App> for NodeDocument {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_media_type(&request, &[JSON])?;
-        Document::receive(request, app, MAX_DOCUMENT as u64, JsonMemoryEstimate::document_bytes).await.map(Self)
+        Document::receive(request, app, MAX_DOCUMENT_SIZE as u64, JsonMemoryEstimate::document_bytes).await.map(Self)
     }
 }
 
@@ -102,7 +102,7 @@ impl FromRequest<App> for PatchDocument {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
         check_media_type(&request, &[MERGE_PATCH, JSON])?;
-        Document::receive(request, app, MAX_DOCUMENT as u64, JsonMemoryEstimate::document_bytes).await.map(Self)
+        Document::receive(request, app, MAX_DOCUMENT_SIZE as u64, JsonMemoryEstimate::document_bytes).await.map(Self)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Estimates of the memory needed for a JSON document.
 
-use meta::limits::MAX_DESCRIPTION;
+use meta::limits::MAX_DOCUMENT_MEMORY;
 
 /// An upper bound of the memory for parsing a document, estimated from a scan of its bytes.
 ///
@@ -68,7 +68,7 @@ impl JsonMemoryEstimate {
             (self.bytes, 1),
         ];
         let values = values.iter().map(|(count, each)| count.saturating_mul(*each)).fold(0, u64::saturating_add);
-        self.bytes.saturating_mul(COPIES_OF_STORED_BYTE).saturating_add(values.min(MAX_DESCRIPTION as u64))
+        self.bytes.saturating_mul(COPIES_OF_STORED_BYTE).saturating_add(values.min(MAX_DOCUMENT_MEMORY as u64))
     }
 
     fn add(&mut self, text: &[u8]) {

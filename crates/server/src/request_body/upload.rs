@@ -16,7 +16,7 @@ use http::{
 use http_body::{Body as _, Frame};
 use http_body_util::BodyExt;
 use sha2::{Digest as _, Sha256, Sha512};
-use store::{ByteStream, Content, StoreError, UploadError};
+use store::{ByteStream, Payload, StoreError, UploadError};
 use tokio::time::{Instant, timeout};
 use wire::{
     digest::{self, Algorithm, Digest, DigestError},
@@ -39,7 +39,7 @@ pub(crate) struct ElementsBody {
     pub(crate) media_type: Option<String>,
     /// The announced length, in bytes.
     pub(crate) size: Option<u64>,
-    /// The body, which fails like [`content`].
+    /// The body, which fails like [`payload`].
     pub(crate) stream: ByteStream,
     /// The memory claim of the request.
     pub(crate) claim: Claim,
@@ -60,14 +60,14 @@ impl FromRequest<App> for ElementsBody {
         let media_type = media_type(request.headers());
         let claim = memory_claim::claim_of(request.extensions(), app);
         let upload = Upload::validate(request, app.settings().limits.value, ApiError::body_too_large)?;
-        let Content { size, stream } = content(app, upload);
+        let Payload { size, stream } = payload(app, upload);
         Ok(Self { media_type, size, stream, claim })
     }
 }
 
-/// Returns the upload as the content of a value. The stream fails if the body exceeds the limit, stalls, differs from
+/// Returns the upload as the payload of a value. The stream fails if the body exceeds the limit, stalls, differs from
 /// its announced length, or does not match its digests.
-pub(crate) fn content(app: &App, upload: Upload) -> Content {
+pub(crate) fn payload(app: &App, upload: Upload) -> Payload {
     let size = upload.size;
     let receiver = UploadStream::new(app, upload, app.settings().limits.value);
     let stream =
@@ -75,7 +75,7 @@ pub(crate) fn content(app: &App, upload: Upload) -> Content {
             receiver,
             |mut receiver| async move { Ok(receiver.next().await?.map(|data| (data, receiver))) },
         );
-    Content { size, stream: stream.map(|data| data.map_err(StoreError::Upload)).boxed() }
+    Payload { size, stream: stream.map(|data| data.map_err(StoreError::Upload)).boxed() }
 }
 
 /// Parses the digests that the body must match.
@@ -97,12 +97,12 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
     Some(kind).filter(|kind| kind != FORM_MEDIA_TYPE)
 }
 
-/// Rejects bodies with a content coding.
+/// Rejects bodies with a payload coding.
 pub(super) fn reject_content_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
     if headers.get_all(CONTENT_ENCODING).iter().all(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Ok(());
     }
-    let members = Members { header: Some("Content-Encoding".to_owned()), ..Members::default() };
+    let members = Members { header: Some("Payload-Encoding".to_owned()), ..Members::default() };
     Err(ApiError::new(Problem::new(ProblemType::UnsupportedContentEncoding).with_members(members)))
 }
 
@@ -128,7 +128,7 @@ impl Upload {
     fn validate(request: Request, limit: u64, too_large: impl FnOnce(u64) -> ApiError) -> Result<Self, ApiError> {
         let headers = request.headers();
         if headers.contains_key(CONTENT_RANGE) {
-            return Err(ApiError::invalid_header("Content-Range", "partial PUT is not supported"));
+            return Err(ApiError::invalid_header("Payload-Range", "partial PUT is not supported"));
         }
         reject_content_encoding(headers)?;
         let digests = expected_digests(headers)?;
@@ -196,10 +196,10 @@ impl UploadStream {
 
     fn verify(&mut self) -> Result<(), UploadError> {
         if let Some(announced) = self.announced.filter(|announced| *announced != self.received) {
-            return Err(UploadError::Length { announced, received: self.received });
+            return Err(UploadError::LengthMismatch { announced, received: self.received });
         }
         let matching = self.hashes.iter().all(|(hasher, expected)| hasher.clone().finish() == *expected);
-        if matching { Ok(()) } else { Err(UploadError::Digest) }
+        if matching { Ok(()) } else { Err(UploadError::DigestMismatch) }
     }
 
     /// Maps a failed transfer: the end of the connection before the announced length is a length mismatch.
@@ -209,7 +209,7 @@ impl UploadStream {
         };
         match self.announced {
             Some(announced) if error_chain(&*error).any(is_eof) => {
-                UploadError::Length { announced, received: self.received }
+                UploadError::LengthMismatch { announced, received: self.received }
             }
             _ => UploadError::Aborted(error),
         }

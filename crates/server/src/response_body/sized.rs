@@ -9,14 +9,14 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt};
 use http_body::{Frame, SizeHint};
-use store::{BoxError, StoreError, Value};
+use store::{BoxError, GetResult, StoreError};
 
 /// Returns the body for a value.
 ///
 /// The first piece is read before the head is sent, so that an early error still becomes a response of its own. A small
 /// value consists of that piece and is written together with the head.
-pub(crate) async fn value_body(value: Value) -> Result<Body, StoreError> {
-    let Value { range, mut stream, .. } = value;
+pub(crate) async fn value_body(value: GetResult) -> Result<Body, StoreError> {
+    let GetResult { range, mut stream, .. } = value;
     let length = range.end.saturating_sub(range.start);
     match stream.try_next().await? {
         Some(first) => Ok(sized_body(length, Some(first), stream)),

@@ -5,7 +5,7 @@ use http::{
     HeaderMap, HeaderValue, StatusCode, Uri,
     header::{ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LAST_MODIFIED},
 };
-use store::{Info, Key, StoreError, Value};
+use store::{GetResult, Key, StoreError, ValueMeta};
 use wire::{
     etag,
     headers::MODIFIED,
@@ -51,12 +51,12 @@ pub(crate) async fn head(
     KeyPath(key): KeyPath,
     conditions: ReadConditions,
 ) -> Result<Response, ApiError> {
-    let info = app.store().head(&key).await?.ok_or_else(|| ApiError::no_such_key(&key))?;
-    if let Some(response) = check_conditions(&conditions, &key, &info)? {
+    let meta = app.store().head(&key).await?.ok_or_else(|| ApiError::no_such_key(&key))?;
+    if let Some(response) = check_conditions(&conditions, &key, &meta)? {
         return Ok(response);
     }
-    let mut response = head_with_validators(StatusCode::OK, &key, &info, &conditions);
-    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(info.size));
+    let mut response = head_with_validators(StatusCode::OK, &key, &meta, &conditions);
+    response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(meta.size));
     Ok(response)
 }
 
@@ -67,16 +67,16 @@ async fn read(app: &App, key: &Key, conditions: &ReadConditions) -> Result<Optio
         RangeRequest::Unsatisfiable => return range_not_satisfiable(app, key, conditions).await,
     };
     let result = app.store().get(key, range).await;
-    let info = match &result {
-        Ok(Some(value)) => value.info,
-        Err(StoreError::RangeNotSatisfiable { info }) => *info,
+    let meta = match &result {
+        Ok(Some(value)) => value.meta,
+        Err(StoreError::RangeNotSatisfiable { meta }) => *meta,
         _ => return result.map(|_| None).map_err(ApiError::from),
     };
-    if let Some(response) = check_conditions(conditions, key, &info)? {
+    if let Some(response) = check_conditions(conditions, key, &meta)? {
         return Ok(Some(response));
     }
     let representation = if range.is_some() { Representation::Partial } else { Representation::Full };
-    if representation == Representation::Partial && !conditions.range_applies_to(&info) {
+    if representation == Representation::Partial && !conditions.range_applies_to(&meta) {
         return get_full(app, key, conditions).await;
     }
     match result? {
@@ -91,12 +91,12 @@ async fn range_not_satisfiable(
     key: &Key,
     conditions: &ReadConditions,
 ) -> Result<Option<Response>, ApiError> {
-    let Some(info) = app.store().head(key).await? else { return Ok(None) };
-    if let Some(response) = check_conditions(conditions, key, &info)? {
+    let Some(meta) = app.store().head(key).await? else { return Ok(None) };
+    if let Some(response) = check_conditions(conditions, key, &meta)? {
         return Ok(Some(response));
     }
-    match conditions.range_applies_to(&info) {
-        true => Err(StoreError::RangeNotSatisfiable { info }.into()),
+    match conditions.range_applies_to(&meta) {
+        true => Err(StoreError::RangeNotSatisfiable { meta }.into()),
         false => get_full(app, key, conditions).await,
     }
 }
@@ -109,61 +109,61 @@ async fn get_full(app: &App, key: &Key, conditions: &ReadConditions) -> Result<O
 }
 
 /// Evaluates the conditions; returns a response if they decide it.
-fn check_conditions(conditions: &ReadConditions, key: &Key, info: &Info) -> Result<Option<Response>, ApiError> {
-    match conditions.evaluate(info) {
+fn check_conditions(conditions: &ReadConditions, key: &Key, meta: &ValueMeta) -> Result<Option<Response>, ApiError> {
+    match conditions.evaluate(meta) {
         ConditionOutcome::Proceed => Ok(None),
-        ConditionOutcome::NotModified => Ok(Some(not_modified(info, conditions))),
+        ConditionOutcome::NotModified => Ok(Some(not_modified(meta, conditions))),
         ConditionOutcome::PreconditionFailed => {
-            Err(StoreError::PreconditionFailed { key: key.clone(), current: Some(info.version) }.into())
+            Err(StoreError::PreconditionFailed { key: key.clone(), current: Some(meta.version) }.into())
         }
     }
 }
 
 async fn value_response(
     key: &Key,
-    value: Value,
+    value: GetResult,
     representation: Representation,
     conditions: &ReadConditions,
 ) -> Result<Response, ApiError> {
-    let (info, range) = (value.info, value.range.clone());
+    let (meta, range) = (value.meta, value.range.clone());
     let length = range.end.saturating_sub(range.start);
     // A suffix range of an empty value is that value, and cannot be expressed as a Content-Range.
     let partial = representation == Representation::Partial && length > 0;
     let body = value_body(value).await?;
     let status = if partial { StatusCode::PARTIAL_CONTENT } else { StatusCode::OK };
-    let mut response = head_with_validators(status, key, &info, conditions).map(|_: Body| body);
+    let mut response = head_with_validators(status, key, &meta, conditions).map(|_: Body| body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     if partial {
-        let text = ContentRange { range: Some(range), size: info.size }.render();
+        let text = ContentRange { range: Some(range), size: meta.size }.render();
         headers.extend(HeaderValue::try_from(text).map(|value| (CONTENT_RANGE, value)));
     }
     Ok(response)
 }
 
-fn head_with_validators(status: StatusCode, key: &Key, info: &Info, conditions: &ReadConditions) -> Response {
+fn head_with_validators(status: StatusCode, key: &Key, meta: &ValueMeta, conditions: &ReadConditions) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.reserve(16);
     headers.insert(CONTENT_TYPE, content_type::for_key(key));
     headers.insert(ACCEPT_RANGES, BYTES);
-    validators(headers, info, conditions);
+    validators(headers, meta, conditions);
     response
 }
 
-fn not_modified(info: &Info, conditions: &ReadConditions) -> Response {
+fn not_modified(meta: &ValueMeta, conditions: &ReadConditions) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NOT_MODIFIED;
-    validators(response.headers_mut(), info, conditions);
+    validators(response.headers_mut(), meta, conditions);
     response
 }
 
-fn validators(headers: &mut HeaderMap, info: &Info, conditions: &ReadConditions) {
-    headers.insert(ETAG, etag::render(info.version));
+fn validators(headers: &mut HeaderMap, meta: &ValueMeta, conditions: &ReadConditions) {
+    headers.insert(ETAG, etag::render(meta.version));
     headers.insert(CACHE_CONTROL, REVALIDATE);
-    let date = conditions.last_modified(info);
-    for (name, text) in [(LAST_MODIFIED, time::http_date(date)), (MODIFIED, time::rfc3339(info.modified))] {
+    let date = conditions.last_modified(meta);
+    for (name, text) in [(LAST_MODIFIED, time::http_date(date)), (MODIFIED, time::rfc3339(meta.modified))] {
         headers.extend(HeaderValue::try_from(text).map(|value| (name, value)));
     }
 }

@@ -31,13 +31,13 @@ pub(super) fn rows(prefix: &Prefix, page: &DirPage) -> Bytes {
         // Writing to memory cannot fail.
         let _ = writeln!(html, "<tr><td><a href=\"{}/\">{}/</a></td></tr>", encode(name), Escaped(name));
     }
-    for Entry { key, info } in &page.keys {
+    for Entry { key, meta } in &page.keys {
         let name = prefix.strip(key).unwrap_or_else(|| key.name());
-        let (href, name, modified) = (encode(name), Escaped(name), time::rfc3339(info.modified));
+        let (href, name, modified) = (encode(name), Escaped(name), time::rfc3339(meta.modified));
         let _ = writeln!(
             html,
             "<tr><td><a href=\"{href}\">{name}</a></td><td>{size}</td><td>{modified}</td></tr>",
-            size = info.size,
+            size = meta.size,
         );
     }
     html.into()

@@ -10,7 +10,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde::Serialize;
-use store::{Cursor, DirPage, Entry, Info, KeyPage, Prefix, StoreError};
+use store::{Cursor, DirPage, Entry, KeyPage, Prefix, StoreError, ValueMeta};
 use wire::{listing::ValueInfo, query::ListKind};
 
 /// The maximum size of retained prefix names, in bytes. The page ends with the batch that exceeds it.
@@ -18,7 +18,7 @@ const MAX_PREFIX_NAME_BYTES: usize = 1 << 20;
 
 /// Estimates the memory retained for a listing with `limit` entries, in bytes.
 pub(super) const fn retained_bytes(kind: ListKind, limit: usize) -> usize {
-    let infos = limit.saturating_mul(size_of::<Info>());
+    let infos = limit.saturating_mul(size_of::<ValueMeta>());
     match kind {
         ListKind::Keys => infos,
         // Most prefixes have short names; a listing of long names ends early.
@@ -76,7 +76,7 @@ struct PageWriter<S> {
     batches: S,
     stage: Stage,
     text: JsonText,
-    infos: VecDeque<Vec<Info>>,
+    infos: VecDeque<Vec<ValueMeta>>,
     prefixes: VecDeque<Vec<Prefix>>,
     name_bytes: usize,
     cursor: Option<Cursor>,
@@ -149,7 +149,7 @@ impl<S: Stream<Item = Result<Batch, StoreError>> + Unpin> PageWriter<S> {
         for entry in &keys {
             self.text.element(entry.key.as_str());
         }
-        self.infos.push_back(keys.into_iter().map(|entry| entry.info).collect());
+        self.infos.push_back(keys.into_iter().map(|entry| entry.meta).collect());
         self.name_bytes =
             prefixes.iter().map(|prefix| prefix.as_str().len()).fold(self.name_bytes, usize::saturating_add);
         self.prefixes.push_back(prefixes);
@@ -215,7 +215,7 @@ mod tests {
 
     fn entry(name: &str) -> Entry {
         let modified = UNIX_EPOCH + Duration::from_millis(1_795_242_488_123);
-        Entry { key: Key::parse(name).unwrap(), info: Info { size: 3, version: Version::from_u128(1), modified } }
+        Entry { key: Key::parse(name).unwrap(), meta: ValueMeta { size: 3, version: Version::from_u128(1), modified } }
     }
 
     fn prefix(name: &str) -> Prefix {

@@ -13,7 +13,7 @@ use http::{
     HeaderValue, Uri,
     header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY},
 };
-use store::{Page, Prefix};
+use store::{PageRequest, Prefix};
 use wire::{
     headers::{JSON, NDJSON},
     query::{DEFAULT_LIMIT, ListKind, ListQuery},
@@ -102,7 +102,7 @@ async fn ndjson_lines(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Re
 ///
 /// A prefix without keys is 404 here, because link followers take any page for an existing directory.
 async fn html_page(app: &App, prefix: &Prefix, query: ListQuery) -> Result<Response, ApiError> {
-    if !prefix.is_root() && app.store().list_prefix(prefix, Page::first(1)).await?.keys.is_empty() {
+    if !prefix.is_root() && app.store().list_prefix(prefix, PageRequest::first(1)).await?.keys.is_empty() {
         return Err(ApiError::no_such_prefix(prefix));
     }
     let pages = pages::dir(app.clone(), prefix.clone(), query).await?;

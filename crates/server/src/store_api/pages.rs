@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
-use store::{Cursor, DirPage, KeyPage, Page, Prefix, StoreError};
+use store::{Cursor, DirPage, KeyPage, PageRequest, Prefix, StoreError};
 use wire::{listing::KeyLine, query::ListQuery};
 
 use crate::app::App;
@@ -80,10 +80,10 @@ impl Pager {
         Ok(Some(batch))
     }
 
-    fn page(&mut self) -> Option<Page> {
+    fn page(&mut self) -> Option<PageRequest> {
         let limit = self.remaining.map_or(BATCH_SIZE, |remaining| remaining.min(BATCH_SIZE));
         let cursor = self.next.take().filter(|_| limit > 0)?;
-        Some(Page { limit, cursor })
+        Some(PageRequest { limit, cursor })
     }
 
     fn advance(&mut self, entries: usize, cursor: Option<Cursor>) {

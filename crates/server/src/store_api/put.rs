@@ -11,7 +11,7 @@ use crate::{
     app::App,
     error::ApiError,
     extract::{KeyPath, NoQuery, Query, WriteConditions},
-    request_body::{Upload, content},
+    request_body::{Upload, payload},
 };
 
 /// `PUT`: sets the value to the body.
@@ -23,7 +23,7 @@ pub(crate) async fn put(
     upload: Upload,
 ) -> Result<Response, ApiError> {
     let precondition = precondition(&app, &key, conditions).await?;
-    let result = app.store().set(&key, content(&app, upload), precondition).await?;
+    let result = app.store().set(&key, payload(&app, upload), precondition).await?;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = if result.replaced { StatusCode::NO_CONTENT } else { StatusCode::CREATED };
     response.headers_mut().insert(ETAG, etag::render(result.version));

@@ -5,15 +5,15 @@ use http::{
     HeaderValue, StatusCode, Uri,
     header::{CACHE_CONTROL, LOCATION},
 };
-use store::{Key, Page, Prefix};
+use store::{Key, PageRequest, Prefix};
 use wire::routes::{decode, encode};
 
 use crate::{app::App, error::ApiError, headers::REVALIDATE};
 
 /// Redirects to the prefix named `key` with a trailing slash, if any key exists below it.
 pub(super) async fn to_prefix(app: &App, key: &Key, uri: &Uri) -> Result<Response, ApiError> {
-    let Some(prefix) = Prefix::below(key) else { return Err(ApiError::no_such_key(key)) };
-    let below = app.store().list_dir(&prefix, Page::first(1)).await?;
+    let Some(prefix) = Prefix::from_key(key) else { return Err(ApiError::no_such_key(key)) };
+    let below = app.store().list_dir(&prefix, PageRequest::first(1)).await?;
     if below.keys.is_empty() && below.prefixes.is_empty() {
         return Err(ApiError::no_such_key(key));
     }

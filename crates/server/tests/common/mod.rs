@@ -21,7 +21,7 @@ use contract::{Asked, CONTRACT};
 use http::{HeaderName, Method, Request, StatusCode, header::HOST};
 use http_body_util::BodyExt;
 use server::{App, ArrayOptions, Settings, router, serve};
-use store::{Key, MemoryStore, Page, TransactionalStore};
+use store::{Key, MemoryStore, PageRequest, TransactionalStore};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -139,9 +139,9 @@ impl Site {
 
     /// Every key with the version of its value.
     pub async fn all(&self) -> Vec<(Key, store::Version)> {
-        let page = self.store.list(Page::first(1000)).await.unwrap();
+        let page = self.store.list(PageRequest::first(1000)).await.unwrap();
         assert!(page.cursor.is_none());
-        page.keys.into_iter().map(|entry| (entry.key, entry.info.version)).collect()
+        page.keys.into_iter().map(|entry| (entry.key, entry.meta.version)).collect()
     }
 
     /// Every key.

@@ -12,10 +12,7 @@ use std::{
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::{
-    Damage, OpenError,
-    open::{Paths, write_durably},
-};
+use crate::{FileCorruption, OpenError, durable::write_durably, paths::Paths};
 
 const NAME: &str = "index";
 /// What the directory of a copy begins with that a start makes to check it.
@@ -34,7 +31,7 @@ impl Generations {
         let current = match fs::read_to_string(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
             text => parse(&text.map_err(OpenError::io("read", &path))?)
-                .ok_or_else(|| OpenError::Damaged { file: path, cause: Damage::Content })?,
+                .ok_or_else(|| OpenError::Corrupt { file: path, cause: FileCorruption::ContentMismatch })?,
         };
         Ok(Self { paths: paths.clone(), current })
     }
@@ -65,10 +62,11 @@ impl Generations {
             let entry = entry?;
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            let ours = name == NAME || name.strip_prefix("index-").is_some_and(|number| number.parse::<u64>().is_ok());
+            let recognized =
+                name == NAME || name.strip_prefix("index-").is_some_and(|number| number.parse::<u64>().is_ok());
             // A start that was killed may have left the copy that it checked.
-            let ours = ours || name.starts_with(CHECKED_COPY);
-            if ours && entry.path() != self.dir() {
+            let recognized = recognized || name.starts_with(CHECKED_COPY);
+            if recognized && entry.path() != self.dir() {
                 fs::remove_dir_all(entry.path())?;
             }
         }

@@ -5,22 +5,24 @@
 //! large commit is prepared by its caller: judged, and written to a file of its own; the committer judges again only the keys
 //! that have changed since.
 
+mod backlog;
 mod bulk;
 mod committer;
-mod judge;
+mod group;
+mod preconditions;
 mod recent;
-pub(crate) mod round;
 mod staged;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use store::{IntentId, Key, Outcome, Precondition, Prefix, StoreError};
+use store::{ChangeOutcome, IntentId, Key, Precondition, Prefix, StoreError};
 use tokio::sync::oneshot;
 
 pub(crate) use self::{
-    bulk::{Bulk, is_bulk, prepare},
+    bulk::{Bulk, VisibleState, is_bulk},
     committer::{Committer, Publisher},
+    preconditions::{KeyState, check_changes},
     recent::RecentChanges,
     staged::{InlineValue, StagedContent, StagedValue},
 };
@@ -62,11 +64,11 @@ pub(crate) enum Action {
 pub(crate) enum Request {
     Commit {
         changes: Vec<PlainChange>,
-        reply: Reply<Vec<Outcome>>,
+        reply: Reply<Vec<ChangeOutcome>>,
     },
     Bulk {
         bulk: Box<Bulk>,
-        reply: Reply<Vec<Outcome>>,
+        reply: Reply<Vec<ChangeOutcome>>,
     },
     /// Freezes the active memtable if it has anything, so that the index gets it.
     Freeze,
@@ -77,13 +79,28 @@ pub(crate) enum Request {
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 impl Request {
+    /// True if it needs its own group: changes of key ranges or intents are validated only against what is visible, and a
+    /// large commit has been written already.
+    fn is_exclusive(&self) -> bool {
+        match self {
+            Self::Commit { changes, .. } => needs_own_group(changes),
+            Self::Bulk { .. } | Self::Freeze => true,
+            Self::Stop => false,
+        }
+    }
+
     /// Answers a request that is not taken.
-    pub(crate) fn refuse(self, error: StoreError) {
+    pub(crate) fn reject(self, error: StoreError) {
         match self {
             Self::Commit { reply, .. } | Self::Bulk { reply, .. } => answer(reply, Err(error)),
             Self::Freeze | Self::Stop => {}
         }
     }
+}
+
+/// True if the changes concern key ranges or intents, which are validated only against what is visible.
+fn needs_own_group(changes: &[PlainChange]) -> bool {
+    changes.iter().any(|change| !matches!(change, PlainChange::Key { .. }))
 }
 
 fn answer<T>(reply: Reply<T>, result: Result<T, StoreError>) {

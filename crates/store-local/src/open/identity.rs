@@ -1,16 +1,15 @@
 //! The file `zarrd.json`: what the store is.
 
-use std::{
-    fs::{self, File},
-    io::Write,
-    path::Path,
-};
+use std::fs;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Paths, damaged, sync_dir};
-use crate::{Damage, IndexKind, OpenError};
+use crate::{
+    FileCorruption, IndexKind, OpenError,
+    durable::{sync_dir, write_durably},
+    paths::Paths,
+};
 
 /// The layout that this version writes.
 const FORMAT: u32 = 2;
@@ -35,7 +34,7 @@ pub(crate) struct Identity {
 
 /// What the file says in every format.
 #[derive(Deserialize)]
-struct OfAnyFormat {
+struct FormatProbe {
     format: u32,
 }
 
@@ -48,14 +47,14 @@ impl Identity {
     pub(super) fn read(paths: &Paths) -> Result<Self, OpenError> {
         let path = paths.identity();
         let text = fs::read(&path).map_err(OpenError::io("read", &path))?;
-        let unreadable = |error| damaged(path.clone(), Damage::Text(error));
-        let OfAnyFormat { format } = serde_json::from_slice(&text).map_err(unreadable)?;
+        let unreadable = |error| OpenError::corrupt(path.clone(), FileCorruption::InvalidText(error));
+        let FormatProbe { format } = serde_json::from_slice(&text).map_err(unreadable)?;
         if ![FORMAT, FORMAT_1].contains(&format) {
-            return Err(OpenError::OtherFormat { dir: paths.dir.clone(), found: format });
+            return Err(OpenError::UnsupportedFormat { dir: paths.dir.clone(), found: format });
         }
         let identity: Self = serde_json::from_slice(&text).map_err(unreadable)?;
         if identity.checksum != identity.sum() {
-            return Err(damaged(path, Damage::Content));
+            return Err(OpenError::corrupt(path, FileCorruption::ContentMismatch));
         }
         Ok(identity)
     }
@@ -66,7 +65,7 @@ impl Identity {
     }
 
     /// The same store with the layout that this version writes.
-    pub(super) fn of_this_format(self) -> Self {
+    pub(super) fn upgraded(self) -> Self {
         let identity = Self { format: FORMAT, ..self };
         Self { checksum: identity.sum(), ..identity }
     }
@@ -78,19 +77,11 @@ impl Identity {
 
     pub(super) fn write(&self, paths: &Paths) -> Result<(), OpenError> {
         let path = paths.identity();
-        let text = serde_json::to_vec_pretty(self).map_err(|error| damaged(path.clone(), Damage::Text(error)))?;
+        let text = serde_json::to_vec_pretty(self)
+            .map_err(|error| OpenError::corrupt(path.clone(), FileCorruption::InvalidText(error)))?;
         write_durably(&path, &text).map_err(OpenError::io("write", &path))?;
         sync_dir(&paths.dir)
     }
-}
-
-/// Writes a file as a whole or not at all; durable but for its directory's entry.
-pub(crate) fn write_durably(path: &Path, text: &[u8]) -> std::io::Result<()> {
-    let new = path.with_extension("new");
-    let mut file = File::create(&new)?;
-    file.write_all(text)?;
-    file.sync_all()?;
-    fs::rename(new, path)
 }
 
 /// Numbers as hexadecimal text, since JSON's own lose digits in many readers.

@@ -23,13 +23,14 @@ use std::{
 
 use bytes::Bytes;
 use parking_lot::{RwLock, RwLockReadGuard};
-use store::{Corruption, Intent, IntentId, Key, Prefix, StoreError};
+use store::{BackendErrorKind, Intent, IntentId, Key, Prefix, StoreError};
 
 pub(crate) use self::{
     iter::{Entries, live_below},
     memtable::{Latest, LatestChange, Memtable},
 };
 use crate::{
+    error::IndexFailure,
     index::{Index, IndexError},
     keyspace::{INTENTS, Phase, Sweeps, intent_key, intent_of},
     record::{Location, Record},
@@ -169,8 +170,8 @@ impl View {
             records.insert(id, Some(record));
         }
         records.extend(self.latest_intents());
-        let there = records.into_iter().filter_map(|(id, record)| Some((id, record?)));
-        there.map(|(id, record)| self.decode_intent(id, record)).collect()
+        let present = records.into_iter().filter_map(|(id, record)| Some((id, record?)));
+        present.map(|(id, record)| self.decode_intent(id, record)).collect()
     }
 
     /// The changes of intents that the index may not have.
@@ -194,7 +195,7 @@ impl View {
     }
 
     /// True if a sweep's deleting phase decided the place at which a key was looked up: it may have begun to move since.
-    pub(crate) fn relies_on_deleting(&self, key: &Key) -> bool {
+    pub(crate) fn depends_on_deleting_phase(&self, key: &Key) -> bool {
         self.parts.sweeps.covering(key.as_bytes()).is_some_and(|sweep| sweep.phase == Phase::Deleting)
     }
 
@@ -202,23 +203,23 @@ impl View {
         match latest.change {
             LatestChange::Erased => Ok(None),
             LatestChange::Record(bytes) => self.decode(key, bytes).map(Some),
-            LatestChange::InBulk(bulk, place) => bulk.record(key, place).map(Some),
+            LatestChange::InBulk(bulk, index) => bulk.record(key, index).map(Some),
         }
     }
 
     pub(crate) fn decode(&self, key: &Key, bytes: Bytes) -> Result<Record, StoreError> {
         let record = Record::decode(key.as_bytes(), bytes, self.store_id);
-        record.ok_or_else(|| StoreError::Corrupt { key: key.clone(), cause: Corruption::Record })
+        record.ok_or_else(|| StoreError::corrupt(key.clone(), crate::ValueCorruption::Record))
     }
 }
 
 /// The time that opening an index again takes, nearly.
-const REOPENING: Duration = Duration::from_secs(1);
+const REOPEN_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 pub(crate) fn store_error(error: IndexError) -> StoreError {
     match error {
-        IndexError::Reopening => StoreError::Busy { retry_after: Some(REOPENING) },
-        error if error.is_out_of_space() => StoreError::Busy { retry_after: Some(REOPENING) },
-        error => StoreError::Index(Box::new(error)),
+        IndexError::Reopening => StoreError::Busy { retry_after: Some(REOPEN_RETRY_AFTER) },
+        error if error.is_out_of_space() => StoreError::Busy { retry_after: Some(REOPEN_RETRY_AFTER) },
+        error => StoreError::backend(BackendErrorKind::Internal, IndexFailure(error)),
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! impl Factory for Memory {
 //!     type Store = MemoryStore;
-//!     type Keep = ();
+//!     type Fixture = ();
 //!
 //!     async fn create(&self) -> (MemoryStore, ()) {
 //!         (MemoryStore::new(), ())
@@ -27,7 +27,7 @@
 //! | `transactional` | [`Factory`] of a [`TransactionalStore`](crate::TransactionalStore) |
 //! | `persistent` | [`Reopen`] |
 //! | `persistent_transactional` | [`Reopen`] of a [`TransactionalStore`](crate::TransactionalStore) |
-//! | `faulty` | [`Faulty`] of a [`TransactionalStore`](crate::TransactionalStore) |
+//! | `faulty` | [`FaultInjection`] of a [`TransactionalStore`](crate::TransactionalStore) |
 //!
 //! The functions of the same names give the checks as a [`Suite`] instead, to be run in one go.
 //!
@@ -53,7 +53,6 @@ mod key;
 mod list;
 mod model;
 mod paging;
-mod payload;
 mod persistence;
 mod precondition;
 mod prefixes;
@@ -61,6 +60,7 @@ mod range;
 mod read;
 mod snapshot;
 mod suite;
+mod test_value;
 mod transaction;
 mod transaction_model;
 mod upload;
@@ -86,29 +86,29 @@ pub trait Factory {
     type Store: Storage;
 
     /// What has to live as long as a store does: its directory, the server that it asks. `()` where there is nothing.
-    type Keep;
+    type Fixture;
 
     /// A new, empty store, which shares nothing with another one.
-    fn create(&self) -> impl Future<Output = (Self::Store, Self::Keep)>;
+    fn create(&self) -> impl Future<Output = (Self::Store, Self::Fixture)>;
 }
 
 /// Makes stores whose values are still there when the store has been closed and opened again.
 pub trait Reopen: Factory {
     /// Closes the store, of which no other clone is left, and opens what it leaves behind.
-    fn reopen(&self, store: Self::Store, keep: Self::Keep) -> impl Future<Output = (Self::Store, Self::Keep)>;
+    fn reopen(&self, store: Self::Store, fixture: Self::Fixture) -> impl Future<Output = (Self::Store, Self::Fixture)>;
 }
 
 /// Makes stores on a disk whose syncs can be held up and can fail.
-pub trait Faulty: Reopen {
+pub trait FaultInjection: Reopen {
     /// Lets what makes commits durable wait from now on.
-    fn hold(&self, keep: &Self::Keep);
+    fn pause_syncs(&self, fixture: &Self::Fixture);
 
     /// Lets the next commits that wait, as many as are made durable together, go on.
-    fn pass_one(&self, keep: &Self::Keep);
+    fn allow_one_sync(&self, fixture: &Self::Fixture);
 
     /// Lets nothing wait any more.
-    fn release(&self, keep: &Self::Keep);
+    fn resume_syncs(&self, fixture: &Self::Fixture);
 
     /// Lets it fail to make commits durable, those that wait included, until the store is opened again.
-    fn fail(&self, keep: &Self::Keep);
+    fn fail_syncs(&self, fixture: &Self::Fixture);
 }

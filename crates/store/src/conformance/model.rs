@@ -19,11 +19,10 @@ use proptest::{
 
 use super::{
     Storage,
-    payload::Payload,
-    suite::message,
-    tools::{children, dir_pages, key, key_pages, prefix},
+    test_value::TestValue,
+    tools::{children, dir_pages, key, key_pages, panic_message, prefix},
 };
-use crate::{ByteRange, ErasedKeys, Precondition, StoreError, Version, VersionMatch};
+use crate::{ByteRange, KeyCount, Precondition, StoreError, Version, VersionMatch};
 
 const CASES: u32 = 64;
 const OPERATIONS: usize = 60;
@@ -149,7 +148,7 @@ where
         }
         let said = format!("{shortest:#?}");
         let Err(cause) = run(&check, shortest).await else { panic!("this failed, though not always: {said}") };
-        panic!("{}\nafter: {said}", message(&*cause));
+        panic!("{}\nafter: {said}", panic_message(&*cause));
     }
 }
 
@@ -170,19 +169,19 @@ impl Model {
     }
 
     /// A payload that no key has had.
-    pub(super) fn new_payload(&mut self, len: u64) -> Payload {
+    pub(super) fn new_payload(&mut self, len: u64) -> TestValue {
         self.sets += 1;
-        Payload::new(self.sets, len)
+        TestValue::new(self.sets, len)
     }
 
     /// Fails where one of the versions of a commit was there before it.
-    pub(super) fn assert_new(&mut self, versions: impl IntoIterator<Item = Version>) {
+    pub(super) fn assert_changed_state(&mut self, versions: impl IntoIterator<Item = Version>) {
         let versions: HashSet<_> = versions.into_iter().collect();
         assert!(self.given.is_disjoint(&versions), "a version was given twice");
         self.given.extend(versions);
     }
 
-    pub(super) fn set(&mut self, at: &str, version: Version, payload: Payload) {
+    pub(super) fn set(&mut self, at: &str, version: Version, payload: TestValue) {
         self.values.insert(at.to_owned(), (version, payload.bytes()));
         self.last = Some(version);
     }
@@ -212,9 +211,9 @@ impl Model {
             Condition::Absent => Precondition::absent(),
             Condition::Present => Precondition::present(),
             Condition::AtCurrent => Precondition::unchanged(current),
-            Condition::AtOther => Precondition { matches: one_of(other), none_matches: None },
-            Condition::NotCurrent => Precondition { matches: None, none_matches: one_of(current) },
-            Condition::NotOther => Precondition { matches: None, none_matches: one_of(other) },
+            Condition::AtOther => Precondition { if_match: one_of(other), if_none_match: None },
+            Condition::NotCurrent => Precondition { if_match: None, if_none_match: one_of(current) },
+            Condition::NotOther => Precondition { if_match: None, if_none_match: one_of(other) },
         }
     }
 
@@ -224,21 +223,21 @@ impl Model {
             Operation::Set { at, len, condition } => self.compare_set(store, at, *len, *condition).await,
             Operation::Erase { at, condition } => {
                 let precondition = self.precondition(at, *condition);
-                let holds = precondition.holds(self.version(at));
+                let holds = precondition.is_met_by(self.version(at));
                 match store.erase(&key(at), precondition).await {
                     Ok(existed) => assert_eq!((true, existed), (holds, self.erase(at)), "{operation:?}"),
                     Err(error) => assert_condition_failed(&error, holds, operation),
                 }
             }
             Operation::ErasePrefix { below } => {
-                let expected = ErasedKeys::exactly(self.erase_prefix(below));
+                let expected = KeyCount::exact(self.erase_prefix(below));
                 let erased = store.erase_prefix(&prefix(below)).await.expect("erase_prefix");
                 assert_eq!(erased, expected, "{operation:?}");
             }
             Operation::ListKeys { below, limit } => {
                 let found = key_pages(store, below, *limit).await.concat();
                 let found: Vec<_> =
-                    found.iter().map(|entry| (entry.key.to_string(), entry.info.version, entry.info.size)).collect();
+                    found.iter().map(|entry| (entry.key.to_string(), entry.meta.version, entry.meta.size)).collect();
                 assert_eq!(found, self.keys_below(below), "{operation:?}");
             }
             Operation::ListDir { below, limit } => {
@@ -249,9 +248,9 @@ impl Model {
     }
 
     async fn compare_get(&self, store: &impl Storage, at: &str, range: Option<ByteRange>) {
-        let info = store.head(&key(at)).await.expect("head");
+        let meta = store.head(&key(at)).await.expect("head");
         let known = self.values.get(at).map(|(version, bytes)| (*version, bytes.len() as u64));
-        assert_eq!(info.map(|info| (info.version, info.size)), known, "head {at}");
+        assert_eq!(meta.map(|meta| (meta.version, meta.size)), known, "head {at}");
         let result = store.get(&key(at), range).await;
         let Some((version, bytes)) = self.values.get(at) else {
             assert!(matches!(result, Ok(None)), "get {at} {range:?}: {result:?}");
@@ -263,19 +262,19 @@ impl Model {
             return;
         };
         let value = result.expect("get").expect("a value");
-        assert_eq!((value.info.version, value.range.clone()), (*version, expected.clone()), "get {at} {range:?}");
+        assert_eq!((value.meta.version, value.range.clone()), (*version, expected.clone()), "get {at} {range:?}");
         let expected = bytes.slice(expected.start as usize..expected.end as usize);
         assert!(value.bytes().await.expect("bytes") == expected, "get {at} {range:?}: other bytes");
     }
 
     async fn compare_set(&mut self, store: &impl Storage, at: &str, len: u64, condition: Condition) {
         let precondition = self.precondition(at, condition);
-        let holds = precondition.holds(self.version(at));
+        let holds = precondition.is_met_by(self.version(at));
         let payload = self.new_payload(len);
-        match store.set(&key(at), payload.content(), precondition).await {
+        match store.set(&key(at), payload.payload(), precondition).await {
             Ok(written) => {
                 assert_eq!((true, written.replaced), (holds, self.version(at).is_some()), "set {at} {condition:?}");
-                self.assert_new([written.version]);
+                self.assert_changed_state([written.version]);
                 self.set(at, written.version, payload);
             }
             Err(error) => assert_condition_failed(&error, holds, &(at, condition)),

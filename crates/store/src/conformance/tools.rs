@@ -1,9 +1,13 @@
 //! What many checks need.
 
+use std::any::Any;
+
 use bytes::Bytes;
 
-use super::{Storage, payload::Payload};
-use crate::{Content, DirPage, Entry, Key, KeyPage, Page, Precondition, Prefix, ReadableStore, Version, Written};
+use super::{Storage, test_value::TestValue};
+use crate::{
+    DirPage, Entry, Key, KeyPage, PageRequest, Payload, Precondition, Prefix, PutResult, ReadableStore, Version,
+};
 
 /// Fails unless the result is an error of this form.
 macro_rules! assert_fails {
@@ -27,11 +31,11 @@ pub(super) fn prefix(text: &str) -> Prefix {
 }
 
 /// Sets the key, whatever it had.
-pub(super) async fn put(store: &impl Storage, at: &str, content: impl Into<Content>) -> Version {
+pub(super) async fn put(store: &impl Storage, at: &str, content: impl Into<Payload>) -> Version {
     put_written(store, at, content).await.version
 }
 
-pub(super) async fn put_written(store: &impl Storage, at: &str, content: impl Into<Content>) -> Written {
+pub(super) async fn put_written(store: &impl Storage, at: &str, content: impl Into<Payload>) -> PutResult {
     let written = store.set(&key(at), content.into(), Precondition::none()).await;
     written.unwrap_or_else(|error| panic!("could not set {at:?}: {error:?}"))
 }
@@ -50,7 +54,7 @@ pub(super) async fn get(store: &(impl ReadableStore + ?Sized), at: &str) -> Opti
 }
 
 /// Fails unless the key has this payload for its value.
-pub(super) async fn assert_has(store: &impl ReadableStore, at: &str, payload: Payload) {
+pub(super) async fn assert_has(store: &impl ReadableStore, at: &str, payload: TestValue) {
     let value = store.get(&key(at), None).await.unwrap_or_else(|error| panic!("could not get {at:?}: {error:?}"));
     payload.assert_is(value.unwrap_or_else(|| panic!("{at:?} has no value"))).await;
 }
@@ -75,34 +79,34 @@ pub(super) async fn list_children(store: &impl Storage, below: &str) -> Vec<Stri
 
 /// The pages of a listing of keys.
 pub(super) async fn key_pages(store: &impl Storage, below: &str, limit: usize) -> Vec<Vec<Entry>> {
-    let (below, mut page, mut pages, mut last) = (prefix(below), Page::first(limit), Vec::new(), String::new());
+    let (below, mut page, mut pages, mut last) = (prefix(below), PageRequest::first(limit), Vec::new(), String::new());
     loop {
         let KeyPage { keys, cursor } = store.list_prefix(&below, page).await.expect("a page of keys");
         let names: Vec<_> = keys.iter().map(|entry| entry.key.to_string()).collect();
         assert_follows(&mut last, &names, limit);
         pages.push(keys);
         let Some(cursor) = cursor else { return pages };
-        page = Page::after(limit, cursor);
+        page = PageRequest::after(limit, cursor);
     }
 }
 
 /// The pages of a listing of children.
 pub(super) async fn dir_pages(store: &impl Storage, below: &str, limit: usize) -> Vec<DirPage> {
-    let (below, mut page, mut pages, mut last) = (prefix(below), Page::first(limit), Vec::new(), String::new());
+    let (below, mut page, mut pages, mut last) = (prefix(below), PageRequest::first(limit), Vec::new(), String::new());
     loop {
         let mut found = store.list_dir(&below, page).await.expect("a page of children");
         assert_follows(&mut last, &children(&found), limit);
         let cursor = found.cursor.take();
         pages.push(found);
         let Some(cursor) = cursor else { return pages };
-        page = Page::after(limit, cursor);
+        page = PageRequest::after(limit, cursor);
     }
 }
 
 /// Fails unless the page is within its limit, in order, and all after the last name of the page before: so a listing
 /// comes to an end.
 fn assert_follows(last: &mut String, names: &[String], limit: usize) {
-    let most = Page::first(limit).limit();
+    let most = PageRequest::first(limit).limit();
     assert!(names.len() <= most, "a page has {} names, where the limit is {limit}", names.len());
     assert_ascending(names);
     if let (Some(first), false) = (names.first(), last.is_empty()) {
@@ -129,4 +133,10 @@ pub(super) fn assert_ascending(names: &[String]) {
     for pair in names.windows(2) {
         assert!(pair[0].as_bytes() < pair[1].as_bytes(), "{:?} is listed before {:?}", pair[0], pair[1]);
     }
+}
+
+/// The message of a panic.
+pub(super) fn panic_message(cause: &(dyn Any + Send)) -> &str {
+    let text = cause.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("it panicked")
 }

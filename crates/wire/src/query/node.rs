@@ -1,6 +1,6 @@
 //! The queries of nodes.
 
-use meta::{Dialect, NodePath, zom::Version};
+use meta::{Dialect, NodePath, zom::ZomFormat};
 use operations::{Depth, IfExists, LossPolicy};
 
 use store::Cursor;
@@ -54,7 +54,7 @@ pub struct NodeQuery {
     /// The page of members to return, if not all.
     pub page: Option<MembersPage>,
     /// The model in which to describe the node, if not its own.
-    pub mapped: Option<Version>,
+    pub mapped: Option<ZomFormat>,
     /// In which form.
     pub form: Form,
     /// The additional properties to return.
@@ -145,8 +145,8 @@ impl NodeQuery {
             parse(query, OF_NODE, [DEPTH, LIMIT, CURSOR, AS, FLAT, INCLUDE, DIALECT], Unknown::Refuse)?;
         let mapped = match mapped.as_deref() {
             None => None,
-            Some("v2") => Some(Version::V2),
-            Some("v3") => Some(Version::V3),
+            Some("v2") => Some(ZomFormat::V2),
+            Some("v3") => Some(ZomFormat::V3),
             Some(_) => return Err(QueryError::Invalid { name: AS, expected: "is v2 or v3" }),
         };
         let include = match include.as_deref() {
@@ -307,7 +307,7 @@ mod tests {
         let full = NodeQuery {
             depth: Depth::All,
             page: None,
-            mapped: Some(Version::V2),
+            mapped: Some(ZomFormat::V2),
             form: Form::Flat,
             include: Include::Source,
             dialect: Some(Dialect::Draft),

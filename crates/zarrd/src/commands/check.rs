@@ -38,13 +38,13 @@ async fn read_all(store: &LocalStore, progress: &Progress) -> Result<(), Failure
     let count = move |report: &CheckReport| {
         tally.keys.store(report.keys, Relaxed);
         tally.bytes.store(report.bytes, Relaxed);
-        tally.corrupt.store(report.damaged, Relaxed);
+        tally.corrupt.store(report.corrupt, Relaxed);
     };
     let (report, damaged) = store.check(count).await?;
     for value in &damaged {
         progress.report(&format!("damaged: {:?}: {}", value.key, exit::chain(&value.cause)));
     }
-    match report.damaged {
+    match report.corrupt {
         0 => Ok(()),
         damaged => Err(Failure::Damage { damaged, values: report.keys }),
     }

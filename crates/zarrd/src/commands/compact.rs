@@ -31,8 +31,8 @@ async fn compact(store: &LocalStore, signals: &mut Signals) -> Result<(), Failur
     progress.begin_moving();
     let tally = Arc::clone(progress.tally());
     let count = move |done: &CompactProgress| {
-        tally.expected_keys.store(done.total, Relaxed);
-        tally.keys.store(done.copied, Relaxed);
+        tally.expected_keys.store(done.total_entries, Relaxed);
+        tally.keys.store(done.copied_entries, Relaxed);
     };
     let compacted = signals.finish(store.compact(count)).await.map_err(Failure::from);
     if let Ok(CompactReport { before_bytes, after_bytes }) = &compacted {

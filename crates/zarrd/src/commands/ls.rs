@@ -54,16 +54,16 @@ async fn list(hierarchy: &Hierarchy, config: &LookConfig, detail: Detail) -> Res
 async fn cards(hierarchy: &Hierarchy, found: NodeInfo) -> Result<Vec<Card>, Failure> {
     let NodeInfo { path, dialect, zom, other_dialects: other, broken, .. } = found;
     let zom::Node::Group(group) = &zom.root else {
-        return Ok(vec![Card::of(&path, dialect, zom.version, &zom.root)]);
+        return Ok(vec![Card::of(&path, dialect, zom.format, &zom.root)]);
     };
     let members = group.members.iter().flatten();
     let mut cards: Vec<Card> = members
-        .map(|(name, node)| Ok(Card::of(&below(&path, name)?, dialect, zom.version, node)))
+        .map(|(name, node)| Ok(Card::of(&below(&path, name)?, dialect, zom.format, node)))
         .collect::<Result<_, Failure>>()?;
     let others = stream::iter(other.into_iter().filter(|(child, _)| child.parent().as_ref() == Some(&path)));
     let others = others.map(|(child, dialect)| async move {
         match hierarchy.look(&child, Some(dialect), 0).await {
-            Ok(found) => Ok(Card::of(&child, dialect, found.zom.version, &found.zom.root)),
+            Ok(found) => Ok(Card::of(&child, dialect, found.zom.format, &found.zom.root)),
             Err(error) => Ok::<_, Failure>(Card::broken(error.into_broken(&child, dialect)?)),
         }
     });

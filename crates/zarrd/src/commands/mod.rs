@@ -14,7 +14,7 @@ mod tree;
 use std::{path::Path, time::Duration};
 
 use client::NodePath;
-use store::{ListableStore, Page, Prefix};
+use store::{ListableStore, PageRequest, Prefix};
 
 use crate::{
     cli::{Cli, Command},
@@ -79,7 +79,7 @@ fn below(path: &NodePath, name: &str) -> Result<NodePath, Failure> {
 
 /// Fails where a prefix that was named has no keys, which is more likely a slip of the pen than what was meant.
 async fn refuse_nothing(store: &dyn ListableStore, prefix: &Prefix) -> Result<(), Failure> {
-    if prefix.is_root() || !store.list_prefix(prefix, Page::first(1)).await?.keys.is_empty() {
+    if prefix.is_root() || !store.list_prefix(prefix, PageRequest::first(1)).await?.keys.is_empty() {
         return Ok(());
     }
     Err(TransferError::Nothing { prefix: prefix.clone() }.into())

@@ -45,7 +45,7 @@ struct Branch {
 
 /// What is known of a node.
 enum Told {
-    Node(Dialect, zom::Version, zom::Node),
+    Node(Dialect, zom::ZomFormat, zom::Node),
     Broken(BrokenNode),
 }
 
@@ -176,7 +176,7 @@ impl<'a> Walk<'a> {
                 self.broken.entry(parent).or_default().push(node);
             }
         }
-        Ok(Told::Node(dialect, zom.version, zom.root))
+        Ok(Told::Node(dialect, zom.format, zom.root))
     }
 
     fn line(&mut self, card: &Card, stem: &str, around: Option<Dialect>) -> Result<(), Failure> {

@@ -72,7 +72,7 @@ pub(crate) enum Kind {
 
 impl Card {
     /// What is told of the node at a path.
-    pub(crate) fn of(path: &NodePath, dialect: Dialect, version: zom::Version, node: &zom::Node) -> Self {
+    pub(crate) fn of(path: &NodePath, dialect: Dialect, version: zom::ZomFormat, node: &zom::Node) -> Self {
         let (kind, array) = match node {
             zom::Node::Array(document) => (Kind::Array, Some(ArrayCard::of(version, document))),
             zom::Node::Group(_) => (Kind::Group, None),
@@ -102,7 +102,7 @@ impl Card {
 }
 
 impl ArrayCard {
-    fn of(version: zom::Version, document: &Json) -> Self {
+    fn of(version: zom::ZomFormat, document: &Json) -> Self {
         let Some(model) = array_model(version, document) else { return Self::of_strange(document) };
         let grid: Vec<Value> = model.grid.dimensions().iter().map(lengths).collect();
         let inner = model.codecs.iter().find(|codec| codec.name == SHARDING);
@@ -140,11 +140,11 @@ impl ArrayCard {
 }
 
 /// The model of an array whose node document this is; `None` where it cannot be read here.
-pub(crate) fn array_model(version: zom::Version, document: &Json) -> Option<ArrayModel> {
-    let StoredNode { document, attributes } = StoredNode::of_node_document(version.dialect(), document);
+pub(crate) fn array_model(version: zom::ZomFormat, document: &Json) -> Option<ArrayModel> {
+    let StoredNode { document, attributes } = StoredNode::from_node_document(version.dialect(), document);
     match version {
-        zom::Version::V2 => v2::read_array(document, attributes.unwrap_or_default()).ok(),
-        zom::Version::V3 => match v3::read(document).ok()? {
+        zom::ZomFormat::V2 => v2::read_array(document, attributes.unwrap_or_default()).ok(),
+        zom::ZomFormat::V3 => match v3::read(document).ok()? {
             v3::Node::Array(model) => Some(*model),
             v3::Node::Group(_) => None,
         },
@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    fn card(version: zom::Version, document: Value) -> Card {
+    fn card(version: zom::ZomFormat, document: Value) -> Card {
         let node = zom::Node::Array(Json::compact(&document));
         Card::of(&NodePath::parse("/lab/mice").unwrap(), version.dialect(), version, &node)
     }
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn arrays_of_both_versions() {
         let v3 = card(
-            zom::Version::V3,
+            zom::ZomFormat::V3,
             json!({
                 "zarr_format": 3, "node_type": "array", "shape": [10, 8], "data_type": "float32", "fill_value": 0,
                 "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 8]}},
@@ -194,7 +194,7 @@ mod tests {
         );
         assert_eq!(v3.array.unwrap().chunking(), "(2, 2) in shards of (4, 8)");
         let v2 = card(
-            zom::Version::V2,
+            zom::ZomFormat::V2,
             json!({"zarr_format": 2, "shape": [5], "chunks": [2], "dtype": ">i2", "compressor": null, "fill_value": 0,
                 "filters": null, "order": "C", "attributes": {"a": 1}}),
         );
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn arrays_that_nobody_here_reads() {
         let strange = card(
-            zom::Version::V3,
+            zom::ZomFormat::V3,
             json!({"zarr_format": 3, "node_type": "array", "shape": [5], "data_type": {"name": "odd"}, "codecs": ["odder", 1]}),
         );
         let array = strange.array.unwrap();
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn names() {
         let group = zom::Node::Group(zom::Group::default());
-        let name = |path| Card::of(&NodePath::parse(path).unwrap(), Dialect::V2, zom::Version::V2, &group).name();
+        let name = |path| Card::of(&NodePath::parse(path).unwrap(), Dialect::V2, zom::ZomFormat::V2, &group).name();
         assert_eq!((name("/"), name("/a/b")), ("/".into(), "b/".into()));
     }
 }

@@ -12,7 +12,7 @@ use rustix::{
     fs::{CWD, RenameFlags, renameat_with},
     io::Errno,
 };
-use store::{Content, Key, StoreError, UploadError};
+use store::{Key, Payload, StoreError, UploadError};
 use tempfile::TempDir;
 use tokio::io::{AsyncWriteExt, BufWriter};
 
@@ -56,7 +56,7 @@ impl DirectorySink {
         synced.await.map_err(|source| TransferError::Directory { action: "make durable", directory, source })
     }
 
-    async fn write(&self, path: &Path, mut content: Content) -> Result<(), SinkError> {
+    async fn write(&self, path: &Path, mut content: Payload) -> Result<(), SinkError> {
         let fails = |source| SinkError::file("write a file", source);
         let mut file = BufWriter::with_capacity(256 << 10, tokio::fs::File::create_new(path).await.map_err(fails)?);
         let mut received: u64 = 0;
@@ -65,7 +65,7 @@ impl DirectorySink {
             file.write_all(&piece).await.map_err(fails)?;
         }
         if let Some(announced) = content.size.filter(|&size| size != received) {
-            return Err(StoreError::from(UploadError::Length { announced, received }).into());
+            return Err(StoreError::from(UploadError::LengthMismatch { announced, received }).into());
         }
         file.flush().await.map_err(fails)
     }
@@ -91,7 +91,7 @@ impl Sink for DirectorySink {
         })
     }
 
-    async fn put(&self, name: &Key, content: Content) -> Result<(), SinkError> {
+    async fn put(&self, name: &Key, content: Payload) -> Result<(), SinkError> {
         let partial = self.partial.path().join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
         let written = self.write(&partial, content).await;
         let target = self.root.join(name.as_str());

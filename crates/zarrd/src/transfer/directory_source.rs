@@ -14,7 +14,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use rustix::fs::OFlags;
-use store::{Content, Key, StoreError};
+use store::{Key, Payload, StoreError};
 use tokio::{sync::mpsc, task};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::io::ReaderStream;
@@ -56,7 +56,7 @@ impl Source for DirectorySource {
         ReceiverStream::new(receiver).boxed()
     }
 
-    async fn open(&self, name: &Key) -> Result<Option<Content>, SourceError> {
+    async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {
         let path = self.root.join(name.as_str());
         let opened = blocking(move || open(&path)).await;
         match opened {
@@ -95,7 +95,7 @@ fn name_and_size(path: &Path, entry: &DirEntry) -> Result<Found, Refused> {
 
 /// Opens a file that was regular when it was found, and must still be: what has become a link is not followed, and what has become
 /// a pipe is not waited for.
-fn open(path: &Path) -> io::Result<Content> {
+fn open(path: &Path) -> io::Result<Payload> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
     let mut file = File::options().read(true).custom_flags(flags.cast_signed()).open(path)?;
     let metadata = file.metadata()?;
@@ -108,11 +108,11 @@ fn open(path: &Path) -> io::Result<Content> {
         let mut bytes = Vec::with_capacity(PIECE.min(usize::try_from(size).unwrap_or(PIECE)) + 1);
         file.by_ref().take(size + 1).read_to_end(&mut bytes)?;
         let bytes = Bytes::from(bytes);
-        return Ok(Content { size: Some(size), stream: stream::once(async move { Ok(bytes) }).boxed() });
+        return Ok(Payload { size: Some(size), stream: stream::once(async move { Ok(bytes) }).boxed() });
     }
     let pieces = ReaderStream::with_capacity(tokio::fs::File::from_std(file), PIECE);
     let pieces = pieces.map_err(|source| StoreError::Io { action: "read the file", source });
-    Ok(Content { size: Some(size), stream: pieces.boxed() })
+    Ok(Payload { size: Some(size), stream: pieces.boxed() })
 }
 
 /// Runs what blocks where that does no harm.

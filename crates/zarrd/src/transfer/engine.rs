@@ -12,7 +12,7 @@ use std::{
 
 use backon::{ExponentialBuilder, Retryable};
 use futures::{StreamExt, TryStreamExt, stream};
-use store::{Content, Key};
+use store::{Key, Payload};
 
 use super::{
     Found, Refused, Sink, Source, TransferError,
@@ -173,13 +173,13 @@ impl Attempt {
         Self { meter: Arc::new(meter), whole: false }
     }
 
-    fn metered(&self, content: Content) -> Content {
+    fn metered(&self, content: Payload) -> Payload {
         let meter = Arc::clone(&self.meter);
         let stream = content.stream.inspect(move |piece| match piece {
             Ok(bytes) => meter.count(bytes.len() as u64),
             Err(_) => meter.broke.store(true, Ordering::Relaxed),
         });
-        Content { size: content.size, stream: stream.boxed() }
+        Payload { size: content.size, stream: stream.boxed() }
     }
 
     fn content_broke(&self) -> bool {

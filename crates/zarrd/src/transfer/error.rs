@@ -2,7 +2,7 @@
 
 use std::{io, num::NonZeroU64, path::PathBuf, time::Duration};
 
-use store::{Key, KeyError, Prefix, StoreError};
+use store::{BackendErrorKind, Key, KeyError, Prefix, StoreError};
 
 use crate::exit::Code;
 
@@ -233,7 +233,10 @@ impl MoveError {
 
     /// Whether another try may succeed: the other machine is busy, or is starting again.
     pub(super) fn is_transient(&self) -> bool {
-        matches!(self.store_error(), Some(StoreError::Busy { .. } | StoreError::Transport(_)))
+        matches!(
+            self.store_error(),
+            Some(StoreError::Busy { .. } | StoreError::Backend { kind: BackendErrorKind::Connection, .. })
+        )
     }
 
     /// How long the other machine wants to be left alone.

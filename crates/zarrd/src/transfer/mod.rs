@@ -14,7 +14,7 @@ mod tests;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use store::{Content, Key};
+use store::{Key, Payload};
 
 pub(crate) use directory_sink::DirectorySink;
 pub(crate) use directory_source::DirectorySource;
@@ -29,7 +29,7 @@ pub(crate) trait Source: Send + Sync {
     fn list(&self) -> BoxStream<'_, Result<Found, SourceError>>;
 
     /// The value of a name that was listed, or `Ok(None)` where it is gone.
-    async fn open(&self, name: &Key) -> Result<Option<Content>, SourceError>;
+    async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError>;
 }
 
 /// Where values go.
@@ -39,7 +39,7 @@ pub(crate) trait Sink: Send + Sync {
     fn admission(&self) -> Admission<'_>;
 
     /// Sets a value.
-    async fn put(&self, name: &Key, content: Content) -> Result<(), SinkError>;
+    async fn put(&self, name: &Key, content: Payload) -> Result<(), SinkError>;
 }
 
 /// Says of each name, given in the order of a listing, whether the sink can take it.

@@ -4,7 +4,7 @@ use std::{future::ready, num::NonZeroU64};
 
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
-use store::{Content, Key, ListableStore, Precondition, Prefix, ReadableStore, WriteableStore, walk};
+use store::{Key, ListableStore, Payload, Precondition, Prefix, ReadableStore, WriteableStore, list_all};
 
 use super::{Admission, Found, Sink, SinkError, Source, SourceError};
 
@@ -33,7 +33,7 @@ pub(crate) struct StoreSink<S> {
 impl<S: ReadableStore + ListableStore> Source for StoreSource<S> {
     fn list(&self) -> BoxStream<'_, Result<Found, SourceError>> {
         let (mut count, mut last) = (0_u64, None);
-        let found = walk(&self.store, &self.prefix).map_err(SourceError::Store);
+        let found = list_all(&self.store, &self.prefix).map_err(SourceError::Store);
         // Whoever made the listing may not want it to end.
         let found = found.and_then(move |entry| {
             count = count.saturating_add(1);
@@ -44,17 +44,17 @@ impl<S: ReadableStore + ListableStore> Source for StoreSource<S> {
         let found = found.map_ok(|entry| {
             let name = self.prefix.strip(&entry.key).unwrap_or_default();
             match Key::parse(name) {
-                Ok(name) => Found::Value { name, size: entry.info.size },
+                Ok(name) => Found::Value { name, size: entry.meta.size },
                 Err(error) => Found::Refused { name: format!("{:?}", entry.key), reason: error.into() },
             }
         });
         found.boxed()
     }
 
-    async fn open(&self, name: &Key) -> Result<Option<Content>, SourceError> {
+    async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {
         let key = self.prefix.join(name.as_str()).map_err(SourceError::Name)?;
         let value = self.store.get(&key, None).await?;
-        Ok(value.map(|value| Content { size: Some(value.info.size), stream: value.stream }))
+        Ok(value.map(|value| Payload { size: Some(value.meta.size), stream: value.stream }))
     }
 }
 
@@ -75,7 +75,7 @@ impl<S: WriteableStore> Sink for StoreSink<S> {
         Box::new(|name| self.prefix.join(name.as_str()).map(drop).map_err(Into::into))
     }
 
-    async fn put(&self, name: &Key, content: Content) -> Result<(), SinkError> {
+    async fn put(&self, name: &Key, content: Payload) -> Result<(), SinkError> {
         let key = self.prefix.join(name.as_str()).map_err(SinkError::Name)?;
         self.store.set(&key, content, Precondition::none()).await?;
         Ok(())

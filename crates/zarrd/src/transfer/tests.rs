@@ -8,11 +8,8 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures::{
-    StreamExt,
-    stream::{self, BoxStream},
-};
-use store::{Content, Corruption, Key, MemoryStore, Prefix, StoreError, WriteableStore};
+use futures::{StreamExt, stream, stream::BoxStream};
+use store::{Key, MemoryStore, Payload, Prefix, StoreError, WriteableStore};
 
 use super::{
     Admission, Found, Refused, Sink, SinkError, Source, SourceError, StoreSink, StoreSource, Transfer, TransferError,
@@ -32,7 +29,7 @@ impl Sink for Recorder {
         Box::new(|name| if name.as_str() == "refused" { Err(Refused::NotAFile) } else { Ok(()) })
     }
 
-    async fn put(&self, name: &Key, mut content: Content) -> Result<(), SinkError> {
+    async fn put(&self, name: &Key, mut content: Payload) -> Result<(), SinkError> {
         while let Some(piece) = content.stream.next().await {
             piece?;
         }
@@ -56,14 +53,14 @@ impl Source for Shaky {
         stream::iter(names).map(|name| Ok(Found::Value { name: key(name), size: 1 })).boxed()
     }
 
-    async fn open(&self, name: &Key) -> Result<Option<Content>, SourceError> {
+    async fn open(&self, name: &Key) -> Result<Option<Payload>, SourceError> {
         let failing = |error| {
             let pieces = [Ok("half".into()), Err(error)];
-            Ok(Some(Content { size: Some(8), stream: stream::iter(pieces).boxed() }))
+            Ok(Some(Payload { size: Some(8), stream: stream::iter(pieces).boxed() }))
         };
         match name.as_str() {
             "gone" => Ok(None),
-            "damaged" => failing(StoreError::Corrupt { key: name.clone(), cause: Corruption::Record }),
+            "damaged" => failing(StoreError::corrupt(name.clone(), "the record is damaged")),
             "broken" => failing(StoreError::Io { action: "read", source: std::io::ErrorKind::Other.into() }),
             _ => Ok(Some("good".into())),
         }
@@ -77,7 +74,7 @@ fn key(text: &str) -> Key {
 async fn filled(names: &[&str]) -> StoreSource<MemoryStore> {
     let store = MemoryStore::new();
     for name in names {
-        store.set(&key(name), Content::from_bytes(name.to_string()), Default::default()).await.unwrap();
+        store.set(&key(name), Payload::from_bytes(name.to_string()), Default::default()).await.unwrap();
     }
     StoreSource { store, prefix: Prefix::root(), most: None }
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::PathBuf, process::Command};
 
-use store::{ErasedKeys, Key, Precondition, Prefix, ReadableStore, WriteableStore};
+use store::{Key, KeyCount, Precondition, Prefix, ReadableStore, WriteableStore};
 
 use crate::{
     runner::{Place, text},
@@ -193,5 +193,5 @@ async fn a_copy_has_the_other_index_and_the_same_values() {
     let server = place.serve(&["--store", "redb:new"]);
     let store = server.store();
     assert!(store.head(&Key::parse("t/.zgroup").unwrap()).await.unwrap().is_some());
-    assert_eq!(store.erase_prefix(&Prefix::parse("t/").unwrap()).await.unwrap(), ErasedKeys::exactly(count as u64));
+    assert_eq!(store.erase_prefix(&Prefix::parse("t/").unwrap()).await.unwrap(), KeyCount::exact(count as u64));
 }

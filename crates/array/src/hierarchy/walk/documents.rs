@@ -5,7 +5,7 @@ use std::{iter::once, sync::Arc};
 use bytes::Bytes;
 use meta::{
     Dialect, NodePath,
-    documents::{DocumentError, draft, object, write::StoredNode},
+    documents::{DocumentError, draft, parse_object, write::StoredNode},
     json::Json,
 };
 use store::{Key, Version};
@@ -74,17 +74,17 @@ impl Documents {
 
     fn take_zarr_json(&mut self, (key, version, text): Read, check: Check) {
         let own = NodeVersions(vec![(key.clone(), Some(version))]);
-        let document = text.and_then(object);
+        let document = text.and_then(parse_object);
         let kind = document.as_ref().map_or(NodeKind::Group, form_of);
         match document {
             Ok(document) if draft::has_uri(&document) => {
-                let stored = draft::entry_point(document.to_bytes()).map(|_| StoredNode::whole(document));
+                let stored = draft::entry_point(document.to_bytes()).map(|_| StoredNode::single_document(document));
                 let stored = stored.map_err(|error| Broken::new(&key, &error));
                 self.draft = Some(PresentDocuments { kind: NodeKind::Group, own, stored });
             }
             document => {
-                let stored =
-                    document.and_then(|document| check.stored(Dialect::V3, kind, StoredNode::whole(document), ""));
+                let stored = document
+                    .and_then(|document| check.stored(Dialect::V3, kind, StoredNode::single_document(document), ""));
                 self.v3 =
                     Some(PresentDocuments { kind, own, stored: stored.map_err(|error| Broken::new(&key, &error)) });
             }
@@ -156,8 +156,8 @@ pub(crate) fn draft_branch(
     (key, version, text): Read,
 ) -> NodeTree {
     let own = NodeVersions(vec![(key.clone(), Some(version))]);
-    let below = path.below(&root.path).unwrap_or_default();
-    let stored = text.and_then(object).map(StoredNode::whole);
+    let below = path.relative_to(&root.path).unwrap_or_default();
+    let stored = text.and_then(parse_object).map(StoredNode::single_document);
     let branch = match stored.and_then(|stored| Check::Model.stored(Dialect::Draft, kind, stored, below)) {
         Ok(stored) => from_document(path, Dialect::Draft, kind, stored, own),
         Err(error) => broken_tree(path, Dialect::Draft, kind, own, Broken::new(&key, &error)),
@@ -174,10 +174,10 @@ fn v2(
 ) -> PresentDocuments {
     let attributes = attributes_key.map(|key| (key.clone(), zattrs.as_ref().map(|(_, version, _)| *version)));
     let own = NodeVersions(once((key.clone(), Some(version))).chain(attributes).collect());
-    let document = text.and_then(object).map_err(|error| Broken::new(&key, &error));
+    let document = text.and_then(parse_object).map_err(|error| Broken::new(&key, &error));
     let stored = document.and_then(|document| {
         let attributes = match zattrs {
-            Some((key, _, text)) => Some(text.and_then(object).map_err(|error| Broken::new(&key, &error))?),
+            Some((key, _, text)) => Some(text.and_then(parse_object).map_err(|error| Broken::new(&key, &error))?),
             None => None,
         };
         let stored = StoredNode { document, attributes };

@@ -20,7 +20,7 @@ impl Walker<'_> {
         let own = node_prefix(path)?;
         let ancestors: Vec<NodePath> = path.ancestors().collect();
         for (ancestor, documents) in ancestors.iter().zip(self.reader.documents(&ancestors, Check::Syntax).await?) {
-            let first = path.below(ancestor).and_then(|below| below.split('/').next());
+            let first = path.relative_to(ancestor).and_then(|below| below.split('/').next());
             let reserved = documents.has_entry() && first.is_some_and(|first| RESERVED.contains(&first));
             if documents.has_array() || reserved {
                 return Ok(None);

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use store::{Key, MAX_PAGE, Page, Prefix};
+use store::{Key, MAX_PAGE_ENTRIES, PageRequest, Prefix};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::listing::Listed;
@@ -103,7 +103,7 @@ struct Scan {
     part: Part,
     hash: Xxh3,
     /// The next page; `None` once the scan is done.
-    page: Option<Page>,
+    page: Option<PageRequest>,
 }
 
 impl Default for Scans {
@@ -169,7 +169,7 @@ impl Scans {
             place: self.begin(prefix),
             part: Part { prefix: prefix.clone(), last: None, keys: 0, hash: 0 },
             hash: Xxh3::new(),
-            page: Some(Page::first(self.page())),
+            page: Some(PageRequest::first(self.page())),
         };
         self.go_on(context, &mut scan, OUT_OF_TURN).await?;
         if scan.page.is_some() {
@@ -199,7 +199,7 @@ impl Scans {
             scan.part.last = found.keys.last().map(|entry| entry.key.clone()).filter(|_| found.cursor.is_some());
             let enough = nodes && matches!(scan.purpose, Purpose::FirstNode);
             let goes_on = self.credit >= SMALLEST && !enough && self.reserve(context);
-            scan.page = found.cursor.filter(|_| goes_on).map(|cursor| Page::after(self.page(), cursor));
+            scan.page = found.cursor.filter(|_| goes_on).map(|cursor| PageRequest::after(self.page(), cursor));
         }
         Ok(())
     }
@@ -215,7 +215,7 @@ impl Scans {
     }
 
     fn page(&self) -> usize {
-        usize::try_from(self.credit.max(SMALLEST)).unwrap_or(MAX_PAGE).min(MAX_PAGE)
+        usize::try_from(self.credit.max(SMALLEST)).unwrap_or(MAX_PAGE_ENTRIES).min(MAX_PAGE_ENTRIES)
     }
 
     fn begin(&mut self, prefix: &Prefix) -> Place {
@@ -343,7 +343,7 @@ impl Scans {
 impl Part {
     async fn is_current(&self, context: &Context) -> Result<bool, ArrayError> {
         let mut hash = Xxh3::new();
-        let (mut keys, mut page) = (0_usize, Page::first(self.keys.clamp(1, MAX_PAGE)));
+        let (mut keys, mut page) = (0_usize, PageRequest::first(self.keys.clamp(1, MAX_PAGE_ENTRIES)));
         loop {
             let found = context.store.list_prefix(&self.prefix, page).await?;
             let mut passed = false;
@@ -359,7 +359,7 @@ impl Part {
                 return Ok(false);
             }
             match found.cursor.filter(|_| !passed) {
-                Some(cursor) => page = Page::after(MAX_PAGE, cursor),
+                Some(cursor) => page = PageRequest::after(MAX_PAGE_ENTRIES, cursor),
                 None => return Ok(keys == self.keys && hash.digest128() == self.hash),
             }
         }

@@ -269,7 +269,7 @@ impl<'a> Walker<'a> {
         root: &Arc<DraftHierarchy>,
         level: u32,
     ) -> Result<(), NodeError> {
-        let below = path.below(&root.path).unwrap_or_default();
+        let below = path.relative_to(&root.path).unwrap_or_default();
         let children = format!("{}{}", root.prefix.as_str(), draft::children_prefix(below));
         let Ok(children) = Prefix::parse(&children) else { return Ok(()) };
         let listed = self.reader.list(&children, self.purpose_at(level.saturating_sub(1))).await?;

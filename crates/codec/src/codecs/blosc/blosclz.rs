@@ -5,7 +5,7 @@
 //! distance less 1, of which another byte is the rest. Where these 13 bits are all set, two bytes follow with the distance less 8192, most significant first. The
 //! first instruction copies; its upper bits are ignored. The last one copies, since newer decoders want bytes after a match.
 
-use super::NAME;
+use super::frame::NAME;
 use crate::CodecError;
 
 /// The most bytes that one instruction copies from the stream.

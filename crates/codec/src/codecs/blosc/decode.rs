@@ -6,15 +6,15 @@ use bytes::Bytes;
 use snap::raw::decompress_len;
 
 use super::{
-    NAME, blosclz,
-    frame::{Compressor, Frame, HEADER, Shuffle, malformed},
+    blosclz,
+    frame::{Compressor, Frame, HEADER, NAME, Shuffle, malformed},
     shuffle::{unshuffle, unshuffle_bits},
 };
 use crate::{
     CodecError,
     codecs::{
-        bounded::{finish, justified},
-        inflate::{self, Wrapper},
+        bounded_output::{finish, justified},
+        deflate::{self, Wrapper},
         lz4, zstd,
     },
 };
@@ -37,11 +37,11 @@ thread_local! {
 pub(super) fn decode(encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
     let frame = Frame::parse(&encoded)?;
     if frame.len as u64 > limit {
-        return Err(CodecError::TooLong { codec: NAME, limit });
+        return Err(CodecError::OutputTooLong { codec: NAME, limit });
     }
     if frame.stored {
         let stored = encoded.slice(HEADER..);
-        let wrong = CodecError::Length { codec: NAME, expected: frame.len as u64, found: stored.len() as u64 };
+        let wrong = CodecError::LengthMismatch { codec: NAME, expected: frame.len as u64, found: stored.len() as u64 };
         return if stored.len() == frame.len { Ok(stored) } else { Err(wrong) };
     }
     if frame.len == 0 {
@@ -155,7 +155,7 @@ fn decode_stream(compressor: Compressor, stream: &[u8], decoded: &mut [u8]) -> R
     match compressor {
         Compressor::BloscLz => blosclz::decompress(stream, decoded),
         Compressor::Lz4 => lz4::decode_block(stream, decoded, NAME),
-        Compressor::Zlib => inflate::exactly(Wrapper::Zlib, stream, decoded)
+        Compressor::Zlib => deflate::exactly(Wrapper::Zlib, stream, decoded)
             .map_err(|source| CodecError::Library { codec: NAME, source: Box::new(source) }),
         Compressor::Zstd => {
             let found = zstd::decode_into(stream, decoded)

@@ -4,19 +4,32 @@ use std::io;
 
 use ::lz4::block::{self, CompressionMode};
 use bytes::Bytes;
+use serde::Deserialize;
 
 use super::{
-    CompressorName, NAME, blosclz,
-    frame::{Compressor, Frame, HEADER, MIN_STREAM, Shuffle, can_split, malformed},
+    blosclz,
+    frame::{Compressor, Frame, HEADER, MIN_STREAM, NAME, Shuffle, can_split, malformed},
     shuffle::{shuffle, shuffle_bits},
 };
 use crate::{
     CodecError, Cost,
     codecs::{
-        inflate::{self, Wrapper},
+        deflate::{self, Wrapper},
         zstd::{self, Checksum},
     },
 };
+
+/// The compressors as configurations name them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum CompressorName {
+    Blosclz,
+    Lz4,
+    Lz4hc,
+    Snappy,
+    Zlib,
+    Zstd,
+}
 
 /// The settings of the encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,10 +74,10 @@ impl Settings {
         let compressor = match self.name {
             CompressorName::Blosclz | CompressorName::Lz4 | CompressorName::Snappy => 5,
             CompressorName::Lz4hc => 60,
-            CompressorName::Zlib => inflate::cost(level).encode,
+            CompressorName::Zlib => deflate::cost(level).encode,
             CompressorName::Zstd => zstd::compress_cost(i32::from(level).saturating_mul(5) / 2).encode,
         };
-        Cost { decode: inflate::cost(level).decode, encode: compressor.saturating_add(2) }
+        Cost { decode: deflate::cost(level).decode, encode: compressor.saturating_add(2) }
     }
 
     /// The frame of `len` bytes.
@@ -165,7 +178,7 @@ fn compress_stream(settings: &Settings, bytes: &[u8]) -> Result<Option<Vec<u8>>,
             .map_err(|source| CodecError::Library { codec: NAME, source: Box::new(source) }),
         CompressorName::Zlib => {
             let level = i8::try_from(level).unwrap_or(-1);
-            inflate::deflate(Wrapper::Zlib, level, bytes, NAME).map(Some)
+            deflate::deflate(Wrapper::Zlib, level, bytes, NAME).map(Some)
         }
         CompressorName::Zstd => {
             // Levels of zstd go to 22. Those of blosc are spread over them.

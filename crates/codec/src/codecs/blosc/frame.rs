@@ -1,7 +1,9 @@
 //! The container: what is before the blocks, and how blocks are divided.
 
-use super::NAME;
 use crate::CodecError;
+
+/// The name of the codec.
+pub(super) const NAME: &str = "blosc";
 
 /// The size of the header.
 pub(super) const HEADER: usize = 16;

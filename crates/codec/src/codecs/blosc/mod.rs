@@ -22,10 +22,11 @@ use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::bounded::compressed_len;
+use super::bounded_output::compressed_len;
 use crate::{
-    BytesToBytes, ChainError, CodecError, Cost, EncodedLen, Input, Plugin, Resolved, Serialized,
-    registry::{configuration, refused},
+    BytesRepresentation, BytesToBytes, ChainError, Codec, CodecError, CodecFactory, CodecInput, Cost, EncodedSizeBound,
+    FactoryContext,
+    factory::{invalid_configuration, parse_configuration},
 };
 
 mod blosclz;
@@ -34,14 +35,12 @@ mod encode;
 mod frame;
 mod shuffle;
 
-use encode::Settings;
-use frame::Shuffle;
+use encode::{CompressorName, Settings};
+use frame::{NAME, Shuffle};
 
-const NAME: &str = "blosc";
-
-pub(crate) static PLUGINS: &[Plugin] = &[
-    Plugin { namespace: Namespace::V3, name: NAME, resolve },
-    Plugin { namespace: Namespace::Numcodecs, name: NAME, resolve },
+pub(crate) static FACTORIES: &[CodecFactory] = &[
+    CodecFactory { namespace: Namespace::V3, name: NAME, create },
+    CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create },
 ];
 
 #[derive(Debug)]
@@ -59,18 +58,6 @@ struct Configuration {
     blocksize: Option<u64>,
 }
 
-/// The compressors as configurations name them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum CompressorName {
-    Blosclz,
-    Lz4,
-    Lz4hc,
-    Snappy,
-    Zlib,
-    Zstd,
-}
-
 impl BytesToBytes for Blosc {
     fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
         decode::decode(encoded, limit)
@@ -80,7 +67,7 @@ impl BytesToBytes for Blosc {
         encode::encode(&self.settings, &decoded)
     }
 
-    fn encoded_len(&self, decoded: u64) -> EncodedLen {
+    fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
         compressed_len(decoded)
     }
 
@@ -89,12 +76,12 @@ impl BytesToBytes for Blosc {
     }
 }
 
-fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved, ChainError> {
-    let Serialized { items, .. } = input.bytes(spec)?;
-    let Configuration { cname, clevel, shuffle, typesize, blocksize } = configuration(spec)?;
+fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) -> Result<Codec, ChainError> {
+    let BytesRepresentation { stored_elements: items, .. } = input.bytes(spec)?;
+    let Configuration { cname, clevel, shuffle, typesize, blocksize } = parse_configuration(spec)?;
     let item_size = items.as_ref().and_then(|(items, _)| items.fixed_size()).unwrap_or(1);
     let type_size = match typesize {
-        Some(0) => return Err(refused(spec, "has elements of no size")),
+        Some(0) => return Err(invalid_configuration(spec, "has elements of no size")),
         Some(size) => usize::try_from(size).unwrap_or(usize::MAX),
         None => item_size.max(1),
     };
@@ -118,12 +105,12 @@ fn resolve(spec: &CodecSpec, input: Input<'_>, _depth: usize) -> Result<Resolved
         },
         _ => None,
     };
-    let shuffle = shuffle.ok_or_else(|| refused(spec, "has no such shuffle"))?;
+    let shuffle = shuffle.ok_or_else(|| invalid_configuration(spec, "has no such shuffle"))?;
     let level = clevel.unwrap_or(5);
     if level > 9 {
-        return Err(refused(spec, format!("has no level {level}")));
+        return Err(invalid_configuration(spec, format!("has no level {level}")));
     }
     let name = cname.unwrap_or(if numcodecs { CompressorName::Lz4 } else { CompressorName::Zstd });
     let block_size = usize::try_from(blocksize.unwrap_or(0)).unwrap_or(usize::MAX);
-    Ok(Resolved::BytesToBytes(Arc::new(Blosc { settings: Settings { name, level, shuffle, type_size, block_size } })))
+    Ok(Codec::BytesToBytes(Arc::new(Blosc { settings: Settings { name, level, shuffle, type_size, block_size } })))
 }

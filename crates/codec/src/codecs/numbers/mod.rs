@@ -4,9 +4,9 @@
 //! `ndarray.astype` on x86-64: floats become integers by truncation, and what an integer cannot hold becomes what the processor yields. Where NumPy itself
 //! is of two minds (floats beyond the range of `uint32`, which its vector loops and the remainders of these convert differently) it is the vector loop's.
 
+mod arithmetic;
 mod conversions;
 mod dtype;
-mod kinds;
 
 use half::f16;
 use meta::data_type::Number;
@@ -86,161 +86,74 @@ pub(super) struct Complex<T>(T, T);
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Duration(i64);
 
-/// Runs an expression with the type `$T` that a [`Number`] stands for.
+/// The Rust type of a [`Number`].
+macro_rules! number_type {
+    (Bool) => { $crate::codecs::numbers::Bool };
+    (Int8) => { i8 };
+    (Int16) => { i16 };
+    (Int32) => { i32 };
+    (Int64) => { i64 };
+    (UInt8) => { u8 };
+    (UInt16) => { u16 };
+    (UInt32) => { u32 };
+    (UInt64) => { u64 };
+    (Float16) => { half::f16 };
+    (Float32) => { f32 };
+    (Float64) => { f64 };
+    (Complex64) => { $crate::codecs::numbers::Complex<f32> };
+    (Complex128) => { $crate::codecs::numbers::Complex<f64> };
+}
+
+/// Runs an expression with the Rust type `$T` of a [`Number`] that is one of a list, and another expression for others.
+macro_rules! match_number {
+    ($number:expr, [$($variant:ident)*], $T:ident => $run:expr $(, else $other:expr)?) => {
+        match $number {
+            $(Number::$variant => {
+                type $T = $crate::codecs::numbers::number_type!($variant);
+                $run
+            })*
+            $(_ => $other,)?
+        }
+    };
+}
+
+/// Runs an expression with the Rust type `$T` of a [`Number`].
 macro_rules! with_number {
     ($number:expr, $T:ident => $run:expr) => {
-        match $number {
-            Number::Bool => {
-                type $T = super::numbers::Bool;
-                $run
-            }
-            Number::Int8 => {
-                type $T = i8;
-                $run
-            }
-            Number::Int16 => {
-                type $T = i16;
-                $run
-            }
-            Number::Int32 => {
-                type $T = i32;
-                $run
-            }
-            Number::Int64 => {
-                type $T = i64;
-                $run
-            }
-            Number::UInt8 => {
-                type $T = u8;
-                $run
-            }
-            Number::UInt16 => {
-                type $T = u16;
-                $run
-            }
-            Number::UInt32 => {
-                type $T = u32;
-                $run
-            }
-            Number::UInt64 => {
-                type $T = u64;
-                $run
-            }
-            Number::Float16 => {
-                type $T = half::f16;
-                $run
-            }
-            Number::Float32 => {
-                type $T = f32;
-                $run
-            }
-            Number::Float64 => {
-                type $T = f64;
-                $run
-            }
-            Number::Complex64 => {
-                type $T = super::numbers::Complex<f32>;
-                $run
-            }
-            Number::Complex128 => {
-                type $T = super::numbers::Complex<f64>;
-                $run
-            }
-        }
+        $crate::codecs::numbers::match_number!(
+            $number,
+            [Bool Int8 Int16 Int32 Int64 UInt8 UInt16 UInt32 UInt64 Float16 Float32 Float64 Complex64 Complex128],
+            $T => $run
+        )
     };
 }
 
-/// Runs an expression with the type `$T` of a number that is no boolean, or another for what is one.
+/// Runs an expression with the [`Arithmetic`] type `$T` of a [`Number`], and another expression for booleans.
 macro_rules! with_arithmetic {
     ($number:expr, $T:ident => $run:expr, else $other:expr) => {
-        match $number {
-            Number::Int8 => {
-                type $T = i8;
-                $run
-            }
-            Number::Int16 => {
-                type $T = i16;
-                $run
-            }
-            Number::Int32 => {
-                type $T = i32;
-                $run
-            }
-            Number::Int64 => {
-                type $T = i64;
-                $run
-            }
-            Number::UInt8 => {
-                type $T = u8;
-                $run
-            }
-            Number::UInt16 => {
-                type $T = u16;
-                $run
-            }
-            Number::UInt32 => {
-                type $T = u32;
-                $run
-            }
-            Number::UInt64 => {
-                type $T = u64;
-                $run
-            }
-            Number::Float16 => {
-                type $T = half::f16;
-                $run
-            }
-            Number::Float32 => {
-                type $T = f32;
-                $run
-            }
-            Number::Float64 => {
-                type $T = f64;
-                $run
-            }
-            Number::Complex64 => {
-                type $T = super::numbers::Complex<f32>;
-                $run
-            }
-            Number::Complex128 => {
-                type $T = super::numbers::Complex<f64>;
-                $run
-            }
-            Number::Bool => $other,
-        }
+        $crate::codecs::numbers::match_number!(
+            $number,
+            [Int8 Int16 Int32 Int64 UInt8 UInt16 UInt32 UInt64 Float16 Float32 Float64 Complex64 Complex128],
+            $T => $run,
+            else $other
+        )
     };
 }
 
-/// Runs an expression with the type `$T` of a number that can be divided, or another for what is none.
-macro_rules! with_float {
+/// Runs an expression with the [`Divisible`] type `$T` of a [`Number`], and another expression for booleans and integers.
+macro_rules! with_divisible {
     ($number:expr, $T:ident => $run:expr, else $other:expr) => {
-        match $number {
-            Number::Float16 => {
-                type $T = half::f16;
-                $run
-            }
-            Number::Float32 => {
-                type $T = f32;
-                $run
-            }
-            Number::Float64 => {
-                type $T = f64;
-                $run
-            }
-            Number::Complex64 => {
-                type $T = super::numbers::Complex<f32>;
-                $run
-            }
-            Number::Complex128 => {
-                type $T = super::numbers::Complex<f64>;
-                $run
-            }
-            _ => $other,
-        }
+        $crate::codecs::numbers::match_number!(
+            $number,
+            [Float16 Float32 Float64 Complex64 Complex128],
+            $T => $run,
+            else $other
+        )
     };
 }
 
-pub(super) use {with_arithmetic, with_float, with_number};
+pub(super) use {match_number, number_type, with_arithmetic, with_divisible, with_number};
+
 /// Converts little-endian elements as `astype` does.
 pub(super) fn cast(bytes: &[u8], from: Number, to: Number) -> Vec<u8> {
     if from == to {

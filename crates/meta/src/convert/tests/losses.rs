@@ -1,9 +1,9 @@
 use super::*;
 
-fn outcome(from: Dialect, document: &Value, to: Dialect, chunks: Chunks) -> Result<Vec<String>, String> {
+fn outcome(from: Dialect, document: &Value, to: Dialect, chunks: ChunkKeyPolicy) -> Result<Vec<String>, String> {
     let converted = array(&model(from, document), to, chunks).map_err(|error| error.to_string())?;
     read(to, &converted.document);
-    Ok(converted.losses.into_iter().map(|loss| format!("{} {}", loss.pointer, loss.what)).collect())
+    Ok(converted.losses.into_iter().map(|loss| format!("{} {}", loss.pointer, loss.property)).collect())
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn what_is_lost() {
         ),
     ] {
         assert_eq!(
-            outcome(from, &document, to, Chunks::Moved),
+            outcome(from, &document, to, ChunkKeyPolicy::Preferred),
             Ok(losses.into_iter().map(str::to_owned).collect()),
             "{document}"
         );
@@ -186,16 +186,16 @@ fn what_is_not_converted() {
         ),
     ] {
         let expected = format!("{to} has no such array: {reason}");
-        assert_eq!(outcome(from, &document, to, Chunks::Moved), Err(expected), "{document}");
+        assert_eq!(outcome(from, &document, to, ChunkKeyPolicy::Preferred), Err(expected), "{document}");
     }
 }
 
 #[test]
 fn whose_chunks_can_be_kept() {
-    let kept = |from, document: Value, to| outcome(from, &document, to, Chunks::Kept);
+    let kept = |from, document: Value, to| outcome(from, &document, to, ChunkKeyPolicy::Preserve);
     let v2_keys = json!({"chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}}});
     assert_eq!(kept(Dialect::V3, v3_with(v2_keys.clone()), Dialect::V2), Ok(vec![]));
-    let v2 = array(&model(Dialect::V3, &v3_with(v2_keys)), Dialect::V2, Chunks::Kept).unwrap().document;
+    let v2 = array(&model(Dialect::V3, &v3_with(v2_keys)), Dialect::V2, ChunkKeyPolicy::Preserve).unwrap().document;
     assert_eq!(v2.get("dimension_separator").unwrap(), json!("/"));
     for (from, document, to, reason) in [
         (
@@ -231,14 +231,14 @@ fn whose_chunks_can_be_kept() {
 #[test]
 fn fill_values_stay_small() {
     let wide = v2_with(json!({"dtype": [["a", "|u1", [1_000_000]]], "fill_value": null}));
-    let draft = array(&model(Dialect::V2, &wide), Dialect::Draft, Chunks::Moved).unwrap().document;
+    let draft = array(&model(Dialect::V2, &wide), Dialect::Draft, ChunkKeyPolicy::Preferred).unwrap().document;
     assert!(draft.get("fill_value").unwrap().is_null());
     let raw = v2_with(json!({"dtype": "|V1000000", "fill_value": null}));
-    let v3 = array(&model(Dialect::V2, &raw), Dialect::V3, Chunks::Moved).unwrap().document;
+    let v3 = array(&model(Dialect::V2, &raw), Dialect::V3, ChunkKeyPolicy::Preferred).unwrap().document;
     assert!(v3.get("fill_value").unwrap().to_text().is_some());
     let many = json!({"dtype": "|O", "filters": [{"id": "vlen-array", "dtype": "|u1"}], "fill_value": vec![1; 70_000]});
     assert_eq!(
-        outcome(Dialect::V2, &v2_with(many), Dialect::Draft, Chunks::Moved).unwrap_err(),
+        outcome(Dialect::V2, &v2_with(many), Dialect::Draft, ChunkKeyPolicy::Preferred).unwrap_err(),
         "draft has no such array: /fill_value is a fill value of more than 65536 elements, which draft cannot express"
     );
 }

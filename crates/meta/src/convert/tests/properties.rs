@@ -109,10 +109,10 @@ proptest! {
     #[test]
     fn v2_there_and_back(document in any_v2()) {
         let v2 = model(Dialect::V2, &document);
-        for (to, chunks) in [(Dialect::V3, Chunks::Kept), (Dialect::V3, Chunks::Moved), (Dialect::Draft, Chunks::Moved)] {
+        for (to, chunks) in [(Dialect::V3, ChunkKeyPolicy::Preserve), (Dialect::V3, ChunkKeyPolicy::Preferred), (Dialect::Draft, ChunkKeyPolicy::Preferred)] {
             let there = model(to, &converted(&document, Dialect::V2, to, chunks));
             assert_same(&there, &v2);
-            if chunks == Chunks::Kept {
+            if chunks == ChunkKeyPolicy::Preserve {
                 prop_assert_eq!(there.chunk_keys, v2.chunk_keys);
             }
             let back = array(&there, Dialect::V2, chunks).unwrap();
@@ -123,7 +123,7 @@ proptest! {
             prop_assert_eq!(&back.attributes, &v2.attributes);
             // And on to the third.
             for third in [Dialect::V3, Dialect::Draft] {
-                let onwards = array(&there, third, Chunks::Moved).unwrap();
+                let onwards = array(&there, third, ChunkKeyPolicy::Preferred).unwrap();
                 prop_assert_eq!(&onwards.losses, &[]);
                 assert_same(&read(third, &onwards.document), &v2);
             }
@@ -244,9 +244,9 @@ proptest! {
     fn v3_there_and_back(document in any_v3()) {
         let v3 = model(Dialect::V3, &document);
         for to in [Dialect::V2, Dialect::Draft] {
-            let there = converted(&document, Dialect::V3, to, Chunks::Moved);
+            let there = converted(&document, Dialect::V3, to, ChunkKeyPolicy::Preferred);
             assert_same(&model(to, &there), &v3);
-            prop_assert_eq!(converted(&there, to, Dialect::V3, Chunks::Moved), document.clone());
+            prop_assert_eq!(converted(&there, to, Dialect::V3, ChunkKeyPolicy::Preferred), document.clone());
         }
     }
 
@@ -255,7 +255,7 @@ proptest! {
     fn anything((from, document) in any_mutation()) {
         let Ok(Some(model)) = try_read(from, &Json::compact(&document)) else { return Ok(()) };
         for to in Dialect::ALL {
-            for chunks in [Chunks::Kept, Chunks::Moved] {
+            for chunks in [ChunkKeyPolicy::Preserve, ChunkKeyPolicy::Preferred] {
                 if let Ok(converted) = array(&model, to, chunks) {
                     let read = read(to, &converted.document);
                     prop_assert_eq!(read.data_type, model.data_type.clone());

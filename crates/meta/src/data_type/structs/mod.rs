@@ -4,8 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    DataType, ElementType, Family, FixedLayout, Inexpressible, Layout, StoredOrder, TypeError, V2Context, ValueError,
-    WordRun,
+    DataType, DataTypeFamily, ElementType, FixedLayout, Layout, StoredOrder, TypeError, UnsupportedInFormat, V2Context,
+    ValueError, WordRun,
     base64::{decode_base64, encode_base64},
     text::{is_null_fill, is_zero_fill, refuse},
 };
@@ -21,7 +21,13 @@ use names::{python_text, shown_name};
 const NAMES: [&str; 2] = ["struct", "structured"];
 
 /// `struct` and `structured` (v3), a list of fields (v2).
-pub(super) struct StructFamily;
+#[derive(Clone, Copy)]
+pub(super) struct StructFamily {
+    /// Reads the `dtype` of a field in v2.
+    pub(super) parse_v2: fn(&Value) -> Result<(DataType, StoredOrder), TypeError>,
+    /// Reads the `data_type` of a field in v3.
+    pub(super) parse_v3: fn(&Value) -> Result<DataType, TypeError>,
+}
 
 #[derive(Clone, Debug)]
 struct Struct {
@@ -47,14 +53,14 @@ struct Field {
     size: usize,
 }
 
-impl Family for StructFamily {
+impl DataTypeFamily for StructFamily {
     fn read_v2(&self, dtype: &Value, _context: V2Context<'_>) -> Option<Result<(DataType, StoredOrder), TypeError>> {
         let fields = dtype.as_array()?;
-        Some(read::fields_v2(fields, 0).map(|(data_type, order)| (DataType::new(data_type), order)))
+        Some(read::fields_v2(*self, fields, 0).map(|(data_type, order)| (DataType::new(data_type), order)))
     }
 
     fn read_v3(&self, name: &str, configuration: Option<&Map<String, Value>>) -> Option<Result<DataType, TypeError>> {
-        NAMES.contains(&name).then(|| read::fields_v3(name, configuration, 0).map(DataType::new))
+        NAMES.contains(&name).then(|| read::fields_v3(*self, name, configuration, 0).map(DataType::new))
     }
 }
 
@@ -178,7 +184,7 @@ impl ElementType for Struct {
         Ok(element)
     }
 
-    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, Inexpressible> {
+    fn fill_value_json(&self, element: &[u8], dialect: Dialect) -> Result<Value, UnsupportedInFormat> {
         // In the draft as zarr-python 2 has it.
         if dialect != Dialect::V3 {
             return Ok(Value::from(encode_base64(element)));
@@ -186,9 +192,9 @@ impl ElementType for Struct {
         let mut object = Map::new();
         for field in &self.fields {
             if !field.shape.is_empty() {
-                return Err(Inexpressible {
+                return Err(UnsupportedInFormat {
                     dialect,
-                    what: format!("the array {} in a struct", shown_name(&field.name)),
+                    feature: format!("the array {} in a struct", shown_name(&field.name)),
                 });
             }
             let bytes = element.get(field.offset..).and_then(|bytes| bytes.get(..field.size)).unwrap_or_default();
@@ -202,7 +208,7 @@ impl ElementType for Struct {
         element: &[u8],
         dialect: Dialect,
         order: &StoredOrder,
-    ) -> Result<Value, Inexpressible> {
+    ) -> Result<Value, UnsupportedInFormat> {
         let mut stored = element.to_vec();
         self.turn(&mut stored, dialect, order);
         self.fill_value_json(&stored, dialect)
@@ -274,7 +280,7 @@ impl ElementType for Struct {
         json!({"name": "struct", "configuration": {"fields": self.fields.iter().map(field).collect::<Vec<_>>()}})
     }
 
-    fn to_v2(&self, order: &StoredOrder) -> Result<Value, Inexpressible> {
+    fn to_v2(&self, order: &StoredOrder) -> Result<Value, UnsupportedInFormat> {
         let field = |field: &Field| {
             let dtype = field.data_type.to_v2(&words::order_within(order, field.offset, field.item))?;
             let parts = [Some(Value::from(field.name.as_str())), Some(dtype), field.shape_v2()];

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{Field, NAMES, Struct, words};
+use super::{Field, NAMES, Struct, StructFamily, words};
 use crate::{
     data_type::{
-        DataType, Layout, StoredOrder, TypeError, V2Context, WordRun, parse_v2, parse_v3,
-        text::{invalid, only_members, shown},
+        DataType, Layout, StoredOrder, TypeError, WordRun,
+        text::{invalid, only_members, truncated},
     },
     limits::{MAX_ELEMENT_SIZE, MAX_FIELDS, MAX_RANK},
 };
@@ -17,7 +17,11 @@ use crate::{
 const MAX_DEPTH: usize = 32;
 
 /// Reads the list of fields that is a struct in v2: `[name, dtype]` or `[name, dtype, shape]` each.
-pub(super) fn fields_v2(fields: &[Value], depth: usize) -> Result<(Struct, StoredOrder), TypeError> {
+pub(super) fn fields_v2(
+    family: StructFamily,
+    fields: &[Value],
+    depth: usize,
+) -> Result<(Struct, StoredOrder), TypeError> {
     let mut builder = Builder::new("[…]", depth)?;
     for field in fields {
         let (name, dtype, shape) = match field.as_array().map(Vec::as_slice) {
@@ -29,12 +33,12 @@ pub(super) fn fields_v2(fields: &[Value], depth: usize) -> Result<(Struct, Store
             shape.map_or(Some(Vec::new()), parse_shape).ok_or_else(|| builder.of_field(name, "has a bad shape"))?;
         let (data_type, order, inner_fields) = match dtype.as_array() {
             Some(inner) => {
-                let (inner, order) = fields_v2(inner, depth.saturating_add(1))?;
+                let (inner, order) = fields_v2(family, inner, depth.saturating_add(1))?;
                 let count = inner.field_count;
                 (DataType::new(inner), order, count)
             }
             None => {
-                let (data_type, order) = parse_v2(dtype, V2Context::default())?;
+                let (data_type, order) = (family.parse_v2)(dtype)?;
                 (data_type, order, 0)
             }
         };
@@ -45,6 +49,7 @@ pub(super) fn fields_v2(fields: &[Value], depth: usize) -> Result<(Struct, Store
 
 /// Reads the configuration of a struct in v3, whose fields are objects of `name` and `data_type`, or `[name, data_type]`.
 pub(super) fn fields_v3(
+    family: StructFamily,
     name: &str,
     configuration: Option<&Map<String, Value>>,
     depth: usize,
@@ -66,11 +71,11 @@ pub(super) fn fields_v3(
         };
         let (data_type, inner_fields) = match inner_struct(data_type) {
             Some((inner, configuration)) => {
-                let inner = fields_v3(inner, configuration, depth.saturating_add(1))?;
+                let inner = fields_v3(family, inner, configuration, depth.saturating_add(1))?;
                 let count = inner.field_count;
                 (DataType::new(inner), count)
             }
-            None => (parse_v3(data_type)?, 0),
+            None => ((family.parse_v3)(data_type)?, 0),
         };
         builder.push(name, data_type, Vec::new(), &StoredOrder::Little, inner_fields)?;
     }
@@ -127,7 +132,7 @@ impl<'a> Builder<'a> {
     }
 
     fn of_field(&self, name: &str, reason: &str) -> TypeError {
-        self.invalid(format!("has a field \"{}\" that {reason}", shown(name)))
+        self.invalid(format!("has a field \"{}\" that {reason}", truncated(name)))
     }
 
     fn push(
@@ -146,7 +151,7 @@ impl<'a> Builder<'a> {
             return Err(self.invalid("has a field without a name"));
         }
         if !self.names.insert(name.to_owned()) {
-            return Err(self.invalid(format!("has two fields \"{}\"", shown(name))));
+            return Err(self.invalid(format!("has two fields \"{}\"", truncated(name))));
         }
         let Layout::Fixed(layout) = data_type.layout() else {
             return Err(self.of_field(name, "is not of a fixed size"));
@@ -154,7 +159,7 @@ impl<'a> Builder<'a> {
         if layout.size == 0 && !shape.is_empty() {
             return Err(self.of_field(name, "has a shape, but no bytes"));
         }
-        let too_large = || TypeError::TooLarge { name: shown(self.name) };
+        let too_large = || TypeError::TooLarge { name: truncated(self.name) };
         let count = shape.iter().try_fold(1_usize, |count, extent| count.checked_mul(*extent)).ok_or_else(too_large)?;
         let size = layout.size.checked_mul(count).ok_or_else(too_large)?;
         let end = self.size.checked_add(size).filter(|end| *end <= MAX_ELEMENT_SIZE).ok_or_else(too_large)?;

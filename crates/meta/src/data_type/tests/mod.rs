@@ -49,7 +49,7 @@ fn parsed(data_type: &DataType, json: &Value) -> Option<Vec<u8>> {
 
 /// An element in its JSON form, in each dialect's fill value, and back.
 fn round_trip(data_type: &DataType, element: &[u8]) {
-    assert_eq!(data_type.flaw(element), None, "{data_type}");
+    assert_eq!(data_type.invalid_reason(element), None, "{data_type}");
     let text = written(data_type, element);
     let json: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{data_type} wrote {text}: {error}"));
     assert_eq!(parsed(data_type, &json).as_deref(), Some(element), "{data_type}: {text}");

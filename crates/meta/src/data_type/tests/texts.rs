@@ -231,6 +231,6 @@ fn bytes_that_are_no_element() {
         (object(json!({"id": "json2"})), b"{", "a text is not JSON"),
         (object(json!({"id": "vlen-array", "dtype": "<i2"})), b"abc", "an inner array is no whole number of elements"),
     ] {
-        assert_eq!(data_type.flaw(element), Some(flaw));
+        assert_eq!(data_type.invalid_reason(element), Some(flaw));
     }
 }

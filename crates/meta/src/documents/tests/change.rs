@@ -19,8 +19,8 @@ fn v3_group(document: impl Into<Bytes>) -> GroupModel {
     }
 }
 
-fn patch(patch: Value) -> Result<Changes, String> {
-    Changes::parse(bytes(&patch)).map_err(|error| error.to_string())
+fn patch(patch: Value) -> Result<NodePatch, String> {
+    NodePatch::parse(bytes(&patch)).map_err(|error| error.to_string())
 }
 
 fn of_array(model: &ArrayModel, body: Value) -> Result<Value, String> {
@@ -28,7 +28,7 @@ fn of_array(model: &ArrayModel, body: Value) -> Result<Value, String> {
 }
 
 fn stored(model: &ArrayModel, body: Value) -> Result<StoredNode, String> {
-    patch(body)?.of_array(model).map_err(|error| error.to_string())
+    patch(body)?.apply_to_array(model).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -48,8 +48,8 @@ fn patches_that_are_none() {
         assert_eq!(patch(body).unwrap_err(), reason);
     }
     let deep = format!("{{\"attributes\": {{\"a\": {}{}}}}}", "[".repeat(99), "]".repeat(99));
-    assert_eq!(Changes::parse(deep).unwrap_err().reason, "is nested deeper than 100 levels");
-    assert_eq!(patch(json!({})), Ok(Changes::default()));
+    assert_eq!(NodePatch::parse(deep).unwrap_err().reason, "is nested deeper than 100 levels");
+    assert_eq!(patch(json!({})), Ok(NodePatch::default()));
 }
 
 /// The test cases of RFC 7396 whose patch is an object.
@@ -69,7 +69,7 @@ fn merging() {
     ] {
         let document = json!({"zarr_format": 3, "node_type": "group", "attributes": target});
         let group = v3_group(bytes(&document));
-        let changed = Changes::parse(bytes(&json!({"attributes": patch}))).unwrap().of_group(&group).unwrap();
+        let changed = NodePatch::parse(bytes(&json!({"attributes": patch}))).unwrap().apply_to_group(&group).unwrap();
         assert_eq!(changed.document.get("attributes").unwrap(), result, "{target} {patch}");
         assert_eq!(changed.attributes, None);
     }
@@ -100,8 +100,8 @@ fn arrays_of_v3() {
     let grown = of_array(&array, json!({"shape": [100, 0]})).unwrap();
     assert_eq!((&grown["shape"], &grown["extensions"]), (&json!([100, 0]), &json!(["example.skip_empty_chunks"])));
     document["extensions"] = json!([{"name": "example.array-statistics", "must_understand": false}]);
-    let written = Changes { elements: ElementsChange::Some, ..Changes::default() };
-    assert_eq!(written.of_array(&v3_array(&document)).unwrap().document.get("extensions"), None);
+    let written = NodePatch { element_impact: ElementImpact::Changed, ..NodePatch::default() };
+    assert_eq!(written.apply_to_array(&v3_array(&document)).unwrap().document.get("extensions"), None);
     for (body, reason) in [
         (json!({"shape": [1]}), "/shape has 1 entries for 2 dimensions"),
         (json!({"dimension_names": ["a"]}), "/dimension_names has 1 entries for 2 dimensions"),
@@ -113,7 +113,7 @@ fn arrays_of_v3() {
 #[test]
 fn views() {
     let mut array = v3_array(&v3::base());
-    array.origin = vec![2, 3];
+    array.view_offset = vec![2, 3];
     assert_eq!(of_array(&array, json!({"shape": [10, 0]})).unwrap()["shape"], json!([12, 3]));
     assert_eq!(
         of_array(&array, json!({"shape": [1, MAX_EXTENT]})).unwrap_err(),
@@ -184,18 +184,18 @@ fn groups() {
     let document = json!({"zarr_format": 3, "node_type": "group", "attributes": {"a": 1}, "consolidated_metadata":
         {"kind": "inline", "must_understand": false, "metadata": {}}});
     let group = v3_group(bytes(&document));
-    let changed = patch(json!({"attributes": {"a": 2}})).unwrap().of_group(&group).unwrap();
+    let changed = patch(json!({"attributes": {"a": 2}})).unwrap().apply_to_group(&group).unwrap();
     let mut expected = document;
     expected["attributes"]["a"] = json!(2);
-    assert_eq!(changed, StoredNode::whole(Json::compact(&expected)));
+    assert_eq!(changed, StoredNode::single_document(Json::compact(&expected)));
     for (body, reason) in [
         (json!({"shape": [1]}), "/shape is not a group's to have"),
         (json!({"dimension_names": null}), "/dimension_names is not a group's to have"),
     ] {
-        assert_eq!(patch(body).unwrap().of_group(&group).unwrap_err().to_string(), reason);
+        assert_eq!(patch(body).unwrap().apply_to_group(&group).unwrap_err().to_string(), reason);
     }
     let bare = super::super::v2::group("{\"zarr_format\": 2}", Some("{\"n\": NaN}".into())).unwrap();
-    let changed = patch(json!({"attributes": {"b": 1}})).unwrap().of_group(&bare).unwrap();
+    let changed = patch(json!({"attributes": {"b": 1}})).unwrap().apply_to_group(&bare).unwrap();
     assert_eq!(changed.node_document(Dialect::V2), json!({"zarr_format": 2, "attributes": {"n": "NaN", "b": 1}}));
     assert_eq!(changed.document.as_str(), "{\"zarr_format\": 2}");
     assert_eq!(changed.attributes.unwrap().as_str(), "{\"n\": NaN, \"b\": 1}");
@@ -265,10 +265,10 @@ proptest! {
         let mut document = v3::base();
         document["attributes"] = json!({"a": attributes});
         let array = v3_array(&document);
-        if let Ok(changes) = Changes::parse(bytes(&json!({"attributes": {"a": patched}}))) {
-            let changed = changes.of_array(&array).unwrap();
+        if let Ok(changes) = NodePatch::parse(bytes(&json!({"attributes": {"a": patched}}))) {
+            let changed = changes.apply_to_array(&array).unwrap();
             let read = v3_text(changed.document.to_bytes());
-            let again = changes.of_array(&read).unwrap();
+            let again = changes.apply_to_array(&read).unwrap();
             prop_assert_eq!(&again.document, &read.document);
             prop_assert_eq!(again, changed);
         }
@@ -279,8 +279,8 @@ proptest! {
 #[test]
 fn names_that_cannot_be_read_are_refused() {
     for patch in [r#"{"attributes": {"\ud800": 1}}"#, r#"{"attributes": {"a": [{"\ud800": 1}]}}"#] {
-        assert_eq!(Changes::parse(patch).unwrap_err().pointer, "/attributes");
+        assert_eq!(NodePatch::parse(patch).unwrap_err().pointer, "/attributes");
     }
-    let kept = Changes::parse(r#"{"attributes": {"a": "\ud800"}}"#).unwrap();
+    let kept = NodePatch::parse(r#"{"attributes": {"a": "\ud800"}}"#).unwrap();
     assert_eq!(kept.attributes.unwrap().as_str(), r#"{"a": "\ud800"}"#);
 }

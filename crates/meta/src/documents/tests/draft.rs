@@ -121,7 +121,7 @@ fn known_extensions() {
     let offset =
         |of: Value| json!([{"extension": "example.offset", "must_understand": true, "configuration": {"offset": of}}]);
     let view = array(with(&base(), &["extensions"], offset(json!([9000, 1]))), "foo").unwrap();
-    assert_eq!((view.view_shape(), view.origin), (vec![1000, 999], vec![9000, 1]));
+    assert_eq!((view.view_shape(), view.view_offset), (vec![1000, 999], vec![9000, 1]));
     let why = "/extensions/0/configuration/offset has 1 entries for 2 dimensions";
     assert_eq!(refusal(with(&base(), &["extensions"], offset(json!([1])))), why);
     let why = "/extensions/0 is the extension example.offset, which is not for a hierarchy";

@@ -208,7 +208,7 @@ fn documents_may_begin_with_a_byte_order_mark() {
     let marked = |document: &Value| Bytes::from(format!("\u{feff}{document}\n"));
     let attributes = Some(marked(&json!({"a": 1})));
     let array = super::v2::array(marked(&v2::base()), attributes.clone()).unwrap();
-    assert_eq!((array.attributes.as_str(), array.document.to_whole()), (r#"{"a":1}"#, marked(&v2::base())));
+    assert_eq!((array.attributes.as_str(), array.document.to_padded_bytes()), (r#"{"a":1}"#, marked(&v2::base())));
     assert_eq!(
         super::v2::group(marked(&json!({"zarr_format": 2})), attributes).unwrap().attributes.as_str(),
         r#"{"a":1}"#
@@ -216,11 +216,11 @@ fn documents_may_begin_with_a_byte_order_mark() {
     super::v2::consolidated(marked(&json!({"zarr_consolidated_format": 1, "metadata": {}}))).unwrap();
     super::v3::node(marked(&v3::base())).unwrap();
     super::draft::array(marked(&draft::base()), "a").unwrap();
-    let changes = Changes::parse(r#"{"attributes": {"a": 2}, "shape": [6, 7]}"#).unwrap();
-    let changed = changes.of_array(&array).unwrap();
-    assert_eq!(changed.attributes.unwrap().to_whole(), marked(&json!({"a": 2})));
+    let changes = NodePatch::parse(r#"{"attributes": {"a": 2}, "shape": [6, 7]}"#).unwrap();
+    let changed = changes.apply_to_array(&array).unwrap();
+    assert_eq!(changed.attributes.unwrap().to_padded_bytes(), marked(&json!({"a": 2})));
     assert_eq!(
-        changed.document.to_whole(),
+        changed.document.to_padded_bytes(),
         String::from_utf8(marked(&v2::base()).into()).unwrap().replace("[5,7]", "[6,7]").as_bytes()
     );
 }
@@ -234,8 +234,8 @@ fn attributes_are_nested_as_deep_as_a_document_may_be() {
     let read = |text: String| super::v3::node(text.replace(r#""attributes":{},"#, "").into_bytes());
     let super::v3::Node::Array(array) = read(document("attributes", MAX_DOCUMENT_DEPTH - 2)).unwrap() else { panic!() };
     assert_eq!(array.attributes.depth(), MAX_DOCUMENT_DEPTH - 1);
-    let changed = Changes::parse(r#"{"attributes": {"a": 2}}"#).unwrap().of_array(&array).unwrap();
-    assert!(changed.document.says_the_same(&changed.document.formatted()));
+    let changed = NodePatch::parse(r#"{"attributes": {"a": 2}}"#).unwrap().apply_to_array(&array).unwrap();
+    assert!(changed.document.is_equivalent(&changed.document.formatted()));
     let error = read(document("attributes", MAX_DOCUMENT_DEPTH - 1)).unwrap_err().to_string();
     assert!(error.starts_with("the document is not JSON: nested deeper than 1000 levels at line 1 column "), "{error}");
     let error = read(document("storage_transformers", MAX_DEPTH)).unwrap_err().to_string();

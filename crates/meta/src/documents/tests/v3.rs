@@ -103,17 +103,17 @@ fn rectilinear(shape: &[u64], chunk_shapes: Value) -> Bytes {
 fn rectilinear_grids() {
     let pieces = |grid: &ChunkGrid, dimension: usize, extent| {
         let dimension = &grid.dimensions()[dimension];
-        let length = |index| dimension.piece(index).map(|piece| piece.end - piece.start).unwrap();
-        (0..dimension.pieces(extent)).map(length).collect::<Vec<_>>()
+        let length = |index| dimension.chunk_bounds(index).map(|piece| piece.end - piece.start).unwrap();
+        (0..dimension.num_chunks(extent)).map(length).collect::<Vec<_>>()
     };
     let grid = array(rectilinear(&[6, 6, 6, 6, 6], json!([4, [1, 2, 3], [[4, 2]], [[1, 3], 3], [4, 4, 4]]))).grid;
     let all: Vec<_> = (0..5).map(|dimension| pieces(&grid, dimension, 6)).collect();
     assert_eq!(all, [vec![4, 4], vec![1, 2, 3], vec![4, 4], vec![1, 1, 1, 3], vec![4, 4]]);
-    assert_eq!(grid.dimensions()[4].piece(2), Some(8..12));
+    assert_eq!(grid.dimensions()[4].chunk_bounds(2), Some(8..12));
 
     let grid = array(rectilinear(&[6, 7], json!([[1, 2, 3], [[3, 2], 1]]))).grid;
     assert_eq!(grid.dimensions()[1], DimensionGrid::rectilinear([3, 3, 1]).unwrap());
-    assert_eq!(array(rectilinear(&[0], json!([[]]))).grid.dimensions()[0].pieces(0), 0);
+    assert_eq!(array(rectilinear(&[0], json!([[]]))).grid.dimensions()[0].num_chunks(0), 0);
 }
 
 #[test]

@@ -1,12 +1,12 @@
 use super::*;
-use crate::documents::write::{self, NodeCopy, StoredNode};
+use crate::documents::write::{self, ConsolidatedEntry, StoredNode};
 
 fn compact(document: Value) -> Json {
     Json::compact(&document)
 }
 
 fn formatted(dialect: Dialect, document: Value) -> StoredNode {
-    StoredNode::of_node_document(dialect, &compact(document)).formatted()
+    StoredNode::from_node_document(dialect, &compact(document)).formatted()
 }
 
 /// As zarr-python 3.4.2 writes the same.
@@ -35,16 +35,16 @@ fn deep_documents_are_not_indented() {
 #[test]
 fn attributes_of_v2_stand_beside() {
     let node = compact(json!({"zarr_format": 2, "attributes": {"a": 1}, "x": 2}));
-    let stored = StoredNode::of_node_document(Dialect::V2, &node);
+    let stored = StoredNode::from_node_document(Dialect::V2, &node);
     assert_eq!(stored.document, json!({"zarr_format": 2, "x": 2}));
     assert_eq!(*stored.attributes.as_ref().unwrap(), json!({"a": 1}));
     assert_eq!(stored.node_document(Dialect::V2), value(&node));
-    let none = StoredNode::of_node_document(Dialect::V2, &compact(json!({"zarr_format": 2, "attributes": {}})));
+    let none = StoredNode::from_node_document(Dialect::V2, &compact(json!({"zarr_format": 2, "attributes": {}})));
     assert_eq!((none.attributes.clone(), none.document.clone()), (None, compact(json!({"zarr_format": 2}))));
     assert_eq!(none.node_document(Dialect::V2), json!({"zarr_format": 2, "attributes": {}}));
     for dialect in [Dialect::V3, Dialect::Draft] {
-        let whole = StoredNode::of_node_document(dialect, &node);
-        assert_eq!(whole, StoredNode::whole(node.clone()));
+        let whole = StoredNode::from_node_document(dialect, &node);
+        assert_eq!(whole, StoredNode::single_document(node.clone()));
         assert_eq!(whole.node_document(dialect), node);
     }
 }
@@ -59,7 +59,7 @@ fn a_new_hierarchy_of_the_draft() {
 
 /// Consolidated metadata after one change.
 fn changed(dialect: Dialect, all: &Json, below: &str, node: Option<&StoredNode>) -> Json {
-    write::consolidated(dialect, all, [NodeCopy { below, node }].into_iter())
+    write::update_consolidated(dialect, all, [ConsolidatedEntry { path: below, node }].into_iter())
 }
 
 fn names(metadata: &Json) -> Vec<String> {
@@ -73,8 +73,9 @@ fn consolidated_metadata_of_v2() {
     let all =
         compact(json!({"metadata": {".zgroup": group, "a/.zgroup": group, "a/.zattrs": {"q": 1}, "a/x/.zarray": array,
         "ab/.zgroup": group}, "zarr_consolidated_format": 1}));
-    let array = StoredNode::of_node_document(Dialect::V2, &compact(array));
-    let group = StoredNode::of_node_document(Dialect::V2, &compact(json!({"zarr_format": 2, "attributes": {"q": 2}})));
+    let array = StoredNode::from_node_document(Dialect::V2, &compact(array));
+    let group =
+        StoredNode::from_node_document(Dialect::V2, &compact(json!({"zarr_format": 2, "attributes": {"q": 2}})));
     let change = |all: &Json, below: &str, node: Option<&StoredNode>| changed(Dialect::V2, all, below, node);
     let metadata = |all: &Json| all.get("metadata").unwrap();
     let mut found = change(&all, "a", Some(&group));
@@ -94,8 +95,11 @@ fn consolidated_metadata_of_v2() {
     assert_eq!(names(&metadata(&found)), [".zgroup", ".zattrs", "b/.zarray", "ab/.zarray"]);
     // What is gone makes room for what is there now.
     let copies = [("ab", None), ("ab/c", Some(&array)), ("ab", Some(&group))];
-    let replaced =
-        write::consolidated(Dialect::V2, &found, copies.iter().map(|(below, node)| NodeCopy { below, node: *node }));
+    let replaced = write::update_consolidated(
+        Dialect::V2,
+        &found,
+        copies.iter().map(|(below, node)| ConsolidatedEntry { path: below, node: *node }),
+    );
     assert_eq!(
         names(&metadata(&replaced)),
         [".zgroup", ".zattrs", "b/.zarray", "ab/c/.zarray", "ab/.zgroup", "ab/.zattrs"]
@@ -110,7 +114,8 @@ fn consolidated_metadata_of_v2() {
 fn consolidated_metadata_of_v3() {
     let root = compact(json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "consolidated_metadata":
         {"kind": "inline", "must_understand": false, "metadata": {"a": {"old": 1}, "a/x": {}, "ab": {}}}}));
-    let group = StoredNode::whole(compact(json!({"attributes": {"q": 2}, "zarr_format": 3, "node_type": "group",
+    let group =
+        StoredNode::single_document(compact(json!({"attributes": {"q": 2}, "zarr_format": 3, "node_type": "group",
         "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {"x": {}}}})));
     let change = |root: &Json, below: &str, node: Option<&StoredNode>| changed(Dialect::V3, root, below, node);
     let metadata = |root: &Json| root.get("consolidated_metadata").unwrap().get("metadata").unwrap();
@@ -120,7 +125,7 @@ fn consolidated_metadata_of_v3() {
     assert_eq!(metadata(&found), json!({"a": copy, "a/x": {}, "ab": {}}));
     assert_eq!(found.as_str(), root.as_str().replace("{\"old\":1}", &copy.to_string()), "all else stays as it is");
     let array = json!({"zarr_format": 3, "node_type": "array"});
-    let node = StoredNode::whole(compact(array.clone()));
+    let node = StoredNode::single_document(compact(array.clone()));
     found = change(&found, "ab", Some(&node));
     found = change(&found, "c/d", Some(&node));
     found = change(&found, "a", None);

@@ -250,8 +250,8 @@ proptest! {
     #[test]
     fn garbage_is_an_error_within_the_text(text in "[-+0-9:.,()\\[\\] \ta-cé]{0,40}") {
         if let Err(error) = Selection::parse(&text) {
-            let rest = text.get(error.at..).unwrap();
-            prop_assert!(rest.starts_with(error.piece.trim_end_matches('…')));
+            let rest = text.get(error.offset..).unwrap();
+            prop_assert!(rest.starts_with(error.found.trim_end_matches('…')));
         }
     }
 
@@ -260,7 +260,7 @@ proptest! {
         body in r#"\{"(select|points|stack)": ?(\[(\[[-0-9,]{0,4}\]|"[0-9:,.]{0,4}"|\{("start":[0-9])?\}|[-0-9,]{1,3}),?\]|"[0-9:,]{0,5}")\}"#,
     ) {
         let Ok(request) = ReadRequest::from_json(body.as_bytes()) else { return Ok(()) };
-        if let Ok(Resolved::Region(region)) = request.resolve(&[4, 5]) {
+        if let Ok(ResolvedSelection::Region(region)) = request.resolve(&[4, 5]) {
             check(&region, &[4, 5]);
         }
     }
@@ -283,13 +283,13 @@ proptest! {
 
 #[test]
 fn huge_regions_are_shrunk() {
-    let region = Region::whole(&[MAX_EXTENT; 64]);
+    let region = Region::full(&[MAX_EXTENT; 64]);
     assert_eq!(region.elements(), None);
     let shrunk = region.shrunk_to(1 << 30).unwrap();
     assert_eq!(shrunk.elements(), Some(1 << 30));
     assert_eq!(shrunk.to_selection().to_string(), format!("{}0:1073741824", "0:1,".repeat(63)));
     assert_eq!(region.shrunk_to(0), None);
-    assert_eq!(Region::whole(&[0, 5]).shrunk_to(0), Some(Region::whole(&[0, 5])));
+    assert_eq!(Region::full(&[0, 5]).shrunk_to(0), Some(Region::full(&[0, 5])));
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn differences(declared: &Value, found: &Value) -> Vec<Difference> {
 /// Where two arrays differ: places and both sides.
 fn told(declared: &Value, found: &Value) -> Vec<(String, Option<Value>, Option<Value>)> {
     let value = |json: Option<Json>| json.map(|json| json.to_value().unwrap());
-    let sides = |Difference { pointer, declared, found }| (pointer, value(declared), value(found));
+    let sides = |Difference { pointer, expected: declared, actual: found }| (pointer, value(declared), value(found));
     differences(declared, found).into_iter().map(sides).collect()
 }
 
@@ -79,7 +79,7 @@ fn what_makes_no_difference() {
 #[test]
 fn what_a_stored_document_leaves_out() {
     let stored =
-        |json: &Value| Zom { version: crate::zom::Version::V2, root: crate::zom::Node::Array(Json::compact(json)) };
+        |json: &Value| Zom { format: crate::zom::ZomFormat::V2, root: crate::zom::Node::Array(Json::compact(json)) };
     let declared = stored(&array_v2());
     for filters in [None, Some(json!([]))] {
         let found = changed(&changed(&array_v2(), "/dimension_separator", None), "/filters", filters);
@@ -180,7 +180,7 @@ fn versions() {
     let (v2, v3) = (group_v2(json!({})), group_v3(json!({})));
     let places = differences(&v2, &v3);
     assert_eq!((places.len(), places[0].pointer.as_str()), (1, ""));
-    assert_eq!(places[0].declared, Some(Json::compact(&json!({"zarr_format": 2, "attributes": {}}))));
+    assert_eq!(places[0].expected, Some(Json::compact(&json!({"zarr_format": 2, "attributes": {}}))));
 }
 
 #[test]

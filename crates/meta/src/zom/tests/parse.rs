@@ -7,9 +7,9 @@ use crate::zom::Members;
 use crate::{
     documents::{v2, v3},
     json::Json,
-    limits::MAX_DOCUMENT,
+    limits::MAX_DOCUMENT_SIZE,
     names::MAX_NAME_LEN,
-    zom::{Group, MAX_NODES, MAX_VIOLATIONS, Node, Version},
+    zom::{Group, MAX_NODES, MAX_VIOLATIONS, Node, ZomFormat},
 };
 
 #[test]
@@ -219,7 +219,7 @@ fn what_is_too_much() {
     let fill_value = changed(&array_v3(), "/fill_value", Some(json!("VALUE"))).to_string().replace("\"VALUE\"", &many);
     let Err(ZomError::Invalid { violations: told }) = Zom::parse(fill_value) else { panic!("it is too large") };
     assert!(told[0].reason.contains("memory"), "{told:?}");
-    let Err(ZomError::Invalid { violations: told }) = Zom::parse(vec![b' '; MAX_DOCUMENT + 1]) else {
+    let Err(ZomError::Invalid { violations: told }) = Zom::parse(vec![b' '; MAX_DOCUMENT_SIZE + 1]) else {
         panic!("it is too long")
     };
     assert_eq!((told[0].pointer.as_str(), told[0].reason.as_str()), ("", "has more than 67108864 bytes"));
@@ -279,18 +279,18 @@ fn attributes_stay_as_they_are_written() {
 fn nodes_that_are_stored() {
     let zarray = r#"{"zarr_format":2,"shape":[1],"chunks":[1],"dtype":"|u1","compressor":null,"fill_value":null,"order":"C","more":1}"#;
     let array = v2::array(zarray, Some(r#"{"b":1,"a":2}"#.into())).unwrap();
-    let shown = Node::of_array(&array).to_text();
+    let shown = Node::from_array(&array).to_text();
     assert_eq!(shown.get("attributes").unwrap().as_str(), r#"{"b":1,"a":2}"#);
     // Nothing is normalised.
     assert_eq!((shown.get("filters"), shown.get("more")), (None, Some(Json::compact(&json!(1)))));
     let group = v2::group(r#"{"zarr_format":2}"#, None).unwrap();
-    assert_eq!(Node::Group(Node::of_group(&group)).to_text(), json!({"zarr_format": 2, "attributes": {}}));
+    assert_eq!(Node::Group(Node::group_from_model(&group)).to_text(), json!({"zarr_format": 2, "attributes": {}}));
 
     let zarr_json = json!({"zarr_format": 3, "node_type": "group", "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": {}}});
     let Ok(v3::Node::Group(group)) = v3::node(zarr_json.to_string()) else { panic!("it is a group") };
-    let group = Node::of_group(&group);
+    let group = Node::group_from_model(&group);
     assert_eq!(Node::Group(group).to_text(), json!({"zarr_format": 3, "node_type": "group", "attributes": {}}));
-    assert_eq!((Version::V2.dialect().name(), Version::V3.dialect().name()), ("v2", "v3"));
+    assert_eq!((ZomFormat::V2.dialect().name(), ZomFormat::V3.dialect().name()), ("v2", "v3"));
 }
 
 /// What is written is what is shown as a text, node documents as they are.

@@ -3,7 +3,7 @@
 use jsonschema::Validator;
 
 use super::*;
-use crate::zom::Version;
+use crate::zom::ZomFormat;
 
 /// The schemas that ZEP 6 prints, as they stand.
 const OF_ZEP_6_V2: &str = include_str!("zep6/schema_v2.json");
@@ -34,7 +34,7 @@ fn places(json: &Value, pointer: &str, places: &mut Vec<String>) {
 
 #[test]
 fn they_are_schemas() {
-    for version in [Version::V2, Version::V3] {
+    for version in [ZomFormat::V2, ZomFormat::V3] {
         assert!(jsonschema::meta::is_valid(&read(version.schema())), "{version:?}");
     }
 }
@@ -43,7 +43,7 @@ fn they_are_schemas() {
 #[test]
 fn what_is_wrong_with_those_of_zep_6() {
     let (zep_6_v2, zep_6_v3) = (validator(OF_ZEP_6_V2), validator(OF_ZEP_6_V3));
-    let (v2, v3) = (validator(Version::V2.schema()), validator(Version::V3.schema()));
+    let (v2, v3) = (validator(ZomFormat::V2.schema()), validator(ZomFormat::V3.schema()));
     let pydantic_v2 = read(PYDANTIC_V2);
     let (plain_v2, plain_v3) = (group_v2(json!({"a": array_v2()})), group_v3(json!({"a": array_v3()})));
     let crc32c = json!({"name": "crc32c"});
@@ -138,7 +138,7 @@ fn the_example_of_v3_is_one_to_zep_6_too() {
 
 #[test]
 fn names_of_nodes() {
-    for version in [Version::V2, Version::V3] {
+    for version in [ZomFormat::V2, ZomFormat::V3] {
         let validator = validator(version.schema());
         for name in [
             "a",
@@ -163,8 +163,8 @@ fn names_of_nodes() {
             "zarr.jsons",
         ] {
             let zom = match version {
-                Version::V2 => group_v2(json!({name: group_v2(json!({}))})),
-                Version::V3 => group_v3(json!({name: group_v3(json!({}))})),
+                ZomFormat::V2 => group_v2(json!({name: group_v2(json!({}))})),
+                ZomFormat::V3 => group_v3(json!({name: group_v3(json!({}))})),
             };
             assert_eq!(validator.is_valid(&zom), parse(&zom).is_ok(), "{version:?}: {name:?}");
         }
@@ -186,7 +186,7 @@ fn what_a_schema_refuses_is_refused() {
         json!({"a": filtered, "g": group_v2(json!({"s": changed(&array_v2(), "/dtype", Some(json!([["x", "<f4"]])))}))}),
     );
     let v2 = changed(&v2, "/members/g/members/s/fill_value", Some(json!(null)));
-    for (version, examples) in [(Version::V2, [v2, read(ZEP_6_V2)]), (Version::V3, [v3, read(ZEP_6_V3)])] {
+    for (version, examples) in [(ZomFormat::V2, [v2, read(ZEP_6_V2)]), (ZomFormat::V3, [v3, read(ZEP_6_V3)])] {
         let validator = validator(version.schema());
         for example in examples {
             assert!(validator.is_valid(&example) && parse(&example).is_ok(), "{example}: {:?}", parse(&example));

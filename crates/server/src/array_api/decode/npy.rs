@@ -3,7 +3,7 @@
 
 use array::ElementSource;
 use bytes::{Bytes, BytesMut};
-use codec::{Swap, VariableElements};
+use codec::{ByteSwap, VariableElements};
 use futures::{StreamExt, TryStreamExt, stream};
 use meta::data_type::DataType;
 use store::ByteStream;
@@ -50,7 +50,7 @@ pub(super) async fn decode(
     if let Some(found) = announced.filter(|found| *found != expected) {
         return Err(DecodeError::Length { expected, found });
     }
-    let swap = Swap::new(&head.data_type, &head.order);
+    let swap = ByteSwap::new(&head.data_type, &head.order);
     let transcoder = ElementTranscoder {
         expected: Some(expected),
         extents: shape,

@@ -3,7 +3,7 @@
 
 use array::ElementSource;
 use bytes::{Buf, BytesMut};
-use codec::{Swap, VariableElements};
+use codec::{ByteSwap, VariableElements};
 
 use super::{
     DecodeContext, DecodeError, DecodedBody, ExpectedElements,
@@ -36,7 +36,7 @@ pub(super) fn fixed(body: ElementsBody, expected_elements: &ExpectedElements) ->
         extents: expected_elements.extents.dimensions().to_vec(),
         data_type: expected_elements.data_type.clone(),
         size: expected_elements.data_type.fixed_size().unwrap_or(0),
-        swap: Swap::Nothing,
+        swap: ByteSwap::None,
     };
     Ok(DecodedBody { elements: ElementSource::Fixed(transcoder.transcode(body.stream)), count, memory: None })
 }

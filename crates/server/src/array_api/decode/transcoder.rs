@@ -1,7 +1,7 @@
 //! Streaming conversion of elements of a fixed size.
 
 use bytes::{Bytes, BytesMut};
-use codec::Swap;
+use codec::ByteSwap;
 use futures::{StreamExt, TryStreamExt, stream};
 use meta::data_type::{DataType, Number};
 use store::ByteStream;
@@ -22,7 +22,7 @@ pub(super) struct ElementTranscoder {
     /// The size of a received element, in bytes.
     pub(super) size: usize,
     /// The byte swap to apply before anything else.
-    pub(super) swap: Swap,
+    pub(super) swap: ByteSwap,
 }
 
 struct Transcoding {
@@ -85,7 +85,7 @@ impl Transcoding {
 
     fn is_passthrough(&self) -> bool {
         let transcoder = &self.transcoder;
-        transcoder.swap == Swap::Nothing && transcoder.wider_size().is_none() && !transcoder.needs_validation()
+        transcoder.swap == ByteSwap::None && transcoder.wider_size().is_none() && !transcoder.needs_validation()
     }
 
     fn count(&mut self, len: usize) -> Result<(), DecodeError> {
@@ -119,7 +119,7 @@ impl Transcoding {
             return Ok(part.then(|| self.buffered.split().freeze()));
         }
         let mut elements = self.buffered.split_to(count.saturating_mul(size));
-        self.transcoder.swap.apply_to(&mut elements);
+        self.transcoder.swap.apply_in_place(&mut elements);
         self.validate(&elements)?;
         self.emitted = self.emitted.saturating_add(count as u64);
         Ok(Some(match self.transcoder.wider_size() {
@@ -130,10 +130,10 @@ impl Transcoding {
 
     fn validate(&self, elements: &[u8]) -> Result<(), DecodeError> {
         let data_type = &self.transcoder.data_type;
-        if !self.transcoder.needs_validation() || data_type.flaw(elements).is_none() {
+        if !self.transcoder.needs_validation() || data_type.invalid_reason(elements).is_none() {
             return Ok(());
         }
-        let flaws = elements.chunks(self.transcoder.size.max(1)).map(|element| data_type.flaw(element));
+        let flaws = elements.chunks(self.transcoder.size.max(1)).map(|element| data_type.invalid_reason(element));
         match flaws.enumerate().find_map(|(index, flaw)| Some((index as u64, flaw?))) {
             Some((index, flaw)) => {
                 let at = indices(&self.transcoder.extents, self.emitted.saturating_add(index));

@@ -1,6 +1,6 @@
 //! Elements of variable length.
 
-use codec::{OverBudget, VariableBuilder, VariableElements};
+use codec::{BudgetExceeded, VariableBuilder, VariableElements};
 use meta::data_type::DataType;
 
 use super::{DecodeError, ExpectedElements, indices};
@@ -20,11 +20,11 @@ impl VariableCollector {
     }
 
     pub(super) fn push(&mut self, element: &[u8], extents: &[Option<u64>]) -> Result<(), DecodeError> {
-        if let Some(flaw) = self.data_type.flaw(element) {
+        if let Some(flaw) = self.data_type.invalid_reason(element) {
             return Err(DecodeError::Element { at: indices(extents, self.count), flaw });
         }
         self.count = self.count.saturating_add(1);
-        self.builder.push(element).map_err(|OverBudget| DecodeError::TooLarge { limit: self.limit })
+        self.builder.push(element).map_err(|BudgetExceeded| DecodeError::TooLarge { limit: self.limit })
     }
 
     pub(super) fn finish(self) -> VariableElements {

@@ -5,7 +5,7 @@
 //! fields.
 
 use array::ArrayRead;
-use meta::selection::{DimensionSelection, Resolved};
+use meta::selection::{DimensionSelection, ResolvedSelection};
 use wire::array::{CsvHeader, MAX_DESCRIPTION};
 
 use super::{
@@ -130,8 +130,8 @@ impl HeaderLine {
 /// numbered.
 fn columns_of(reading: &ArrayRead, columns: u64) -> (DimensionSelection, u64) {
     let counted = (DimensionSelection::Range { start: 0, step: 1, len: columns }, 0);
-    let Resolved::Region(region) = reading.resolved() else { return counted };
-    let dimensions = region.dimensions.iter().zip(&reading.model().origin);
+    let ResolvedSelection::Region(region) = reading.resolved() else { return counted };
+    let dimensions = region.dimensions.iter().zip(&reading.model().view_offset);
     let mut visible = dimensions.filter(|(dimension, _)| dimension.extent().is_some());
     visible.nth(1).map_or(counted, |(dimension, offset)| (dimension.clone(), *offset))
 }

@@ -132,10 +132,10 @@ impl Report {
         let found = hierarchy.look(&config.path, config.dialect, 1).await?;
         let also_as = also_as(hierarchy, &found.path, found.dialect).await?;
         let NodeInfo { path, dialect, implicit, version, zom, other_dialects, broken, losses, links } = found;
-        let card = Card::of(&path, dialect, zom.version, &zom.root);
+        let card = Card::of(&path, dialect, zom.format, &zom.root);
         let (document, of, extensions) = match zom.root {
             zom::Node::Array(document) => {
-                let model = array_model(zom.version, &document);
+                let model = array_model(zom.format, &document);
                 let stored = Stored::of(hierarchy, &path, dialect, model.as_ref()).await?;
                 let extensions = extensions(model.as_ref(), &document);
                 (document.clone(), KindReport::Array(Box::new(ArrayReport::of(model, &document, stored))), extensions)
@@ -168,7 +168,11 @@ impl Report {
                 .collect(),
             losses: losses
                 .into_iter()
-                .map(|(path, loss)| LossReport { path: path.to_string(), pointer: loss.pointer, property: loss.what })
+                .map(|(path, loss)| LossReport {
+                    path: path.to_string(),
+                    pointer: loss.pointer,
+                    property: loss.property,
+                })
                 .collect(),
             of,
             document,
@@ -199,13 +203,13 @@ impl ArrayReport {
         Self {
             fill_value,
             bytes: elements.zip(size).and_then(|(elements, size)| elements.checked_mul(size)),
-            num_chunks: pieces.map(|(grid, &extent)| grid.pieces(extent)).try_fold(1_u64, u64::checked_mul),
+            num_chunks: pieces.map(|(grid, &extent)| grid.num_chunks(extent)).try_fold(1_u64, u64::checked_mul),
             pipeline: model
                 .codecs
                 .iter()
                 .map(|codec| json!({"name": codec.name, "configuration": codec.configuration}))
                 .collect(),
-            origin: model.origin.iter().any(|&origin| origin != 0).then_some(model.origin),
+            origin: model.view_offset.iter().any(|&origin| origin != 0).then_some(model.view_offset),
             dimension_names: model.dimension_names,
             stored,
         }

@@ -4,12 +4,12 @@ use bytes::Bytes;
 use client::{Dialect, NodePath};
 use meta::{
     ArrayModel,
-    chunk_keys::ChunkNames,
-    documents::{draft, object},
+    chunk_keys::ChunkKeyDecoder,
+    documents::{draft, parse_object},
     json::Json,
 };
 use serde::Serialize;
-use store::{Info, Key, MAX_PAGE, Page, Prefix};
+use store::{Key, MAX_PAGE_ENTRIES, PageRequest, Prefix, ValueMeta};
 
 use crate::{exit::Failure, hierarchy::Hierarchy};
 
@@ -41,20 +41,20 @@ pub(super) struct Stored {
 struct ChunkKeys {
     /// What they begin with.
     prefix: Prefix,
-    chunks: ChunkNames,
+    chunks: ChunkKeyDecoder,
 }
 
 impl ChunkKeys {
     /// Those of an array at a path of v2 or v3, or of the hierarchy of the draft at a path.
     fn of(model: &ArrayModel, path: &NodePath) -> Option<Self> {
         let prefix = Prefix::parse(&format!("{}{}", path.key_prefix(), model.chunk_prefix)).ok()?;
-        Some(Self { prefix, chunks: ChunkNames::of(model) })
+        Some(Self { prefix, chunks: model.chunk_key_decoder() })
     }
 
     /// Whether this is the key of a chunk, and not of something else below the array, or of a chunk that a larger array had there.
     fn has(&self, key: &Key) -> bool {
-        let position = self.prefix.strip(key).and_then(|name| self.chunks.position(name));
-        position.is_some_and(|position| self.chunks.contains(&position))
+        let position = self.prefix.strip(key).and_then(|name| self.chunks.decode(name));
+        position.is_some_and(|position| self.chunks.is_within_array(&position))
     }
 }
 
@@ -73,20 +73,20 @@ impl Stored {
         };
         let Some(keys) = keys else { return Ok(None) };
         let mut stored = Self { chunks: 0, bytes: 0, complete: true };
-        let (mut page, mut seen) = (Page::first(MAX_PAGE), 0_u64);
+        let (mut page, mut seen) = (PageRequest::first(MAX_PAGE_ENTRIES), 0_u64);
         loop {
             let found = hierarchy.listable().list_prefix(&keys.prefix, page).await?;
             seen = seen.saturating_add(found.keys.len() as u64);
             for entry in found.keys.iter().filter(|entry| keys.has(&entry.key)) {
                 stored.chunks += 1;
-                stored.bytes = stored.bytes.saturating_add(entry.info.size);
+                stored.bytes = stored.bytes.saturating_add(entry.meta.size);
             }
             let Some(cursor) = found.cursor else { return Ok(Some(stored)) };
             if seen >= COUNTED {
                 stored.complete = false;
                 return Ok(Some(stored));
             }
-            page = Page::after(MAX_PAGE, cursor);
+            page = PageRequest::after(MAX_PAGE_ENTRIES, cursor);
         }
     }
 }
@@ -111,7 +111,7 @@ pub(super) async fn copies(hierarchy: &Hierarchy, path: &NodePath, dialect: Dial
     };
     let Some(there) = head(hierarchy, path, name).await? else { return Ok(Copies::default()) };
     let document = match there.size <= LOOKED_INTO {
-        true => read(hierarchy, path, name).await?.and_then(|document| object(document).ok()),
+        true => read(hierarchy, path, name).await?.and_then(|document| parse_object(document).ok()),
         false => None,
     };
     let metadata = match dialect {
@@ -150,7 +150,7 @@ pub(super) async fn copies(hierarchy: &Hierarchy, path: &NodePath, dialect: Dial
 async fn keys_of_draft(hierarchy: &Hierarchy, path: &NodePath) -> Result<Option<ChunkKeys>, Failure> {
     for root in std::iter::once(path.clone()).chain(path.ancestors()) {
         let entry = zarr_json(hierarchy, &root).await?.and_then(|document| draft::entry_point(document).ok());
-        let Some((entry, below)) = entry.zip(path.below(&root)) else { continue };
+        let Some((entry, below)) = entry.zip(path.relative_to(&root)) else { continue };
         let document = document(hierarchy, &format!("{}{}", root.key_prefix(), entry.array_key(below))).await?;
         let model = document.and_then(|document| draft::array(document, below).ok());
         return Ok(model.and_then(|model| ChunkKeys::of(&model, &root)));
@@ -172,12 +172,12 @@ async fn document(hierarchy: &Hierarchy, key: &str) -> Result<Option<Bytes>, Fai
     // What cannot be a key is not there.
     let Ok(key) = Key::parse(key) else { return Ok(None) };
     match hierarchy.readable().get(&key, None).await? {
-        Some(value) if value.info.size <= LOOKED_INTO => Ok(Some(value.bytes().await?)),
+        Some(value) if value.meta.size <= LOOKED_INTO => Ok(Some(value.bytes().await?)),
         _ => Ok(None),
     }
 }
 
-async fn head(hierarchy: &Hierarchy, path: &NodePath, name: &str) -> Result<Option<Info>, Failure> {
+async fn head(hierarchy: &Hierarchy, path: &NodePath, name: &str) -> Result<Option<ValueMeta>, Failure> {
     // What cannot be a key is not there.
     let Ok(key) = Key::parse(&format!("{}{name}", path.key_prefix())) else { return Ok(None) };
     Ok(hierarchy.readable().head(&key).await?)

@@ -1,0 +1,92 @@
+//! `dtype`s of numbers or times, for the filters that take both.
+
+use meta::{
+    codecs::CodecSpec,
+    data_type::{DataType, Number, StoredOrder, V2Context, parse_v2},
+};
+use serde::{Deserialize, Deserializer, de::Error};
+use serde_json::Value;
+
+use super::{filter::Side, numbers::Dtype};
+use crate::{ChainError, CodecInput, factory::invalid_configuration};
+
+/// A `dtype` of a configuration: `<f4`, or `>m8[10us]`.
+#[derive(Clone, Debug)]
+pub(super) enum Countable {
+    Number(Dtype),
+    /// A datetime or a timedelta, which NumPy converts as the `int64` that counts its units.
+    Time {
+        data_type: DataType,
+        order: StoredOrder,
+    },
+}
+
+impl Countable {
+    /// The `dtype` that a configuration gives, or that of what the filter is given.
+    pub(super) fn or_of(given: Option<Self>, spec: &CodecSpec, input: CodecInput<'_>) -> Result<Self, ChainError> {
+        if let Some(given) = given {
+            return Ok(given);
+        }
+        let found = match input {
+            CodecInput::Array(array) => {
+                let number = array.data_type().number().map(|number| Self::Number(Dtype::little(number)));
+                number.or_else(|| Self::time(array.data_type().clone(), StoredOrder::Little))
+            }
+            // numcodecs has no default for bytes.
+            CodecInput::Bytes(_) => None,
+        };
+        found.ok_or_else(|| invalid_configuration(spec, "needs a dtype"))
+    }
+
+    fn time(data_type: DataType, order: StoredOrder) -> Option<Self> {
+        let time = is_moment(&data_type) || is_duration(&data_type);
+        time.then_some(Self::Time { data_type, order })
+    }
+
+    /// The number that an element is to NumPy's conversions.
+    pub(super) fn number(&self) -> Number {
+        match self {
+            Self::Number(dtype) => dtype.number,
+            Self::Time { .. } => Number::Int64,
+        }
+    }
+
+    /// The type, if it is one of times.
+    pub(super) fn as_time(&self) -> Option<&DataType> {
+        match self {
+            Self::Number(_) => None,
+            Self::Time { data_type, .. } => Some(data_type),
+        }
+    }
+
+    /// The elements of the type on one side of a filter.
+    pub(super) fn side(&self, spec: &CodecSpec) -> Result<Side, ChainError> {
+        match self {
+            Self::Number(dtype) => Side::of(spec, *dtype),
+            Self::Time { data_type, order } => Side::new(spec, data_type.clone(), order.clone()),
+        }
+    }
+}
+
+/// True if it is a datetime type.
+pub(super) fn is_moment(data_type: &DataType) -> bool {
+    data_type.name().starts_with("numpy.datetime64[")
+}
+
+/// True if it is a timedelta type.
+pub(super) fn is_duration(data_type: &DataType) -> bool {
+    data_type.name().starts_with("numpy.timedelta64[")
+}
+
+impl<'de> Deserialize<'de> for Countable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if let Some(dtype) = Dtype::parse(&text) {
+            return Ok(Self::Number(dtype));
+        }
+        let shown: String = text.chars().take(64).collect();
+        let parsed = parse_v2(&Value::from(text), V2Context::default()).ok();
+        let time = parsed.and_then(|(data_type, order)| Self::time(data_type, order));
+        time.ok_or_else(|| D::Error::custom(format!("{shown} is no dtype of numbers or times")))
+    }
+}

@@ -1,0 +1,233 @@
+//! A chunk as tiles of one shape: what the inner chunks of a shard are to it.
+
+use bytes::Bytes;
+
+use crate::{ChunkRepresentation, CodecError, Elements, VariableBuilder, VariableElements};
+
+const NAME: &str = "sharding_indexed";
+
+/// The tiles of a chunk, in C order.
+#[derive(Debug)]
+pub(super) struct Tiles {
+    outer: Vec<u64>,
+    shape: Vec<u64>,
+    next: Option<Vec<u64>>,
+}
+
+/// One tile: its offset, and its shape.
+#[derive(Debug)]
+pub(super) struct Tile {
+    origin: Vec<u64>,
+    shape: Vec<u64>,
+}
+
+/// A chunk that is put together of its tiles.
+#[derive(Debug)]
+pub(super) struct Assembly<'a> {
+    chunk: &'a ChunkRepresentation,
+    parts: Parts,
+}
+
+#[derive(Debug)]
+enum Parts {
+    Fixed {
+        bytes: Vec<u8>,
+        size: usize,
+    },
+    /// For each element of the chunk which one of which source it is.
+    Variable {
+        sources: Vec<VariableElements>,
+        slots: Vec<(usize, usize)>,
+        remaining: u64,
+    },
+}
+
+impl Tiles {
+    /// `None` unless `shape` has the chunk's rank and no extent of 0.
+    pub(super) fn new(chunk: &ChunkRepresentation, shape: &[u64]) -> Option<Self> {
+        let outer = chunk.shape().to_vec();
+        let whole = outer.len() == shape.len() && !shape.contains(&0);
+        whole.then(|| Self { next: Some(vec![0; outer.len()]), outer, shape: shape.to_vec() })
+    }
+
+    /// The next tile; `None` after the last.
+    pub(super) fn next_tile(&mut self) -> Option<Tile> {
+        let origin = self.next.take()?;
+        let mut following = origin.clone();
+        for ((position, &outer), &extent) in following.iter_mut().zip(&self.outer).zip(&self.shape).rev() {
+            *position = position.checked_add(extent)?;
+            if *position < outer {
+                self.next = Some(following);
+                break;
+            }
+            *position = 0;
+        }
+        Some(Tile { origin, shape: self.shape.clone() })
+    }
+}
+
+impl Tile {
+    /// Calls `visit` with the offset of each row of the tile in the chunk and in the tile, and with its number of
+    /// elements.
+    fn rows(
+        &self,
+        chunk: &[u64],
+        mut visit: impl FnMut(usize, usize, usize) -> Result<(), CodecError>,
+    ) -> Result<(), CodecError> {
+        let (len, rows) = match self.shape.split_last() {
+            Some((&len, rows)) => (len, rows),
+            None => (1, &[][..]),
+        };
+        let mut row = vec![0_u64; rows.len()];
+        let mut in_tile = 0_u64;
+        loop {
+            let positions = row.iter().chain([&0]).zip(&self.origin).map(|(&inner, &origin)| origin + inner);
+            let in_chunk = positions.zip(chunk).fold(0_u64, |offset, (position, &extent)| offset * extent + position);
+            visit(index(in_chunk)?, index(in_tile)?, index(len)?)?;
+            in_tile += len;
+            let mut advanced = false;
+            for (position, &extent) in row.iter_mut().zip(rows).rev() {
+                *position += 1;
+                if *position < extent {
+                    advanced = true;
+                    break;
+                }
+                *position = 0;
+            }
+            if !advanced {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl<'a> Assembly<'a> {
+    /// An empty chunk. Allocates its fixed length, or fails where elements of variable length would need more than `budget`.
+    pub(super) fn new(chunk: &'a ChunkRepresentation, budget: u64) -> Result<Self, CodecError> {
+        let parts = match (chunk.fixed_size(), chunk.data_type().fixed_size()) {
+            (Some(len), Some(size)) => Parts::Fixed { bytes: vec![0; index(len)?], size },
+            _ => {
+                let cost = chunk.num_elements().saturating_mul(size_of::<(usize, usize)>() as u64);
+                let remaining = budget.checked_sub(cost).ok_or(CodecError::BudgetExceeded { codec: NAME, budget })?;
+                Parts::Variable { sources: Vec::new(), slots: vec![(0, 0); index(chunk.num_elements())?], remaining }
+            }
+        };
+        Ok(Self { chunk, parts })
+    }
+
+    /// The bytes that the next tile may have, for elements of variable length.
+    pub(super) fn remaining(&self) -> u64 {
+        match &self.parts {
+            Parts::Fixed { bytes, .. } => bytes.len() as u64,
+            Parts::Variable { remaining, .. } => *remaining,
+        }
+    }
+
+    /// Puts a tile into its place.
+    pub(super) fn place(&mut self, tile: &Tile, elements: Elements) -> Result<(), CodecError> {
+        let chunk = self.chunk.shape();
+        match (&mut self.parts, elements) {
+            // There may be any number of elements that take no room.
+            (Parts::Fixed { size: 0, .. }, Elements::Fixed(_)) => Ok(()),
+            (Parts::Fixed { bytes, size }, Elements::Fixed(source)) => {
+                let size = *size;
+                tile.rows(chunk, |to, from, len| {
+                    let from = source.get(from * size..(from + len) * size).ok_or_else(mismatch)?;
+                    bytes.get_mut(to * size..(to + len) * size).ok_or_else(mismatch)?.copy_from_slice(from);
+                    Ok(())
+                })
+            }
+            (Parts::Variable { sources, slots, remaining }, Elements::Variable(source)) => {
+                *remaining = remaining
+                    .checked_sub(source.memory_size())
+                    .ok_or(CodecError::BudgetExceeded { codec: NAME, budget: *remaining })?;
+                let number = sources.len();
+                sources.push(source);
+                tile.rows(chunk, |to, from, len| {
+                    let slots = slots.get_mut(to..to + len).ok_or_else(mismatch)?;
+                    slots.iter_mut().zip(from..).for_each(|(slot, from)| *slot = (number, from));
+                    Ok(())
+                })
+            }
+            _ => Err(mismatch()),
+        }
+    }
+
+    /// Fills a tile with the fill value.
+    pub(super) fn fill(&mut self, tile: &Tile) -> Result<(), CodecError> {
+        let fill = self.chunk.fill_value();
+        if let Parts::Fixed { bytes, size } = &mut self.parts {
+            let size = *size;
+            if size == 0 {
+                return Ok(());
+            }
+            return tile.rows(self.chunk.shape(), |to, _, len| {
+                let row = bytes.get_mut(to * size..(to + len) * size).ok_or_else(mismatch)?;
+                row.chunks_exact_mut(size).zip(std::iter::repeat(fill)).for_each(|(slot, fill)| {
+                    let len = fill.len().min(slot.len());
+                    slot.iter_mut().zip(fill).take(len).for_each(|(slot, &byte)| *slot = byte);
+                });
+                Ok(())
+            });
+        }
+        let elements = tile.shape.iter().product::<u64>();
+        let mut filled = VariableBuilder::new(self.remaining());
+        for _ in 0..elements {
+            let budget = self.remaining();
+            filled.push(fill).map_err(|_| CodecError::BudgetExceeded { codec: NAME, budget })?;
+        }
+        self.place(tile, Elements::Variable(filled.finish()))
+    }
+
+    /// The chunk.
+    pub(super) fn finish(self) -> Result<Elements, CodecError> {
+        match self.parts {
+            Parts::Fixed { bytes, .. } => Ok(Elements::Fixed(bytes.into())),
+            Parts::Variable { sources, slots, remaining } => {
+                let mut all = VariableBuilder::new(u64::MAX);
+                let mut left = remaining;
+                for (source, from) in slots {
+                    let element = sources.get(source).and_then(|source| source.get(from)).ok_or_else(mismatch)?;
+                    let over = CodecError::BudgetExceeded { codec: NAME, budget: remaining };
+                    left = left.checked_sub(element.len() as u64).ok_or(over)?;
+                    all.push(element).map_err(|_| mismatch())?;
+                }
+                Ok(Elements::Variable(all.finish()))
+            }
+        }
+    }
+}
+
+/// The elements of one tile of a chunk.
+pub(super) fn cut(elements: &Elements, chunk: &ChunkRepresentation, tile: &Tile) -> Result<Elements, CodecError> {
+    match elements {
+        Elements::Fixed(bytes) => {
+            let size = chunk.data_type().fixed_size().ok_or_else(mismatch)?;
+            if size == 0 {
+                return Ok(Elements::Fixed(Bytes::new()));
+            }
+            let mut cut = Vec::new();
+            tile.rows(chunk.shape(), |from, _, len| {
+                cut.extend_from_slice(bytes.get(from * size..(from + len) * size).ok_or_else(mismatch)?);
+                Ok(())
+            })?;
+            Ok(Elements::Fixed(Bytes::from(cut)))
+        }
+        Elements::Variable(elements) => {
+            let mut cut = VariableBuilder::new(u64::MAX);
+            tile.rows(chunk.shape(), |from, _, len| {
+                (from..from + len)
+                    .try_for_each(|from| cut.push(elements.get(from).ok_or_else(mismatch)?).map_err(|_| mismatch()))
+            })?;
+            Ok(Elements::Variable(cut.finish()))
+        }
+    }
+}
+
+fn index(number: u64) -> Result<usize, CodecError> {
+    usize::try_from(number).map_err(|_| mismatch())
+}
+
+fn mismatch() -> CodecError {
+    CodecError::Malformed { codec: NAME, reason: "an inner chunk does not fit its place" }
+}

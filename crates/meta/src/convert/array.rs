@@ -1,0 +1,31 @@
+//! Documents of arrays.
+
+use super::{
+    draft,
+    outcome::{ChunkKeyPolicy, Converted, Unconvertible, Unrepresentable},
+    source::Source,
+    v2, v3,
+};
+use crate::{ArrayModel, Dialect, documents::write::join_v2};
+
+/// The document of an array in another dialect; in its own, its node document.
+///
+/// Chunks are [kept](Chunks::Kept) between v2 and those arrays of v3 whose chunk key encoding is `v2`.
+pub fn array(model: &ArrayModel, to: Dialect, chunks: ChunkKeyPolicy) -> Result<Converted, Unconvertible> {
+    if model.dialect == to {
+        let document = match to {
+            Dialect::V2 => join_v2(&model.document, &model.attributes),
+            Dialect::V3 | Dialect::Draft => model.document.clone(),
+        };
+        return Ok(Converted { document, losses: Vec::new() });
+    }
+    let mut source = Source::new(model);
+    let document = match to {
+        Dialect::V2 => v2::array(&mut source, chunks),
+        Dialect::V3 => v3::array(&mut source, chunks),
+        Dialect::Draft => draft::array(&mut source, chunks),
+    };
+    let document =
+        document.map_err(|Unrepresentable { pointer, reason }| Unconvertible { dialect: to, pointer, reason })?;
+    Ok(Converted { document, losses: source.losses })
+}
