@@ -186,7 +186,7 @@ const LEFT: [(&str, &[&[&str]]); 9] = [
     ("client", &[&["answer", "failure", "options", "problem", "remote", "transport"]]),
     ("codec", &[]),
     ("meta", &[]),
-    ("server", &[&["array_api::format::csv", "array_api::format::header"], &["exchange", "guard", "routes"]]),
+    ("server", &[]),
     ("store", &[]),
     ("store-local", &[]),
     ("wire", &[]),
