@@ -309,8 +309,8 @@ fn mismatched_npy_files_are_rejected() {
         (&file, "uint16", exactly(&[2, 3]), "the body has data type int16, but the array has uint16"),
         (&file, "string", exactly(&[2, 3]), "the body has data type int16, but the array has string"),
         (&file[..139], "int16", exactly(&[2, 3]), "the body has 11 bytes, but the selection needs 12"),
-        (&file[..100], "int16", exactly(&[2, 3]), "the .npy file ends within its head"),
-        (b"", "int16", exactly(&[2, 3]), "the .npy file ends within its head"),
+        (&file[..100], "int16", exactly(&[2, 3]), "the .npy file ends within its header"),
+        (b"", "int16", exactly(&[2, 3]), "the .npy file ends within its header"),
         (b"[[1]]", "int16", exactly(&[1]), "not a .npy file: it does not begin with \\x93NUMPY"),
     ] {
         assert_eq!(decode_error(NPY, file, data_type, &extents), reason);
