@@ -1,4 +1,4 @@
-//! Hierarchies as the program tells them, through a server and from the store itself.
+//! Hierarchies as printed by the program, through a server and from the store itself.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -25,7 +25,8 @@ fn group(members: Value) -> Value {
     json!({"zarr_format": 3, "node_type": "group", "members": members})
 }
 
-/// `/lab`: arrays of v3 with three of four chunks stored, a group that has only groups, and hierarchies of v2 and of the draft.
+/// `/lab`: arrays of v3 with three of four chunks stored, a group that contains only groups, and hierarchies of v2 and
+/// of the draft.
 async fn fill(server: &Server) {
     let nodes = NodeClient::new(BaseUrl::parse(&server.url("")).unwrap()).unwrap();
     let declare = async |at: &str, dialect: Dialect, zom: Value| {
@@ -50,14 +51,14 @@ async fn fill(server: &Server) {
     }
 }
 
-/// What the program says in the one way and in the other, which has to be the same.
+/// The output of commands through a server and on the store itself, which must be equal.
 struct Both {
     dir: TempDir,
     lines: Vec<(Vec<&'static str>, Ended)>,
 }
 
 impl Both {
-    /// Asks through a running server.
+    /// Runs the commands through a running server.
     async fn begin(commands: &[&'static [&'static str]]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let server = Launch::sled(&dir.path().join("store")).start();
@@ -72,7 +73,7 @@ impl Both {
         Self { dir, lines }
     }
 
-    /// Asks the store itself, and yields what was said of each command.
+    /// Runs the commands on the store itself; returns the output of each.
     fn end(self) -> Vec<String> {
         let store = format!("sled:{}", self.dir.path().join("store").display());
         let same = |(command, remote): (Vec<&str>, Ended)| {
@@ -182,7 +183,7 @@ async fn info_shows_all_metadata_of_a_node() {
     assert_eq!((&old["dialect"], &old["arrays"], &old["consolidated"]), (&json!("v2"), &json!(1), &json!(false)));
 }
 
-/// As zarr-python's `nchunks_initialized`, which asks for the keys of the grid.
+/// As zarr-python's `nchunks_initialized`, which looks up the keys of the grid.
 #[tokio::test]
 async fn only_chunks_are_counted() {
     let server = Launch::of("memory:").start();
@@ -219,7 +220,7 @@ async fn only_chunks_are_counted() {
         "0.2",
         "1/2",
     ];
-    // Of an array of 20 by 15 elements there are two by two chunks; a scalar has one.
+    // An array of 20 by 15 elements has two by two chunks; a scalar has one.
     for (at, document, prefix, chunks) in [
         ("nested", ("zarr.json", v3("default", "/", &[20, 15])), "nested/", &["c/0/0", "c/1/1"][..]),
         ("flat", ("zarr.json", v3("default", ".", &[20, 15])), "flat/", &["c.0.0"]),

@@ -1,4 +1,4 @@
-//! A conversion by copy, and a kill at several moments: the copy is there as a whole, or nothing of it is after the next start.
+//! Conversions by copy, killed at several moments: after the next start the copy is complete or absent.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -15,11 +15,11 @@ use store::{Change, IntentId, Key, Precondition, Prefix, TransactionalStore};
 use store_local::{Access, IndexKind, LocalStore, Options};
 use zarrd_tests::{
     server::{Launch, Server, zarrd_with},
-    skip::say,
+    skip::note,
 };
 
 const CHUNKS: usize = 4_000;
-/// One of so many is a value file.
+/// One of this many values is stored in a file.
 const FILES: usize = 20;
 const CONVERT: &str = "/node/from?convert=v2&target=/to";
 /// A group and an array.
@@ -47,7 +47,7 @@ async fn is_interrupted(kind: IndexKind) {
     assert_eq!(convert(&server).await.unwrap(), StatusCode::OK);
     let took = begun.elapsed();
     server.kill();
-    // What was acknowledged stays, and so it does when there are more starts.
+    // Acknowledged data remains, also after repeated starts.
     for _ in 0..2 {
         let server = launch(&copy).start();
         assert_eq!(count(&server, "to/").await, CHUNKS + DOCUMENTS);
@@ -63,7 +63,7 @@ async fn is_interrupted(kind: IndexKind) {
         server.kill();
         let answered = converting.await.unwrap().is_ok();
 
-        // The same store, as if nobody had noted that it was begun: otherwise the kills would show nothing.
+        // A control: the same store without the intent record; otherwise the kills would prove nothing.
         copy_store(&copy, &without);
         forget(&without, kind).await;
         let server = launch(&without).start();
@@ -81,7 +81,7 @@ async fn is_interrupted(kind: IndexKind) {
             assert!(!listed.contains("to/"), "{listed}");
             assert_eq!(server.get("/node/to").await.status(), StatusCode::NOT_FOUND);
             let begun = Instant::now();
-            // Nobody asks for it.
+            // Without any request.
             while value_files(&copy) > CHUNKS / FILES {
                 assert!(begun.elapsed() < Duration::from_secs(60), "{} value files are left", value_files(&copy));
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -96,13 +96,13 @@ async fn is_interrupted(kind: IndexKind) {
         let checked = zarrd_with(["check", "--store", &format!("{kind}:{}", copy.display())]);
         assert_eq!(checked.code, Some(0), "{checked:?}");
     }
-    say(format_args!(
-        "{kind}: a conversion takes {took:?}; of 6 that were interrupted {undone} were undone at the start, and {left_without} would have left chunks"
+    note(format_args!(
+        "{kind}: a conversion takes {took:?}; of 6 interrupted ones {undone} were undone at the next start, and {left_without} left chunks without the intent"
     ));
-    assert!(undone > 0 && left_without > 0, "no kill came while it was copied");
+    assert!(undone > 0 && left_without > 0, "no kill interrupted a copy");
 }
 
-/// Killed before its first chunk, killed again before it was undone, and undone by another command than `serve`.
+/// Killed before its first chunk, killed again before the rollback, and rolled back by another command than `serve`.
 #[tokio::test]
 async fn intent_without_chunks_is_settled_by_any_writing_command() {
     for kind in [IndexKind::Sled, IndexKind::Redb] {
@@ -114,11 +114,11 @@ async fn intent_without_chunks_is_settled_by_any_writing_command() {
         let local = LocalStore::open(&store, Options::new(kind)).await.unwrap();
         let intend = |record: &'static str| Change::AddIntent { id: IntentId::random(), record: record.into() };
         local.commit(vec![intend(record), intend("not to be understood")]).await.unwrap();
-        // Dropped rather than closed, which leaves it as a kill does.
+        // Dropped without closing, which is equivalent to a kill.
         drop(local);
         tokio::time::sleep(Duration::from_millis(300)).await;
         let location = format!("{kind}:{}", store.display());
-        // Who only reads settles nothing.
+        // Read-only commands settle nothing.
         assert_eq!(zarrd_with(["ls", "--store", &location]).code, Some(0));
         assert_eq!(intents(&store, kind).await, 2);
         let imported = zarrd_with(["import", source.to_str().unwrap(), "--store", &location]);
@@ -154,7 +154,7 @@ async fn convert(server: &Server) -> Result<StatusCode, reqwest::Error> {
     Ok(server.request(Method::POST, CONVERT).send().await?.status())
 }
 
-/// A group with an array of many small chunks, some of them in files.
+/// Creates a group with an array of many small chunks, some of them stored in files.
 async fn make(dir: &Path, kind: IndexKind) {
     let store = LocalStore::open(dir, Options::new(kind)).await.unwrap();
     let chunk = 5_000;
@@ -168,7 +168,7 @@ async fn make(dir: &Path, kind: IndexKind) {
     let documents = [("from/zarr.json", group), ("from/a/zarr.json", array)];
     let mut values: Vec<(String, Vec<u8>)> =
         documents.into_iter().map(|(key, document)| (key.to_owned(), document.into_bytes())).collect();
-    // What is stored of a chunk need not be one to be copied.
+    // A chunk need not be decodable to be copied.
     let size = |number: usize| if number.is_multiple_of(FILES) { chunk } else { 20 };
     values.extend((0..CHUNKS).map(|number| (format!("from/a/c/{number}"), vec![1; size(number)])));
     for part in values.chunks(10_000) {

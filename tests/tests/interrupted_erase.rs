@@ -1,5 +1,5 @@
-//! Erasing a prefix with many keys, and a kill right after the answer or before it: all are gone or all are there, and what is below is
-//! removed in the end without being asked for.
+//! Erases of a prefix with many keys, killed right before or after the response: all keys exist or none, and their
+//! values are removed in the background.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
@@ -15,13 +15,13 @@ use store::{Change, Key, ListableStore, PageRequest, Precondition, Prefix, Trans
 use store_local::{IndexKind, LocalStore, Options};
 use zarrd_tests::{
     server::{Launch, Server, zarrd_with},
-    skip::say,
+    skip::note,
 };
 
 const KEYS: usize = 150_000;
-/// So many of them are value files.
+/// The number of keys whose values are files.
 const FILES: usize = 300;
-/// How long a listing of the parent may take while the sweep goes on.
+/// The maximum latency of a listing of the parent during the sweep.
 const LISTING: Duration = Duration::from_millis(50);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,7 +58,7 @@ async fn is_interrupted(kind: IndexKind) {
         happened += u32::from(left == 0);
         server.kill();
     }
-    say(format_args!("{kind}: an erase takes {took:?}; of 4 that were interrupted {happened} happened"));
+    note(format_args!("{kind}: an erase takes {took:?}; of 4 interrupted ones {happened} were applied"));
 }
 
 async fn killed_after_the_answer(launch: &Launch, dir: &Path, kind: IndexKind) {
@@ -71,7 +71,7 @@ async fn killed_after_the_answer(launch: &Launch, dir: &Path, kind: IndexKind) {
     let mut listings = Vec::new();
     let begun = Instant::now();
     let mut set = 0;
-    // Listings, and sets below the prefix, while the sweep goes on and after it.
+    // Listings, and sets below the prefix, during the sweep and after it.
     while begun.elapsed() < Duration::from_secs(4) {
         let asked = Instant::now();
         let listed = children(&server).await;
@@ -85,7 +85,7 @@ async fn killed_after_the_answer(launch: &Launch, dir: &Path, kind: IndexKind) {
         assert_eq!(server.get("/store/many/100000").await.status(), StatusCode::NOT_FOUND);
     }
     listings.sort_unstable();
-    // Other tests may take the processor for a while.
+    // Other tests may use the processor for a while.
     let (most, slowest) = (listings[listings.len() * 9 / 10], listings[listings.len() - 1]);
     assert!(most <= LISTING, "a tenth of the listings took more than {most:?}, one {slowest:?}");
     let begun = Instant::now();
@@ -98,8 +98,8 @@ async fn killed_after_the_answer(launch: &Launch, dir: &Path, kind: IndexKind) {
         );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    say(format_args!(
-        "{kind}: nine of ten of {} listings took at most {most:?}, the slowest {slowest:?}; swept after {:?} more",
+    note(format_args!(
+        "{kind}: 90% of {} listings took at most {most:?}, the slowest {slowest:?}; sweep finished after {:?} more",
         listings.len(),
         begun.elapsed()
     ));

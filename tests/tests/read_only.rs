@@ -64,7 +64,7 @@ async fn read_only_server_rejects_changes_before_the_body() {
 fn read_only_server_does_not_create_a_store() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("mistyped");
-    let refused = Launch::sled(&store).arg("--read-only").start_refused();
+    let refused = Launch::sled(&store).arg("--read-only").start_expecting_failure();
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stderr.contains("no store at"), "{refused:?}");
     assert!(!store.exists());

@@ -160,7 +160,7 @@ async fn reading_only() {
 #[tokio::test]
 async fn a_read_only_server_changes_nothing_whoever_asks() {
     let viewer = "https://viewer.example";
-    let site = Site::with(Settings { changes: Changes::Refused, ..trusting() });
+    let site = Site::with(Settings { changes: Changes::Rejected, ..trusting() });
     site.set("v", b"1").await;
     for headers in [&[][..], &[("origin", viewer)], &[("origin", "https://other.example")]] {
         for (method, path) in [

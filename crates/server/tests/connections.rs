@@ -258,7 +258,7 @@ async fn operators_are_answered_while_all_places_are_busy() {
 async fn an_upload_that_trickles_ends() {
     let limits = Limits {
         upload_timeout: Duration::from_millis(400),
-        rate: std::num::NonZeroU64::new(1000),
+        min_rate: std::num::NonZeroU64::new(1000),
         ..Limits::default()
     };
     let server = Running::start(Settings { limits, ..Settings::default() }).await;

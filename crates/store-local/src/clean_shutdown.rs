@@ -32,13 +32,14 @@ pub(crate) enum CleanShutdown {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Envelope {
-    mark: Mark,
+struct MarkerFile {
+    #[serde(rename = "mark")]
+    marker: Marker,
     checksum: String,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Mark {
+struct Marker {
     epoch: u64,
     /// The last round of the log, which the index has.
     applied: u64,
@@ -47,9 +48,9 @@ struct Mark {
 }
 
 pub(crate) fn write(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> io::Result<()> {
-    let mark = Mark { epoch, applied, files: sum_files(index)? };
-    let checksum = sum_text(&mark)?;
-    let text = serde_json::to_vec_pretty(&Envelope { mark, checksum })?;
+    let marker = Marker { epoch, applied, files: sum_files(index)? };
+    let checksum = sum_text(&marker)?;
+    let text = serde_json::to_vec_pretty(&MarkerFile { marker, checksum })?;
     write_durably(&paths.clean_shutdown(), &text)?;
     File::open(&paths.dir)?.sync_all()
 }
@@ -61,29 +62,31 @@ pub(crate) fn read(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> Res
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CleanShutdown::Absent),
         Err(error) => return Err(OpenError::io("read", path)(error)),
     };
-    let Ok(Envelope { mark, checksum }) = serde_json::from_slice(&text) else { return Ok(CleanShutdown::Disagrees) };
-    let sum = sum_text(&mark).map_err(OpenError::io("read", &path))?;
-    let found = Mark { epoch, applied, files: sum_files(index).map_err(OpenError::io("read", index))? };
-    Ok(if sum == checksum && found == mark { CleanShutdown::Agrees } else { CleanShutdown::Disagrees })
+    let Ok(MarkerFile { marker, checksum }) = serde_json::from_slice(&text) else {
+        return Ok(CleanShutdown::Disagrees);
+    };
+    let sum = sum_text(&marker).map_err(OpenError::io("read", &path))?;
+    let found = Marker { epoch, applied, files: sum_files(index).map_err(OpenError::io("read", index))? };
+    Ok(if sum == checksum && found == marker { CleanShutdown::Agrees } else { CleanShutdown::Disagrees })
 }
 
 pub(crate) fn remove(paths: &Paths) -> Result<(), OpenError> {
     remove_durably(&paths.clean_shutdown(), &paths.dir)
 }
 
-fn sum_text(mark: &Mark) -> io::Result<String> {
-    Ok(format!("{:016x}", xxh3_64(&serde_json::to_vec(mark)?)))
+fn sum_text(marker: &Marker) -> io::Result<String> {
+    Ok(format!("{:016x}", xxh3_64(&serde_json::to_vec(marker)?)))
 }
 
 fn sum_files(dir: &Path) -> io::Result<BTreeMap<String, (String, u64)>> {
     let mut sums = BTreeMap::new();
-    let mut waiting = vec![(dir.to_owned(), String::new())];
-    while let Some((dir, prefix)) = waiting.pop() {
+    let mut pending = vec![(dir.to_owned(), String::new())];
+    while let Some((dir, prefix)) = pending.pop() {
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
             if entry.file_type()?.is_dir() {
-                waiting.push((entry.path(), format!("{name}/")));
+                pending.push((entry.path(), format!("{name}/")));
             } else {
                 sums.insert(name, sum_file(&entry.path())?);
             }

@@ -15,23 +15,23 @@ pub(crate) struct SyncFault;
 #[cfg(feature = "test-faults")]
 #[derive(Debug, Default)]
 struct State {
-    held: bool,
+    paused: bool,
     /// How many syncs may be made while the others are held.
-    passes: u32,
-    fails: bool,
+    allowed: u32,
+    failing: bool,
 }
 
 #[cfg(feature = "test-faults")]
 impl SyncFault {
     /// Lets every sync wait from now on.
     pub fn pause(&self) {
-        self.0.0.lock().held = true;
+        self.0.0.lock().paused = true;
     }
 
     /// Lets one of the syncs that wait, or the next, be made.
     pub fn allow_one(&self) {
         let mut state = self.0.0.lock();
-        state.passes = state.passes.saturating_add(1);
+        state.allowed = state.allowed.saturating_add(1);
         drop(state);
         self.0.1.notify_all();
     }
@@ -44,17 +44,17 @@ impl SyncFault {
 
     /// Lets the syncs fail that wait, and every later one.
     pub fn fail(&self) {
-        *self.0.0.lock() = State { fails: true, ..State::default() };
+        *self.0.0.lock() = State { failing: true, ..State::default() };
         self.0.1.notify_all();
     }
 
     pub(crate) fn before_sync(&self) -> io::Result<()> {
         let mut state = self.0.0.lock();
-        while state.held && state.passes == 0 {
+        while state.paused && state.allowed == 0 {
             self.0.1.wait(&mut state);
         }
-        state.passes = state.passes.saturating_sub(1);
-        if state.fails { Err(io::Error::other("a fault that a test caused")) } else { Ok(()) }
+        state.allowed = state.allowed.saturating_sub(1);
+        if state.failing { Err(io::Error::other("a fault that a test caused")) } else { Ok(()) }
     }
 }
 

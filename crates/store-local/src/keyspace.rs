@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
     index::{Index, IndexError},
-    record::seal,
+    record::with_checksum,
 };
 
 /// The index's entry about itself.
@@ -30,7 +30,7 @@ pub(crate) const META_KEY: &[u8] = b"\0index";
 /// The same in stores of format 1.
 pub(crate) const FORMAT_1_META_KEY: &[u8] = b"\0meta";
 const SWEEP: &[u8] = b"\0sweep";
-const OWN_SPACE: u8 = 1;
+const SWEEP_SPACE: u8 = 1;
 /// The first byte of an intent's key: no key of a store, and so neither listed nor swept.
 pub(crate) const INTENTS: &[u8] = &[2];
 /// The first byte that a store key may begin with: none begins with a control character.
@@ -88,9 +88,9 @@ pub(crate) fn first_after(last: Option<&Bytes>) -> Vec<u8> {
 }
 
 /// The store key that a physical one stands for.
-pub(crate) fn logical(physical: &[u8]) -> &[u8] {
+pub(crate) fn logical_key(physical: &[u8]) -> &[u8] {
     match physical.split_first() {
-        Some((&OWN_SPACE, rest)) => rest.get(8..).unwrap_or_default(),
+        Some((&SWEEP_SPACE, rest)) => rest.get(8..).unwrap_or_default(),
         _ => physical,
     }
 }
@@ -107,17 +107,17 @@ pub(crate) fn intent_of(physical: &[u8]) -> Option<IntentId> {
 }
 
 /// The beginning of a sweep's own space.
-pub(crate) fn own_space(number: u64) -> Bytes {
+pub(crate) fn sweep_space(number: u64) -> Bytes {
     let mut bytes = BytesMut::with_capacity(9);
-    bytes.put_u8(OWN_SPACE);
+    bytes.put_u8(SWEEP_SPACE);
     bytes.put_u64(number);
     bytes.freeze()
 }
 
 /// A key in a sweep's own space.
-pub(crate) fn in_own_space(number: u64, key: &[u8]) -> Bytes {
+pub(crate) fn sweep_space_key(number: u64, key: &[u8]) -> Bytes {
     let mut bytes = BytesMut::with_capacity(9_usize.saturating_add(key.len()));
-    bytes.put_u8(OWN_SPACE);
+    bytes.put_u8(SWEEP_SPACE);
     bytes.put_u64(number);
     bytes.put_slice(key);
     bytes.freeze()
@@ -145,7 +145,7 @@ impl Sweeps {
     pub(crate) fn get(&self, index: &dyn Index, key: &[u8]) -> Result<Option<Bytes>, IndexError> {
         match self.covering(key) {
             None => index.get(key),
-            Some(sweep) => match (index.get(&in_own_space(sweep.number, key))?, sweep.phase) {
+            Some(sweep) => match (index.get(&sweep_space_key(sweep.number, key))?, sweep.phase) {
                 (None, Phase::Moving) => index.get(key),
                 (found, _) => Ok(found),
             },
@@ -153,23 +153,23 @@ impl Sweeps {
     }
 
     /// The physical key that a change of a store key is made at.
-    pub(crate) fn place(&self, key: &[u8]) -> Bytes {
+    pub(crate) fn physical_key(&self, key: &[u8]) -> Bytes {
         match self.covering(key) {
-            Some(Sweep { number, phase: Phase::Deleting, .. }) => in_own_space(*number, key),
+            Some(Sweep { number, phase: Phase::Deleting, .. }) => sweep_space_key(*number, key),
             _ => Bytes::copy_from_slice(key),
         }
     }
 
     /// The physical key that a change of a store key removes in addition: its entry in the space of a sweep that is moving it.
-    pub(crate) fn moved_from(&self, key: &[u8]) -> Option<Bytes> {
+    pub(crate) fn old_physical_key(&self, key: &[u8]) -> Option<Bytes> {
         match self.covering(key) {
-            Some(Sweep { number, phase: Phase::Moving, .. }) => Some(in_own_space(*number, key)),
+            Some(Sweep { number, phase: Phase::Moving, .. }) => Some(sweep_space_key(*number, key)),
             _ => None,
         }
     }
 
     /// The same, and one more. One that is under way already stays as it is.
-    pub(crate) fn with(&self, number: u64, prefix: &Prefix) -> Arc<Self> {
+    pub(crate) fn with_sweep(&self, number: u64, prefix: &Prefix) -> Arc<Self> {
         let mut sweeps = self.0.clone();
         if !sweeps.iter().any(|sweep| sweep.number == number) {
             sweeps.push(Sweep { number, prefix: prefix.clone(), phase: Phase::Deleting });
@@ -194,7 +194,7 @@ impl Sweep {
             Phase::Moving => 1,
         });
         bytes.put_slice(self.prefix.as_bytes());
-        seal(bytes)
+        with_checksum(bytes)
     }
 
     fn decode(number: u64, bytes: &[u8]) -> Option<Self> {
@@ -254,7 +254,7 @@ impl Meta {
         for field in [self.applied, self.entries, self.bytes, self.digest] {
             bytes.put_u64(field);
         }
-        seal(bytes)
+        with_checksum(bytes)
     }
 
     fn decode(bytes: &[u8]) -> Option<Self> {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How long a collected file is kept in `lost+found`.
-const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Moves files that nothing refers to out of the way, on a thread of its own. `referenced` is sorted.
 pub(crate) fn collect_orphans(paths: Paths, directory: Directory, referenced: Vec<FileId>, epoch: u64) {
@@ -37,7 +37,7 @@ pub(crate) fn prune_lost_and_found(paths: &Paths) -> io::Result<()> {
         let entry = entry?;
         let metadata = entry.metadata()?;
         if metadata.is_file()
-            && changed(&metadata).is_some_and(|then| now.duration_since(then).is_ok_and(|age| age > KEPT))
+            && changed(&metadata).is_some_and(|then| now.duration_since(then).is_ok_and(|age| age > RETENTION))
         {
             fs::remove_file(entry.path())?;
         }

@@ -18,12 +18,12 @@ impl Paths {
     }
 
     /// Stands for a store that is being made and has acknowledged nothing.
-    pub(crate) fn making(&self) -> PathBuf {
+    pub(crate) fn creation_marker(&self) -> PathBuf {
         self.dir.join("making")
     }
 
     /// Stands for a store that is being filled and lacks some of what it is to have.
-    pub(crate) fn incomplete(&self) -> PathBuf {
+    pub(crate) fn incomplete_marker(&self) -> PathBuf {
         self.dir.join("incomplete")
     }
 
@@ -58,12 +58,12 @@ impl Paths {
     }
 
     /// The progress file of a store of format 1.
-    pub(crate) fn progress(&self) -> PathBuf {
+    pub(crate) fn format_1_watermark(&self) -> PathBuf {
         self.dir.join("progress")
     }
 
     /// The mark of a clean stop in format 1.
-    pub(crate) fn seal(&self) -> PathBuf {
+    pub(crate) fn format_1_clean_shutdown(&self) -> PathBuf {
         self.dir.join("seal")
     }
 }

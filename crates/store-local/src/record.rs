@@ -19,12 +19,12 @@ use store::{ValueMeta, Version};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The largest value that is kept in the index itself, in bytes.
-pub(crate) const MAX_INLINE: usize = 4096;
+pub(crate) const MAX_INLINE_BYTES: usize = 4096;
 
 const FORMAT: u8 = 1;
 const INLINE: u8 = 0;
 const FILE: u8 = 1;
-const HEAD: usize = 18;
+const HEADER_LEN: usize = 18;
 
 /// A key's value and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Record {
     }
 
     pub(crate) fn encode(&self, key: &[u8], store_id: u64) -> Bytes {
-        let mut bytes = Vec::with_capacity(HEAD + 24 + 8);
+        let mut bytes = Vec::with_capacity(HEADER_LEN + 24 + 8);
         bytes.push(FORMAT);
         bytes.push(if matches!(self.location, Location::Inline(_)) { INLINE } else { FILE });
         bytes.extend_from_slice(&self.commit.to_be_bytes());
@@ -136,7 +136,7 @@ pub(crate) fn now_millis() -> u64 {
 }
 
 /// The bytes with their checksum behind them.
-pub(crate) fn seal(mut bytes: BytesMut) -> Bytes {
+pub(crate) fn with_checksum(mut bytes: BytesMut) -> Bytes {
     let sum = xxh3_64(&bytes);
     bytes.put_u64(sum);
     bytes.freeze()

@@ -17,26 +17,26 @@ const FILE_BYTES: u64 = 64 << 20;
 
 /// Appends values to files that have no name, so that nothing of them is left when the process ends. A file's space comes back
 /// when its last value is gone.
-pub(crate) struct Spill {
+pub(crate) struct SpillFiles {
     dir: PathBuf,
     current: Mutex<Option<(Arc<File>, u64)>>,
 }
 
 /// A value in a spill file.
-pub(crate) struct Spilled {
+pub(crate) struct SpilledValue {
     file: Arc<File>,
     offset: u64,
     len: usize,
     checksum: u64,
 }
 
-impl Spill {
+impl SpillFiles {
     pub(crate) fn new(dir: PathBuf) -> Self {
         Self { dir, current: Mutex::new(None) }
     }
 
     /// Appends a value. Blocks.
-    pub(crate) fn push(&self, bytes: &[u8]) -> Result<Spilled, StoreError> {
+    pub(crate) fn push(&self, bytes: &[u8]) -> Result<SpilledValue, StoreError> {
         let io = |error| StoreError::io("write a spilled value", error);
         let (file, offset) = {
             let mut current = self.current.lock();
@@ -48,7 +48,7 @@ impl Spill {
             (file, offset)
         };
         file.write_all_at(bytes, offset).map_err(io)?;
-        Ok(Spilled { file, offset, len: bytes.len(), checksum: xxh3_64(bytes) })
+        Ok(SpilledValue { file, offset, len: bytes.len(), checksum: xxh3_64(bytes) })
     }
 
     fn create(&self) -> std::io::Result<File> {
@@ -59,7 +59,7 @@ impl Spill {
     }
 }
 
-impl Spilled {
+impl SpilledValue {
     pub(crate) fn len(&self) -> u64 {
         self.len as u64
     }

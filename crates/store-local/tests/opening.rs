@@ -104,7 +104,7 @@ async fn a_flipped_bit_in_the_index_is_harmless_or_refused_with_nothing_touched(
         let dir = store_with_a_short_log(kind).await;
         let file = index_file(dir.path(), kind);
         let len = fs::metadata(&file).unwrap().len();
-        let mut refused = 0;
+        let mut rejected = 0;
         for part in 0..12 {
             let copy = tempfile::tempdir().unwrap();
             copy_index(dir.path(), copy.path());
@@ -115,12 +115,12 @@ async fn a_flipped_bit_in_the_index_is_harmless_or_refused_with_nothing_touched(
                 Err(OpenError::Corrupt { file, .. } | OpenError::StaleIndex { file, .. }) => {
                     assert!(file.starts_with(copy.path().join("index")), "{file:?}");
                     assert_eq!(before, contents(copy.path()));
-                    refused += 1;
+                    rejected += 1;
                 }
                 other => panic!("{kind}: {other:?}"),
             }
         }
-        assert!(refused > 0, "{kind}");
+        assert!(rejected > 0, "{kind}");
     }
 }
 

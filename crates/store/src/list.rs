@@ -17,8 +17,8 @@ where
         next: Option<PageRequest>,
     }
     let prefix = prefix.clone();
-    let begin = Pages { ready: Vec::new().into_iter(), next: Some(PageRequest::first(MAX_PAGE_ENTRIES)) };
-    stream::try_unfold((prefix, begin), move |(prefix, mut pages)| async move {
+    let start = Pages { ready: Vec::new().into_iter(), next: Some(PageRequest::first(MAX_PAGE_ENTRIES)) };
+    stream::try_unfold((prefix, start), move |(prefix, mut pages)| async move {
         loop {
             if let Some(entry) = pages.ready.next() {
                 return Ok(Some((entry, (prefix, pages))));

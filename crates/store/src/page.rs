@@ -135,15 +135,15 @@ mod tests {
 
     #[test]
     fn a_cursor_is_good_for_its_own_listing_only() {
-        let (seal, root) = (CursorSigner::new(7), Prefix::root());
-        let cursor = seal.sign(ListingKind::Keys, &root, "a/b");
-        assert_eq!(seal.verify(ListingKind::Keys, &root, &cursor).unwrap(), "a/b");
+        let (signer, root) = (CursorSigner::new(7), Prefix::root());
+        let cursor = signer.sign(ListingKind::Keys, &root, "a/b");
+        assert_eq!(signer.verify(ListingKind::Keys, &root, &cursor).unwrap(), "a/b");
         let other = Prefix::parse("a/").unwrap();
-        assert!(seal.verify(ListingKind::Dir, &root, &cursor).is_err());
-        assert!(seal.verify(ListingKind::Keys, &other, &cursor).is_err());
+        assert!(signer.verify(ListingKind::Dir, &root, &cursor).is_err());
+        assert!(signer.verify(ListingKind::Keys, &other, &cursor).is_err());
         assert!(CursorSigner::new(8).verify(ListingKind::Keys, &root, &cursor).is_err());
         for text in ["", "x", "AAAAAAAAAAA", "AAAAAAAAAAAAAAAA", "ä", "===="] {
-            assert!(seal.verify(ListingKind::Keys, &root, &Cursor::from_text(text)).is_err(), "{text}");
+            assert!(signer.verify(ListingKind::Keys, &root, &Cursor::from_text(text)).is_err(), "{text}");
         }
     }
 }

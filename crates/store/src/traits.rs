@@ -47,7 +47,7 @@ pub trait WriteableStore: Send + Sync {
     /// - Where the content fails to arrive ([`StoreError::Upload`], or any error its stream yields), or there is no
     ///   space ([`StoreError::OutOfSpace`]), the key keeps the value it had.
     /// - Memory does not grow with the value's size.
-    async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError>;
+    async fn set(&self, key: &Key, payload: Payload, precondition: Precondition) -> Result<PutResult, StoreError>;
 
     /// Erases the value of `key`; whether there was one. Erasing what is not there succeeds, where the precondition
     /// holds. Durable when it returns.
@@ -88,7 +88,7 @@ pub trait TransactionalStore: ReadableStore + WriteableStore + ListableStore {
     /// Writes a value for `key` without making it visible. Fails as [`WriteableStore::set`] does.
     ///
     /// A staged value of which the last clone is dropped, or that is not committed before the store is closed, is discarded.
-    async fn stage(&self, key: &Key, content: Payload) -> Result<Staged, StoreError>;
+    async fn stage(&self, key: &Key, payload: Payload) -> Result<Staged, StoreError>;
 
     /// The bytes of a staged value, or a range of them, for whoever holds it: it has no version, and no time. They are checked as those of visible values are.
     ///

@@ -110,8 +110,8 @@ async fn collect(mut stream: ByteStream, len: u64) -> Result<Bytes, StoreError> 
     all.extend_from_slice(&first);
     all.extend_from_slice(&second);
     drop((first, second));
-    while let Some(piece) = stream.try_next().await? {
-        all.extend_from_slice(&piece);
+    while let Some(chunk) = stream.try_next().await? {
+        all.extend_from_slice(&chunk);
     }
     Ok(all.freeze())
 }

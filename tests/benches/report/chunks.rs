@@ -1,4 +1,4 @@
-//! GET of values, against nginx that sends the same bytes from files.
+//! GET of values, compared with nginx that serves the same bytes from files.
 
 use std::{fs, net::SocketAddr, path::Path, time::Instant};
 
@@ -12,7 +12,7 @@ use crate::{
     setup::Bench,
 };
 
-/// The values of each size.
+/// The number of values of each size.
 const VALUES: u64 = 64;
 const SIZES: [(usize, &str); 2] = [(1 << 10, "1 KiB"), (1 << 20, "1 MiB")];
 
@@ -50,7 +50,7 @@ pub(crate) fn run(bench: &Bench) -> Section {
     section
 }
 
-/// Makes the values, as files and in the store.
+/// Creates the values, as files and in the store.
 fn write_values(root: &Path, address: SocketAddr) {
     let mut connection = Connection::open(address);
     for (size, _) in SIZES {
@@ -81,7 +81,7 @@ fn values(
     }
 }
 
-/// Each value once, from a server and a page cache that have none.
+/// Each value once, from a freshly started server and an empty page cache.
 fn cold(bench: &Bench, root: &Path, store: &Path, scratch: &Path) -> Comparison {
     let size = 1 << 20;
     let ours = |_: usize| {
@@ -111,7 +111,7 @@ fn once_each(address: SocketAddr, path: &str, size: usize) -> Turn {
     Turn::sequence((0..VALUES).map(each).collect())
 }
 
-/// Chunks that zarrd decodes, against nginx that sends them as uncompressed files.
+/// Chunks that zarrd decodes, compared with nginx that serves them as uncompressed files.
 fn decoded(bench: &Bench, section: &mut Section) {
     let arrays = match bench.arrays() {
         Ok(arrays) => arrays,

@@ -17,7 +17,7 @@ use crate::{
 const CLIENTS: [Client; 4] =
     [Client::ZarrdArray, Client::TensorstoreNginx, Client::TensorstoreFiles, Client::ZarrPythonNginx];
 
-/// Says how cold the page cache is.
+/// Describes the state of the page cache.
 pub(crate) fn state() -> &'static str {
     drop_page_cache()
 }

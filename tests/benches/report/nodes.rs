@@ -21,9 +21,9 @@ use crate::{
     start::grouped,
 };
 
-/// The arrays of a group.
+/// The number of arrays in a group.
 const ARRAYS: u64 = 99;
-/// The names that a listing has.
+/// The number of names in a listing.
 const LISTED: u64 = 1000;
 
 pub(crate) fn run(bench: &Bench) -> Section {
@@ -138,7 +138,7 @@ impl Hierarchy {
     }
 }
 
-/// Groups of arrays.
+/// A tree of groups of arrays.
 fn zom(nodes: u64) -> Value {
     let group = |members: Map<String, Value>| json!({"zarr_format": 3, "node_type": "group", "attributes": {}, "members": members});
     let array = |number| {
@@ -164,7 +164,7 @@ fn zom(nodes: u64) -> Value {
     group(groups)
 }
 
-/// A store of many keys, which no server has.
+/// A store of many keys, not opened by any server.
 pub(crate) struct Large {
     pub(crate) store: PathBuf,
     directory: TempDir,

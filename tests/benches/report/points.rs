@@ -1,4 +1,4 @@
-//! Single elements, small boxes and lists of points, as arrays of NumPy.
+//! Single elements, small boxes and lists of points, as NumPy arrays.
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
@@ -14,9 +14,9 @@ use crate::{
 const PEERS: [Client; 4] =
     [Client::ZarrdArray, Client::TensorstoreNginx, Client::TensorstoreFiles, Client::ZarrPythonNginx];
 
-/// Elements along each dimension of a box.
+/// The extent of a box in each dimension.
 const BOX: u64 = 16;
-/// Points of a list.
+/// The number of points in a list.
 const POINTS: usize = 100;
 const CONNECTIONS: usize = 16;
 
@@ -70,7 +70,7 @@ fn crowd(bench: &Bench, clients: &Clients<'_>) -> Comparison {
     Comparison::run(format!("`zstd`, one element, {CONNECTIONS} connections"), scale.rounds, vec![ours])
 }
 
-/// More than a turn reads, the same for all clients.
+/// More selections than a turn reads, the same for all clients.
 fn many(round: usize, make: &dyn Fn(&mut StdRng) -> Value) -> Vec<Value> {
     let mut random = StdRng::seed_from_u64(round as u64);
     (0..2000).map(|_| make(&mut random)).collect()

@@ -1,7 +1,9 @@
-"""Reads arrays through /array and compares them with what their writers noted: compare.py URL NOTES [SELECTIONS]
+"""Reads arrays through /array and compares them with their writers' notes:
 
-URL is that of the prefix, such as http://127.0.0.1:8000/array/lab. Every array is read whole in each form that it has, and
-SELECTIONS (3 unless told) random selections of it with GET and as many with POST. Needs NumPy alone.
+    compare.py URL NOTES [SELECTIONS]
+
+URL is that of the prefix, such as http://127.0.0.1:8000/array/lab. Every array is read completely in each supported
+format, and with SELECTIONS (default 3) random selections by GET and by POST each. Requires only NumPy.
 """
 
 import http.client
@@ -22,7 +24,7 @@ TYPES = {"raw": "application/octet-stream", "json": "application/json"}
 
 
 class Comparison:
-    """What was compared, and what differed."""
+    """The number of comparisons, and the differences."""
 
     def __init__(self, url, count):
         self.url = urllib.parse.urlsplit(url)
@@ -55,7 +57,7 @@ class Comparison:
             whole = [slice(*bounds) for bounds in entry["region"]]
         for form in forms.forms(kind):
             self.get(entry, path, wanted, whole, form, generator)
-        # An array that cannot be read at all, or only parts of it, needs no selections.
+        # An array that cannot be read at all, or only in parts, needs no selections.
         if len(self.differences) == before and not entry["region"]:
             self.some(entry, path, wanted, generator)
         self.done["arrays"] += 1
@@ -73,7 +75,7 @@ class Comparison:
         self.refused(entry, path, wanted)
 
     def form(self, entry):
-        """The forms in turn."""
+        """The formats in turn."""
         self.at += 1
         choice = forms.forms(entry["kind"])
         return choice[self.at % len(choice)]
@@ -101,7 +103,7 @@ class Comparison:
         points = [[int(generator.integers(-extent, extent)) for extent in wanted.shape] for _ in range(count)]
         found = np.empty(count, wanted.dtype)
         for index, point in enumerate(points):
-            # One by one into the bytes of one field's worth, since an array of objects would take an inner array apart.
+            # One by one into the bytes of one field, since an array of objects would unpack inner arrays.
             found[index : index + 1] = selections.select(wanted, point).reshape(1)
         self.post(entry, path, {"points": points}, found)
 
@@ -115,7 +117,7 @@ class Comparison:
         self.post(entry, path, {"stack": texts}, found)
 
     def refused(self, entry, path, wanted):
-        """What NumPy refuses is a problem document."""
+        """Selections that NumPy rejects are answered with a problem document."""
         extents = wanted.shape
         bad = [",".join(["0"] * (len(extents) + 1)), "x", "..., ..."]
         if extents:
@@ -137,7 +139,7 @@ class Comparison:
             self.differs(entry, what, reason)
         try:
             reason = forms.check(form, body, wanted, entry["kind"])
-        except Exception as error:  # Whatever the bytes did to NumPy.
+        except Exception as error:  # Regardless of NumPy's changes to the bytes.
             reason = f"{type(error).__name__}: {error}"
         if reason:
             self.differs(entry, what, reason)
@@ -155,9 +157,9 @@ def wrong_headers(headers, body, entry, wanted, form):
     shape = [int(extent) for extent in re.findall(r"\d+", headers.get("Zarr-Shape", "none"))]
     if "Zarr-Shape" not in headers or shape != list(wanted.shape):
         return f"Zarr-Shape: {headers.get('Zarr-Shape')} instead of {wanted.shape}"
-    told = headers.get("Zarr-Data-Type")
-    if not told or (entry["data_type"] and told != entry["data_type"]):
-        return f"Zarr-Data-Type: {told} instead of {entry['data_type']}"
+    data_type = headers.get("Zarr-Data-Type")
+    if not data_type or (entry["data_type"] and data_type != entry["data_type"]):
+        return f"Zarr-Data-Type: {data_type} instead of {entry['data_type']}"
     if form in TYPES and headers.get("Content-Type") != TYPES[form]:
         return f"Content-Type: {headers.get('Content-Type')}"
     if form != "json" and forms.is_fixed(entry["kind"]) and headers.get("Content-Length") != str(len(body)):
@@ -171,10 +173,10 @@ def main():
     for entry in json.loads((notes / "manifest.json").read_text()):
         comparison.array(entry, expectation.load(notes, entry))
     arrays = {name for name, _, _ in comparison.differences}
-    shown = Counter()
+    printed = Counter()
     for name, what, reason in comparison.differences:
-        shown[name] += 1
-        if shown[name] <= 2:
+        printed[name] += 1
+        if printed[name] <= 2:
             print(f"{name}\n    {what}\n    {reason}", file=sys.stderr)
     done = comparison.done
     print(

@@ -1,4 +1,7 @@
-"""Reads a netCDF-4 file over byte ranges, and tries the same with Zarr: read_netcdf.py URL DIR"""
+"""Reads a netCDF-4 file by byte ranges, and tries the same with Zarr:
+
+    read_netcdf.py URL DIR
+"""
 
 import pathlib
 import sys
@@ -20,7 +23,7 @@ with netCDF4.Dataset(f"{url}/store/lab/weather.nc#mode=bytes") as remote, netCDF
 with xr.open_dataset(f"{url}/store/lab/weather.nc#mode=bytes", engine="netcdf4") as remote:
     xr.testing.assert_identical(remote.load(), xr.open_dataset(directory / "weather.nc", engine="netcdf4").load())
 
-# libnetcdf reads Zarr from directories, and over the network only from S3, which the wheels are built without.
+# libnetcdf reads Zarr from directories, and over the network only from S3, for which the wheels have no support.
 refused = 0
 for mode in ("zarr", "zarr,consolidated", "nczarr,zarr"):
     try:

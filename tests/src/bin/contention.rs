@@ -1,10 +1,11 @@
-//! Many write overlapping regions of one array, for as long as is wanted: see [`zarrd_tests::contention`].
+//! Concurrent writers of overlapping regions of one array: see [`zarrd_tests::contention`].
 //!
 //! ```text
-//! contention [--index sled|redb] [--layout raw|zstd|sharded] [--writers N] [--readers N] [--seconds N] [--kills N] [--seed N]
+//! contention [--index sled|redb] [--layout raw|zstd|sharded] [--writers N] [--readers N] [--seconds N] [--kills N]
+//!            [--seed N]
 //! ```
 //!
-//! Without `--layout` all three are run, one after another.
+//! Without `--layout`, all three layouts are run in order.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a command of its own")]

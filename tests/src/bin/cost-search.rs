@@ -1,11 +1,13 @@
-//! The requests that cost the server most, for each operation: see [`zarrd_tests::cost_search`].
+//! The most expensive requests of each operation: see [`zarrd_tests::cost_search`].
 //!
 //! ```text
-//! cost-search [--seconds N] [--seed N] [--only OPERATION[,OPERATION…]] [--binary PATH] [--dir DIR] [--replay GENOME] [--excess N]
+//! cost-search [--seconds N] [--seed N] [--only OPERATION[,OPERATION…]] [--binary PATH] [--dir DIR] [--replay GENOME]
+//!             [--excess N]
 //! ```
 //!
-//! It fails where a request takes more than 2 s of a processor or 64 MiB, unless it carries or yields more than that, or a chunk that it has decoded is larger. `--replay` measures
-//! one request again, by what the table shows below it; with `--excess` a request may take so many times as much before it fails, as where other programs use the machine.
+//! Fails if a request uses more than 2 s of processor time or 64 MiB of memory, unless it transfers more than that or
+//! decodes a larger chunk. `--replay` measures one request again, given the genome shown in the table; `--excess`
+//! multiplies the limits, for a machine that runs other programs too.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a command of its own")]
@@ -14,7 +16,7 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use zarrd_tests::{
     binary,
-    cost_search::{Found, Genome, Operation, Outcome, Plan, Stage, Trial, run},
+    cost_search::{Genome, Harness, Operation, Outcome, Plan, RatedRequest, Trial, run},
 };
 
 struct Arguments {
@@ -41,7 +43,7 @@ async fn main() -> ExitCode {
 
 /// Measures one request three times.
 async fn again(genome: Genome, dir: PathBuf) -> bool {
-    let mut stage = Stage::new(dir, Duration::from_secs(60)).await;
+    let mut harness = Harness::new(dir, Duration::from_secs(60)).await;
     let trial = Trial::of(&genome, 0);
     println!("{}", trial.request);
     if let Some(array) = trial.array {
@@ -49,10 +51,10 @@ async fn again(genome: Genome, dir: PathBuf) -> bool {
     }
     let mut too_much = true;
     for _ in 0..3 {
-        let outcome = stage.measure(&genome).await;
-        if let Outcome::Measured(measured) = outcome {
-            println!("{}", Found { genome: genome.clone(), measured });
-            too_much &= measured.is_too_much();
+        let outcome = harness.measure(&genome).await;
+        if let Outcome::Measurement(measured) = outcome {
+            println!("{}", RatedRequest { genome: genome.clone(), measured });
+            too_much &= measured.exceeds_limit();
         } else {
             println!("{outcome:?}");
         }

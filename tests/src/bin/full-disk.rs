@@ -1,10 +1,10 @@
-//! Full disks, for as many steps as are wanted: see [`zarrd_tests::full_disk`].
+//! Random operations on a full disk: see [`zarrd_tests::full_disk`].
 //!
 //! ```text
 //! full-disk [--index sled|redb|both] [--disk tmpfs|ext4] [--mib N] [--value BYTES] [--steps N] [--seed N]
 //! ```
 //!
-//! Ends with 1 where something was not as it must be, and with 77 where no disk can be mounted.
+//! Exits with 1 if an expectation was violated, and with 77 if no disk can be mounted.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a command of its own")]
@@ -16,7 +16,7 @@ use zarrd_tests::{
     full_disk::{Plan, run},
 };
 
-/// The exit code that says "skipped".
+/// The exit code for "skipped".
 const SKIPPED: u8 = 77;
 
 #[tokio::main]
@@ -27,10 +27,10 @@ async fn main() -> ExitCode {
         println!("{kind:?} of {mib} MiB: {plan:?}");
         let Some(disk) = SmallDisk::mount(kind, mib) else { return SKIPPED.into() };
         let mut report = run(&plan, &disk).await;
-        let wrong = std::mem::take(&mut report.wrong);
-        println!("{} of {mib} MiB: {} wrong; {report:?}", plan.index, wrong.len());
-        for wrong in wrong {
-            println!("wrong: {wrong}");
+        let errors = std::mem::take(&mut report.errors);
+        println!("{} of {mib} MiB: {} wrong; {report:?}", plan.index, errors.len());
+        for errors in errors {
+            println!("wrong: {errors}");
             code = ExitCode::FAILURE;
         }
     }

@@ -1,4 +1,4 @@
-//! `kill -9` in a loop, for as many rounds as are wanted: see [`zarrd_tests::kill_loop`].
+//! `kill -9` in a loop: see [`zarrd_tests::kill_loop`].
 //!
 //! ```text
 //! kill-loop [--index sled|redb] [--rounds N] [--writers N] [--keys N] [--seed N]

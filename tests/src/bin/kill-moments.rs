@@ -4,7 +4,7 @@
 //! kill-moments [--index sled|redb|both] [--rounds N] [--command serve|ls|import|copy|all] [--seed N]
 //! ```
 //!
-//! Ends with 1 where a start was refused, and panics where something was lost.
+//! Exits with 1 if a start failed, and panics if data was lost.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a command of its own")]
@@ -21,7 +21,7 @@ async fn main() -> ExitCode {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let report = run(&plan, dir.path()).await;
         println!(
-            "{}: {} rounds; refused opens: {}; acknowledged writes lost: 0 of {}; {} keys read; {} signals before the end, {} after",
+            "{}: {} rounds; failed opens: {}; acknowledged writes lost: 0 of {}; {} keys read; {} signals before the end, {} after",
             plan.index,
             plan.rounds,
             report.refusals.len(),
@@ -31,7 +31,7 @@ async fn main() -> ExitCode {
             report.too_late
         );
         for refusal in report.refusals {
-            println!("refused: {refusal}");
+            println!("failed: {refusal}");
             code = ExitCode::FAILURE;
         }
     }

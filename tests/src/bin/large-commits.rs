@@ -1,4 +1,4 @@
-//! Large commits and erases beside the small requests of others: see [`zarrd_tests::large_commits`].
+//! Large commits and erases during small requests of other clients: see [`zarrd_tests::large_commits`].
 //!
 //! ```text
 //! large-commits [--index sled|redb] [--chunks N] [--keys N] [--watch SECONDS] [--dir DIR]

@@ -1,11 +1,12 @@
-//! The server's peak memory while large values go through it: see [`zarrd_tests::memory`].
+//! The server's peak memory while it transfers large values: see [`zarrd_tests::memory`].
 //!
 //! ```text
 //! memory [--gib N] [--downloads N] [--mib N] [--array-gib N] [--dir DIR]
 //! ```
 //!
-//! One value of `--gib` is uploaded and downloaded, then one of `--mib` is downloaded `--downloads` times at the same time. Then arrays of `--array-gib` each
-//! are written with one request, with chunks that lie in the order of the elements and with others.
+//! Uploads and downloads one value of `--gib`, then downloads one of `--mib` with `--downloads` concurrent requests.
+//! Then writes arrays of `--array-gib`, each with one request, with chunks in the order of the elements and with other
+//! layouts.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a command of its own")]
@@ -24,7 +25,7 @@ async fn main() -> ExitCode {
 }
 
 fn arguments() -> (Plan, PathBuf) {
-    let mut plan = Plan { large: 8 << 30, downloads: 64, each: 256 << 20, array: 10 << 30 };
+    let mut plan = Plan { large: 8 << 30, downloads: 64, download_size: 256 << 20, array: 10 << 30 };
     let mut place = std::env::temp_dir();
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
@@ -33,7 +34,7 @@ fn arguments() -> (Plan, PathBuf) {
         match name.as_str() {
             "--gib" => plan.large = u64::from(number()) << 30,
             "--downloads" => plan.downloads = number(),
-            "--mib" => plan.each = u64::from(number()) << 20,
+            "--mib" => plan.download_size = u64::from(number()) << 20,
             "--array-gib" => plan.array = u64::from(number()) << 30,
             "--dir" => place = value.into(),
             _ => panic!("unknown: {name}"),

@@ -1,11 +1,13 @@
-//! Writes that race with what changes or copies their array: see [`zarrd_tests::races`].
+//! Writes that race with changes and copies of their array: see [`zarrd_tests::races`].
 //!
 //! ```text
-//! races [--race NAME[,…]] [--rounds N] [--abreast N] [--seed N] [--replay SEED] [--kill MILLISECONDS] [--index sled|redb] [--binary PATH] [--dir DIR]
+//! races [--race NAME[,…]] [--rounds N] [--abreast N] [--seed N] [--replay SEED] [--kill MILLISECONDS]
+//!       [--index sled|redb] [--binary PATH] [--dir DIR]
 //! ```
 //!
-//! Without `--race` all of them are run, one after another, each for `--rounds`: `delete`, `replace`, `shrink`, `delete-above`, `copy`, `resize`. With `--replay` every round has the requests of
-//! that seed. With `--kill` the server is killed up to so long after each lot of `--abreast` rounds began to race.
+//! Without `--race`, all races are run in order, each for `--rounds`: `delete`, `replace`, `shrink`, `delete-above`,
+//! `copy`, `resize`. With `--replay`, every round uses that seed. `--abreast` is the number of concurrent rounds; with
+//! `--kill`, the server is killed at a random time, at most this long after these rounds start to race.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a command of its own")]
@@ -20,13 +22,13 @@ use zarrd_tests::{
 #[tokio::main]
 async fn main() -> ExitCode {
     let (plan, races, place) = arguments();
-    println!("seed {}, {:?}, {} abreast", plan.seed, plan.end, plan.abreast);
+    println!("seed {}, {:?}, {} abreast", plan.seed, plan.end, plan.concurrency);
     let mut code = ExitCode::SUCCESS;
     for race in races {
         let dir = tempfile::tempdir_in(&place).expect("a temporary directory");
         let report = run(&Plan { race, ..plan.clone() }, dir.path()).await;
         print!("{report}");
-        if !report.is_right() {
+        if !report.is_ok() {
             code = ExitCode::FAILURE;
         }
     }
@@ -43,9 +45,9 @@ fn arguments() -> (Plan, Vec<Race>, PathBuf) {
         match name.as_str() {
             "--race" => races = value.split(',').map(race).collect(),
             "--rounds" => plan.rounds = number(),
-            "--abreast" => plan.abreast = number(),
+            "--abreast" => plan.concurrency = number(),
             "--seed" => plan.seed = number(),
-            "--replay" => (plan.seed, plan.others) = (number(), Others::TheSame),
+            "--replay" => (plan.seed, plan.others) = (number(), Others::Same),
             "--kill" => plan.end = Ending::Killed(Duration::from_millis(number())),
             "--index" => plan.index = value,
             "--binary" => binary::use_program(value.into()),

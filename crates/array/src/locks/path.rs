@@ -169,7 +169,7 @@ mod tests {
                 tokio::spawn(async move {
                     let lock = locks.lock(&path, scope);
                     match number % 7 {
-                        // Some give up.
+                        // Some waiters give up.
                         0 => drop(tokio::time::timeout(Duration::from_micros(number as u64), lock).await),
                         _ => {
                             let _held = lock.await;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     proptest! {
-        /// As with a model that looks through all who came before.
+        /// Compared with a model that examines all earlier requests.
         #[test]
         fn lock_is_granted_unless_an_earlier_request_overlaps(
             steps in prop::collection::vec((0..4_usize, any::<bool>(), any::<prop::sample::Index>()), 1..60),

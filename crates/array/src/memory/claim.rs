@@ -359,13 +359,13 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
     const ONE: Caller = Caller::new(1);
     const TWO: Caller = Caller::new(2);
 
     /// 15 MiB for all requests, and 1 MiB reserved for small ones.
     fn budget() -> MemoryBudget {
-        MemoryBudget::new(16 * MIB, PATIENCE)
+        MemoryBudget::new(16 * MIB, TIMEOUT)
     }
 
     #[tokio::test(start_paused = true)]
@@ -376,15 +376,15 @@ mod tests {
         let claim = budget.claim(TWO);
         let error = claim.take(2 * MIB).await.unwrap_err();
         assert_eq!(error, MemoryError::Busy { needed: 2 * MIB, free: MIB, total: 16 * MIB });
-        assert_eq!(begun.elapsed(), PATIENCE);
+        assert_eq!(begun.elapsed(), TIMEOUT);
         claim.clone().take(2 * MIB).await.unwrap_err();
-        assert_eq!(begun.elapsed(), PATIENCE, "it is the same claim, which has waited");
+        assert_eq!(begun.elapsed(), TIMEOUT, "it is the same claim, which has waited");
         let another = budget.claim(TWO);
         for _ in 0..2 {
-            assert!(tokio::time::timeout(PATIENCE / 4, another.take(2 * MIB)).await.is_err());
+            assert!(tokio::time::timeout(TIMEOUT / 4, another.take(2 * MIB)).await.is_err());
         }
         another.take(2 * MIB).await.unwrap_err();
-        assert_eq!(begun.elapsed(), 2 * PATIENCE, "all waits together");
+        assert_eq!(begun.elapsed(), 2 * TIMEOUT, "all waits together");
         drop(others);
         claim.take(2 * MIB).await.unwrap();
     }
@@ -406,12 +406,12 @@ mod tests {
         drop(part);
         let waiting = claim.take(3 * MIB);
         let (granted, ()) = tokio::join!(waiting, async {
-            tokio::time::sleep(PATIENCE / 2).await;
+            tokio::time::sleep(TIMEOUT / 2).await;
             claim.try_take(1).unwrap_err();
             drop(others);
         });
         assert_eq!(granted.unwrap().bytes(), 3 * MIB, "it had not waited yet");
-        assert_eq!(begun.elapsed(), PATIENCE / 2);
+        assert_eq!(begun.elapsed(), TIMEOUT / 2);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,15 +1,25 @@
-//! `bytes`: the elements one after the other.
+//! The `bytes` codec (`endian` in drafts of v3): stores elements of a fixed size consecutively.
 //!
-//! Specification: [bytes codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/bytes/index.html).
-//! Drafts of the v3 specification called it `endian`, and zarr-python has kept the name.
+//! - Kind: array to bytes
+//! - Names: `bytes` and `endian` (v3); v2 and the draft specify it by the byte order of the data type
+//! - Specification: [bytes codec 1.0](https://zarr-specs.readthedocs.io/en/latest/v3/codecs/bytes/index.html)
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"endian": "big"}
 //! ```
 //!
-//! The configuration may be left out where no word of an element has an order. Structs without it are little-endian, as zarr-python
-//! reads what its older releases wrote; for every other type of more than one byte `endian` is required. Limits: the bytes are exactly as many as the chunk
-//! has.
+//! `endian` is `little` or `big`. It is required for elements with multi-byte words, except for structs, which are
+//! little-endian without it: zarr-python reads the output of its older releases that way.
+//!
+//! ## Encoded bytes
+//!
+//! The elements in C order, in the given byte order.
+//!
+//! ## Errors and limits
+//!
+//! The encoded bytes have exactly the chunk's size. Elements of variable length are an invalid input.
 
 use std::sync::Arc;
 

@@ -9,12 +9,12 @@
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use libdeflater::{DecompressionError, Decompressor};
 
-use super::bounded_output::{Decoder, Step, justified};
+use super::bounded_output::{Step, StreamDecoder, initial_capacity};
 use crate::{CodecError, Cost};
 
 /// Around deflated data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wrapper {
+pub(super) enum Container {
     /// RFC 1952.
     Gzip,
     /// RFC 1950.
@@ -22,7 +22,7 @@ pub(super) enum Wrapper {
 }
 
 /// A stream that `flate2` decodes.
-pub(super) struct Inflate {
+pub(super) struct Inflater {
     decompress: Decompress,
     codec: &'static str,
 }
@@ -30,45 +30,45 @@ pub(super) struct Inflate {
 /// The base-two logarithm of the window: the largest that there is.
 const WINDOW_BITS: u8 = 15;
 
-impl Inflate {
-    pub(super) fn new(wrapper: Wrapper, codec: &'static str) -> Self {
+impl Inflater {
+    pub(super) fn new(wrapper: Container, codec: &'static str) -> Self {
         let decompress = match wrapper {
-            Wrapper::Gzip => Decompress::new_gzip(WINDOW_BITS),
-            Wrapper::Zlib => Decompress::new(true),
+            Container::Gzip => Decompress::new_gzip(WINDOW_BITS),
+            Container::Zlib => Decompress::new(true),
         };
         Self { decompress, codec }
     }
 }
 
-impl Decoder for Inflate {
+impl StreamDecoder for Inflater {
     fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<Step, CodecError> {
         let before = self.decompress.total_in();
         let status = self
             .decompress
             .decompress_vec(input, output, FlushDecompress::Finish)
             .map_err(|source| CodecError::Library { codec: self.codec, source: Box::new(source) })?;
-        let used = self.decompress.total_in().saturating_sub(before);
-        Ok(Step { used, ended: status == Status::StreamEnd })
+        let consumed = self.decompress.total_in().saturating_sub(before);
+        Ok(Step { consumed, is_finished: status == Status::StreamEnd })
     }
 }
 
 /// Decodes to exactly `len` bytes; `None` if that fails for any reason.
-pub(super) fn expect(wrapper: Wrapper, encoded: &[u8], len: u64) -> Option<Vec<u8>> {
-    let capacity = justified(encoded.len(), len);
+pub(super) fn decode_to_size(wrapper: Container, encoded: &[u8], len: u64) -> Option<Vec<u8>> {
+    let capacity = initial_capacity(encoded.len(), len);
     if capacity as u64 != len {
         return None;
     }
     let mut decoded = vec![0; capacity];
-    exactly(wrapper, encoded, &mut decoded).ok()?;
+    decode_exact(wrapper, encoded, &mut decoded).ok()?;
     Some(decoded)
 }
 
 /// Decodes to exactly as many bytes as `decoded` has. Input that follows is ignored.
-pub(super) fn exactly(wrapper: Wrapper, encoded: &[u8], decoded: &mut [u8]) -> Result<(), DecompressionError> {
+pub(super) fn decode_exact(wrapper: Container, encoded: &[u8], decoded: &mut [u8]) -> Result<(), DecompressionError> {
     let mut decompressor = Decompressor::new();
     let len = match wrapper {
-        Wrapper::Gzip => decompressor.gzip_decompress(encoded, decoded)?,
-        Wrapper::Zlib => decompressor.zlib_decompress(encoded, decoded)?,
+        Container::Gzip => decompressor.gzip_decompress(encoded, decoded)?,
+        Container::Zlib => decompressor.zlib_decompress(encoded, decoded)?,
     };
     if len == decoded.len() { Ok(()) } else { Err(DecompressionError::BadData) }
 }
@@ -84,11 +84,16 @@ pub(super) fn cost(level: i8) -> Cost {
 }
 
 /// Compresses. A level below 0 is zlib's default.
-pub(super) fn deflate(wrapper: Wrapper, level: i8, decoded: &[u8], codec: &'static str) -> Result<Vec<u8>, CodecError> {
+pub(super) fn compress(
+    wrapper: Container,
+    level: i8,
+    decoded: &[u8],
+    codec: &'static str,
+) -> Result<Vec<u8>, CodecError> {
     let level = u32::try_from(level).map_or_else(|_| Compression::default(), Compression::new);
     let mut compress = match wrapper {
-        Wrapper::Gzip => Compress::new_gzip(level, WINDOW_BITS),
-        Wrapper::Zlib => Compress::new(level, true),
+        Container::Gzip => Compress::new_gzip(level, WINDOW_BITS),
+        Container::Zlib => Compress::new(level, true),
     };
     let mut encoded = Vec::with_capacity(decoded.len() / 2 + 64);
     loop {

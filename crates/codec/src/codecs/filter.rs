@@ -18,19 +18,19 @@ use crate::{
 };
 
 /// The computation of a filter on little-endian elements.
-pub(super) trait Kernel: fmt::Debug + Send + Sync + 'static {
+pub(super) trait FilterKernel: fmt::Debug + Send + Sync + 'static {
     /// The codec's name.
     const NAME: &'static str;
 
     /// The size of the result of [`decode`](Self::decode) for these bytes, which are whole elements. By default the
     /// number of elements stays the same.
-    fn decoded_len(&self, encoded: &[u8], [before, after]: [&Side; 2]) -> Result<u64, CodecError> {
-        Ok(before.len(after.elements(encoded.len() as u64)))
+    fn decoded_size(&self, encoded: &[u8], [before, after]: [&FilterElements; 2]) -> Result<u64, CodecError> {
+        Ok(before.size_of(after.num_elements(encoded.len() as u64)))
     }
 
     /// The size of the result of [`encode`](Self::encode) for `decoded` bytes.
-    fn encoded_len(&self, decoded: u64, [before, after]: [&Side; 2]) -> u64 {
-        after.len(before.elements(decoded))
+    fn encoded_size(&self, decoded: u64, [before, after]: [&FilterElements; 2]) -> u64 {
+        after.size_of(before.num_elements(decoded))
     }
 
     /// Undoes [`encode`](Self::encode).
@@ -41,8 +41,8 @@ pub(super) trait Kernel: fmt::Debug + Send + Sync + 'static {
 
     /// The fill value of what an array is encoded as: the same value in another type, as zarr-python has it for numcodecs' filters, and not what the
     /// filter would make of it.
-    fn encoded_fill(&self, array: &ChunkRepresentation, encoded: &DataType) -> Result<Bytes, CodecError> {
-        Ok(fill_value(array, encoded))
+    fn encoded_fill_value(&self, array: &ChunkRepresentation, encoded: &DataType) -> Result<Bytes, CodecError> {
+        Ok(cast_fill_value(array, encoded))
     }
 
     /// The shape of the encoded array.
@@ -53,7 +53,7 @@ pub(super) trait Kernel: fmt::Debug + Send + Sync + 'static {
 
 /// The elements on one side of a filter.
 #[derive(Clone, Debug)]
-pub(super) struct Side {
+pub(super) struct FilterElements {
     data_type: DataType,
     order: StoredOrder,
     /// The size of an element, at least 1.
@@ -64,11 +64,11 @@ pub(super) struct Side {
 #[derive(Debug)]
 struct Filter<K> {
     kernel: K,
-    decoded: Side,
-    encoded: Side,
+    decoded: FilterElements,
+    encoded: FilterElements,
 }
 
-impl Side {
+impl FilterElements {
     /// Elements of a type in a byte order. Fails if they have no fixed size.
     pub(super) fn new(spec: &CodecSpec, data_type: DataType, order: StoredOrder) -> Result<Self, ChainError> {
         match data_type.fixed_size() {
@@ -78,33 +78,33 @@ impl Side {
     }
 
     /// Elements of a `dtype`.
-    pub(super) fn of(spec: &CodecSpec, dtype: Dtype) -> Result<Self, ChainError> {
+    pub(super) fn from_dtype(spec: &CodecSpec, dtype: Dtype) -> Result<Self, ChainError> {
         let data_type =
             dtype.data_type().ok_or_else(|| invalid_configuration(spec, "has a dtype that is not known"))?;
         Self::new(spec, data_type, dtype.order())
     }
 
     /// The number of elements in `len` bytes.
-    fn elements(&self, len: u64) -> u64 {
-        len / self.size
+    fn num_elements(&self, size: u64) -> u64 {
+        size / self.size
     }
 
     /// The size of `elements` elements in bytes.
-    pub(super) fn len(&self, elements: u64) -> u64 {
-        elements.saturating_mul(self.size)
+    pub(super) fn size_of(&self, num_elements: u64) -> u64 {
+        num_elements.saturating_mul(self.size)
     }
 
     /// The type and byte order of the items for the codecs that follow.
-    pub(super) fn items(&self) -> (DataType, StoredOrder) {
+    pub(super) fn stored_elements(&self) -> (DataType, StoredOrder) {
         (self.data_type.clone(), self.order.clone())
     }
 
     /// Between how elements are stored and how they are in memory.
-    pub(super) fn swap(&self, bytes: Bytes) -> Bytes {
+    pub(super) fn swap_bytes(&self, bytes: Bytes) -> Bytes {
         ByteSwap::new(&self.data_type, &self.order).apply(bytes)
     }
 
-    fn check<K: Kernel>(&self, bytes: &Bytes) -> Result<(), CodecError> {
+    fn check_complete<K: FilterKernel>(&self, bytes: &Bytes) -> Result<(), CodecError> {
         match bytes.len() as u64 % self.size {
             0 => Ok(()),
             _ => Err(CodecError::Malformed { codec: K::NAME, reason: "the bytes are no whole number of elements" }),
@@ -113,8 +113,12 @@ impl Side {
 }
 
 /// The `dtype` that a filter's configuration gives, or that of what it is given.
-pub(super) fn dtype_of(spec: &CodecSpec, given: Option<Dtype>, input: CodecInput<'_>) -> Result<Dtype, ChainError> {
-    if let Some(dtype) = given {
+pub(super) fn configured_or_input_dtype(
+    spec: &CodecSpec,
+    configured: Option<Dtype>,
+    input: CodecInput<'_>,
+) -> Result<Dtype, ChainError> {
+    if let Some(dtype) = configured {
         return Ok(dtype);
     }
     let number = match input {
@@ -126,11 +130,11 @@ pub(super) fn dtype_of(spec: &CodecSpec, given: Option<Dtype>, input: CodecInput
 }
 
 /// Puts a kernel at its place.
-pub(super) fn create<K: Kernel>(
+pub(super) fn create<K: FilterKernel>(
     spec: &CodecSpec,
     input: CodecInput<'_>,
     kernel: K,
-    [decoded, encoded]: [Side; 2],
+    [decoded, encoded]: [FilterElements; 2],
 ) -> Result<Codec, ChainError> {
     let CodecInput::Array(array) = input else {
         return Ok(Codec::BytesToBytes(Arc::new(Filter { kernel, decoded, encoded })));
@@ -145,14 +149,14 @@ pub(super) fn create<K: Kernel>(
         false => encoded.data_type.clone(),
     };
     let fill = kernel
-        .encoded_fill(array, &data_type)
+        .encoded_fill_value(array, &data_type)
         .map_err(|error| invalid_configuration(spec, format!("cannot be used with the fill value: {error}")))?;
     let encoded_array = ChunkRepresentation::new(data_type, kernel.encoded_shape(array.shape()), fill)?;
     Ok(Codec::ArrayToArray(Arc::new(Filter { kernel, decoded, encoded }), encoded_array))
 }
 
 /// The fill value of an array in another type; zero if it cannot be converted.
-fn fill_value(array: &ChunkRepresentation, encoded: &DataType) -> Bytes {
+fn cast_fill_value(array: &ChunkRepresentation, encoded: &DataType) -> Bytes {
     if encoded == array.data_type() {
         return array.fill_value().clone();
     }
@@ -162,36 +166,36 @@ fn fill_value(array: &ChunkRepresentation, encoded: &DataType) -> Bytes {
     }
 }
 
-impl<K: Kernel> ArrayToArray for Filter<K> {
+impl<K: FilterKernel> ArrayToArray for Filter<K> {
     fn cost(&self) -> Cost {
         Cost::symmetric(4)
     }
 
     fn decode(&self, encoded: Elements) -> Result<Elements, CodecError> {
-        self.kernel.decode(fixed::<K>(encoded)?).map(Elements::Fixed)
+        self.kernel.decode(fixed_bytes::<K>(encoded)?).map(Elements::Fixed)
     }
 
     fn encode(&self, decoded: Elements) -> Result<Elements, CodecError> {
-        self.kernel.encode(fixed::<K>(decoded)?).map(Elements::Fixed)
+        self.kernel.encode(fixed_bytes::<K>(decoded)?).map(Elements::Fixed)
     }
 }
 
-impl<K: Kernel> BytesToBytes for Filter<K> {
+impl<K: FilterKernel> BytesToBytes for Filter<K> {
     fn decode(&self, encoded: Bytes, limit: u64) -> Result<Bytes, CodecError> {
-        self.encoded.check::<K>(&encoded)?;
-        if self.kernel.decoded_len(&encoded, [&self.decoded, &self.encoded])? > limit {
+        self.encoded.check_complete::<K>(&encoded)?;
+        if self.kernel.decoded_size(&encoded, [&self.decoded, &self.encoded])? > limit {
             return Err(CodecError::OutputTooLong { codec: K::NAME, limit });
         }
-        Ok(self.decoded.swap(self.kernel.decode(self.encoded.swap(encoded))?))
+        Ok(self.decoded.swap_bytes(self.kernel.decode(self.encoded.swap_bytes(encoded))?))
     }
 
     fn encode(&self, decoded: Bytes) -> Result<Bytes, CodecError> {
-        self.decoded.check::<K>(&decoded)?;
-        Ok(self.encoded.swap(self.kernel.encode(self.decoded.swap(decoded))?))
+        self.decoded.check_complete::<K>(&decoded)?;
+        Ok(self.encoded.swap_bytes(self.kernel.encode(self.decoded.swap_bytes(decoded))?))
     }
 
     fn encoded_size(&self, decoded: u64) -> EncodedSizeBound {
-        EncodedSizeBound::Exact(self.kernel.encoded_len(decoded, [&self.decoded, &self.encoded]))
+        EncodedSizeBound::Exact(self.kernel.encoded_size(decoded, [&self.decoded, &self.encoded]))
     }
 
     fn cost(&self) -> Cost {
@@ -199,11 +203,11 @@ impl<K: Kernel> BytesToBytes for Filter<K> {
     }
 
     fn stored_elements(&self, _before: Option<&(DataType, StoredOrder)>) -> Option<(DataType, StoredOrder)> {
-        Some(self.encoded.items())
+        Some(self.encoded.stored_elements())
     }
 }
 
-fn fixed<K: Kernel>(elements: Elements) -> Result<Bytes, CodecError> {
+fn fixed_bytes<K: FilterKernel>(elements: Elements) -> Result<Bytes, CodecError> {
     match elements {
         Elements::Fixed(bytes) => Ok(bytes),
         Elements::Variable(_) => {

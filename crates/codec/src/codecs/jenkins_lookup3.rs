@@ -1,21 +1,33 @@
-//! `jenkins_lookup3`: the hash of Bob Jenkins after the bytes.
+//! The `jenkins_lookup3` codec: appends Bob Jenkins's lookup3 hash.
 //!
-//! Specification: [numcodecs.jenkins_lookup3](https://numcodecs.readthedocs.io/en/stable/checksum32.html), which is `hashlittle` of
-//! [lookup3](https://www.burtleburtle.net/bob/c/lookup3.c), as HDF5 has it.
+//! - Kind: bytes to bytes
+//! - Names: `numcodecs.jenkins_lookup3` (v3), id `jenkins_lookup3` (v2, draft)
+//! - Specification: [numcodecs.jenkins_lookup3](https://numcodecs.readthedocs.io/en/stable/checksum32.html), which is
+//!   `hashlittle` of [lookup3](https://www.burtleburtle.net/bob/c/lookup3.c), as in HDF5
+//!
+//! ## Configuration
 //!
 //! ```json
 //! {"initval": 0, "prefix": null}
 //! ```
 //!
-//! `prefix` is hashed before the bytes and not stored. numcodecs takes it as Python bytes, for which it has no JSON; here it is a list of their numbers.
-//! Limits: what is decoded is the encoded bytes without four of them; nothing is copied.
+//! `initval` is the initial value of the hash. `prefix` is hashed before the bytes and not stored; numcodecs has Python
+//! bytes there, which JSON cannot represent, so it is a list of byte values here.
+//!
+//! ## Encoded bytes
+//!
+//! The decoded bytes followed by a little-endian `u32`.
+//!
+//! ## Errors and limits
+//!
+//! Fewer than four bytes and a hash mismatch are errors. Decoding returns a slice of its input; it does not copy.
 
 use std::iter;
 
 use meta::codecs::{CodecSpec, Namespace};
 use serde::Deserialize;
 
-use super::checksum::{Location, checksum};
+use super::checksum::{Location, checksum_codec};
 use crate::{ChainError, Codec, CodecFactory, CodecInput, FactoryContext, factory::parse_configuration};
 
 const NAME: &str = "jenkins_lookup3";
@@ -24,7 +36,7 @@ const NAME: &str = "jenkins_lookup3";
 const SEED: u32 = 0xdead_beef;
 
 /// The number of bytes mixed at a time.
-const BLOCK: usize = 12;
+const BLOCK_SIZE: usize = 12;
 
 pub(crate) static FACTORIES: &[CodecFactory] = &[CodecFactory { namespace: Namespace::Numcodecs, name: NAME, create }];
 
@@ -47,7 +59,7 @@ fn create(spec: &CodecSpec, input: CodecInput<'_>, _context: &FactoryContext) ->
     input.bytes(spec)?;
     let Configuration { initval, prefix } = parse_configuration(spec)?;
     let prefix = prefix.unwrap_or_default();
-    Ok(checksum(NAME, Location::End, move |bytes| lookup3(&prefix, bytes, initval)))
+    Ok(checksum_codec(NAME, Location::End, move |bytes| lookup3(&prefix, bytes, initval)))
 }
 
 /// The hash of `prefix` and `bytes`.
@@ -60,24 +72,24 @@ fn lookup3(prefix: &[u8], bytes: &[u8], initval: u32) -> u32 {
         return start;
     }
     // Fill the prefix up to whole blocks with the first bytes, so that the rest is hashed in place.
-    let fill = (BLOCK - prefix.len() % BLOCK) % BLOCK;
+    let fill = (BLOCK_SIZE - prefix.len() % BLOCK_SIZE) % BLOCK_SIZE;
     let (filling, rest) = bytes.split_at_checked(fill).unwrap_or((bytes, &[]));
     let head: Vec<u8> = prefix.iter().chain(filling).copied().collect();
-    let mut blocks = head.chunks(BLOCK).chain(rest.chunks(BLOCK)).filter(|block| !block.is_empty());
-    let Some(mut last) = blocks.next() else { return start };
+    let mut blocks = head.chunks(BLOCK_SIZE).chain(rest.chunks(BLOCK_SIZE)).filter(|block| !block.is_empty());
+    let Some(mut finish) = blocks.next() else { return start };
     for block in blocks {
-        state.add(last);
+        state.add(finish);
         state.mix();
-        last = block;
+        finish = block;
     }
-    state.add(last);
-    state.last()
+    state.add(finish);
+    state.finish()
 }
 
 impl State {
     /// Adds a block, which is as if filled up with zeros.
     fn add(&mut self, block: &[u8]) {
-        let mut bytes = [0; BLOCK];
+        let mut bytes = [0; BLOCK_SIZE];
         iter::zip(&mut bytes, block).for_each(|(to, from)| *to = *from);
         let words: [u32; 3] = std::array::from_fn(|word| {
             bytes.as_chunks::<4>().0.get(word).map_or(0, |bytes| u32::from_le_bytes(*bytes))
@@ -102,7 +114,7 @@ impl State {
     }
 
     /// Mixes what the last block left into one word.
-    fn last(self) -> u32 {
+    fn finish(self) -> u32 {
         let Self { mut a, mut b, mut c } = self;
         for (first, second, third) in [(14, 11, 25), (16, 4, 14)] {
             c = (c ^ b).wrapping_sub(b.rotate_left(first));

@@ -3,12 +3,8 @@
 use bytes::Bytes;
 use meta::codecs::{CodecSpec, Namespace};
 use proptest::prelude::*;
-use serde_json::Value;
 
-use super::{
-    examples::example,
-    golden::{Content, KNOWN},
-};
+use super::golden::{Content, KNOWN};
 use crate::{BytesRepresentation, BytesToBytes, Codec, CodecError, CodecInput, EncodedSizeBound, builder, registry};
 use std::{iter, sync::Arc};
 
@@ -221,30 +217,6 @@ fn frames_may_leave_their_length_open() {
             assert!(decoded == raw.repeat(count as usize));
         }
         assert!(matches!(codec.decode(encoded, count * len - 1), Err(CodecError::OutputTooLong { .. })));
-    }
-}
-
-#[test]
-fn examples_in_the_documentation_are_configurations() {
-    let files = [
-        ("adler32", include_str!("adler32.rs")),
-        ("blosc", include_str!("blosc/mod.rs")),
-        ("bz2", include_str!("bz2.rs")),
-        ("crc32", include_str!("crc32.rs")),
-        ("crc32c", include_str!("crc32c.rs")),
-        ("fletcher32", include_str!("fletcher32.rs")),
-        ("gzip", include_str!("gzip.rs")),
-        ("jenkins_lookup3", include_str!("jenkins_lookup3.rs")),
-        ("lz4", include_str!("lz4.rs")),
-        ("lzma", include_str!("lzma.rs")),
-        ("zlib", include_str!("zlib.rs")),
-        ("zstd", include_str!("zstd.rs")),
-    ];
-    for (name, source) in files {
-        let example = example(source);
-        let _: Value = serde_json::from_str(&example).unwrap();
-        let namespace = if ["blosc", "zstd", "gzip"].contains(&name) { Namespace::V3 } else { Namespace::Numcodecs };
-        codec(namespace, name, &example).unwrap();
     }
 }
 

@@ -8,20 +8,20 @@ pub(super) enum TextEncoding {
     Utf8,
     Ascii,
     Latin1,
-    Utf16(Order),
-    Utf32(Order),
+    Utf16(UnitOrder),
+    Utf32(UnitOrder),
 }
 
 /// The byte order of units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum UnitOrder {
     /// The byte order of a mark at the start, or little-endian without one. Written with a mark.
-    Marked,
+    ByteOrderMark,
     Little,
     Big,
 }
 
-const MARK: char = '\u{feff}';
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 impl TextEncoding {
     /// The encoding of a name, whose case, hyphens and spaces do not matter.
@@ -31,12 +31,12 @@ impl TextEncoding {
             "utf_8" | "utf8" => Self::Utf8,
             "ascii" | "us_ascii" => Self::Ascii,
             "latin_1" | "latin1" | "latin" | "iso_8859_1" | "iso8859_1" | "l1" => Self::Latin1,
-            "utf_16" | "utf16" => Self::Utf16(Order::Marked),
-            "utf_16_le" | "utf_16le" => Self::Utf16(Order::Little),
-            "utf_16_be" | "utf_16be" => Self::Utf16(Order::Big),
-            "utf_32" | "utf32" => Self::Utf32(Order::Marked),
-            "utf_32_le" | "utf_32le" => Self::Utf32(Order::Little),
-            "utf_32_be" | "utf_32be" => Self::Utf32(Order::Big),
+            "utf_16" | "utf16" => Self::Utf16(UnitOrder::ByteOrderMark),
+            "utf_16_le" | "utf_16le" => Self::Utf16(UnitOrder::Little),
+            "utf_16_be" | "utf_16be" => Self::Utf16(UnitOrder::Big),
+            "utf_32" | "utf32" => Self::Utf32(UnitOrder::ByteOrderMark),
+            "utf_32_le" | "utf_32le" => Self::Utf32(UnitOrder::Little),
+            "utf_32_be" | "utf_32be" => Self::Utf32(UnitOrder::Big),
             _ => return None,
         })
     }
@@ -64,37 +64,40 @@ impl TextEncoding {
             Self::Utf8 => Some(text.into_bytes()),
             Self::Ascii => Some(text).filter(|text| text.is_ascii()).map(String::into_bytes),
             Self::Latin1 => text.chars().map(|character| u8::try_from(character).ok()).collect(),
-            Self::Utf16(order) => Some(order.bytes(order.mark().chain(text.chars()).flat_map(|character| {
-                let mut units = [0; 2];
-                let len = character.encode_utf16(&mut units).len();
-                units.into_iter().take(len).map(u16::to_le_bytes)
-            }))),
+            Self::Utf16(order) => {
+                Some(order.bytes(order.byte_order_mark().chain(text.chars()).flat_map(|character| {
+                    let mut units = [0; 2];
+                    let len = character.encode_utf16(&mut units).len();
+                    units.into_iter().take(len).map(u16::to_le_bytes)
+                })))
+            }
             Self::Utf32(order) => {
-                let units = order.mark().chain(text.chars()).map(|character| u32::from(character).to_le_bytes());
+                let units =
+                    order.byte_order_mark().chain(text.chars()).map(|character| u32::from(character).to_le_bytes());
                 Some(order.bytes(units))
             }
         }
     }
 }
 
-impl Order {
+impl UnitOrder {
     /// The mark that is written before a text.
-    fn mark(self) -> impl Iterator<Item = char> {
-        (self == Self::Marked).then_some(MARK).into_iter()
+    fn byte_order_mark(self) -> impl Iterator<Item = char> {
+        (self == Self::ByteOrderMark).then_some(BYTE_ORDER_MARK).into_iter()
     }
 
     /// The units of a text without its mark, little-endian; `None` where some bytes are left.
     fn units<const N: usize>(self, bytes: &[u8]) -> Option<impl Iterator<Item = [u8; N]>> {
         let (units, rest) = bytes.as_chunks::<N>();
         let marked = |swapped| {
-            let mut mark = [0; N];
-            mark.iter_mut().zip([0xff, 0xfe]).for_each(|(to, byte)| *to = byte);
-            units.first() == Some(&reversed(mark, swapped))
+            let mut byte_order_mark = [0; N];
+            byte_order_mark.iter_mut().zip([0xff, 0xfe]).for_each(|(to, byte)| *to = byte);
+            units.first() == Some(&reversed(byte_order_mark, swapped))
         };
         let (big, skip) = match self {
-            Self::Marked if marked(false) => (false, 1),
-            Self::Marked if marked(true) => (true, 1),
-            Self::Marked | Self::Little => (false, 0),
+            Self::ByteOrderMark if marked(false) => (false, 1),
+            Self::ByteOrderMark if marked(true) => (true, 1),
+            Self::ByteOrderMark | Self::Little => (false, 0),
             Self::Big => (true, 0),
         };
         rest.is_empty().then(|| units.iter().skip(skip).map(move |&unit| reversed(unit, big)))
@@ -137,7 +140,7 @@ mod tests {
             assert_eq!(found, hex, "{name}");
             assert_eq!(encoding.decode(&encoded).as_deref(), Some(text), "{name}");
         }
-        let both = [TextEncoding::Utf16(Order::Marked), TextEncoding::Utf32(Order::Marked)];
+        let both = [TextEncoding::Utf16(UnitOrder::ByteOrderMark), TextEncoding::Utf32(UnitOrder::ByteOrderMark)];
         for (encoding, [marked, bare]) in
             both.into_iter().zip([[&b"\xfe\xff\0a"[..], b"a\0"], [b"\0\0\xfe\xff\0\0\0a", b"a\0\0\0"]])
         {

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use contract::{Asked, CONTRACT};
 use http::{HeaderName, Method, Request, StatusCode, header::HOST};
 use http_body_util::BodyExt;
-use server::{App, ArrayOptions, Settings, app, serve};
+use server::{App, ArrayOptions, Settings, router, serve};
 use store::{Key, MemoryStore, PageRequest, TransactionalStore};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -48,7 +48,7 @@ pub fn scarce(patience: Duration) -> (Site, App) {
     };
     let store = Arc::new(MemoryStore::new());
     let served = App::new(store.clone(), Settings { arrays, ..Settings::default() });
-    (Site { router: app(served.clone()), store }, served)
+    (Site { router: router(served.clone()), store }, served)
 }
 
 /// An answer, read to its end.
@@ -69,7 +69,7 @@ impl Site {
     }
 
     pub fn over(store: Arc<dyn TransactionalStore>, settings: Settings) -> Self {
-        Self { router: app(App::new(store.clone(), settings)), store }
+        Self { router: router(App::new(store.clone(), settings)), store }
     }
 
     pub async fn set(&self, key: &str, bytes: &'static [u8]) -> String {

@@ -78,12 +78,12 @@ pub(crate) struct Compaction {
     cursor: Option<Bytes>,
     meta: Meta,
     /// Changes of entries that were copied already.
-    behind: Vec<(Bytes, Option<Bytes>)>,
+    pending_changes: Vec<(Bytes, Option<Bytes>)>,
     before_bytes: u64,
 }
 
 /// The factor by which a new index may be larger than its entries.
-const OVERHEAD: u64 = 2;
+const MAX_SIZE_FACTOR: u64 = 2;
 /// How many segments of sled's it may take beside.
 const SEGMENTS_NEEDED: u64 = 4;
 
@@ -96,7 +96,7 @@ impl Follower for Compaction {
             if let Some(new) = new {
                 self.meta.add(key, new);
             }
-            self.behind.push((key.clone(), new.cloned()));
+            self.pending_changes.push((key.clone(), new.cloned()));
         }
         Ok(())
     }
@@ -105,7 +105,11 @@ impl Follower for Compaction {
 impl Compaction {
     /// Makes the changes that the old index has and the copy does not.
     pub(super) fn catch_up(&mut self) -> Result<(), IndexError> {
-        if self.behind.is_empty() { Ok(()) } else { self.target.apply(std::mem::take(&mut self.behind)) }
+        if self.pending_changes.is_empty() {
+            Ok(())
+        } else {
+            self.target.apply(std::mem::take(&mut self.pending_changes))
+        }
     }
 
     /// Copies the next entries; whether those were the last.
@@ -135,25 +139,25 @@ impl Compaction {
 
     /// Copies the index's own entries and makes the copy durable.
     fn complete(&mut self, index: &dyn Index, applied: u64) -> Result<(), IndexError> {
-        let mut own = Vec::new();
+        let mut internal = Vec::new();
         for entry in index.iter(b"")? {
             let (key, value) = entry?;
             if !is_internal(&key) {
                 break;
             }
             if key != META_KEY {
-                own.push((key, Some(value)));
+                internal.push((key, Some(value)));
             }
         }
         self.meta.applied = applied;
-        own.push((Bytes::from_static(META_KEY), Some(self.meta.encode())));
-        self.target.apply(own)?;
+        internal.push((Bytes::from_static(META_KEY), Some(self.meta.encode())));
+        self.target.apply(internal)?;
         self.target.sync()
     }
 }
 
 impl Checkpointer {
-    pub(super) fn begin_compaction(&mut self, request: CompactRequest) {
+    pub(super) fn start_compaction(&mut self, request: CompactRequest) {
         match self.new_compaction() {
             Ok(compaction) => self.compaction = Some((compaction, request)),
             // The caller may have gone.
@@ -165,11 +169,11 @@ impl Checkpointer {
         if self.compaction.is_some() {
             return Err(CompactError::AlreadyRunning);
         }
-        self.failure.check()?;
+        self.read_only.check()?;
         let io = |error| StoreError::io("look at the index", error);
         let before_bytes = disk_bytes(&self.generations.dir()).map_err(io)?;
-        let needed = self.compaction_needs();
-        self.ballast.make_room(needed);
+        let needed = self.compaction_space();
+        self.ballast.free_space(needed);
         let free = self.directory.space().map_err(io)?.free;
         if free < needed {
             return Err(CompactError::NotEnoughSpace { needed, free });
@@ -181,13 +185,13 @@ impl Checkpointer {
         };
         removed.and_then(|()| fs::create_dir_all(&dir)).map_err(|error| StoreError::io("make the new index", error))?;
         let target = self.index_options.open(&dir).map_err(store_error)?;
-        Ok(Compaction { target, dir, cursor: None, meta: Meta::default(), behind: Vec::new(), before_bytes })
+        Ok(Compaction { target, dir, cursor: None, meta: Meta::default(), pending_changes: Vec::new(), before_bytes })
     }
 
     /// How many bytes a new index takes at most.
-    pub(super) fn compaction_needs(&self) -> u64 {
+    pub(super) fn compaction_space(&self) -> u64 {
         let least = self.index_options.segment_bytes.saturating_mul(SEGMENTS_NEEDED);
-        self.writer.meta.bytes.saturating_mul(OVERHEAD).saturating_add(least)
+        self.writer.meta.bytes.saturating_mul(MAX_SIZE_FACTOR).saturating_add(least)
     }
 
     pub(super) fn compact_step(&mut self) -> Result<(), IndexError> {
@@ -220,10 +224,10 @@ impl Checkpointer {
         self.views.replace(|parts| parts.index = target);
         // A reader that began before has the old one open a moment longer.
         self.retired.push((old, old_dir));
-        self.remove_retired();
+        self.remove_retired_generations();
         let after_bytes = disk_bytes(&compaction.dir).unwrap_or_default();
         let before_bytes = compaction.before_bytes;
-        self.clock.left = Some((after_bytes, self.writer.meta.bytes));
+        self.timers.compacted_size = Some((after_bytes, self.writer.meta.bytes));
         tracing::info!(before_bytes, after_bytes, "compacted the index");
         drop(request.reply.send(Ok(CompactReport { before_bytes, after_bytes })));
         Ok(())
@@ -241,7 +245,7 @@ impl Checkpointer {
     }
 
     /// Removes old generations that no reader is in any more.
-    pub(super) fn remove_retired(&mut self) {
+    pub(super) fn remove_retired_generations(&mut self) {
         let (unused, used): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.retired).into_iter().partition(|(index, _)| Arc::strong_count(index) == 1);
         self.retired = used;
@@ -263,7 +267,7 @@ impl Checkpointer {
     }
 
     /// Gives a compaction up, if one is under way.
-    pub(super) fn abandon_compaction(&mut self, reason: &'static str) {
+    pub(super) fn abort_compaction(&mut self, reason: &'static str) {
         let Some((compaction, request)) = self.compaction.take() else { return };
         let Compaction { target, dir, .. } = compaction;
         let closed = index::catch(|| {

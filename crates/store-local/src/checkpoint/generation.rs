@@ -62,10 +62,11 @@ impl Generations {
             let entry = entry?;
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            let ours = name == NAME || name.strip_prefix("index-").is_some_and(|number| number.parse::<u64>().is_ok());
+            let recognized =
+                name == NAME || name.strip_prefix("index-").is_some_and(|number| number.parse::<u64>().is_ok());
             // A start that was killed may have left the copy that it checked.
-            let ours = ours || name.starts_with(CHECKED_COPY);
-            if ours && entry.path() != self.dir() {
+            let recognized = recognized || name.starts_with(CHECKED_COPY);
+            if recognized && entry.path() != self.dir() {
                 fs::remove_dir_all(entry.path())?;
             }
         }

@@ -45,7 +45,7 @@ use crate::{
 };
 
 /// A request to the checkpointer.
-pub(crate) enum Work {
+pub(crate) enum CheckpointTask {
     /// A memtable was frozen.
     Apply,
     Compact(CompactRequest),
@@ -54,11 +54,11 @@ pub(crate) enum Work {
 }
 
 /// The interval at which the checkpointer looks for work.
-const TICK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The longest that changes stay in the active memtable while it is not full.
-const LONGEST_IN_MEMORY: Duration = Duration::from_secs(2);
+const MAX_MEMTABLE_AGE: Duration = Duration::from_secs(2);
 /// The time between two tries to open an index that has no space.
-const RETRY: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// See the module's page.
 pub(crate) struct Checkpointer {
@@ -72,7 +72,7 @@ pub(crate) struct Checkpointer {
     pub(crate) collector: GarbageCollector,
     pub(crate) ballast: Arc<Ballast>,
     pub(crate) reserve: Reserve,
-    pub(crate) failure: Arc<ReadOnlyFlag>,
+    pub(crate) read_only: Arc<ReadOnlyFlag>,
     pub(crate) requests: mpsc::Sender<Request>,
     pub(crate) writer: IndexWriter,
     pub(crate) generations: Generations,
@@ -85,7 +85,7 @@ pub(crate) struct Checkpointer {
     pub(crate) retired: Vec<(Arc<dyn Index>, PathBuf)>,
     /// The size of the segment that is prepared for the log.
     pub(crate) spare_bytes: u64,
-    pub(crate) clock: Clock,
+    pub(crate) timers: Timers,
 }
 
 /// The state of the check after a crash.
@@ -98,19 +98,26 @@ pub(crate) enum VerifyState {
 }
 
 /// When things were done last.
-pub(crate) struct Clock {
+pub(crate) struct Timers {
     frozen: Instant,
-    housekept: Option<Instant>,
-    pruned: Option<Instant>,
-    compacted: Option<Instant>,
+    housekeeping: Option<Instant>,
+    prune: Option<Instant>,
+    compact: Option<Instant>,
     /// The bytes that the last compaction left on the disk, and those of the entries then.
-    left: Option<(u64, u64)>,
+    compacted_size: Option<(u64, u64)>,
     retry_at: Option<Instant>,
 }
 
-impl Default for Clock {
+impl Default for Timers {
     fn default() -> Self {
-        Self { frozen: Instant::now(), housekept: None, pruned: None, compacted: None, left: None, retry_at: None }
+        Self {
+            frozen: Instant::now(),
+            housekeeping: None,
+            prune: None,
+            compact: None,
+            compacted_size: None,
+            retry_at: None,
+        }
     }
 }
 
@@ -118,42 +125,43 @@ impl Checkpointer {
     /// Starts the thread. It gives itself back when it ends, with whether the index has everything.
     pub(crate) fn start(
         self,
-        work: mpsc::Receiver<Work>,
+        tasks: mpsc::Receiver<CheckpointTask>,
     ) -> std::io::Result<JoinHandle<(Self, Result<(), StoreError>)>> {
-        thread::Builder::new().name("zarrd-checkpoint".into()).spawn(move || self.run(&work))
+        thread::Builder::new().name("zarrd-checkpoint".into()).spawn(move || self.run(&tasks))
     }
 
-    fn run(mut self, work: &mpsc::Receiver<Work>) -> (Self, Result<(), StoreError>) {
+    fn run(mut self, tasks: &mpsc::Receiver<CheckpointTask>) -> (Self, Result<(), StoreError>) {
         loop {
-            let next = if self.has_background_work() { work.try_recv().ok() } else { work.recv_timeout(TICK).ok() };
+            let next =
+                if self.has_background_work() { tasks.try_recv().ok() } else { tasks.recv_timeout(POLL_INTERVAL).ok() };
             match next {
-                Some(Work::Stop) => {
+                Some(CheckpointTask::Stop) => {
                     let result = self.finish();
                     return (self, result);
                 }
-                Some(Work::Compact(request)) => self.begin_compaction(request),
-                Some(Work::Apply) | None => {}
+                Some(CheckpointTask::Compact(request)) => self.start_compaction(request),
+                Some(CheckpointTask::Apply) | None => {}
             }
-            if self.failure.check().is_err() {
+            if self.read_only.check().is_err() {
                 // Nothing is certain any more; what is visible stays so until the store is opened again.
-                thread::sleep(TICK);
+                thread::sleep(POLL_INTERVAL);
                 continue;
             }
             self.apply_if_frozen();
-            let began = Instant::now();
+            let started = Instant::now();
             let result = self.background_step();
             self.note(result);
             // Half of the time belongs to others.
             if self.has_background_work() {
-                thread::sleep(began.elapsed().min(TICK));
+                thread::sleep(started.elapsed().min(POLL_INTERVAL));
             }
             self.freeze_if_old();
-            self.keep_house();
+            self.run_housekeeping();
         }
     }
 
     fn has_background_work(&self) -> bool {
-        self.clock.retry_at.is_none()
+        self.timers.retry_at.is_none()
             && (matches!(self.verify, VerifyState::Running(_)) || self.compaction.is_some() || self.has_sweeps())
     }
 
@@ -161,20 +169,20 @@ impl Checkpointer {
         if !self.has_background_work() {
             return Ok(());
         }
-        self.ballast.make_room(self.room_for_a_batch());
+        self.ballast.free_space(self.batch_space());
         self.verify_step()?;
         self.sweep_step()?;
         self.compact_step()
     }
 
     fn apply_if_frozen(&mut self) {
-        if self.clock.retry_at.is_some_and(|at| at > Instant::now()) {
+        if self.timers.retry_at.is_some_and(|at| at > Instant::now()) {
             return;
         }
-        let waited = self.clock.retry_at.take().is_some();
+        let waited = self.timers.retry_at.take().is_some();
         if waited && let Err(error) = self.reopen() {
-            self.clock.retry_at = Instant::now().checked_add(RETRY);
-            self.ballast.restore_opening();
+            self.timers.retry_at = Instant::now().checked_add(RETRY_INTERVAL);
+            self.ballast.restore_open_reserve();
             tracing::warn!(error = &error as &dyn std::error::Error, "the index cannot be opened yet");
             return;
         }
@@ -191,24 +199,24 @@ impl Checkpointer {
             Ok(()) => {}
             Err(error) if error.is_out_of_space() => {
                 tracing::warn!("the index has no space; it goes on when there is some");
-                self.ballast.make_room(u64::MAX / 2);
-                self.abandon_compaction("there is no space for the new index");
-                self.clock.retry_at = Instant::now().checked_add(RETRY);
+                self.ballast.free_space(u64::MAX / 2);
+                self.abort_compaction("there is no space for the new index");
+                self.timers.retry_at = Instant::now().checked_add(RETRY_INTERVAL);
             }
-            Err(error) => self.failure.set(&error),
+            Err(error) => self.read_only.set(&error),
         }
     }
 
     /// What has to be free for a batch, in bytes: sled takes a segment at a time.
-    fn room_for_a_batch(&self) -> u64 {
+    fn batch_space(&self) -> u64 {
         self.index_options.segment_bytes.saturating_mul(3)
     }
 
     fn freeze_if_old(&mut self) {
         let Ok(parts) = self.views.parts() else { return };
         if parts.active.is_empty() {
-            self.clock.frozen = Instant::now();
-        } else if parts.frozen.is_none() && self.clock.frozen.elapsed() > LONGEST_IN_MEMORY {
+            self.timers.frozen = Instant::now();
+        } else if parts.frozen.is_none() && self.timers.frozen.elapsed() > MAX_MEMTABLE_AGE {
             // The committer is gone only after the store was closed.
             let _ = self.requests.send(Request::Freeze);
         }
@@ -221,10 +229,10 @@ impl Checkpointer {
 
     /// Applies all there is. The committer has ended.
     fn finish(&mut self) -> Result<(), StoreError> {
-        self.abandon_compaction("the store was closed");
-        self.failure.check()?;
+        self.abort_compaction("the store was closed");
+        self.read_only.check()?;
         for _ in 0..2 {
-            if self.clock.retry_at.take().is_some() {
+            if self.timers.retry_at.take().is_some() {
                 self.reopen().map_err(crate::view::store_error)?;
             }
             self.apply_frozen().map_err(crate::view::store_error)?;

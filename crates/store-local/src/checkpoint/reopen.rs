@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The longest that readers may take to leave the index.
-const LONGEST_READ: Duration = Duration::from_secs(10);
+const MAX_READER_WAIT: Duration = Duration::from_secs(10);
 
 /// Stands for an index while it is opened again.
 struct Unavailable;
@@ -40,13 +40,13 @@ impl Index for Unavailable {
 impl Checkpointer {
     /// Opens the index again after it had no space. Readers do not have it before [`publish_index`](Self::publish_index).
     pub(super) fn reopen(&mut self) -> Result<(), IndexError> {
-        self.ballast.make_room(self.room_for_a_batch().saturating_mul(2));
-        self.ballast.make_room_to_open();
+        self.ballast.free_space(self.batch_space().saturating_mul(2));
+        self.ballast.free_open_space();
         let unavailable: Arc<dyn Index> = Arc::new(Unavailable);
         self.views.replace(|parts| parts.index = Arc::clone(&unavailable));
         let old = std::mem::replace(&mut self.writer.index, unavailable);
-        let began = Instant::now();
-        while Arc::strong_count(&old) > 1 && began.elapsed() < LONGEST_READ {
+        let started = Instant::now();
+        while Arc::strong_count(&old) > 1 && started.elapsed() < MAX_READER_WAIT {
             std::thread::sleep(Duration::from_millis(1));
         }
         // It failed before, so how it ends does not matter.
@@ -74,7 +74,7 @@ impl Checkpointer {
     /// Opening it gives back the piece of the ballast that the next start relies on. So that piece is taken again before anything
     /// is answered: a process that is killed on an answer leaves a store that opens on a full disk.
     pub(super) fn publish_index(&self) {
-        self.ballast.restore_opening();
+        self.ballast.restore_open_reserve();
         self.views.replace(|parts| parts.index = Arc::clone(&self.writer.index));
     }
 }

@@ -5,13 +5,13 @@ use bytes::Bytes;
 use super::{Checkpointer, VerifyState, writer::Follower};
 use crate::{
     index::{Index, IndexError},
-    keyspace::{Meta, first_after, is_internal, logical},
+    keyspace::{Meta, first_after, is_internal, logical_key},
     orphans::collect_orphans,
     record::{FileId, Record},
 };
 
 /// The entries of one step.
-const STEP: usize = 4096;
+const ENTRIES_PER_STEP: usize = 4096;
 
 /// Counts all entries, while batches change those that were counted.
 #[derive(Default)]
@@ -21,20 +21,20 @@ pub(crate) struct Verification {
     counted: Meta,
     /// The value files that the entries name.
     files: Vec<FileId>,
-    damaged: u64,
+    corrupt: u64,
 }
 
 impl Verification {
     /// Counts the next entries; whether those were the last.
     pub(crate) fn step(&mut self, index: &dyn Index, store_id: u64) -> Result<bool, IndexError> {
         let from = first_after(self.cursor.as_ref());
-        let mut looked_at = 0_usize;
+        let mut checked = 0_usize;
         for entry in index.iter(&from)? {
             let (key, record) = entry?;
-            if looked_at >= STEP {
+            if checked >= ENTRIES_PER_STEP {
                 return Ok(false);
             }
-            looked_at = looked_at.saturating_add(1);
+            checked = checked.saturating_add(1);
             if !is_internal(&key) {
                 self.count(&key, &record, store_id);
             }
@@ -45,18 +45,18 @@ impl Verification {
 
     fn count(&mut self, key: &Bytes, record: &Bytes, store_id: u64) {
         self.counted.add(key, record);
-        match Record::decode(logical(key), record.clone(), store_id) {
+        match Record::decode(logical_key(key), record.clone(), store_id) {
             Some(record) => self.files.extend(record.file().map(|file| file.id)),
             None => {
-                self.damaged = self.damaged.saturating_add(1);
-                tracing::error!(key = %String::from_utf8_lossy(logical(key)), "the record of a key is damaged");
+                self.corrupt = self.corrupt.saturating_add(1);
+                tracing::error!(key = %String::from_utf8_lossy(logical_key(key)), "the record of a key is damaged");
             }
         }
     }
 
     /// True if the index has what it says that it has.
     pub(crate) fn agrees_with(&self, meta: &Meta) -> bool {
-        self.damaged == 0 && self.counted.same_entries(meta)
+        self.corrupt == 0 && self.counted.same_entries(meta)
     }
 
     /// The number of entries that were counted.
@@ -87,7 +87,7 @@ impl Follower for Verification {
 
 impl Checkpointer {
     /// Begins the check once what was replayed is applied: only then the index has what the log has.
-    pub(super) fn begin_verification(&mut self) {
+    pub(super) fn start_verification(&mut self) {
         if matches!(self.verify, VerifyState::Waiting) {
             self.verify = VerifyState::Running(Verification::default());
         }

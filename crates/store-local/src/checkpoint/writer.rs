@@ -31,9 +31,9 @@ pub(crate) trait Follower {
 }
 
 /// The longest that a batch should take: readers of sled wait for it.
-const LONGEST_BATCH: Duration = Duration::from_millis(3);
-const LEAST_BATCH: usize = 16;
-const LARGEST_BATCH: usize = 1024;
+const MAX_BATCH_DURATION: Duration = Duration::from_millis(3);
+const MIN_BATCH: usize = 16;
+const MAX_BATCH: usize = 1024;
 /// The most bytes of values in a batch.
 pub(crate) const MAX_BATCH_BYTES: usize = 256 << 10;
 
@@ -64,13 +64,13 @@ impl IndexWriter {
         let count = changes.len();
         let mut batch: Vec<_> = changes.into_iter().collect();
         batch.push((Bytes::from_static(META_KEY), Some(self.meta.encode())));
-        let began = Instant::now();
+        let started = Instant::now();
         self.index.apply(batch)?;
-        let took = began.elapsed();
-        self.limit = if took > LONGEST_BATCH {
-            (self.limit / 2).max(LEAST_BATCH)
-        } else if count >= self.limit && took < LONGEST_BATCH / 3 {
-            self.limit.saturating_mul(2).min(LARGEST_BATCH)
+        let took = started.elapsed();
+        self.limit = if took > MAX_BATCH_DURATION {
+            (self.limit / 2).max(MIN_BATCH)
+        } else if count >= self.limit && took < MAX_BATCH_DURATION / 3 {
+            self.limit.saturating_mul(2).min(MAX_BATCH)
         } else {
             self.limit
         };

@@ -6,7 +6,7 @@ use store::{IntentId, Key, Prefix, StoreError};
 
 use super::{
     Action, PlainChange,
-    judge::{Current, State, judge_change, judge_number_of_intents},
+    preconditions::{KeyState, State, check_change, check_intent_limit},
     recent::{Changed, Watcher},
 };
 use crate::{
@@ -23,10 +23,10 @@ const MAX_BYTES: u64 = 192 << 10;
 pub(crate) struct Bulk {
     pub(super) changes: Vec<PlainChange>,
     /// The state of the changed keys, in the order of the changes.
-    pub(super) current: Vec<Option<Current>>,
+    pub(super) current: Vec<Option<KeyState>>,
     pub(super) prepared: PreparedBulk,
     /// The position of each key among the changes.
-    places: HashMap<Key, usize>,
+    positions: HashMap<Key, usize>,
     pub(super) watcher: Watcher,
 }
 
@@ -49,50 +49,51 @@ impl Bulk {
     /// the order of the changes, and `watcher` retains what has changed since.
     pub(crate) fn new(
         changes: Vec<PlainChange>,
-        current: Vec<Option<Current>>,
+        current: Vec<Option<KeyState>>,
         prepared: PreparedBulk,
         watcher: Watcher,
     ) -> Self {
-        let places = changes.iter().enumerate().filter_map(|(place, change)| Some((change.key()?.clone(), place)));
-        let places = places.collect();
-        Self { changes, current, prepared, places, watcher }
+        let positions = changes.iter().enumerate().filter_map(|(index, change)| Some((change.key()?.clone(), index)));
+        let positions = positions.collect();
+        Self { changes, current, prepared, positions, watcher }
     }
 
     /// Judges again what has changed since, against what is visible now.
-    pub(super) fn judge_again(
+    pub(super) fn recheck(
         &mut self,
-        rounds: &[Arc<Vec<Changed>>],
+        groups: &[Arc<Vec<Changed>>],
         state: &impl State,
         store_id: u64,
     ) -> Result<(), StoreError> {
-        let mut again = Vec::new();
-        for changed in rounds.iter().flat_map(|round| round.iter()) {
+        let mut changed_positions = Vec::new();
+        for changed in groups.iter().flat_map(|group| group.iter()) {
             match changed {
-                Changed::Key(key) => again.extend(self.places.get(key).copied()),
+                Changed::Key(key) => changed_positions.extend(self.positions.get(key).copied()),
                 Changed::Bulk(bulk) => {
-                    again.extend(bulk.entries().iter().filter_map(|entry| self.places.get(&entry.key).copied()));
+                    changed_positions
+                        .extend(bulk.entries().iter().filter_map(|entry| self.positions.get(&entry.key).copied()));
                 }
-                Changed::Prefix(prefix) => again.extend(self.places_below(prefix)),
+                Changed::Prefix(prefix) => changed_positions.extend(self.positions_below(prefix)),
             }
         }
-        again.sort_unstable();
-        again.dedup();
+        changed_positions.sort_unstable();
+        changed_positions.dedup();
         let always = |change: &PlainChange| matches!(change, PlainChange::CheckEmpty(_) | PlainChange::Intent { .. });
-        let always_judged = self.changes.iter().enumerate().filter(|(_, change)| always(change));
+        let always_checked = self.changes.iter().enumerate().filter(|(_, change)| always(change));
         // In the order of the changes, so that the first one that does not hold is named.
-        let mut all: Vec<usize> = always_judged.map(|(place, _)| place).chain(again).collect();
+        let mut all: Vec<usize> = always_checked.map(|(index, _)| index).chain(changed_positions).collect();
         all.sort_unstable();
-        for place in all {
-            let (Some(change), Some(current)) = (self.changes.get(place), self.current.get_mut(place)) else {
+        for index in all {
+            let (Some(change), Some(current)) = (self.changes.get(index), self.current.get_mut(index)) else {
                 continue;
             };
-            *current = judge_change(change, state, store_id)?;
+            *current = check_change(change, state, store_id)?;
         }
-        judge_number_of_intents(&self.changes, state)
+        check_intent_limit(&self.changes, state)
     }
 
-    fn places_below<'a>(&'a self, prefix: &'a Prefix) -> impl Iterator<Item = usize> + use<'a> {
-        self.places.iter().filter(|(key, _)| prefix.contains(key)).map(|(_, place)| *place)
+    fn positions_below<'a>(&'a self, prefix: &'a Prefix) -> impl Iterator<Item = usize> + use<'a> {
+        self.positions.iter().filter(|(key, _)| prefix.contains(key)).map(|(_, index)| *index)
     }
 
     /// The places of the changes that have an entry in the file, by the order of the file.
@@ -100,17 +101,17 @@ impl Bulk {
         self.prepared.entries()
     }
 
-    pub(super) fn place_of(&self, key: &Key) -> Option<usize> {
+    pub(super) fn position_of(&self, key: &Key) -> Option<usize> {
         self.entries().binary_search_by(|entry| entry.key.cmp(key)).ok()
     }
 }
 
 /// The visible state, without any round's changes.
-pub(crate) struct Visible<'v>(pub(crate) &'v View);
+pub(crate) struct VisibleState<'v>(pub(crate) &'v View);
 
-impl State for Visible<'_> {
-    fn current(&self, key: &Key) -> Result<Option<Current>, StoreError> {
-        Ok(self.0.record(key)?.as_ref().map(Current::of))
+impl State for VisibleState<'_> {
+    fn current(&self, key: &Key) -> Result<Option<KeyState>, StoreError> {
+        Ok(self.0.record(key)?.as_ref().map(KeyState::of))
     }
 
     fn first_below(&self, prefix: &Prefix) -> Result<Option<Key>, StoreError> {

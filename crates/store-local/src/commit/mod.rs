@@ -8,9 +8,9 @@
 mod backlog;
 mod bulk;
 mod committer;
-mod judge;
+mod group;
+mod preconditions;
 mod recent;
-mod round;
 mod staged;
 
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use store::{ChangeOutcome, IntentId, Key, Precondition, Prefix, StoreError};
 use tokio::sync::oneshot;
 
 pub(crate) use self::{
-    bulk::{Bulk, Visible, is_bulk},
+    bulk::{Bulk, VisibleState, is_bulk},
     committer::{Committer, Publisher},
-    judge::{Current, judge},
+    preconditions::{KeyState, check_changes},
     recent::RecentChanges,
     staged::{InlineValue, StagedContent, StagedValue},
 };
@@ -79,18 +79,18 @@ pub(crate) enum Request {
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 impl Request {
-    /// True if it needs a round of its own: what concerns ranges of keys or intents is judged against what is visible
-    /// alone, and a large commit has been written already.
-    fn is_alone(&self) -> bool {
+    /// True if it needs its own group: changes of key ranges or intents are validated only against what is visible, and a
+    /// large commit has been written already.
+    fn is_exclusive(&self) -> bool {
         match self {
-            Self::Commit { changes, .. } => needs_own_round(changes),
+            Self::Commit { changes, .. } => needs_own_group(changes),
             Self::Bulk { .. } | Self::Freeze => true,
             Self::Stop => false,
         }
     }
 
     /// Answers a request that is not taken.
-    pub(crate) fn refuse(self, error: StoreError) {
+    pub(crate) fn reject(self, error: StoreError) {
         match self {
             Self::Commit { reply, .. } | Self::Bulk { reply, .. } => answer(reply, Err(error)),
             Self::Freeze | Self::Stop => {}
@@ -98,8 +98,8 @@ impl Request {
     }
 }
 
-/// True if changes are judged against what is visible alone.
-fn needs_own_round(changes: &[PlainChange]) -> bool {
+/// True if the changes concern key ranges or intents, which are validated only against what is visible.
+fn needs_own_group(changes: &[PlainChange]) -> bool {
     changes.iter().any(|change| !matches!(change, PlainChange::Key { .. }))
 }
 

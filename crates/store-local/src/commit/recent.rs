@@ -21,7 +21,7 @@ struct State {
     next: u64,
     /// The commits that are being prepared, with the number that each was judged at.
     watchers: BTreeMap<u64, u64>,
-    rounds: VecDeque<(u64, Arc<Vec<Changed>>)>,
+    groups: VecDeque<(u64, Arc<Vec<Changed>>)>,
 }
 
 /// A key, or keys, that a round changed.
@@ -49,17 +49,17 @@ impl RecentChanges {
     }
 
     /// Notes a round that is visible up to `number` now.
-    pub(super) fn note(&self, number: u64, changed: impl FnOnce() -> Vec<Changed>) {
+    pub(super) fn record(&self, number: u64, changed: impl FnOnce() -> Vec<Changed>) {
         let mut state = self.state.lock();
         if state.watchers.values().any(|since| *since < number) {
-            state.rounds.push_back((number, Arc::new(changed())));
+            state.groups.push_back((number, Arc::new(changed())));
         }
     }
 
     /// The rounds since a watcher began.
     pub(super) fn since(&self, watcher: &Watcher) -> Vec<Arc<Vec<Changed>>> {
         let state = self.state.lock();
-        let later = state.rounds.iter().filter(|(number, _)| *number > watcher.since);
+        let later = state.groups.iter().filter(|(number, _)| *number > watcher.since);
         later.map(|(_, changed)| Arc::clone(changed)).collect()
     }
 }
@@ -70,8 +70,8 @@ impl Drop for Watcher {
         let mut state = recent.state.lock();
         state.watchers.remove(&self.number);
         let oldest = state.watchers.values().min().copied();
-        while state.rounds.front().is_some_and(|(number, _)| oldest.is_none_or(|oldest| *number <= oldest)) {
-            state.rounds.pop_front();
+        while state.groups.front().is_some_and(|(number, _)| oldest.is_none_or(|oldest| *number <= oldest)) {
+            state.groups.pop_front();
         }
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use store::StoreError;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::{record::Location, spill::Spilled, values::StagedFile};
+use crate::{record::Location, spill::SpilledValue, values::StagedFile};
 
 /// A value that is to be committed, once.
 pub(crate) struct StagedValue {
@@ -19,7 +19,7 @@ pub(crate) struct StagedValue {
 pub(crate) enum StagedContent {
     Inline(InlineValue),
     /// In the spill file: a small value for which there was no memory.
-    Spilled(Spilled),
+    SpilledValue(SpilledValue),
     File(StagedFile),
 }
 
@@ -38,7 +38,7 @@ impl StagedValue {
     pub(crate) fn size(&self) -> u64 {
         match &self.content {
             StagedContent::Inline(value) => value.bytes.len() as u64,
-            StagedContent::Spilled(spilled) => spilled.len(),
+            StagedContent::SpilledValue(spilled) => spilled.len(),
             StagedContent::File(staged) => staged.file.size,
         }
     }
@@ -56,14 +56,14 @@ impl StagedValue {
     pub(crate) fn location(&self) -> Result<Location, StoreError> {
         Ok(match &self.content {
             StagedContent::Inline(value) => Location::Inline(value.bytes.clone()),
-            StagedContent::Spilled(spilled) => Location::Inline(spilled.read()?),
+            StagedContent::SpilledValue(spilled) => Location::Inline(spilled.read()?),
             StagedContent::File(staged) => Location::File(staged.file),
         })
     }
 
     pub(crate) fn file(&self) -> Option<&StagedFile> {
         match &self.content {
-            StagedContent::Inline(_) | StagedContent::Spilled(_) => None,
+            StagedContent::Inline(_) | StagedContent::SpilledValue(_) => None,
             StagedContent::File(staged) => Some(staged),
         }
     }

@@ -10,7 +10,7 @@ use super::pins::{Pins, ReplacedFile};
 use crate::{record::FileId, values::Directory};
 
 /// The interval at which pins are looked over for ones that were left.
-const SWEEP: Duration = Duration::from_secs(1);
+const PIN_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Takes files to remove. Cheap to clone; its thread ends when the last one is gone.
 #[derive(Clone)]
@@ -34,7 +34,7 @@ impl GarbageCollector {
         let (sender, jobs) = mpsc::channel();
         let collector = Self { jobs: sender, directory: directory.clone() };
         let pins = Arc::downgrade(pins);
-        let thread = thread::Builder::new().name("zarrd-gc".into()).spawn(move || work(&directory, &pins, &jobs))?;
+        let thread = thread::Builder::new().name("zarrd-gc".into()).spawn(move || run(&directory, &pins, &jobs))?;
         Ok((collector, thread))
     }
 
@@ -46,7 +46,7 @@ impl GarbageCollector {
     }
 
     /// Removes the files that the change of this number replaced as soon as no reader needs them.
-    pub(crate) fn replaced(&self, number: u64, files: Vec<ReplacedFile>) {
+    pub(crate) fn remove_replaced(&self, number: u64, files: Vec<ReplacedFile>) {
         if !files.is_empty() {
             self.send(Job::Replaced(number, files));
         }
@@ -73,22 +73,22 @@ impl GarbageCollector {
     }
 }
 
-fn work(directory: &Directory, pins: &Weak<Pins>, jobs: &mpsc::Receiver<Job>) {
-    let mut swept = Instant::now();
+fn run(directory: &Directory, pins: &Weak<Pins>, jobs: &mpsc::Receiver<Job>) {
+    let mut last_check = Instant::now();
     loop {
         // The clock decides when pins are looked over, however many files there are to remove.
-        let wait = SWEEP.saturating_sub(swept.elapsed());
+        let wait = PIN_CHECK_INTERVAL.saturating_sub(last_check.elapsed());
         if wait.is_zero() {
-            swept = Instant::now();
+            last_check = Instant::now();
             if let Some(pins) = pins.upgrade() {
-                remove(directory, &pins.sweep());
+                remove(directory, &pins.end_expired());
             }
             continue;
         }
         match jobs.recv_timeout(wait) {
             Ok(Job::Remove(files)) => remove(directory, &files),
             Ok(Job::Replaced(number, files)) => match pins.upgrade() {
-                Some(pins) => remove(directory, &pins.replaced(number, &files)),
+                Some(pins) => remove(directory, &pins.release_replaced(number, &files)),
                 None => remove(directory, &files.iter().map(|file| file.id).collect::<Vec<_>>()),
             },
             Ok(Job::Drain(done)) => {

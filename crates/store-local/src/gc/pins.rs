@@ -28,7 +28,7 @@ pub(crate) struct ReplacedFile {
 /// All pins of a store.
 pub(crate) struct Pins {
     state: Mutex<State>,
-    begin: Instant,
+    start: Instant,
     timeout: Duration,
     /// The most bytes of replaced files that are retained.
     limit: u64,
@@ -37,13 +37,13 @@ pub(crate) struct Pins {
 #[derive(Default)]
 struct State {
     next_number: u64,
-    active: BTreeMap<u64, Active>,
+    active: BTreeMap<u64, ActivePin>,
     retained: HashMap<FileId, Retained>,
     /// The bytes of all retained files.
     bytes: u64,
 }
 
-struct Active {
+struct ActivePin {
     /// The number of the last change that the reader sees, or an earlier one.
     since: u64,
     /// The files of the reader's keys, sorted; `None` until it has looked them up.
@@ -67,7 +67,7 @@ pub(super) struct PinStatus {
 
 impl Pins {
     pub(crate) fn new(timeout: Duration, limit: u64) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), begin: Instant::now(), timeout, limit })
+        Arc::new(Self { state: Mutex::default(), start: Instant::now(), timeout, limit })
     }
 
     /// Adds a pin of what is visible now, which `visible` returns. Files that are looked up afterwards stay.
@@ -76,7 +76,7 @@ impl Pins {
         let number = state.next_number;
         state.next_number = number.wrapping_add(1);
         let status = Arc::new(PinStatus { used: AtomicU64::new(self.now()), ended: AtomicBool::new(false) });
-        let active = Active { since: visible(), files: None, retains: Vec::new(), status: Arc::clone(&status) };
+        let active = ActivePin { since: visible(), files: None, retains: Vec::new(), status: Arc::clone(&status) };
         state.active.insert(number, active);
         (number, status)
     }
@@ -105,7 +105,7 @@ impl Pins {
     }
 
     /// Notes files that the change of this number replaced; those that no reader needs.
-    pub(crate) fn replaced(&self, number: u64, files: &[ReplacedFile]) -> Vec<FileId> {
+    pub(crate) fn release_replaced(&self, number: u64, files: &[ReplacedFile]) -> Vec<FileId> {
         let mut state = self.state.lock();
         let mut free = Vec::new();
         for file in files {
@@ -123,19 +123,19 @@ impl Pins {
                 state.retained.insert(file.id, Retained { size: file.size, readers });
             }
         }
-        free.extend(state.cut_off(self.limit));
+        free.extend(state.end_oldest(self.limit));
         free
     }
 
     /// Ends pins that were left while something is retained for them; the files that nobody needs any more.
-    pub(crate) fn sweep(&self) -> Vec<FileId> {
+    pub(crate) fn end_expired(&self) -> Vec<FileId> {
         let now = self.now();
         let timeout = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
         let mut state = self.state.lock();
-        let left = |active: &Active| now.saturating_sub(active.status.used.load(Ordering::Relaxed)) > timeout;
-        let left = state.active.iter().filter(|(_, active)| !active.retains.is_empty() && left(active));
-        let left: Vec<u64> = left.map(|(number, _)| *number).collect();
-        left.into_iter().flat_map(|number| state.end(number)).collect()
+        let expired = |active: &ActivePin| now.saturating_sub(active.status.used.load(Ordering::Relaxed)) > timeout;
+        let expired = state.active.iter().filter(|(_, active)| !active.retains.is_empty() && expired(active));
+        let expired: Vec<u64> = expired.map(|(number, _)| *number).collect();
+        expired.into_iter().flat_map(|number| state.end(number)).collect()
     }
 
     /// The bytes of replaced files that are retained for readers.
@@ -145,11 +145,11 @@ impl Pins {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
-impl Active {
+impl ActivePin {
     fn needs(&self, file: FileId) -> bool {
         self.files.as_ref().is_none_or(|files| files.binary_search(&file).is_ok())
     }
@@ -178,7 +178,7 @@ impl State {
     }
 
     /// Ends the oldest pins until no more than `limit` bytes are retained.
-    fn cut_off(&mut self, limit: u64) -> Vec<FileId> {
+    fn end_oldest(&mut self, limit: u64) -> Vec<FileId> {
         let mut free = Vec::new();
         while self.bytes > limit {
             let oldest = self.active.iter().find(|(_, active)| !active.retains.is_empty()).map(|(number, _)| *number);

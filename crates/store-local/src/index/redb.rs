@@ -39,7 +39,7 @@ impl RedbIndex {
     }
 
     /// Runs `work`, whose refusals after a write that had no space are for lack of space too.
-    fn caught<T>(&self, work: impl FnOnce() -> Result<T, IndexError>) -> Result<T, IndexError> {
+    fn catch_full<T>(&self, work: impl FnOnce() -> Result<T, IndexError>) -> Result<T, IndexError> {
         catch(work).map_err(|error| match error {
             IndexError::Redb(error)
                 if matches!(*error, redb::Error::PreviousIo) && self.full.load(Ordering::Acquire) =>
@@ -71,14 +71,14 @@ impl RedbIndex {
 
 impl Index for RedbIndex {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, IndexError> {
-        self.caught(|| {
+        self.catch_full(|| {
             let table = self.db.begin_read().map_err(redb_error)?.open_table(TABLE).map_err(redb_error)?;
             Ok(table.get(key).map_err(redb_error)?.map(|record| Bytes::copy_from_slice(record.value())))
         })
     }
 
     fn iter(&self, from: &[u8]) -> Result<IndexIter<'_>, IndexError> {
-        self.caught(|| {
+        self.catch_full(|| {
             let table = self.db.begin_read().map_err(redb_error)?.open_table(TABLE).map_err(redb_error)?;
             let mut entries = table.range(from..).map_err(redb_error)?;
             let mut next =
@@ -88,22 +88,22 @@ impl Index for RedbIndex {
                         (Bytes::copy_from_slice(key.value()), Bytes::copy_from_slice(record.value()))
                     }))
                 };
-            let next = move || self.caught(|| next().transpose()).transpose();
+            let next = move || self.catch_full(|| next().transpose()).transpose();
             Ok(Box::new(std::iter::from_fn(next)) as IndexIter<'_>)
         })
     }
 
     fn apply(&self, batch: Vec<(Bytes, Option<Bytes>)>) -> Result<(), IndexError> {
-        self.caught(|| self.commit(&batch, Durability::None))
+        self.catch_full(|| self.commit(&batch, Durability::None))
     }
 
     fn sync(&self) -> Result<(), IndexError> {
-        self.caught(|| self.commit(&[], Durability::Immediate))
+        self.catch_full(|| self.commit(&[], Durability::Immediate))
     }
 }
 
 /// The same calls, with panics turned into errors.
-pub(super) fn caught<T>(
+pub(super) fn catch_next<T>(
     mut next: impl FnMut() -> Option<Result<T, IndexError>>,
 ) -> impl FnMut() -> Option<Result<T, IndexError>> {
     move || catch(|| next().transpose()).transpose()

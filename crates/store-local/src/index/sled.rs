@@ -13,10 +13,10 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{Index, IndexError, IndexIter, catch, redb::caught};
+use super::{Index, IndexError, IndexIter, catch, redb::catch_next};
 
 /// The file of the settings that sled was made with.
-const SETTINGS: &str = "conf";
+const SETTINGS_FILE: &str = "conf";
 
 /// The file that sled appends to, within its directory.
 pub(super) const FILE: &str = "db";
@@ -26,7 +26,7 @@ pub(crate) struct SledIndex {
     /// `None` only while it is dropped.
     db: Option<sled::Db>,
     /// Dropped after `db`.
-    _released: Released,
+    _unlock_waiter: UnlockWaiter,
 }
 
 /// Waits, when it is dropped, until sled has let go of its file.
@@ -34,18 +34,18 @@ pub(crate) struct SledIndex {
 /// Tasks of sled's thread pool go on for a moment after its last handle is gone, and may still cut the file's free end off. They
 /// hold sled's lock on the file, so once that can be had nothing changes the file any more: it can be summed, or
 /// opened again.
-struct Released(PathBuf);
+struct UnlockWaiter(PathBuf);
 
 /// How long sled is waited for: far longer than any task takes.
-const LONGEST_RELEASE: Duration = Duration::from_secs(30);
+const MAX_UNLOCK_WAIT: Duration = Duration::from_secs(30);
 
-impl Drop for Released {
+impl Drop for UnlockWaiter {
     fn drop(&mut self) {
-        let begin = Instant::now();
+        let start = Instant::now();
         while let Ok(file) = File::open(&self.0)
             && matches!(file.try_lock(), Err(TryLockError::WouldBlock))
         {
-            if begin.elapsed() > LONGEST_RELEASE {
+            if start.elapsed() > MAX_UNLOCK_WAIT {
                 tracing::warn!(file = %self.0.display(), "sled does not let go of its file");
                 return;
             }
@@ -58,7 +58,7 @@ impl SledIndex {
     /// A page larger than a quarter of a segment goes to a file of its own; neither a leaf of 16 small values nor most nodes of
     /// 256 keys come near that with segments of 1 MiB or more.
     pub(super) fn open(dir: &Path, cache_bytes: u64, segment_bytes: u64) -> Result<Self, IndexError> {
-        let segment_bytes = made_with(dir).unwrap_or(segment_bytes);
+        let segment_bytes = existing_segment_bytes(dir).unwrap_or(segment_bytes);
         let db = sled::Config::new()
             .path(dir)
             .mode(sled::Mode::HighThroughput)
@@ -66,7 +66,7 @@ impl SledIndex {
             .segment_size(usize::try_from(segment_bytes).unwrap_or(usize::MAX))
             .flush_every_ms(None)
             .open()?;
-        let index = Self { db: Some(db), _released: Released(dir.join(FILE)) };
+        let index = Self { db: Some(db), _unlock_waiter: UnlockWaiter(dir.join(FILE)) };
         // sled never syncs the entries of the files that it has made.
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(IndexError::Io)?;
         index.sync()?;
@@ -95,8 +95,8 @@ impl Drop for SledIndex {
 }
 
 /// The segments that an existing index was made with: sled opens it with no others.
-fn made_with(dir: &Path) -> Option<u64> {
-    let settings = fs::read(dir.join(SETTINGS)).ok()?;
+fn existing_segment_bytes(dir: &Path) -> Option<u64> {
+    let settings = fs::read(dir.join(SETTINGS_FILE)).ok()?;
     let text = String::from_utf8_lossy(&settings);
     let size = text.lines().find_map(|line| line.strip_prefix("segment_size: "))?;
     size.parse().ok()
@@ -114,7 +114,7 @@ impl Index for SledIndex {
                 let entry = entries.next()?;
                 Some(entry.map(|(key, record)| (Bytes::from_owner(key), Bytes::from_owner(record))).map_err(Into::into))
             };
-            Ok(Box::new(std::iter::from_fn(caught(next))) as IndexIter<'_>)
+            Ok(Box::new(std::iter::from_fn(catch_next(next))) as IndexIter<'_>)
         })
     }
 

@@ -5,11 +5,11 @@ use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
 use bytes::{Buf, BufMut, BytesMut};
 
 use super::frame::FRAME_HEADER;
-use crate::{faults::SyncFault, keys::LogKey, space::write_zeros};
+use crate::{faults::SyncFault, log_key::LogKey, space::write_zeros};
 
 /// The size of a header in bytes: a page, so that no frame shares it.
 pub(super) const HEADER_BYTES: u64 = 4096;
-pub(super) const SPARE: &str = "spare-";
+pub(super) const SPARE_PREFIX: &str = "spare-";
 const MAGIC: &[u8; 8] = b"ZARRDLOG";
 const FORMAT: u32 = 1;
 const HEADER_LEN: usize = 8 + 4 + 5 * 8 + 8;
@@ -20,7 +20,7 @@ pub(super) struct Header {
     pub(super) id: u64,
     pub(super) epoch: u64,
     /// The round that its first frame has, if it has one.
-    pub(super) first_round: u64,
+    pub(super) first_group: u64,
     /// The segment before it, 0 if there is none.
     pub(super) previous: u64,
     /// The end of that one, in bytes from its beginning.
@@ -60,7 +60,7 @@ impl Header {
         let mut bytes = BytesMut::with_capacity(HEADER_LEN);
         bytes.put_slice(MAGIC);
         bytes.put_u32(FORMAT);
-        for field in [self.id, self.epoch, self.first_round, self.previous, self.previous_end] {
+        for field in [self.id, self.epoch, self.first_group, self.previous, self.previous_end] {
             bytes.put_u64(field);
         }
         let sum = key.checksum(self.id, &[&bytes]);
@@ -79,7 +79,7 @@ impl Header {
         let header = Self {
             id: fields.get_u64(),
             epoch: fields.get_u64(),
-            first_round: fields.get_u64(),
+            first_group: fields.get_u64(),
             previous: fields.get_u64(),
             previous_end: fields.get_u64(),
         };
@@ -89,7 +89,7 @@ impl Header {
 
 impl Segment {
     /// Writes the header into a file of zeros or a retired segment, durably.
-    pub(super) fn begin(path: &Path, key: LogKey, header: Header) -> io::Result<Self> {
+    pub(super) fn create(path: &Path, key: LogKey, header: Header) -> io::Result<Self> {
         let file = File::options().read(true).write(true).open(path)?;
         file.write_all_at(&header.encode(key), 0)?;
         file.sync_data()?;

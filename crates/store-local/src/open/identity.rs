@@ -34,7 +34,7 @@ pub(crate) struct Identity {
 
 /// What the file says in every format.
 #[derive(Deserialize)]
-struct OfAnyFormat {
+struct FormatProbe {
     format: u32,
 }
 
@@ -48,7 +48,7 @@ impl Identity {
         let path = paths.identity();
         let text = fs::read(&path).map_err(OpenError::io("read", &path))?;
         let unreadable = |error| OpenError::corrupt(path.clone(), FileCorruption::InvalidText(error));
-        let OfAnyFormat { format } = serde_json::from_slice(&text).map_err(unreadable)?;
+        let FormatProbe { format } = serde_json::from_slice(&text).map_err(unreadable)?;
         if ![FORMAT, FORMAT_1].contains(&format) {
             return Err(OpenError::UnsupportedFormat { dir: paths.dir.clone(), found: format });
         }
@@ -65,7 +65,7 @@ impl Identity {
     }
 
     /// The same store with the layout that this version writes.
-    pub(super) fn of_this_format(self) -> Self {
+    pub(super) fn upgraded(self) -> Self {
         let identity = Self { format: FORMAT, ..self };
         Self { checksum: identity.sum(), ..identity }
     }

@@ -9,8 +9,8 @@ use crate::{OpenError, Purpose, durable::sync_dir, paths::Paths};
 
 /// Refuses a store that was not filled to its end, and marks one that is to be filled, durably. Called with the lock held and
 /// before a store is made.
-pub(super) fn judge(paths: &Paths, purpose: Purpose) -> Result<(), OpenError> {
-    let mark = paths.incomplete();
+pub(super) fn check_purpose(paths: &Paths, purpose: Purpose) -> Result<(), OpenError> {
+    let mark = paths.incomplete_marker();
     if mark.try_exists().map_err(OpenError::io("look for", &mark))? {
         return Err(OpenError::Incomplete { dir: paths.dir.clone() });
     }
@@ -26,7 +26,7 @@ pub(super) fn judge(paths: &Paths, purpose: Purpose) -> Result<(), OpenError> {
 
 /// Removes the mark, durably.
 pub(super) fn remove(paths: &Paths) -> io::Result<()> {
-    match fs::remove_file(paths.incomplete()) {
+    match fs::remove_file(paths.incomplete_marker()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => File::open(&paths.dir)?.sync_all(),
     }

@@ -30,9 +30,9 @@ use crate::{
     checkpoint::{CHECKED_COPY, Generations, Verification},
     clean_shutdown::{self, CleanShutdown},
     index::{Index, IndexError, IndexOptions},
-    keys::LogKey,
     keyspace::{Meta, Sweeps},
     log::{Log, LogFiles, LogStart, Replayed, replay},
+    log_key::LogKey,
     paths::Paths,
     space::{Ballast, Sizes, Space},
     values::Directory,
@@ -66,20 +66,20 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
     let paths = Paths { dir: dir.to_owned() };
     fs::create_dir_all(dir).map_err(OpenError::io("make", dir))?;
     if !paths.identity().exists() {
-        refuse_foreign_files(&paths)?;
+        reject_foreign_files(&paths)?;
     }
     let lock = Lock::take(dir, &paths.lock())?;
     let sizes = sizes(&paths, options)?;
     let index_options = index_options(options, &sizes);
-    let ballast = Arc::new(Ballast::new(paths.ballast(), sizes.ballast, sizes.opening));
+    let ballast = Arc::new(Ballast::new(paths.ballast(), sizes.ballast, sizes.open_reserve));
     let files = LogFiles::new(paths.log(), sizes.segment, Arc::clone(&ballast), options.sync_fault());
-    incomplete::judge(&paths, options.purpose)?;
+    incomplete::check_purpose(&paths, options.purpose)?;
     if !paths.identity().exists() {
         create::create(&paths, index_options, &files)?;
     }
     let mut identity = Identity::read(&paths)?;
     check_kind(dir, &identity, options)?;
-    ballast.make_room_to_open();
+    ballast.free_open_space();
     if identity.is_format_1() {
         identity = format_1::upgrade(&paths, identity, index_options, Arc::clone(&files))?;
     }
@@ -87,7 +87,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
     let replayed = replay(&paths.log(), key)?;
     let generations = Generations::read(&paths)?;
     let clean =
-        clean_shutdown::read(&paths, &generations.dir(), replayed.epoch, replayed.next_round.saturating_sub(1))?;
+        clean_shutdown::read(&paths, &generations.dir(), replayed.epoch, replayed.next_group.saturating_sub(1))?;
     let main_file = generations.dir().join(identity.index.main_file());
     if !main_file.exists() {
         return Err(OpenError::corrupt(main_file, FileCorruption::Missing));
@@ -98,16 +98,16 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
     // From here on files are changed.
     clean_shutdown::remove(&paths)?;
     let index = index_options.open(&generations.dir());
-    let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_damage(&paths, error))?);
+    let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_open_error(&paths, error))?);
     let (meta, sweeps) = read_index(&paths, &*index)?;
-    check_order(&paths, &replayed, &meta)?;
+    check_log_matches_index(&paths, &replayed, &meta)?;
     let epoch = replayed.epoch.saturating_add(1);
     let last = replayed.last;
     crate::log::replay::rewrite_tail(files.dir(), last).map_err(OpenError::io("write", files.dir()))?;
-    let next_round = replayed.next_round;
+    let next_group = replayed.next_group;
     let memtable = replay_into(&files, key, replayed, meta.applied)?;
-    let start = LogStart { key, epoch, next_round, last: Some(last) };
-    let log = Log::begin(Arc::clone(&files), start).map_err(OpenError::io("write", files.dir()))?;
+    let start = LogStart { key, epoch, next_group, last: Some(last) };
+    let log = Log::create(Arc::clone(&files), start).map_err(OpenError::io("write", files.dir()))?;
     // What was opened is durable, so a store that is only opened and closed does not pile segments up.
     if let Err(error) = files.retire(meta.applied) {
         tracing::warn!(%error, "could not let go of a part of the log that is not needed any more");
@@ -116,7 +116,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
         tracing::warn!(%error, "could not remove what is left of other generations of the index");
     }
     let directory = Directory::open(&paths.values()).map_err(OpenError::io("open", paths.values()))?;
-    ballast.restore_opening();
+    ballast.restore_open_reserve();
     let verify = clean == CleanShutdown::Absent;
     Ok(Opened {
         lock,
@@ -172,12 +172,12 @@ fn read_index(paths: &Paths, index: &dyn Index) -> Result<(Meta, Sweeps), OpenEr
         };
         Ok((meta, Sweeps::read(index)?))
     };
-    read().map_err(|error| index_damage(paths, error))
+    read().map_err(|error| index_open_error(paths, error))
 }
 
 /// Refuses an index and a log that do not belong together: something is missing between them.
-fn check_order(paths: &Paths, replayed: &Replayed, meta: &Meta) -> Result<(), OpenError> {
-    let (first, last) = (replayed.first_round, replayed.next_round.saturating_sub(1));
+fn check_log_matches_index(paths: &Paths, replayed: &Replayed, meta: &Meta) -> Result<(), OpenError> {
+    let (first, last) = (replayed.first_group, replayed.next_group.saturating_sub(1));
     if meta.applied.saturating_add(1) < first {
         return Err(OpenError::StaleIndex {
             file: paths.index(),
@@ -203,9 +203,9 @@ fn check_copy(
     let copy = copy.map_err(OpenError::io("make a directory in", &paths.dir))?;
     read_only::copy_dir(index, copy.path())?;
     let index = index_options.open(copy.path());
-    let index = index.map_err(|error| index_damage(paths, error))?;
+    let index = index.map_err(|error| index_open_error(paths, error))?;
     let (meta, _) = read_index(paths, &*index)?;
-    check_order(paths, replayed, &meta)?;
+    check_log_matches_index(paths, replayed, &meta)?;
     check_entries(paths, &*index, &meta, identity.id)
 }
 
@@ -213,7 +213,7 @@ fn check_copy(
 fn check_entries(paths: &Paths, index: &dyn Index, meta: &Meta, store_id: u64) -> Result<(), OpenError> {
     tracing::warn!("the index is not as it was when the store was closed: checking all of its entries");
     let mut verification = Verification::default();
-    while !verification.step(index, store_id).map_err(|error| index_damage(paths, error))? {}
+    while !verification.step(index, store_id).map_err(|error| index_open_error(paths, error))? {}
     if verification.agrees_with(meta) {
         return Ok(());
     }
@@ -223,11 +223,11 @@ fn check_entries(paths: &Paths, index: &dyn Index, meta: &Meta, store_id: u64) -
     ))
 }
 
-fn refuse_foreign_files(paths: &Paths) -> Result<(), OpenError> {
+fn reject_foreign_files(paths: &Paths) -> Result<(), OpenError> {
     let entries = fs::read_dir(&paths.dir).map_err(OpenError::io("list", &paths.dir))?;
-    let ours = |name: &std::ffi::OsStr| name == "lock" || name == "lost+found" || name == "incomplete";
-    let foreign = entries.flatten().any(|entry| !ours(&entry.file_name()));
-    if foreign && !paths.making().exists() {
+    let recognized = |name: &std::ffi::OsStr| name == "lock" || name == "lost+found" || name == "incomplete";
+    let foreign = entries.flatten().any(|entry| !recognized(&entry.file_name()));
+    if foreign && !paths.creation_marker().exists() {
         return Err(OpenError::NotAStore { dir: paths.dir.clone() });
     }
     Ok(())
@@ -235,15 +235,15 @@ fn refuse_foreign_files(paths: &Paths) -> Result<(), OpenError> {
 
 /// True if an error says that the system failed, rather than that a file is not what it should be. sled makes new errors of the old
 /// ones' kinds and texts, so there may be no number.
-fn is_of_the_system(error: &io::Error) -> bool {
+fn is_system_error(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     error.raw_os_error().is_some() || !matches!(error.kind(), InvalidData | InvalidInput | Other | UnexpectedEof)
 }
 
 /// The error of an index that does not open: the system failed it, or it is damaged.
-fn index_damage(paths: &Paths, error: IndexError) -> OpenError {
+fn index_open_error(paths: &Paths, error: IndexError) -> OpenError {
     match error.io() {
-        Some(source) if is_of_the_system(source) => {
+        Some(source) if is_system_error(source) => {
             let source = io::Error::new(source.kind(), source.to_string());
             OpenError::Io { action: "open", path: paths.index(), source }
         }

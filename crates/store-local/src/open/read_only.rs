@@ -5,8 +5,8 @@ use std::{fs, path::Path, sync::Arc};
 use tempfile::TempDir;
 
 use super::{
-    Identity, Lock, check_kind, check_order, format_1, incomplete, index_damage, index_options, log_key, read_index,
-    replayed::replay_read_only, sizes,
+    Identity, Lock, check_kind, check_log_matches_index, format_1, incomplete, index_open_error, index_options,
+    log_key, read_index, replayed::replay_read_only, sizes,
 };
 use crate::{
     FileCorruption, OpenError, Options, Purpose,
@@ -42,7 +42,7 @@ pub(crate) struct OpenedReadOnly {
 pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedReadOnly, OpenError> {
     let paths = Paths { dir: dir.to_owned() };
     let lock = Lock::take_shared(dir, &paths.lock())?;
-    incomplete::judge(&paths, Purpose::Use)?;
+    incomplete::check_purpose(&paths, Purpose::Use)?;
     if !paths.identity().exists() {
         return Err(OpenError::NotAStore { dir: dir.to_owned() });
     }
@@ -61,17 +61,17 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedRead
     let copy = copy.map_err(OpenError::io("make a directory in", std::env::temp_dir()))?;
     copy_dir(&generations.dir(), copy.path())?;
     let index = index_options.open(copy.path());
-    let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_damage(&paths, error))?);
+    let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_open_error(&paths, error))?);
     let (sweeps, replayed, epoch) = if identity.is_format_1() {
-        let progress = format_1::Progress::read(&paths)?;
-        format_1::check_index(&paths, &*index, progress)?;
-        (Sweeps::default(), Memtable::default(), progress.epoch)
+        let watermark = format_1::CommitWatermark::read(&paths)?;
+        format_1::check_index(&paths, &*index, watermark)?;
+        (Sweeps::default(), Memtable::default(), watermark.epoch)
     } else {
         let key = log_key(&identity);
         let replayed = replay(&paths.log(), key)?;
         let (meta, sweeps) = read_index(&paths, &*index)?;
-        check_order(&paths, &replayed, &meta)?;
-        let last = replayed.next_round.saturating_sub(1);
+        check_log_matches_index(&paths, &replayed, &meta)?;
+        let last = replayed.next_group.saturating_sub(1);
         if clean_shutdown::read(&paths, &generations.dir(), replayed.epoch, last)? == CleanShutdown::Disagrees {
             super::check_entries(&paths, &*index, &meta, identity.id)?;
         }

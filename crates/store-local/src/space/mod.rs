@@ -40,7 +40,7 @@ pub(crate) struct Sizes {
     /// What is given back while the store is open.
     pub(crate) ballast: u64,
     /// What is given back to open it: sled writes a snapshot and begins a segment, and so does the log.
-    pub(crate) opening: u64,
+    pub(crate) open_reserve: u64,
     /// The segments of a new sled index.
     pub(crate) index_segment: u64,
 }
@@ -56,7 +56,7 @@ impl Sizes {
             pinned: options.max_pinned_bytes.unwrap_or_else(|| (total / 10).min(8 << 30)),
             // What applying a full buffer takes: sled writes a page anew after some changes of it, and frees the old ones later.
             ballast: commit_buffer.saturating_mul(4).min(total / 12),
-            opening: index_segment.saturating_mul(4).min(total / 12),
+            open_reserve: index_segment.saturating_mul(4).min(total / 12),
             index_segment,
         }
     }
@@ -66,9 +66,9 @@ impl Sizes {
 pub(crate) fn write_zeros(file: &mut File, mut bytes: u64) -> io::Result<()> {
     let zeros = vec![0; 1 << 18];
     while bytes > 0 {
-        let part = usize::try_from(bytes).unwrap_or(usize::MAX).min(zeros.len());
-        file.write_all(zeros.get(..part).unwrap_or_default())?;
-        bytes = bytes.saturating_sub(part as u64);
+        let chunk = usize::try_from(bytes).unwrap_or(usize::MAX).min(zeros.len());
+        file.write_all(zeros.get(..chunk).unwrap_or_default())?;
+        bytes = bytes.saturating_sub(chunk as u64);
     }
     Ok(())
 }

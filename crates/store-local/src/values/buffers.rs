@@ -6,9 +6,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 /// The size of a buffer: what is read or written of a value at a time.
-pub(crate) const PIECE: usize = 512 << 10;
+pub(crate) const BUFFER_BYTES: usize = 512 << 10;
 /// How many buffers are kept while nobody uses them.
-const KEPT: usize = 32;
+const MAX_POOLED_BUFFERS: usize = 32;
 
 /// Buffers of [`PIECE`] bytes.
 #[derive(Clone, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Buffers(Arc<Mutex<Vec<Box<[u8]>>>>);
 /// A buffer that goes back when it is dropped.
 pub(crate) struct Buffer {
     bytes: Box<[u8]>,
-    home: Buffers,
+    pool: Buffers,
 }
 
 /// The filled part of a buffer.
@@ -30,14 +30,14 @@ struct Filled {
 impl Buffers {
     /// A buffer with any content.
     pub(crate) fn take(&self) -> Buffer {
-        let kept = self.0.lock().pop();
-        Buffer { bytes: kept.unwrap_or_else(|| vec![0; PIECE].into_boxed_slice()), home: self.clone() }
+        let pooled = self.0.lock().pop();
+        Buffer { bytes: pooled.unwrap_or_else(|| vec![0; BUFFER_BYTES].into_boxed_slice()), pool: self.clone() }
     }
 }
 
 impl Buffer {
     /// The bytes from `start` on, up to `end` or the buffer's own end.
-    pub(crate) fn part(&mut self, start: usize, end: usize) -> &mut [u8] {
+    pub(crate) fn slice_mut(&mut self, start: usize, end: usize) -> &mut [u8] {
         let end = end.min(self.bytes.len());
         self.bytes.get_mut(start..end).unwrap_or_default()
     }
@@ -56,9 +56,9 @@ impl AsRef<[u8]> for Filled {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let mut kept = self.home.0.lock();
-        if kept.len() < KEPT {
-            kept.push(std::mem::take(&mut self.bytes));
+        let mut pooled = self.pool.0.lock();
+        if pooled.len() < MAX_POOLED_BUFFERS {
+            pooled.push(std::mem::take(&mut self.bytes));
         }
     }
 }

@@ -23,20 +23,20 @@ use crate::{
 };
 
 /// The longest that a file waits for a descriptor. Those who read and write values have them for a short time each.
-const LONGEST_WAIT: Duration = Duration::from_secs(2);
+const MAX_DESCRIPTOR_WAIT: Duration = Duration::from_secs(2);
 /// The time until the system is asked once more, which does not say when it has descriptors again.
-const ASK_AGAIN: Duration = Duration::from_millis(10);
+const DESCRIPTOR_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 /// The descriptors that are left to everything that is neither a value file nor a connection: the index, the log, the
 /// program's own.
-const RESERVED: u64 = 32;
+const RESERVED_DESCRIPTORS: u64 = 32;
 /// The fewest value files that may be open at a time.
-const LEAST: u64 = 4;
+const MIN_DESCRIPTORS: u64 = 4;
 
 /// The directory `values` of a store, and the handle that its files are opened through.
 #[derive(Clone)]
-pub(crate) struct Directory(Arc<Inner>);
+pub(crate) struct Directory(Arc<DirectoryInner>);
 
-struct Inner {
+struct DirectoryInner {
     path: PathBuf,
     /// The directory itself, which files are opened relative to.
     root: File,
@@ -61,11 +61,11 @@ struct Descriptors {
 struct Descriptor(Arc<Descriptors>);
 
 /// How a file was opened without waiting for the disk.
-pub(crate) enum Quick<T> {
+pub(crate) enum ImmediateOrBlocking<T> {
     /// It was in memory.
     Done(T),
     /// The disk may be needed; ask again where waiting is allowed.
-    WouldWait,
+    WouldBlock,
 }
 
 impl Directory {
@@ -86,7 +86,7 @@ impl Directory {
             }
         }
         let descriptors = Arc::new(Descriptors::new(getrlimit(Resource::Nofile).current));
-        Ok(Self(Arc::new(Inner { path: path.to_owned(), root: File::open(path)?, descriptors })))
+        Ok(Self(Arc::new(DirectoryInner { path: path.to_owned(), root: File::open(path)?, descriptors })))
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -107,20 +107,22 @@ impl Directory {
 
     /// Opens a file if that takes no disk access, so that it may be called on an async thread.
     #[cfg(target_os = "linux")]
-    pub(crate) fn open_file_quickly(&self, id: FileId) -> Quick<ValueFile> {
+    pub(crate) fn try_open_file(&self, id: FileId) -> ImmediateOrBlocking<ValueFile> {
         use rustix::fs::{ResolveFlags, openat2};
-        let Some(descriptor) = Descriptors::take(&self.0.descriptors, Instant::now()) else { return Quick::WouldWait };
+        let Some(descriptor) = Descriptors::take(&self.0.descriptors, Instant::now()) else {
+            return ImmediateOrBlocking::WouldBlock;
+        };
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         match openat2(&self.0.root, id.path(), flags, Mode::empty(), ResolveFlags::CACHED) {
-            Ok(file) => Quick::Done(ValueFile { file: file.into(), _descriptor: descriptor }),
-            Err(_) => Quick::WouldWait,
+            Ok(file) => ImmediateOrBlocking::Done(ValueFile { file: file.into(), _descriptor: descriptor }),
+            Err(_) => ImmediateOrBlocking::WouldBlock,
         }
     }
 
     /// Opens a file if that takes no disk access, which only Linux can tell.
     #[cfg(not(target_os = "linux"))]
-    pub(crate) fn open_file_quickly(&self, _id: FileId) -> Quick<ValueFile> {
-        Quick::WouldWait
+    pub(crate) fn try_open_file(&self, _id: FileId) -> ImmediateOrBlocking<ValueFile> {
+        ImmediateOrBlocking::WouldBlock
     }
 
     /// Makes the entries of the files that were made in a directory durable.
@@ -148,14 +150,14 @@ impl Directory {
     }
 
     fn with_descriptor(&self, open: impl Fn() -> io::Result<File>) -> io::Result<ValueFile> {
-        let deadline = Instant::now() + LONGEST_WAIT;
+        let deadline = Instant::now() + MAX_DESCRIPTOR_WAIT;
         let opened = Descriptors::take(&self.0.descriptors, deadline).ok_or_else(|| Errno::MFILE.into());
         let opened = opened.and_then(|descriptor| {
             loop {
                 match open() {
                     // Others than value files may have taken all that there are.
                     Err(error) if is_out_of_descriptors(&error) && Instant::now() < deadline => {
-                        thread::sleep(ASK_AGAIN)
+                        thread::sleep(DESCRIPTOR_RETRY_INTERVAL)
                     }
                     opened => return Ok(ValueFile { file: opened?, _descriptor: descriptor }),
                 }
@@ -173,7 +175,8 @@ impl Descriptors {
     /// Those of a process that may have `limit` files open: half of what is not reserved, since connections need them
     /// too.
     fn new(limit: Option<u64>) -> Self {
-        let free = limit.map_or(u64::MAX, |limit| (limit.saturating_sub(RESERVED) / 2).max(LEAST));
+        let free =
+            limit.map_or(u64::MAX, |limit| (limit.saturating_sub(RESERVED_DESCRIPTORS) / 2).max(MIN_DESCRIPTORS));
         Self { free: Mutex::new(free), freed: Condvar::new() }
     }
 
@@ -218,19 +221,19 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
 
 /// Reads at an offset if the bytes are in memory, so that it may be called on an async thread.
 #[cfg(target_os = "linux")]
-pub(crate) fn read_quickly(file: &File, buffer: &mut [u8], offset: u64) -> Quick<()> {
+pub(crate) fn try_read(file: &File, buffer: &mut [u8], offset: u64) -> ImmediateOrBlocking<()> {
     use rustix::io::{ReadWriteFlags, preadv2};
     let len = buffer.len();
     match preadv2(file, &mut [io::IoSliceMut::new(buffer)], offset, ReadWriteFlags::NOWAIT) {
-        Ok(read) if read == len => Quick::Done(()),
-        _ => Quick::WouldWait,
+        Ok(read) if read == len => ImmediateOrBlocking::Done(()),
+        _ => ImmediateOrBlocking::WouldBlock,
     }
 }
 
 /// Reads at an offset if the bytes are in memory, which only Linux can tell.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn read_quickly(_file: &File, _buffer: &mut [u8], _offset: u64) -> Quick<()> {
-    Quick::WouldWait
+pub(crate) fn try_read(_file: &File, _buffer: &mut [u8], _offset: u64) -> ImmediateOrBlocking<()> {
+    ImmediateOrBlocking::WouldBlock
 }
 
 #[cfg(test)]
@@ -243,19 +246,20 @@ mod tests {
         Directory::create(&path).unwrap();
         let root = File::open(&path).unwrap();
         let descriptors = Arc::new(Descriptors::new(Some(limit)));
-        (dir, Directory(Arc::new(Inner { path, root, descriptors })))
+        (dir, Directory(Arc::new(DirectoryInner { path, root, descriptors })))
     }
 
     #[test]
     fn a_file_waits_until_another_is_closed() {
-        let (_dir, directory) = directory(RESERVED + 2 * LEAST);
-        let mut open: Vec<ValueFile> = (0..LEAST).map(|id| directory.create_file(FileId(id)).unwrap()).collect();
-        assert!(matches!(directory.open_file_quickly(FileId(0)), Quick::WouldWait));
-        let refused = directory.create_file(FileId(LEAST)).err().unwrap();
+        let (_dir, directory) = directory(RESERVED_DESCRIPTORS + 2 * MIN_DESCRIPTORS);
+        let mut open: Vec<ValueFile> =
+            (0..MIN_DESCRIPTORS).map(|id| directory.create_file(FileId(id)).unwrap()).collect();
+        assert!(matches!(directory.try_open_file(FileId(0)), ImmediateOrBlocking::WouldBlock));
+        let refused = directory.create_file(FileId(MIN_DESCRIPTORS)).err().unwrap();
         assert!(is_out_of_descriptors(&refused), "{refused:?}");
         let waiting = {
             let directory = directory.clone();
-            thread::spawn(move || directory.create_file(FileId(LEAST)).map(drop))
+            thread::spawn(move || directory.create_file(FileId(MIN_DESCRIPTORS)).map(drop))
         };
         thread::sleep(Duration::from_millis(100));
         assert!(!waiting.is_finished());

@@ -21,11 +21,11 @@ mod trailer;
 mod writer;
 
 pub(crate) use self::{
-    buffers::{Buffer, Buffers, PIECE},
+    buffers::{BUFFER_BYTES, Buffer, Buffers},
     directory::Directory,
     reader::{OpenValue, verify},
     writer::{FinishError, StagedFile, Writer},
 };
 
 /// The data that one checksum covers, in bytes.
-pub(crate) const BLOCK: u64 = 128 << 10;
+pub(crate) const BLOCK_BYTES: u64 = 128 << 10;

@@ -3,14 +3,14 @@
 use store::Key;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::BLOCK;
+use super::BLOCK_BYTES;
 use crate::record::FileId;
 
 const MAGIC: [u8; 8] = *b"ZARRDVAL";
 /// Checksums on one page.
 pub(super) const PAGE_SUMS: u64 = 512;
 /// The footer without its key.
-const FOOTER: usize = 2 + 8 + 8 + 8 + 8 + 8;
+const FOOTER_LEN: usize = 2 + 8 + 8 + 8 + 8 + 8;
 
 /// Where the parts of a value file's trailer are, by the length of its data and key. Offsets are in bytes from the file's start.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl Layout {
     }
 
     pub(super) fn blocks(&self) -> u64 {
-        self.size.div_ceil(BLOCK)
+        self.size.div_ceil(BLOCK_BYTES)
     }
 
     pub(super) fn pages(&self) -> u64 {
@@ -57,7 +57,7 @@ impl Layout {
 
     /// The length of page sums and footer.
     pub(super) fn end_len(&self) -> usize {
-        to_usize(self.pages().saturating_mul(8).saturating_add(self.key_len)).saturating_add(FOOTER)
+        to_usize(self.pages().saturating_mul(8).saturating_add(self.key_len)).saturating_add(FOOTER_LEN)
     }
 
     /// The whole file's length.

@@ -9,7 +9,7 @@ use std::{
 use store::{Key, StoreError};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{BLOCK, Directory, directory::ValueFile, trailer::Footer};
+use super::{BLOCK_BYTES, Directory, directory::ValueFile, trailer::Footer};
 use crate::{
     gc::GarbageCollector,
     record::{FileId, FileRef},
@@ -18,7 +18,7 @@ use crate::{
 /// A value file being written. Dropping it removes the file.
 pub(crate) struct Writer {
     file: ValueFile,
-    guard: Unlink,
+    guard: UnlinkOnDrop,
     size: u64,
     block: Xxh3,
     sums: Vec<u64>,
@@ -27,22 +27,22 @@ pub(crate) struct Writer {
 /// A value file that is durable but for its directory's entry. Dropping it removes the file.
 pub(crate) struct StagedFile {
     pub(crate) file: FileRef,
-    guard: Unlink,
+    guard: UnlinkOnDrop,
 }
 
 /// Removes a file that nothing refers to.
-struct Unlink {
+struct UnlinkOnDrop {
     id: FileId,
     collector: GarbageCollector,
     /// True if the index may refer to it.
-    kept: AtomicBool,
+    retained: AtomicBool,
 }
 
 impl Writer {
     /// Makes the file. Blocks.
     pub(crate) fn create(directory: &Directory, id: FileId, collector: GarbageCollector) -> Result<Self, StoreError> {
         let file = directory.create_file(id).map_err(|error| StoreError::io("make a value file", error))?;
-        let guard = Unlink { id, collector, kept: AtomicBool::new(false) };
+        let guard = UnlinkOnDrop { id, collector, retained: AtomicBool::new(false) };
         Ok(Self { file, guard, size: 0, block: Xxh3::new(), sums: Vec::new() })
     }
 
@@ -55,7 +55,7 @@ impl Writer {
 
     /// Writes the trailer and makes the file durable, but for its directory's entry. Blocks.
     pub(crate) fn finish(mut self, key: &Key, commit: u64) -> Result<StagedFile, FinishError> {
-        if !self.size.is_multiple_of(BLOCK) {
+        if !self.size.is_multiple_of(BLOCK_BYTES) {
             self.sums.push(self.block.digest());
         }
         let id = self.guard.id;
@@ -66,18 +66,18 @@ impl Writer {
         Ok(StagedFile { file: FileRef { id, size: self.size, checksum }, guard: self.guard })
     }
 
-    fn sum(&mut self, mut piece: &[u8]) {
-        while !piece.is_empty() {
-            let room = BLOCK.saturating_sub(self.size % BLOCK);
-            let take = piece.len().min(super::trailer::to_usize(room));
-            let (now, rest) = piece.split_at(take);
+    fn sum(&mut self, mut chunk: &[u8]) {
+        while !chunk.is_empty() {
+            let room = BLOCK_BYTES.saturating_sub(self.size % BLOCK_BYTES);
+            let take = chunk.len().min(super::trailer::to_usize(room));
+            let (now, rest) = chunk.split_at(take);
             self.block.update(now);
             self.size = self.size.saturating_add(take as u64);
-            if self.size.is_multiple_of(BLOCK) {
+            if self.size.is_multiple_of(BLOCK_BYTES) {
                 self.sums.push(self.block.digest());
                 self.block.reset();
             }
-            piece = rest;
+            chunk = rest;
         }
     }
 }
@@ -98,14 +98,14 @@ impl From<StoreError> for FinishError {
 
 impl StagedFile {
     /// Keeps the file, since the index refers to it now, or may.
-    pub(crate) fn keep(&self) {
-        self.guard.kept.store(true, Ordering::Relaxed);
+    pub(crate) fn retain(&self) {
+        self.guard.retained.store(true, Ordering::Relaxed);
     }
 }
 
-impl Drop for Unlink {
+impl Drop for UnlinkOnDrop {
     fn drop(&mut self) {
-        if !*self.kept.get_mut() {
+        if !*self.retained.get_mut() {
             self.collector.remove(vec![self.id]);
         }
     }

@@ -31,7 +31,7 @@ pub(crate) struct Memtable {
     intents: RwLock<Vec<IntentChange>>,
     bytes: AtomicU64,
     /// The last round that it has changes of.
-    last_round: AtomicU64,
+    last_group: AtomicU64,
 }
 
 /// Changes that concern many keys.
@@ -124,12 +124,12 @@ impl Memtable {
         self.intents.write().push(IntentChange { number, id, record });
     }
 
-    pub(crate) fn finish_round(&self, round: u64) {
-        self.last_round.store(round, Ordering::Release);
+    pub(crate) fn finish_group(&self, group: u64) {
+        self.last_group.store(group, Ordering::Release);
     }
 
-    pub(crate) fn last_round(&self) -> u64 {
-        self.last_round.load(Ordering::Acquire)
+    pub(crate) fn last_group(&self) -> u64 {
+        self.last_group.load(Ordering::Acquire)
     }
 
     /// The memory that it takes, nearly.
@@ -154,10 +154,10 @@ impl Memtable {
         let ranges = self.ranges.read();
         let erased = ranges.erased.last_of(key, at).map(|number| Latest { number, change: LatestChange::Erased });
         let bulk = ranges.bulk.iter().filter(|bulk| bulk.number() <= at).filter_map(|bulk| {
-            let (place, entry) = bulk.find(key)?;
+            let (index, entry) = bulk.find(key)?;
             let change =
-                if entry.is_set() { LatestChange::InBulk(Arc::clone(bulk), place) } else { LatestChange::Erased };
-            Some(Latest { number: bulk.number_of(place), change })
+                if entry.is_set() { LatestChange::InBulk(Arc::clone(bulk), index) } else { LatestChange::Erased };
+            Some(Latest { number: bulk.number_of(index), change })
         });
         found.into_iter().chain(erased).chain(bulk).max_by_key(|latest| latest.number)
     }

@@ -170,8 +170,8 @@ impl View {
             records.insert(id, Some(record));
         }
         records.extend(self.latest_intents());
-        let there = records.into_iter().filter_map(|(id, record)| Some((id, record?)));
-        there.map(|(id, record)| self.decode_intent(id, record)).collect()
+        let present = records.into_iter().filter_map(|(id, record)| Some((id, record?)));
+        present.map(|(id, record)| self.decode_intent(id, record)).collect()
     }
 
     /// The changes of intents that the index may not have.
@@ -195,7 +195,7 @@ impl View {
     }
 
     /// True if a sweep's deleting phase decided the place at which a key was looked up: it may have begun to move since.
-    pub(crate) fn relies_on_deleting(&self, key: &Key) -> bool {
+    pub(crate) fn depends_on_deleting_phase(&self, key: &Key) -> bool {
         self.parts.sweeps.covering(key.as_bytes()).is_some_and(|sweep| sweep.phase == Phase::Deleting)
     }
 
@@ -203,7 +203,7 @@ impl View {
         match latest.change {
             LatestChange::Erased => Ok(None),
             LatestChange::Record(bytes) => self.decode(key, bytes).map(Some),
-            LatestChange::InBulk(bulk, place) => bulk.record(key, place).map(Some),
+            LatestChange::InBulk(bulk, index) => bulk.record(key, index).map(Some),
         }
     }
 
@@ -214,12 +214,12 @@ impl View {
 }
 
 /// The time that opening an index again takes, nearly.
-const REOPENING: Duration = Duration::from_secs(1);
+const REOPEN_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 pub(crate) fn store_error(error: IndexError) -> StoreError {
     match error {
-        IndexError::Reopening => StoreError::Busy { retry_after: Some(REOPENING) },
-        error if error.is_out_of_space() => StoreError::Busy { retry_after: Some(REOPENING) },
+        IndexError::Reopening => StoreError::Busy { retry_after: Some(REOPEN_RETRY_AFTER) },
+        error if error.is_out_of_space() => StoreError::Busy { retry_after: Some(REOPEN_RETRY_AFTER) },
         error => StoreError::backend(BackendErrorKind::Internal, IndexFailure(error)),
     }
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{MAX_KEY_LEN, Precondition};
 
-pub(super) async fn case_matters_as_in_the_specification(store: impl Storage) {
+pub(super) async fn keys_are_case_sensitive(store: impl Storage) {
     put(&store, "foo", "a").await;
     put(&store, "FOO", "b").await;
     assert_eq!(get(&store, "foo").await.as_deref(), Some(&b"a"[..]));

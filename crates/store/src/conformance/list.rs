@@ -22,7 +22,7 @@ pub(super) async fn an_empty_store_lists_as_empty(store: impl Storage) {
 }
 
 /// "If a store contains the keys "a/b", "a/c/d" and "e/f/g", then `list_prefix("a/")` would return "a/b" and "a/c/d"."
-pub(super) async fn list_prefix_as_in_the_specification(store: impl Storage) {
+pub(super) async fn list_prefix_follows_the_specification(store: impl Storage) {
     put_names(&store, &["a/b", "a/c/d", "e/f/g"]).await;
     assert_eq!(list_keys(&store, "a/").await, ["a/b", "a/c/d"]);
     assert_eq!(list_keys(&store, "a/c/").await, ["a/c/d"]);
@@ -33,7 +33,7 @@ pub(super) async fn list_prefix_as_in_the_specification(store: impl Storage) {
 
 /// "If a store contains the keys "a/b", "a/c", "a/d/e", "a/f/g", then `list_dir("a/")` would return keys "a/b" and "a/c"
 /// and prefixes "a/d/" and "a/f/". `list_dir("b/")` would return the empty set."
-pub(super) async fn list_dir_as_in_the_specification(store: impl Storage) {
+pub(super) async fn list_dir_follows_the_specification(store: impl Storage) {
     put_names(&store, &["a/b", "a/c", "a/d/e", "a/f/g"]).await;
     let page = store.list_dir(&prefix("a/"), PageRequest::first(100)).await.unwrap();
     assert_eq!(page.keys.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["a/b", "a/c"]);
@@ -46,7 +46,7 @@ pub(super) async fn list_dir_as_in_the_specification(store: impl Storage) {
 }
 
 /// The example of "Discover children of a group".
-pub(super) async fn children_of_a_group_as_in_the_specification(store: impl Storage) {
+pub(super) async fn children_of_a_group_follow_the_specification(store: impl Storage) {
     put_names(&store, &["foo/bar/zarr.json", "foo/baz/qux/zarr.json"]).await;
     assert_eq!(list_children(&store, "foo/").await, ["foo/bar/", "foo/baz/"]);
     assert_eq!(list_children(&store, "foo/baz/").await, ["foo/baz/qux/"]);
@@ -148,7 +148,7 @@ pub(super) async fn listings_are_sorted_by_bytes(store: impl Storage) {
 }
 
 /// `-` and `.` come before `/`, and `0` after it, so a prefix does not directly follow the key of its name.
-pub(super) async fn children_are_in_joint_order(store: impl Storage) {
+pub(super) async fn keys_and_prefixes_are_listed_in_one_order(store: impl Storage) {
     let keys = ["d/a", "d/a!", "d/a-b", "d/a.b", "d/a/x", "d/a/y/z", "d/a0", "d/ab", "d/b/c", "d/c"];
     put_names(&store, &keys).await;
     let joint = ["d/a", "d/a!", "d/a-b", "d/a.b", "d/a/", "d/a0", "d/ab", "d/b/", "d/c"];
@@ -173,7 +173,7 @@ pub(super) async fn a_deep_prefix_is_one_child(store: impl Storage) {
     assert_eq!(list_keys(&store, "d/deep/").await.len(), 150);
 }
 
-pub(super) async fn walk_yields_every_key_once(store: impl Storage) {
+pub(super) async fn list_all_yields_every_key_once(store: impl Storage) {
     put_names(&store, &["a", "b/c", "b/d/e", "b-", "c"]).await;
     for (below, expected) in [("", vec!["a", "b-", "b/c", "b/d/e", "c"]), ("b/", vec!["b/c", "b/d/e"]), ("x/", vec![])]
     {

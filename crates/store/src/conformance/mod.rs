@@ -95,20 +95,20 @@ pub trait Factory {
 /// Makes stores whose values are still there when the store has been closed and opened again.
 pub trait Reopen: Factory {
     /// Closes the store, of which no other clone is left, and opens what it leaves behind.
-    fn reopen(&self, store: Self::Store, keep: Self::Fixture) -> impl Future<Output = (Self::Store, Self::Fixture)>;
+    fn reopen(&self, store: Self::Store, fixture: Self::Fixture) -> impl Future<Output = (Self::Store, Self::Fixture)>;
 }
 
 /// Makes stores on a disk whose syncs can be held up and can fail.
 pub trait FaultInjection: Reopen {
     /// Lets what makes commits durable wait from now on.
-    fn pause_syncs(&self, keep: &Self::Fixture);
+    fn pause_syncs(&self, fixture: &Self::Fixture);
 
     /// Lets the next commits that wait, as many as are made durable together, go on.
-    fn allow_one_sync(&self, keep: &Self::Fixture);
+    fn allow_one_sync(&self, fixture: &Self::Fixture);
 
     /// Lets nothing wait any more.
-    fn resume_syncs(&self, keep: &Self::Fixture);
+    fn resume_syncs(&self, fixture: &Self::Fixture);
 
     /// Lets it fail to make commits durable, those that wait included, until the store is opened again.
-    fn fail_syncs(&self, keep: &Self::Fixture);
+    fn fail_syncs(&self, fixture: &Self::Fixture);
 }

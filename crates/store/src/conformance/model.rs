@@ -175,7 +175,7 @@ impl Model {
     }
 
     /// Fails where one of the versions of a commit was there before it.
-    pub(super) fn assert_new(&mut self, versions: impl IntoIterator<Item = Version>) {
+    pub(super) fn assert_changed_state(&mut self, versions: impl IntoIterator<Item = Version>) {
         let versions: HashSet<_> = versions.into_iter().collect();
         assert!(self.given.is_disjoint(&versions), "a version was given twice");
         self.given.extend(versions);
@@ -274,7 +274,7 @@ impl Model {
         match store.set(&key(at), payload.payload(), precondition).await {
             Ok(written) => {
                 assert_eq!((true, written.replaced), (holds, self.version(at).is_some()), "set {at} {condition:?}");
-                self.assert_new([written.version]);
+                self.assert_changed_state([written.version]);
                 self.set(at, written.version, payload);
             }
             Err(error) => assert_condition_failed(&error, holds, &(at, condition)),

@@ -52,14 +52,14 @@ async fn cases(store: &impl Storage) -> Vec<Case> {
 /// Fails unless the key is as it was before a change that its precondition forbids.
 async fn assert_unchanged(store: &impl Storage, at: &str, current: Option<Version>, error: StoreError) {
     // A store need not tell the version, but may not tell a wrong one.
-    let told = matches!(&error, StoreError::PreconditionFailed { key: told, current: version }
-        if *told == key(at) && (version.is_none() || *version == current));
-    assert!(told, "{at}: {error:?}");
+    let reported = matches!(&error, StoreError::PreconditionFailed { key: reported, current: version }
+        if *reported == key(at) && (version.is_none() || *version == current));
+    assert!(reported, "{at}: {error:?}");
     assert_eq!(store.head(&key(at)).await.unwrap().map(|meta| meta.version), current, "{at}");
     assert_eq!(get(store, at).await.as_deref(), current.map(|_| &b"current"[..]), "{at}");
 }
 
-pub(super) async fn all_forms_on_sets(store: impl Storage) {
+pub(super) async fn every_precondition_applies_to_sets(store: impl Storage) {
     for case in cases(&store).await {
         let at = case.at.as_str();
         match store.set(&key(at), "new".into(), case.precondition.clone()).await {
@@ -76,7 +76,7 @@ pub(super) async fn all_forms_on_sets(store: impl Storage) {
     }
 }
 
-pub(super) async fn all_forms_on_erases(store: impl Storage) {
+pub(super) async fn every_precondition_applies_to_erases(store: impl Storage) {
     for case in cases(&store).await {
         let at = case.at.as_str();
         match store.erase(&key(at), case.precondition.clone()).await {

@@ -81,7 +81,7 @@ pub(super) async fn a_commit_replaces_what_is_below_a_prefix(store: impl Storage
     }
 }
 
-pub(super) async fn keys_below_an_erased_prefix_are_judged_before(store: impl Storage + TransactionalStore) {
+pub(super) async fn preconditions_see_keys_below_an_erased_prefix(store: impl Storage + TransactionalStore) {
     put_names(&store, &["a/b", "a/c", "a/d"]).await;
     let version = store.head(&key("a/d")).await.unwrap().unwrap().version;
     for wrong in [check("a/b", Precondition::absent()), erase_if("a/e", Precondition::present())] {
@@ -186,7 +186,7 @@ pub(super) async fn one_creator_below_an_empty_prefix_wins(store: impl Storage +
 }
 
 /// Each set says whether it found a value, and so does each erase: together they make up the history of the key.
-pub(super) async fn sets_and_erases_of_prefixes_come_one_after_the_other(store: impl Storage + TransactionalStore) {
+pub(super) async fn sets_and_prefix_erases_are_serialized(store: impl Storage + TransactionalStore) {
     let (mut sets, mut erases) = (0, 0);
     for _ in 0..10 {
         let results = at_once(&store, 12, |store, task| async move {
@@ -209,7 +209,7 @@ pub(super) async fn sets_and_erases_of_prefixes_come_one_after_the_other(store: 
     }
 }
 
-pub(super) async fn writers_read_what_they_left_below_a_prefix(store: impl Storage + TransactionalStore) {
+pub(super) async fn writers_read_their_changes_below_a_prefix(store: impl Storage + TransactionalStore) {
     at_once(&store, 6, |store, task| async move {
         let below = format!("w/{task}/");
         for step in 0..6 {
@@ -231,7 +231,7 @@ pub(super) async fn writers_read_what_they_left_below_a_prefix(store: impl Stora
     .await;
 }
 
-pub(super) async fn more_keys_than_are_counted_are_erased_in_one_commit(store: impl Storage + TransactionalStore) {
+pub(super) async fn a_commit_erases_more_keys_than_are_counted(store: impl Storage + TransactionalStore) {
     let half = MAX_COUNTED_KEYS / 2 + 1;
     for half_number in 0..2 {
         let mut changes = Vec::with_capacity(half);
@@ -247,7 +247,7 @@ pub(super) async fn more_keys_than_are_counted_are_erased_in_one_commit(store: i
 }
 
 /// An erase that sets a key below the prefix as well is made as a whole, or not made.
-pub(super) async fn an_erase_of_a_prefix_that_is_dropped_is_made_or_not_made(store: impl Storage + TransactionalStore) {
+pub(super) async fn a_cancelled_prefix_erase_is_atomic(store: impl Storage + TransactionalStore) {
     for polls in 0..12 {
         let names: Vec<String> = (0..50).map(|number| format!("{polls}/{number:02}")).collect();
         let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
@@ -346,7 +346,7 @@ pub(super) async fn writers_find_nothing_below_an_erased_prefix(store: impl Stor
 }
 
 /// A listing whose cursor lies before, in or behind a prefix that is erased meanwhile goes on with the rest.
-pub(super) async fn a_listing_goes_on_behind_an_erased_prefix(store: impl Storage + TransactionalStore) {
+pub(super) async fn a_listing_continues_after_an_erased_prefix(store: impl Storage + TransactionalStore) {
     let names: Vec<String> =
         ["l/a", "l/b", "l/c"].iter().flat_map(|at| (0..4).map(move |n| format!("{at}/{n}"))).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

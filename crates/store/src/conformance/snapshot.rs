@@ -75,26 +75,26 @@ pub(super) async fn a_value_of_a_snapshot_outlives_it(store: impl Storage + Tran
     put(&store, "a", payload.payload()).await;
     let snapshot = snapshot(&store, &["a"]).await;
     let unread = snapshot.get(&key("a"), None).await.unwrap().unwrap();
-    let mut begun = snapshot.get(&key("a"), None).await.unwrap().unwrap();
-    let mut reader = payload.reader(&begun);
-    reader.take(&begun.stream.try_next().await.unwrap().unwrap());
+    let mut started = snapshot.get(&key("a"), None).await.unwrap().unwrap();
+    let mut reader = payload.reader(&started);
+    reader.take(&started.stream.try_next().await.unwrap().unwrap());
     put(&store, "a", "new").await;
     drop(snapshot);
     put(&store, "a", "newer").await;
     payload.assert_is(unread).await;
-    while let Some(piece) = begun.stream.try_next().await.unwrap() {
-        reader.take(&piece);
+    while let Some(chunk) = started.stream.try_next().await.unwrap() {
+        reader.take(&chunk);
     }
     reader.finish();
 }
 
-pub(super) async fn a_snapshot_knows_its_own_keys_only(store: impl Storage + TransactionalStore) {
+pub(super) async fn a_snapshot_has_only_its_keys(store: impl Storage + TransactionalStore) {
     put_names(&store, &["a", "a/b", "b"]).await;
     let some = snapshot(&store, &["a", "none"]).await;
     for other in ["a/b", "b", "none/either"] {
-        assert_fails!(some.head(&key(other)), StoreError::NotInSnapshot { key: told } if told == key(other));
+        assert_fails!(some.head(&key(other)), StoreError::NotInSnapshot { key: reported } if reported == key(other));
         let result = some.get(&key(other), None).await;
-        assert_fails!(result, StoreError::NotInSnapshot { key: told } if told == key(other));
+        assert_fails!(result, StoreError::NotInSnapshot { key: reported } if reported == key(other));
     }
     assert_eq!(some.head(&key("none")).unwrap(), None);
     let empty = snapshot(&store, &[]).await;
@@ -104,7 +104,7 @@ pub(super) async fn a_snapshot_knows_its_own_keys_only(store: impl Storage + Tra
 const GENERATION_KEYS: usize = 20;
 
 /// Every commit sets or erases all the keys; no snapshot sees more than one generation.
-pub(super) async fn commits_are_seen_whole(store: impl Storage + TransactionalStore) {
+pub(super) async fn commits_are_atomic_to_readers(store: impl Storage + TransactionalStore) {
     let names: Vec<String> = (0..GENERATION_KEYS).map(|number| format!("g/{number}")).collect();
     let keys: Vec<Key> = names.iter().map(|name| key(name)).collect();
     let stop = Arc::new(AtomicBool::new(false));
@@ -218,8 +218,8 @@ pub(super) async fn large_values_stay_while_writers_replace_and_erase(store: imp
             for (number, key) in (0..).zip(&read) {
                 let mut value = snapshot.get(key, None).await.expect("get").expect("a value");
                 let mut reader = payload(generation, number).reader(&value);
-                while let Some(piece) = value.stream.try_next().await.expect("a piece") {
-                    reader.take(&piece);
+                while let Some(chunk) = value.stream.try_next().await.expect("a piece") {
+                    reader.take(&chunk);
                     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
                 }
                 reader.finish();
@@ -237,7 +237,7 @@ pub(super) async fn large_values_stay_while_writers_replace_and_erase(store: imp
 }
 
 /// Erasing a prefix is one commit.
-pub(super) async fn erase_prefix_is_seen_whole(store: impl Storage + TransactionalStore) {
+pub(super) async fn erase_prefix_is_atomic_to_readers(store: impl Storage + TransactionalStore) {
     const KEYS: usize = 500;
     let names: Vec<String> = (0..KEYS).map(|number| format!("e/{number:03}")).collect();
     // The ends of the prefix, and one between, tell whether a part of it is gone; few keys make for quick looks.
@@ -268,7 +268,7 @@ pub(super) async fn erase_prefix_is_seen_whole(store: impl Storage + Transaction
 }
 
 /// A prefix is erased and set anew in one commit, again and again; no snapshot sees more than one generation.
-pub(super) async fn a_replaced_prefix_is_seen_whole(store: impl Storage + TransactionalStore) {
+pub(super) async fn replacing_a_prefix_is_atomic_to_readers(store: impl Storage + TransactionalStore) {
     // The keys of the generations differ, but for one.
     let names = |generation: u64| ["x", "y/z"].map(|name| format!("g/{generation}/{name}"));
     let keys: Vec<Key> = (0..20).flat_map(names).chain(["g/same".to_owned()]).map(|name| key(&name)).collect();
@@ -312,7 +312,7 @@ pub(super) async fn a_snapshot_outlives_the_erase_of_its_prefix(store: impl Stor
         put(&store, name, TestValue::new(seed, size).payload()).await;
     }
     let snapshot = store.snapshot(&keys).await.unwrap();
-    let begun = snapshot.get(&keys[8], None).await.unwrap().unwrap();
+    let started = snapshot.get(&keys[8], None).await.unwrap().unwrap();
     let before: Vec<_> = keys.iter().map(|key| snapshot.head(key).unwrap()).collect();
     for round in 0..3 {
         if round == 1 {
@@ -333,5 +333,5 @@ pub(super) async fn a_snapshot_outlives_the_erase_of_its_prefix(store: impl Stor
     }
     assert_eq!(keys.iter().map(|key| snapshot.head(key).unwrap()).collect::<Vec<_>>(), before);
     drop(snapshot);
-    TestValue::new(8, SIZES[8]).assert_is(begun).await;
+    TestValue::new(8, SIZES[8]).assert_is(started).await;
 }

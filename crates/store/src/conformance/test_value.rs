@@ -26,7 +26,7 @@ static NOISE: LazyLock<Bytes> = LazyLock::new(|| {
 });
 
 /// The lengths of the pieces in which content comes, over and over.
-const PIECES: [usize; 7] = [1, 4_095, 65_000, 7, 16_384, 1_000, 33_333];
+const CHUNK_LENGTHS: [usize; 7] = [1, 4_095, 65_000, 7, 16_384, 1_000, 33_333];
 
 impl TestValue {
     pub(super) fn new(seed: u64, len: u64) -> Self {
@@ -34,20 +34,20 @@ impl TestValue {
     }
 
     /// The bytes from `at` on, `len` of them, but at most a period.
-    fn piece(self, at: u64, len: usize) -> Bytes {
+    fn chunk(self, at: u64, len: usize) -> Bytes {
         let start = ((self.seed % PERIOD as u64) * 40_503 + at % PERIOD as u64) as usize % PERIOD;
         NOISE.slice(start..start + len.min(PERIOD))
     }
 
     /// The pieces of the content in order, of uneven lengths.
-    pub(super) fn pieces(self) -> impl Iterator<Item = Bytes> + Send + 'static {
-        let mut lengths = PIECES.into_iter().cycle();
+    pub(super) fn chunks(self) -> impl Iterator<Item = Bytes> + Send + 'static {
+        let mut lengths = CHUNK_LENGTHS.into_iter().cycle();
         let mut at = 0;
         std::iter::from_fn(move || {
             let left = self.len.checked_sub(at).filter(|left| *left > 0)?;
-            let piece = self.piece(at, lengths.next()?.min(usize::try_from(left).unwrap_or(usize::MAX)));
-            at += piece.len() as u64;
-            Some(piece)
+            let chunk = self.chunk(at, lengths.next()?.min(usize::try_from(left).unwrap_or(usize::MAX)));
+            at += chunk.len() as u64;
+            Some(chunk)
         })
     }
 
@@ -58,20 +58,20 @@ impl TestValue {
 
     /// The value in pieces, its length not announced.
     pub(super) fn payload_of_unknown_size(self) -> Payload {
-        Payload::from_stream(stream::iter(self.pieces().map(Ok)))
+        Payload::from_stream(stream::iter(self.chunks().map(Ok)))
     }
 
     /// The whole value.
     pub(super) fn bytes(self) -> Bytes {
-        self.pieces().collect::<Vec<_>>().concat().into()
+        self.chunks().collect::<Vec<_>>().concat().into()
     }
 
     /// Reads the value to its end and fails unless it is the range that it says it is of this payload.
     pub(super) async fn assert_is(self, value: GetResult) {
         let mut reader = self.reader(&value);
         let mut stream = value.stream;
-        while let Some(piece) = stream.try_next().await.expect("the value can be read") {
-            reader.take(&piece);
+        while let Some(chunk) = stream.try_next().await.expect("the value can be read") {
+            reader.take(&chunk);
         }
         reader.finish();
     }
@@ -99,7 +99,7 @@ impl PayloadReader {
         );
         for part in read.chunks(PERIOD) {
             let at = self.left.start;
-            assert!(payload.piece(at, part.len()) == part, "{payload:?} was read back differently after byte {at}");
+            assert!(payload.chunk(at, part.len()) == part, "{payload:?} was read back differently after byte {at}");
             self.left.start += part.len() as u64;
         }
     }
@@ -110,7 +110,7 @@ impl PayloadReader {
 }
 
 /// Content that breaks off with `error` after the payload's first pieces.
-pub(super) fn broken_content(payload: TestValue, pieces: usize, error: StoreError) -> Payload {
-    let pieces: Vec<_> = payload.pieces().take(pieces).map(Ok).chain([Err(error)]).collect();
-    Payload { size: Some(payload.len), ..Payload::from_stream(stream::iter(pieces)) }
+pub(super) fn broken_payload(payload: TestValue, chunks: usize, error: StoreError) -> Payload {
+    let chunks: Vec<_> = payload.chunks().take(chunks).map(Ok).chain([Err(error)]).collect();
+    Payload { size: Some(payload.len), ..Payload::from_stream(stream::iter(chunks)) }
 }

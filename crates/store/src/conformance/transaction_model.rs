@@ -58,7 +58,7 @@ enum Planned {
 }
 
 /// A snapshot, and what it should hold.
-struct Taken {
+struct TakenChange {
     snapshot: Box<dyn Snapshot>,
     values: Vec<(String, Option<bytes::Bytes>)>,
 }
@@ -67,7 +67,7 @@ struct Taken {
 struct Run<S> {
     store: S,
     model: Model,
-    taken: Option<Taken>,
+    taken: Option<TakenChange>,
     steps: usize,
 }
 
@@ -113,19 +113,19 @@ where
 {
     let steps = prop_oneof![9 => steps(), 1 => Just(Step::Reopen)];
     check_sequences(CASES / 2, steps, |steps| async move {
-        let (store, mut keep) = factory.create().await;
+        let (store, mut fixture) = factory.create().await;
         let mut run = Run::new(store);
         for step in steps.into_iter().chain([Step::Reopen]) {
             if let Step::Reopen = step {
                 let (store, model) = (run.store, run.model);
                 drop(run.taken);
-                let reopened = factory.reopen(store, keep).await;
-                keep = reopened.1;
+                let reopened = factory.reopen(store, fixture).await;
+                fixture = reopened.1;
                 run = Run { model, ..Run::new(reopened.0) };
             }
             run.step(step).await;
         }
-        drop((run, keep));
+        drop((run, fixture));
     })
     .await;
 }
@@ -223,7 +223,7 @@ async fn compare_commit(store: &impl TransactionalStore, model: &mut Model, plan
 
 fn apply(model: &mut Model, planned: Vec<Planned>, outcomes: Vec<ChangeOutcome>) {
     assert_eq!(outcomes.len(), planned.len());
-    model.assert_new(outcomes.iter().filter_map(|outcome| match outcome {
+    model.assert_changed_state(outcomes.iter().filter_map(|outcome| match outcome {
         ChangeOutcome::Set(written) => Some(written.version),
         _ => None,
     }));
@@ -259,13 +259,13 @@ fn apply(model: &mut Model, planned: Vec<Planned>, outcomes: Vec<ChangeOutcome>)
     }
 }
 
-async fn take(store: &impl TransactionalStore, model: &Model, keys: Vec<String>) -> Taken {
+async fn take(store: &impl TransactionalStore, model: &Model, keys: Vec<String>) -> TakenChange {
     let parsed: Vec<Key> = keys.iter().map(|at| key(at)).collect();
     let values = keys.iter().map(|at| (at.clone(), model.bytes(at).cloned())).collect();
-    Taken { snapshot: store.snapshot(&parsed).await.expect("a snapshot"), values }
+    TakenChange { snapshot: store.snapshot(&parsed).await.expect("a snapshot"), values }
 }
 
-impl Taken {
+impl TakenChange {
     async fn compare(&self) {
         for (at, expected) in &self.values {
             let found = match self.snapshot.get(&key(at), None).await.expect("get") {

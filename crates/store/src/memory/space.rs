@@ -33,13 +33,13 @@ pub(super) struct Space {
 }
 
 /// The memory behind the `Bytes` of a value, which is released with the last of them.
-struct Held {
+struct TrackedBytes {
     bytes: Vec<u8>,
-    taken: Taken,
+    reservation: Reservation,
 }
 
 /// A part of a store's space.
-struct Taken {
+struct Reservation {
     bytes: u64,
     used: Arc<AtomicU64>,
 }
@@ -54,35 +54,36 @@ impl Space {
     }
 
     /// Reads the whole content into memory, which is counted from here on.
-    pub(super) async fn receive(&self, key: &Key, content: Payload) -> Result<Bytes, StoreError> {
-        let Payload { size: announced, mut stream } = content;
+    pub(super) async fn receive(&self, key: &Key, payload: Payload) -> Result<Bytes, StoreError> {
+        let Payload { size: announced, mut stream } = payload;
         let MemoryLimits { value_bytes: limit, total_bytes: total } = self.limits;
         if announced.is_some_and(|size| size > limit) {
             return Err(UploadError::TooLarge { limit }.into());
         }
-        let mut held = Held { bytes: Vec::new(), taken: Taken { bytes: 0, used: self.used.clone() } };
-        held.taken.grow(key.as_bytes().len() as u64, total)?;
+        let mut tracked =
+            TrackedBytes { bytes: Vec::new(), reservation: Reservation { bytes: 0, used: self.used.clone() } };
+        tracked.reservation.grow(key.as_bytes().len() as u64, total)?;
         let mut received = 0_u64;
-        while let Some(piece) = stream.try_next().await? {
-            received = received.saturating_add(piece.len() as u64);
+        while let Some(chunk) = stream.try_next().await? {
+            received = received.saturating_add(chunk.len() as u64);
             if let Some(announced) = announced.filter(|announced| received > *announced) {
                 return Err(UploadError::LengthMismatch { announced, received }.into());
             }
             if received > limit {
                 return Err(UploadError::TooLarge { limit }.into());
             }
-            held.taken.grow(piece.len() as u64, total)?;
-            held.bytes.extend_from_slice(&piece);
+            tracked.reservation.grow(chunk.len() as u64, total)?;
+            tracked.bytes.extend_from_slice(&chunk);
         }
         if let Some(announced) = announced.filter(|announced| received < *announced) {
             return Err(UploadError::LengthMismatch { announced, received }.into());
         }
-        held.bytes.shrink_to_fit();
-        Ok(Bytes::from_owner(held))
+        tracked.bytes.shrink_to_fit();
+        Ok(Bytes::from_owner(tracked))
     }
 }
 
-impl Taken {
+impl Reservation {
     fn grow(&mut self, bytes: u64, total: u64) -> Result<(), StoreError> {
         let more = |used: u64| used.checked_add(bytes).filter(|used| *used <= total);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).map_err(|_| StoreError::OutOfSpace)?;
@@ -91,13 +92,13 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for TrackedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }

@@ -37,7 +37,7 @@ pub(super) enum Child {
 
 impl State {
     /// True if the key has a value. Fails if the precondition does.
-    pub(super) fn judge(&self, key: &Key, precondition: &Precondition) -> Result<bool, StoreError> {
+    pub(super) fn check_precondition(&self, key: &Key, precondition: &Precondition) -> Result<bool, StoreError> {
         let current = self.values.get(key).map(|stored| stored.meta.version);
         if precondition.is_met_by(current) {
             return Ok(current.is_some());
@@ -111,7 +111,7 @@ impl Stored {
         };
         // The value is in memory, so the ends of the range fit into `usize`.
         let bytes = bytes.slice(range.start as usize..range.end as usize);
-        let piece = (!bytes.is_empty()).then_some(Ok(bytes));
-        Ok(GetResult { meta: meta, range, stream: stream::iter(piece).boxed() })
+        let chunk = (!bytes.is_empty()).then_some(Ok(bytes));
+        Ok(GetResult { meta, range, stream: stream::iter(chunk).boxed() })
     }
 }

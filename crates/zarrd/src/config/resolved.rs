@@ -216,8 +216,8 @@ impl ServeConfig {
         let arrays = arrays(&serve, &file.serve)?;
         let read_only = serve.read_only.or(file.serve.read_only).unwrap_or_default();
         let (changes, store_access) = match read_only {
-            true => (Changes::Refused, StoreAccess::ReadOnly),
-            false => (Changes::Taken, StoreAccess::ReadWrite),
+            true => (Changes::Rejected, StoreAccess::ReadOnly),
+            false => (Changes::Accepted, StoreAccess::ReadWrite),
         };
         let origins = override_list(serve.cors_origin, &file.serve.cors_origin);
         let hosts = Hosts::for_address(listen.0, override_list(serve.allow_host, &file.serve.allow_host));
@@ -339,7 +339,7 @@ fn limits(flags: &ServeOptions, file: &ServeOptions) -> Limits {
         header_timeout: time(flags.header_timeout, file.header_timeout, default.header_timeout),
         upload_timeout: time(flags.upload_timeout, file.upload_timeout, default.upload_timeout),
         download_timeout: time(flags.download_timeout, file.download_timeout, default.download_timeout),
-        rate: flags.min_rate.or(file.min_rate).map_or(default.rate, |rate| NonZeroU64::new(rate.as_u64())),
+        min_rate: flags.min_rate.or(file.min_rate).map_or(default.min_rate, |rate| NonZeroU64::new(rate.as_u64())),
         stop_timeout: time(flags.shutdown_timeout, file.shutdown_timeout, default.stop_timeout),
     }
 }

@@ -1,8 +1,8 @@
-//! What is durable at a moment of a run, and what is pending: done, and not yet covered by a sync.
+//! The durable and the pending changes at an event of a run; pending changes are made but not yet covered by a sync.
 //!
-//! A sync that has ended covers what was recorded before it began: of a file, its bytes and its size, but not the entry
-//! that names it; of a directory, the making, renaming and removing of its entries. A rename from one directory to
-//! another is one change, which a sync of either covers.
+//! A completed sync covers everything recorded before it started: for a file, its bytes and size, but not the directory
+//! entry that names it; for a directory, the creation, renaming and removal of its entries. A rename between
+//! directories is one change, covered by a sync of either directory.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -17,28 +17,28 @@ use crate::{
     tree::Tree,
 };
 
-/// A file or directory, by its number in [`Image::nodes`].
+/// A file or directory, as an index into [`Image::nodes`].
 pub(crate) type Node = usize;
-/// An event's number.
-pub(crate) type At = usize;
+/// The index of an event.
+pub(crate) type EventIndex = usize;
 
 /// The recorded directory itself.
-pub(crate) const TOP: Node = 0;
+pub(crate) const ROOT_NODE: Node = 0;
 
-/// All files and directories that there ever were.
+/// All files and directories that ever existed.
 #[derive(Clone, Debug)]
 pub(crate) struct Image {
     pub(crate) nodes: Vec<Kind>,
-    /// The changes of directories that no sync has covered, in their order.
+    /// The directory changes not covered by a sync, in order.
     pub(crate) entries: Vec<EntryChange>,
     open: HashMap<i32, Node>,
     syncs: HashMap<u64, Sync>,
-    /// The class whose syncs count for nothing.
+    /// The class whose syncs are ignored.
     left_out: Option<&'static Class>,
     /// The class whose bytes and sizes are durable without a sync.
     durable: Option<&'static Class>,
-    /// How many events there were.
-    pub(crate) now: At,
+    /// The number of events so far.
+    pub(crate) now: EventIndex,
 }
 
 #[derive(Clone, Debug)]
@@ -51,25 +51,25 @@ pub(crate) enum Kind {
 pub(crate) struct File {
     pub(crate) durable: Arc<Vec<u8>>,
     pub(crate) pending: Vec<DataChange>,
-    /// The size with all that is pending.
+    /// The size, including pending changes.
     size: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dir {
-    /// The path from the recorded directory, as it is with all that is pending.
+    /// The path relative to the recorded directory, including pending changes.
     path: String,
     pub(crate) durable: BTreeMap<String, Node>,
-    /// The entries with all that is pending.
+    /// The entries, including pending changes.
     now: BTreeMap<String, Node>,
 }
 
 /// A change of a file's bytes or size.
 #[derive(Clone, Debug)]
 pub(crate) struct DataChange {
-    pub(crate) at: At,
+    pub(crate) at: EventIndex,
     pub(crate) what: Data,
-    /// Whether it gave the file another size.
+    /// True if it changed the size of the file.
     pub(crate) resizes: bool,
 }
 
@@ -81,10 +81,10 @@ pub(crate) enum Data {
     Grow(u64),
 }
 
-/// A change of one directory's entries, or of two.
+/// A change to the entries of one or two directories.
 #[derive(Clone, Debug)]
 pub(crate) struct EntryChange {
-    pub(crate) at: At,
+    pub(crate) at: EventIndex,
     pub(crate) what: Entry,
 }
 
@@ -97,7 +97,7 @@ pub(crate) enum Entry {
 
 #[derive(Clone, Debug)]
 struct Sync {
-    begun: At,
+    started: EventIndex,
     node: Node,
     path: String,
 }
@@ -110,7 +110,7 @@ const FALLOC_PUNCH_HOLE: i32 = 2;
 const FALLOC_ZERO_RANGE: i32 = 16;
 
 impl Image {
-    /// A directory that is durable as it is.
+    /// A fully durable directory.
     pub(crate) fn of(tree: &Tree, left_out: Option<&'static Class>, durable: Option<&'static Class>) -> Self {
         let mut image = Self {
             nodes: vec![Kind::Dir(Dir::default())],
@@ -157,7 +157,7 @@ impl Image {
                 self.rename(from, to);
             }
             Event::Link { from, to } => {
-                let node = self.find(from).expect("a link of what is not there");
+                let node = self.find(from).expect("a link of a missing file");
                 self.add_entry(to, node);
             }
             Event::Unlink { place } | Event::Rmdir { place } => self.remove(place),
@@ -169,12 +169,12 @@ impl Image {
             Event::SyncBegin { fd, number } => {
                 let node = self.open[fd];
                 let path = self.path_of(node);
-                self.syncs.insert(*number, Sync { begun: self.now, node, path });
+                self.syncs.insert(*number, Sync { started: self.now, node, path });
             }
             Event::SyncEnd { number, done } => {
                 let sync = self.syncs.remove(number).expect("a sync that begun");
                 if *done && !self.left_out.is_some_and(|class| class.has(&sync.path)) {
-                    self.cover(sync.node, sync.begun);
+                    self.cover(sync.node, sync.started);
                 }
             }
             Event::SyncRange | Event::Note(_) => {}
@@ -232,7 +232,7 @@ impl Image {
 
     fn rename(&mut self, from: &Place, to: &Place) {
         let (from, to) = (self.parent(from), self.parent(to));
-        let node = self.dir_mut(from.0).now.remove(&from.1).expect("a rename of what is not there");
+        let node = self.dir_mut(from.0).now.remove(&from.1).expect("a rename of a missing file");
         self.dir_mut(to.0).now.insert(to.1.clone(), node);
         let above = self.dir(to.0).path.clone();
         if let Kind::Dir(dir) = &mut self.nodes[node] {
@@ -243,7 +243,7 @@ impl Image {
 
     fn remove(&mut self, place: &Place) {
         let (dir, name) = self.parent(place);
-        self.dir_mut(dir).now.remove(&name).expect("a removal of what is not there");
+        self.dir_mut(dir).now.remove(&name).expect("a removal of a missing file");
         self.entries.push(EntryChange { at: self.now, what: Entry::Remove { dir, name } });
     }
 
@@ -253,11 +253,11 @@ impl Image {
         self.entries.push(EntryChange { at: self.now, what: Entry::Add { dir, name, node } });
     }
 
-    /// What a sync of a node that began at `begun` covers becomes durable.
-    fn cover(&mut self, node: Node, begun: At) {
+    /// Makes durable what a sync of a node, started at `begun`, covers.
+    fn cover(&mut self, node: Node, started: EventIndex) {
         if let Kind::File(file) = &mut self.nodes[node] {
             let pending = std::mem::take(&mut file.pending);
-            let (covered, rest): (Vec<_>, Vec<_>) = pending.into_iter().partition(|change| change.at < begun);
+            let (covered, rest): (Vec<_>, Vec<_>) = pending.into_iter().partition(|change| change.at < started);
             file.pending = rest;
             if !covered.is_empty() {
                 let bytes = Arc::make_mut(&mut file.durable);
@@ -265,7 +265,7 @@ impl Image {
             }
             return;
         }
-        let limits = self.limits(BTreeMap::from([(node, begun)]));
+        let limits = self.limits(BTreeMap::from([(node, started)]));
         let entries = std::mem::take(&mut self.entries);
         let (covered, rest): (Vec<_>, Vec<_>) = entries.into_iter().partition(|change| change.is_within(&limits));
         self.entries = rest;
@@ -280,9 +280,8 @@ impl Image {
         }
     }
 
-    /// Up to which event the changes of each directory come with those of the given ones: a change of two directories
-    /// takes what was before it in both along.
-    pub(crate) fn limits(&self, mut limits: BTreeMap<Node, At>) -> BTreeMap<Node, At> {
+    /// Extends the limits to dependent directories: a change of two directories implies all earlier changes of both.
+    pub(crate) fn limits(&self, mut limits: BTreeMap<Node, EventIndex>) -> BTreeMap<Node, EventIndex> {
         loop {
             let before = limits.clone();
             for change in self.entries.iter().filter(|change| change.is_within(&before)) {
@@ -297,9 +296,9 @@ impl Image {
         }
     }
 
-    /// The files and directories that some state can have.
+    /// The files and directories that can exist in some state.
     pub(crate) fn reachable(&self) -> BTreeSet<Node> {
-        let mut found = BTreeSet::from([TOP]);
+        let mut found = BTreeSet::from([ROOT_NODE]);
         for kind in &self.nodes {
             if let Kind::Dir(dir) = kind {
                 found.extend(dir.durable.values());
@@ -331,9 +330,9 @@ impl Image {
         }
     }
 
-    /// The directory that a path leads into, and its last name.
+    /// The parent directory of a path, and the last component.
     fn parent(&self, place: &Place) -> (Node, String) {
-        let mut dir = if place.dir == ROOT { TOP } else { self.open[&place.dir] };
+        let mut dir = if place.dir == ROOT { ROOT_NODE } else { self.open[&place.dir] };
         let mut names = place.path.split('/').filter(|name| !matches!(*name, "" | ".")).peekable();
         while let Some(name) = names.next() {
             assert_ne!(name, "..", "{place:?}");
@@ -355,12 +354,12 @@ impl Image {
         join(&self.dir(dir).path, &name)
     }
 
-    /// The path of a file that is open.
+    /// The path of an open file.
     pub(crate) fn path_of_open(&self, fd: i32) -> String {
         self.path_of(self.open[&fd])
     }
 
-    /// The path of a node as it is now; empty where it has none any more.
+    /// The current path of a node; empty if it has none.
     pub(crate) fn path_of(&self, node: Node) -> String {
         if let Kind::Dir(dir) = &self.nodes[node] {
             return dir.path.clone();
@@ -399,13 +398,13 @@ impl Data {
 }
 
 impl EntryChange {
-    pub(crate) fn is_within(&self, limits: &BTreeMap<Node, At>) -> bool {
+    pub(crate) fn is_within(&self, limits: &BTreeMap<Node, EventIndex>) -> bool {
         self.what.dirs().iter().any(|dir| limits.get(dir).is_some_and(|limit| self.at < *limit))
     }
 }
 
 impl Entry {
-    /// The directories that it changes.
+    /// The directories that the change affects.
     pub(crate) fn dirs(&self) -> Vec<Node> {
         match self {
             Self::Add { dir, .. } | Self::Remove { dir, .. } => vec![*dir],
@@ -414,7 +413,7 @@ impl Entry {
         }
     }
 
-    /// Changes the entries of its directories. A rename of what is not there changes nothing.
+    /// Applies the change to the entries of its directories. Renaming a missing entry has no effect.
     pub(crate) fn apply(&self, dirs: &mut BTreeMap<Node, BTreeMap<String, Node>>) {
         match self {
             Self::Add { dir, name, node } => {

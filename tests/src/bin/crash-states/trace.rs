@@ -1,20 +1,20 @@
-//! The records of a run, as `shims/record_files.c` writes them.
+//! The records of a run, as written by `shims/record_files.c`.
 
 use std::{fs, path::Path};
 
 use bytes::{Buf, Bytes};
 
-/// Stands for the recorded directory where a directory's fd is meant.
+/// Stands for the recorded directory in place of a directory descriptor.
 pub(crate) const ROOT: i32 = -100;
 
-/// A path, from a directory that is open.
+/// A path relative to an open directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) dir: i32,
     pub(crate) path: String,
 }
 
-/// One thing that the process did.
+/// An action of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Open {
@@ -70,7 +70,7 @@ pub(crate) enum Event {
         number: u64,
         done: bool,
     },
-    /// Recorded to be seen; it makes nothing durable.
+    /// Recorded for completeness; it makes nothing durable.
     SyncRange,
     Note(String),
 }
@@ -107,7 +107,7 @@ fn event(rest: &mut Bytes) -> Event {
         13 => Event::SyncEnd { number: a, done: b == 1 },
         14 => Event::SyncRange,
         15 => Event::Note(text(&first)),
-        16 => panic!("the store did what the recorder does not know: {}", text(&first)),
+        16 => panic!("unknown record: {}", text(&first)),
         _ => panic!("a record of kind {kind}"),
     }
 }

@@ -1,4 +1,4 @@
-//! A directory's contents: built in memory, written out, and read back.
+//! The contents of a directory: built in memory, written to disk, and read back.
 
 use std::{
     collections::BTreeMap,
@@ -11,16 +11,16 @@ use std::{
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// Files and directories by their paths, a directory before what is in it. A directory has no bytes.
+/// Files and directories by path, each directory before its contents. Directories have no bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tree(pub(crate) BTreeMap<String, Option<Arc<Vec<u8>>>>);
 
-/// What is looked at at once for being nothing but zeros.
+/// The size of the blocks that are compared with zeros.
 const PIECE: usize = 64 << 10;
 static ZEROS: [u8; PIECE] = [0; PIECE];
 
 impl Tree {
-    /// A number that differs where the contents differ.
+    /// A hash of the contents.
     pub(crate) fn hash(&self) -> u128 {
         let mut hash = Xxh3::new();
         for (path, bytes) in &self.0 {
@@ -57,7 +57,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes a directory have exactly these contents, whatever it has.
+    /// Makes a directory have exactly these contents.
     pub(crate) fn write(&self, dir: &Path) {
         self.remove_others(dir, "").expect("empty a directory");
         for (path, bytes) in &self.0 {
@@ -72,7 +72,7 @@ impl Tree {
         }
     }
 
-    /// Removes all but the directories that are wanted.
+    /// Removes everything except the required directories.
     fn remove_others(&self, dir: &Path, prefix: &str) -> io::Result<()> {
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
@@ -88,7 +88,7 @@ impl Tree {
         Ok(())
     }
 
-    /// The paths at which two trees differ, each with a word on how.
+    /// The paths at which two trees differ, each with a short description.
     pub(crate) fn differences(&self, other: &Self) -> Vec<String> {
         let paths: std::collections::BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
         let show = |node: Option<&Option<Arc<Vec<u8>>>>| match node {

@@ -1,4 +1,4 @@
-//! The audit of a copy: opens the store in it and compares every key with the journal.
+//! The audit of a copy: opens its store and compares every key with the journal.
 
 use std::{
     fmt,
@@ -17,7 +17,7 @@ use crate::{
     writer,
 };
 
-/// What an audit found.
+/// The results of an audit.
 #[derive(Debug, Default)]
 pub(crate) struct Audit {
     pub(crate) lost: u64,
@@ -34,7 +34,7 @@ impl fmt::Display for Audit {
     }
 }
 
-/// Audits a copy in a process of its own, since a damaged index might take its process down.
+/// Audits a copy in a separate process, since a damaged index might crash it.
 pub(crate) fn audit(plan: &Plan, copy: &Copy, journal: &Journal) -> Audit {
     let file = copy.journal();
     journal.save(File::create(&file).expect("make the journal's file"));
@@ -51,7 +51,7 @@ pub(crate) fn audit(plan: &Plan, copy: &Copy, journal: &Journal) -> Audit {
     Audit { failed_open: Some(output), ..Audit::default() }
 }
 
-/// The process: reads the journal from standard input.
+/// The audit process: reads the journal from standard input.
 pub(crate) fn run(plan: &Plan) -> ExitCode {
     let journal = Journal::load(BufReader::new(std::io::stdin()));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -75,7 +75,7 @@ pub(crate) fn run(plan: &Plan) -> ExitCode {
                 }
             };
             if !entry.allows(found) {
-                eprintln!("key {number}: found {found:?} where {entry:?}");
+                eprintln!("key {number}: found {found:?}, but expected {entry:?}");
                 lost += 1;
             }
         }

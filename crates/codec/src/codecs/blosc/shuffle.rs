@@ -9,7 +9,7 @@
 use std::{array, iter::zip};
 
 /// The number of elements that are transposed at a time, so that intermediate results stay in the first-level cache.
-const PIECE: usize = 256;
+const ELEMENTS_PER_PASS: usize = 256;
 
 /// Puts the bytes of elements of `size` bytes together. Both slices have one length.
 pub(super) fn unshuffle(size: usize, planes: &[u8], elements: &mut [u8]) {
@@ -24,14 +24,14 @@ pub(super) fn unshuffle(size: usize, planes: &[u8], elements: &mut [u8]) {
     match size {
         0 => {}
         1 => elements.copy_from_slice(planes),
-        2 => join(planes, elements, two),
-        4 => join(planes, elements, four),
-        8 => join(planes, elements, eight),
-        16 => join(planes, elements, sixteen),
+        2 => join_planes(planes, elements, join_2),
+        4 => join_planes(planes, elements, join_4),
+        8 => join_planes(planes, elements, join_8),
+        16 => join_planes(planes, elements, join_16),
         _ => {
-            for (place, plane) in planes.chunks_exact(count.max(1)).enumerate() {
-                let places = elements.iter_mut().skip(place).step_by(size);
-                zip(places, plane).for_each(|(to, from)| *to = *from);
+            for (byte_index, plane) in planes.chunks_exact(count.max(1)).enumerate() {
+                let targets = elements.iter_mut().skip(byte_index).step_by(size);
+                zip(targets, plane).for_each(|(to, from)| *to = *from);
             }
         }
     }
@@ -47,9 +47,9 @@ pub(super) fn shuffle(size: usize, elements: &[u8], planes: &mut [u8]) {
         return;
     };
     end.copy_from_slice(rest);
-    for (place, plane) in planes.chunks_exact_mut(count.max(1)).enumerate() {
-        let places = elements.iter().skip(place).step_by(size.max(1));
-        zip(plane, places).for_each(|(to, from)| *to = *from);
+    for (byte_index, plane) in planes.chunks_exact_mut(count.max(1)).enumerate() {
+        let targets = elements.iter().skip(byte_index).step_by(size.max(1));
+        zip(plane, targets).for_each(|(to, from)| *to = *from);
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn unshuffle_bits(size: usize, bits: &[u8], planes: &mut [u8], elemen
     };
     end.copy_from_slice(rest);
     for (rows, plane) in zip(rows.chunks_exact(count), joined.chunks_exact_mut(count)) {
-        join(rows, plane, eight);
+        join_planes(rows, plane, join_8);
         transpose_bits(plane);
     }
     unshuffle(size, planes, elements);
@@ -112,40 +112,40 @@ fn transpose_bits(plane: &mut [u8]) {
 }
 
 /// Puts elements together from their planes, piece by piece.
-fn join<const N: usize>(planes: &[u8], elements: &mut [u8], piece: impl Fn([&[u8]; N], &mut [[u8; N]])) {
+fn join_planes<const N: usize>(planes: &[u8], elements: &mut [u8], join_pass: impl Fn([&[u8]; N], &mut [[u8; N]])) {
     let elements = elements.as_chunks_mut::<N>().0;
     let mut planes = planes.chunks_exact(elements.len().max(1));
-    let mut planes: [_; N] = array::from_fn(|_| planes.next().unwrap_or_default().chunks(PIECE));
-    for elements in elements.chunks_mut(PIECE) {
-        piece(planes.each_mut().map(|plane| plane.next().unwrap_or_default()), elements);
+    let mut planes: [_; N] = array::from_fn(|_| planes.next().unwrap_or_default().chunks(ELEMENTS_PER_PASS));
+    for elements in elements.chunks_mut(ELEMENTS_PER_PASS) {
+        join_pass(planes.each_mut().map(|plane| plane.next().unwrap_or_default()), elements);
     }
 }
 
-fn sixteen(planes: [&[u8]; 16], elements: &mut [[u8; 16]]) {
+fn join_16(planes: [&[u8]; 16], elements: &mut [[u8; 16]]) {
     let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = planes;
-    let (mut first, mut second) = ([[0; 8]; PIECE], [[0; 8]; PIECE]);
-    eight([a, b, c, d, e, f, g, h], &mut first);
-    eight([i, j, k, l, m, n, o, p], &mut second);
+    let (mut first, mut second) = ([[0; 8]; ELEMENTS_PER_PASS], [[0; 8]; ELEMENTS_PER_PASS]);
+    join_8([a, b, c, d, e, f, g, h], &mut first);
+    join_8([i, j, k, l, m, n, o, p], &mut second);
     interleave(&first, &second, elements);
 }
 
-fn eight(planes: [&[u8]; 8], elements: &mut [[u8; 8]]) {
+fn join_8(planes: [&[u8]; 8], elements: &mut [[u8; 8]]) {
     let [a, b, c, d, e, f, g, h] = planes;
-    let (mut first, mut second) = ([[0; 4]; PIECE], [[0; 4]; PIECE]);
-    four([a, b, c, d], &mut first);
-    four([e, f, g, h], &mut second);
+    let (mut first, mut second) = ([[0; 4]; ELEMENTS_PER_PASS], [[0; 4]; ELEMENTS_PER_PASS]);
+    join_4([a, b, c, d], &mut first);
+    join_4([e, f, g, h], &mut second);
     interleave(&first, &second, elements);
 }
 
-fn four(planes: [&[u8]; 4], elements: &mut [[u8; 4]]) {
+fn join_4(planes: [&[u8]; 4], elements: &mut [[u8; 4]]) {
     let [a, b, c, d] = planes;
-    let (mut first, mut second) = ([[0; 2]; PIECE], [[0; 2]; PIECE]);
-    two([a, b], &mut first);
-    two([c, d], &mut second);
+    let (mut first, mut second) = ([[0; 2]; ELEMENTS_PER_PASS], [[0; 2]; ELEMENTS_PER_PASS]);
+    join_2([a, b], &mut first);
+    join_2([c, d], &mut second);
     interleave(&first, &second, elements);
 }
 
-fn two(planes: [&[u8]; 2], elements: &mut [[u8; 2]]) {
+fn join_2(planes: [&[u8]; 2], elements: &mut [[u8; 2]]) {
     let [a, b] = planes;
     interleave(a.as_chunks::<1>().0, b.as_chunks::<1>().0, elements);
 }
@@ -189,8 +189,8 @@ mod tests {
             let mut back = vec![0; elements.len()];
             shuffle(size, &elements, &mut planes);
             let whole = elements.len() / size * size;
-            for (place, byte) in elements[..whole].iter().enumerate() {
-                prop_assert_eq!(planes[place % size * (whole / size) + place / size], *byte);
+            for (byte_index, byte) in elements[..whole].iter().enumerate() {
+                prop_assert_eq!(planes[byte_index % size * (whole / size) + byte_index / size], *byte);
             }
             unshuffle(size, &planes, &mut back);
             prop_assert_eq!(&back, &elements);

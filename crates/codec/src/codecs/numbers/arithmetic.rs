@@ -3,7 +3,7 @@
 use half::f16;
 
 use super::{
-    Arithmetic, Bool, Complex, Divisible, Duration, Float, Num,
+    Arithmetic, Bool, Complex, Divisible, Float, Num, Timedelta,
     conversions::{double_to_half, half_to_double, half_to_single, single_to_half, to_i32, to_i64},
 };
 
@@ -264,11 +264,11 @@ impl Num for Bool {
     }
 }
 
-impl Duration {
-    const NOT_A_TIME: Self = Self(i64::MIN);
+impl Timedelta {
+    const NAT: Self = Self(i64::MIN);
 }
 
-impl Num for Duration {
+impl Num for Timedelta {
     const SIZE: usize = i64::SIZE;
 
     fn load(bytes: &[u8]) -> Self {
@@ -296,15 +296,11 @@ impl Num for Duration {
     }
 
     fn add(self, other: Self) -> Self {
-        if self == Self::NOT_A_TIME || other == Self::NOT_A_TIME { Self::NOT_A_TIME } else { Self(self.0.add(other.0)) }
+        if self == Self::NAT || other == Self::NAT { Self::NAT } else { Self(self.0.add(other.0)) }
     }
 
     fn diff(self, other: Self) -> Self {
-        if self == Self::NOT_A_TIME || other == Self::NOT_A_TIME {
-            Self::NOT_A_TIME
-        } else {
-            Self(self.0.diff(other.0))
-        }
+        if self == Self::NAT || other == Self::NAT { Self::NAT } else { Self(self.0.diff(other.0)) }
     }
 }
 

@@ -84,7 +84,7 @@ pub(super) struct Complex<T>(T, T);
 
 /// A `timedelta64`: an `int64`, of which the least is "not a time", and makes what is calculated with it likewise.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) struct Duration(i64);
+pub(super) struct Timedelta(i64);
 
 /// The Rust type of a [`Number`].
 macro_rules! number_type {
