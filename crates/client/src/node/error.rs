@@ -9,7 +9,7 @@ use meta::{
 };
 use store::Version;
 
-use crate::failure::{Fault, TransportError};
+use crate::error::{RequestError, TransportError};
 
 /// Why a node is not told, created or changed.
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +82,7 @@ pub enum NodeError {
     },
     /// An array never has nodes below it.
     #[error("{path} would be below an array")]
-    BelowArray {
+    ParentIsArray {
         /// The node that is to be created.
         path: NodePath,
         /// The array.
@@ -90,7 +90,7 @@ pub enum NodeError {
     },
     /// A hierarchy of another dialect is in the way.
     #[error("{path} is where a hierarchy of another dialect has its documents")]
-    OtherDialect {
+    DialectConflict {
         /// Where.
         path: NodePath,
         /// The dialect that is there.
@@ -203,11 +203,11 @@ pub enum NodeError {
     Transport(#[source] TransportError),
 }
 
-impl From<Fault> for NodeError {
-    fn from(fault: Fault) -> Self {
-        match fault {
-            Fault::Transport(error) => Self::Transport(error),
-            Fault::Protocol { detail } => Self::Protocol { detail },
+impl From<RequestError> for NodeError {
+    fn from(error: RequestError) -> Self {
+        match error {
+            RequestError::Transport(error) => Self::Transport(error),
+            RequestError::Protocol { detail } => Self::Protocol { detail },
         }
     }
 }

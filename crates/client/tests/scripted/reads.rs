@@ -1,4 +1,4 @@
-//! Values and listings on their way down.
+//! Reads of values and listings.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -7,14 +7,17 @@ use store::{
     ByteRange, Cursor, ListableStore, PageRequest, Prefix, ReadableStore, StoreError, Version, WriteableStore,
 };
 
-use crate::server::{ETAG, Server, Step, answer, beginning, head, key, part, problem, transport, value, value_head};
+use crate::scripted_server::{
+    ETAG, ScriptedServer, Step, head, incomplete_value, key, partial_value, problem, response, transport_error, value,
+    value_head,
+};
 
 #[tokio::test]
-async fn a_value_that_breaks_off_is_read_on() {
-    let server = Server::play([
-        Step::SayAndClose(beginning(10, "0123")),
-        Step::SayAndClose(part("bytes 4-9/10", "456").replace("Content-Length: 3", "Content-Length: 6")),
-        Step::Say(part("bytes 7-9/10", "789")),
+async fn interrupted_values_are_resumed() {
+    let server = ScriptedServer::start([
+        Step::RespondAndClose(incomplete_value(10, "0123")),
+        Step::RespondAndClose(partial_value("bytes 4-9/10", "456").replace("Content-Length: 3", "Content-Length: 6")),
+        Step::Respond(partial_value("bytes 7-9/10", "789")),
     ])
     .await;
     let value = server.store().get(&key("a b/c"), None).await.unwrap().unwrap();
@@ -34,9 +37,11 @@ async fn a_value_that_breaks_off_is_read_on() {
 }
 
 #[tokio::test]
-async fn a_part_that_breaks_off_is_read_on() {
-    let broken = part("bytes 2-7/10", "234").replace("Content-Length: 3", "Content-Length: 6");
-    let server = Server::play([Step::SayAndClose(broken), Step::Say(part("bytes 5-7/10", "567"))]).await;
+async fn interrupted_ranges_are_resumed() {
+    let broken = partial_value("bytes 2-7/10", "234").replace("Content-Length: 3", "Content-Length: 6");
+    let server =
+        ScriptedServer::start([Step::RespondAndClose(broken), Step::Respond(partial_value("bytes 5-7/10", "567"))])
+            .await;
     let value = server.store().get(&key("k"), Some(ByteRange::bounded(2, 8).unwrap())).await.unwrap().unwrap();
     assert_eq!(value.range, 2..8);
     assert_eq!(value.bytes().await.unwrap(), "234567");
@@ -44,50 +49,54 @@ async fn a_part_that_breaks_off_is_read_on() {
 }
 
 #[tokio::test]
-async fn a_value_that_was_replaced_is_not_read_on() {
+async fn replaced_values_are_not_resumed() {
     for status in [412, 404] {
-        let server = Server::play([
-            Step::SayAndClose(beginning(10, "0123")),
-            Step::Say(problem(status, "precondition-failed", &[], "")),
+        let server = ScriptedServer::start([
+            Step::RespondAndClose(incomplete_value(10, "0123")),
+            Step::Respond(problem(status, "precondition-failed", &[], "")),
         ])
         .await;
         let value = server.store().get(&key("k"), None).await.unwrap().unwrap();
-        assert!(matches!(transport(value.bytes().await.unwrap_err()), TransportError::Replaced));
+        assert!(matches!(transport_error(value.bytes().await.unwrap_err()), TransportError::Replaced));
         assert_eq!(server.requests().len(), 2);
     }
 }
 
 #[tokio::test]
-async fn another_value_is_never_taken_for_the_rest() {
-    let other = part("bytes 4-9/10", "456789").replace("2a\"", "2b\"");
-    for rest in [other, value("0123456789"), part("bytes 3-9/10", "3456789"), part("bytes 4-9/11", "456789")] {
-        let server = Server::play([Step::SayAndClose(beginning(10, "0123")), Step::Say(rest.clone())]).await;
+async fn other_values_are_never_taken_for_the_rest() {
+    let other = partial_value("bytes 4-9/10", "456789").replace("2a\"", "2b\"");
+    for rest in
+        [other, value("0123456789"), partial_value("bytes 3-9/10", "3456789"), partial_value("bytes 4-9/11", "456789")]
+    {
+        let server =
+            ScriptedServer::start([Step::RespondAndClose(incomplete_value(10, "0123")), Step::Respond(rest.clone())])
+                .await;
         let error = server.store().get(&key("k"), None).await.unwrap().unwrap().bytes().await.unwrap_err();
         assert!(!matches!(error.backend_source(), Some(RemoteError::Transport(_))), "{rest}: {error:?}");
     }
 }
 
 #[tokio::test]
-async fn reading_on_comes_to_an_end() {
-    let server = Server::play(vec![Step::SayAndClose(beginning(10, "0123")); 1]).await;
+async fn resumptions_count_as_retries() {
+    let server = ScriptedServer::start(vec![Step::RespondAndClose(incomplete_value(10, "0123")); 1]).await;
     let value = server.store().get(&key("k"), None).await.unwrap().unwrap();
-    assert!(matches!(transport(value.bytes().await.unwrap_err()), TransportError::Http(_)));
-    assert_eq!(server.requests().len(), 3, "one, and two that are made again");
+    assert!(matches!(transport_error(value.bytes().await.unwrap_err()), TransportError::Http(_)));
+    assert_eq!(server.requests().len(), 3, "one request and two retries");
 }
 
 #[tokio::test]
-async fn an_empty_value() {
-    let server = Server::play([Step::Say(value("")), Step::Say(value(""))]).await;
+async fn empty_values_are_read() {
+    let server = ScriptedServer::start([Step::Respond(value("")), Step::Respond(value(""))]).await;
     let store = server.store();
     assert_eq!(store.get(&key("k"), None).await.unwrap().unwrap().bytes().await.unwrap(), "");
     let last = store.get(&key("k"), Some(ByteRange::Last(3))).await.unwrap().unwrap();
-    assert_eq!(last.range, 0..0, "a suffix of an empty value is all of it");
+    assert_eq!(last.range, 0..0, "a suffix of an empty value is empty");
 }
 
 #[tokio::test]
-async fn answers_that_lie_are_errors() {
+async fn invalid_responses_are_protocol_errors() {
     let whole = value("0123456789");
-    for (answer, range) in [
+    for (response, range) in [
         (whole.replace("Content-Length: 10\r\n", "Connection: close\r\n"), None),
         (whole.replace("ETag", "X-Tag"), None),
         (whole.replace(ETAG, "W/\"0000000000000000000000000000002a\""), None),
@@ -95,24 +104,24 @@ async fn answers_that_lie_are_errors() {
         (whole.replace("Zarr-Modified", "X-Modified"), None),
         (whole.replace("ETag", "Content-Encoding: gzip\r\nETag"), None),
         (whole.clone(), Some(ByteRange::From(1))),
-        (part("bytes 0-9/10", "0123456789"), None),
-        (part("bytes 0-3/10", "0123"), Some(ByteRange::From(1))),
-        (part("bytes 1-9/10", "01234567"), Some(ByteRange::From(1))),
-        (part("bytes */10", ""), Some(ByteRange::From(1))),
-        (part("bytes 5-1/10", "0123"), Some(ByteRange::From(1))),
-        (part("items 1-9/10", "012345678"), Some(ByteRange::From(1))),
+        (partial_value("bytes 0-9/10", "0123456789"), None),
+        (partial_value("bytes 0-3/10", "0123"), Some(ByteRange::From(1))),
+        (partial_value("bytes 1-9/10", "01234567"), Some(ByteRange::From(1))),
+        (partial_value("bytes */10", ""), Some(ByteRange::From(1))),
+        (partial_value("bytes 5-1/10", "0123"), Some(ByteRange::From(1))),
+        (partial_value("items 1-9/10", "012345678"), Some(ByteRange::From(1))),
     ] {
-        let server = Server::play([Step::SayAndClose(answer.clone())]).await;
+        let server = ScriptedServer::start([Step::RespondAndClose(response.clone())]).await;
         let error = server.store().get(&key("k"), range).await.unwrap_err();
-        assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{answer}: {error:?}");
-        assert_eq!(server.requests().len(), 1, "a lie is not asked for again: {answer}");
+        assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{response}: {error:?}");
+        assert_eq!(server.requests().len(), 1, "protocol errors are not retried: {response}");
     }
 }
 
 #[tokio::test]
-async fn a_range_beyond_the_end() {
+async fn range_beyond_the_end_is_an_error() {
     let text = format!("{}Content-Length: 0\r\n\r\n", value_head(416, &["Content-Range: bytes */10"]));
-    let server = Server::play([Step::Say(text)]).await;
+    let server = ScriptedServer::start([Step::Respond(text)]).await;
     match server.store().get(&key("k"), Some(ByteRange::From(10))).await.unwrap_err() {
         StoreError::RangeNotSatisfiable { meta: info } => {
             assert_eq!((info.size, info.version), (10, Version::from_u128(42)));
@@ -122,15 +131,15 @@ async fn a_range_beyond_the_end() {
 }
 
 #[tokio::test]
-async fn a_key_without_a_value_is_told_from_a_wrong_server() {
+async fn missing_keys_are_distinguished_from_wrong_servers() {
     let bare = head(404, &["Content-Length: 0"]) + "\r\n";
-    let stranger = bare.replace("X-Request-Id", "X-Other");
-    let server = Server::play([
-        Step::Say(problem(404, "no-such-key", &[], "")),
-        Step::Say(problem(404, "not-found", &[], "")),
-        Step::Say(answer(404, &["Content-Type: text/html"], "<html>")),
-        Step::Say(bare),
-        Step::Say(stranger),
+    let without_id = bare.replace("X-Request-Id", "X-Other");
+    let server = ScriptedServer::start([
+        Step::Respond(problem(404, "no-such-key", &[], "")),
+        Step::Respond(problem(404, "not-found", &[], "")),
+        Step::Respond(response(404, &["Content-Type: text/html"], "<html>")),
+        Step::Respond(bare),
+        Step::Respond(without_id),
     ])
     .await;
     let store = server.store();
@@ -151,19 +160,19 @@ async fn a_key_without_a_value_is_told_from_a_wrong_server() {
 }
 
 #[tokio::test]
-async fn a_busy_server_is_asked_again_when_it_says() {
+async fn retry_after_is_honoured() {
     let busy = problem(503, "busy", &["Retry-After: 1"], "");
-    let server = Server::play([Step::Say(busy), Step::Say(value("x"))]).await;
+    let server = ScriptedServer::start([Step::Respond(busy), Step::Respond(value("x"))]).await;
     let begun = Instant::now();
     assert_eq!(server.store().get(&key("k"), None).await.unwrap().unwrap().bytes().await.unwrap(), "x");
     assert!(begun.elapsed() >= Duration::from_secs(1));
-    assert_eq!(server.connections(), 1, "an answer that was read to its end leaves the connection to the next");
+    assert_eq!(server.connections(), 1, "a response that was read to its end leaves the connection usable");
 }
 
 #[tokio::test]
-async fn a_server_that_wants_too_long_is_not_waited_for() {
-    for busy in [problem(503, "busy", &["Retry-After: 3600"], ""), answer(429, &["Retry-After: 3600"], "no")] {
-        let server = Server::play([Step::Say(busy)]).await;
+async fn long_retry_after_fails_at_once() {
+    for busy in [problem(503, "busy", &["Retry-After: 3600"], ""), response(429, &["Retry-After: 3600"], "no")] {
+        let server = ScriptedServer::start([Step::Respond(busy)]).await;
         let error = server.store().head(&key("k")).await.unwrap_err();
         let hour = Some(Duration::from_secs(3600));
         assert!(matches!(&error, StoreError::Busy { retry_after } if *retry_after == hour), "{error:?}");
@@ -172,15 +181,15 @@ async fn a_server_that_wants_too_long_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn lost_answers_are_asked_for_again_so_often() {
+async fn lost_responses_are_retried_up_to_the_limit() {
     let listing = r#"{"prefix":"","keys":[],"values":[],"cursor":null}"#;
-    let server = Server::play([
+    let server = ScriptedServer::start([
         Step::Close,
-        Step::SayAndClose("HTTP/1.1 200".into()),
-        Step::Say(answer(200, &[], listing)),
-        Step::Say(answer(502, &[], "bad gateway")),
-        Step::Say(answer(504, &[], "gateway timeout")),
-        Step::Say(answer(503, &[], "")),
+        Step::RespondAndClose("HTTP/1.1 200".into()),
+        Step::Respond(response(200, &[], listing)),
+        Step::Respond(response(502, &[], "bad gateway")),
+        Step::Respond(response(504, &[], "gateway timeout")),
+        Step::Respond(response(503, &[], "")),
     ])
     .await;
     let store = server.store();
@@ -188,18 +197,18 @@ async fn lost_answers_are_asked_for_again_so_often() {
     assert_eq!(server.requests().len(), 3);
     let error = store.head(&key("k")).await.unwrap_err();
     assert!(matches!(error, StoreError::Busy { retry_after: None }), "{error:?}");
-    assert_eq!(server.requests().len(), 6, "one, and two that are made again");
+    assert_eq!(server.requests().len(), 6, "one request and two retries");
     let error = server.builder().retries(Retries::none()).build().unwrap().head(&key("k")).await.unwrap_err();
-    assert!(matches!(transport(error), TransportError::Http(_)));
+    assert!(matches!(transport_error(error), TransportError::Http(_)));
     assert_eq!(server.requests().len(), 7);
 }
 
 #[tokio::test]
-async fn what_the_server_means_is_not_asked_again() {
-    let server = Server::play([
-        Step::Say(problem(500, "internal", &[], "")),
-        Step::Say(problem(500, "corrupt-value", &[], r#","key":"a/b""#)),
-        Step::Say(problem(500, "made-up", &[], "")),
+async fn internal_errors_are_not_retried() {
+    let server = ScriptedServer::start([
+        Step::Respond(problem(500, "internal", &[], "")),
+        Step::Respond(problem(500, "corrupt-value", &[], r#","key":"a/b""#)),
+        Step::Respond(problem(500, "made-up", &[], "")),
     ])
     .await;
     let store = server.store();
@@ -221,45 +230,46 @@ async fn what_the_server_means_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn silence_is_not_waited_for_forever() {
+async fn silent_server_is_an_idle_timeout() {
     let timeouts = Timeouts { idle: Duration::from_millis(100), ..Timeouts::default() };
-    let server = Server::play([Step::Hang, Step::Hang]).await;
+    let server = ScriptedServer::start([Step::Hang, Step::Hang]).await;
     let store = server.builder().timeouts(timeouts).retries(Retries::none()).build().unwrap();
-    assert!(matches!(transport(store.head(&key("k")).await.unwrap_err()), TransportError::Idle(_)));
+    assert!(matches!(transport_error(store.head(&key("k")).await.unwrap_err()), TransportError::Idle(_)));
     let content = store::Payload::from_bytes("x");
     let error = store.set(&key("k"), content, store::Precondition::none()).await.unwrap_err();
-    assert!(matches!(transport(error), TransportError::Idle(_)));
+    assert!(matches!(transport_error(error), TransportError::Idle(_)));
 
-    let server = Server::play([Step::Say(beginning(10, "0123"))]).await;
+    let server = ScriptedServer::start([Step::Respond(incomplete_value(10, "0123"))]).await;
     let store = server.builder().timeouts(timeouts).retries(Retries::none()).build().unwrap();
     let value = store.get(&key("k"), None).await.unwrap().unwrap();
-    assert!(matches!(transport(value.bytes().await.unwrap_err()), TransportError::Idle(_)));
+    assert!(matches!(transport_error(value.bytes().await.unwrap_err()), TransportError::Idle(_)));
 }
 
 #[tokio::test]
-async fn a_whole_operation_has_its_time() {
+async fn total_timeout_includes_retries_and_the_body() {
     let timeouts = Timeouts { total: Some(Duration::from_millis(200)), ..Timeouts::default() };
     let busy = problem(503, "busy", &["Retry-After: 1"], "");
-    let server = Server::play([Step::Hang, Step::Say(busy), Step::Say(beginning(10, "0123"))]).await;
+    let server =
+        ScriptedServer::start([Step::Hang, Step::Respond(busy), Step::Respond(incomplete_value(10, "0123"))]).await;
     let store = server.builder().timeouts(timeouts).build().unwrap();
     let begun = Instant::now();
-    assert!(matches!(transport(store.head(&key("k")).await.unwrap_err()), TransportError::Total(_)));
+    assert!(matches!(transport_error(store.head(&key("k")).await.unwrap_err()), TransportError::Total(_)));
     let error = store.get(&key("k"), None).await.unwrap_err();
-    assert!(matches!(error, StoreError::Busy { .. }), "what cannot be in time is not begun: {error:?}");
+    assert!(matches!(error, StoreError::Busy { .. }), "no retry that cannot finish in time: {error:?}");
     let value = store.get(&key("k"), None).await.unwrap().unwrap();
-    assert!(matches!(transport(value.bytes().await.unwrap_err()), TransportError::Total(_)));
+    assert!(matches!(transport_error(value.bytes().await.unwrap_err()), TransportError::Total(_)));
     assert!(begun.elapsed() < Duration::from_secs(3));
     assert_eq!(server.requests().len(), 3);
 }
 
 #[tokio::test]
-async fn a_problem_without_end_is_not_read_to_it() {
+async fn endless_responses_are_cut_off() {
     let endless = head(500, &["Content-Type: application/problem+json", "Transfer-Encoding: chunked"]) + "\r\n";
-    let server = Server::play([Step::Endless(endless)]).await;
+    let server = ScriptedServer::start([Step::RespondEndlessly(endless)]).await;
     let error = server.store().head(&key("k")).await.unwrap_err();
     assert!(matches!(error.backend_source(), Some(RemoteError::Status { status: 500, .. })), "{error:?}");
     let endless = head(200, &["Content-Type: application/json", "Transfer-Encoding: chunked"]) + "\r\n";
-    let server = Server::play([Step::Endless(endless)]).await;
+    let server = ScriptedServer::start([Step::RespondEndlessly(endless)]).await;
     let error = server.store().list_dir(&Prefix::root(), PageRequest::first(10)).await.unwrap_err();
     assert!(
         matches!(error.backend_source(), Some(RemoteError::InvalidResponse { detail }) if detail.contains("longer")),
@@ -268,7 +278,7 @@ async fn a_problem_without_end_is_not_read_to_it() {
 }
 
 #[tokio::test]
-async fn listings_that_the_contract_does_not_allow() {
+async fn invalid_listings_are_protocol_errors() {
     let entry = format!(r#"{{"size":1,"etag":{ETAG:?},"modified":"2026-11-21T06:28:08.123Z"}}"#);
     let listing = |keys: &str, values: usize, cursor: &str| {
         let values = vec![entry.as_str(); values].join(",");
@@ -291,7 +301,9 @@ async fn listings_that_the_contract_does_not_allow() {
         listing(r#""a/b""#, 1, "null").replace("T06", "X06"),
         listing(r#""a/b""#, 1, "null").replace("2a", "2A"),
     ] {
-        let server = Server::play([Step::Say(answer(200, &[], &body)), Step::Say(answer(200, &[], &body))]).await;
+        let server =
+            ScriptedServer::start([Step::Respond(response(200, &[], &body)), Step::Respond(response(200, &[], &body))])
+                .await;
         let store = server.store();
         let error = store.list_prefix(&prefix, page.clone()).await.unwrap_err();
         assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{body}: {error:?}");
@@ -299,7 +311,7 @@ async fn listings_that_the_contract_does_not_allow() {
         assert!(matches!(error.backend_source(), Some(RemoteError::InvalidResponse { .. })), "{body}: {error:?}");
     }
     let good = listing(r#""a/b","a/c""#, 2, r#""next""#);
-    let server = Server::play([Step::Say(answer(200, &[], &good))]).await;
+    let server = ScriptedServer::start([Step::Respond(response(200, &[], &good))]).await;
     let found = server.store().list_prefix(&prefix, page).await.unwrap();
     assert_eq!(found.keys[1].key, key("a/c"));
     assert_eq!(found.cursor, Some(Cursor::from_text("next")));

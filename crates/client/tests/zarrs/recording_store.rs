@@ -1,4 +1,4 @@
-//! A store that remembers what was read.
+//! A store that records reads, and simulates concurrent writes.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,48 +8,48 @@ use store::{
     Precondition, Prefix, PutResult, ReadableStore, StoreError, ValueMeta, WriteableStore,
 };
 
-/// A key, and the range of its value that was asked for.
+/// A key, and the requested range of its value.
 type Get = (Key, Option<ByteRange>);
 
-/// A store that remembers what was read, and can be told to be written by somebody else.
+/// A store that records reads, and can simulate writes of another client after each read.
 #[derive(Clone)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordingStore {
     store: MemoryStore,
     gets: Arc<Mutex<Vec<Get>>>,
-    others: Arc<Mutex<Vec<&'static str>>>,
+    concurrent_writes: Arc<Mutex<Vec<&'static str>>>,
 }
 
-impl Recorded {
+impl RecordingStore {
     pub(crate) fn new() -> Self {
-        Self { store: MemoryStore::new(), gets: Arc::default(), others: Arc::default() }
+        Self { store: MemoryStore::new(), gets: Arc::default(), concurrent_writes: Arc::default() }
     }
 
-    /// What was read since this was called last.
-    pub(crate) fn gets(&self) -> Vec<Get> {
+    /// Takes the recorded reads.
+    pub(crate) fn take_gets(&self) -> Vec<Get> {
         std::mem::take(&mut self.gets.lock().unwrap())
     }
 
-    /// After each of the next reads, somebody else sets the key to the next of these values.
-    pub(crate) fn disturb(&self, values: &[&'static str]) {
-        self.others.lock().unwrap().extend(values.iter().rev());
+    /// Writes the next of these values after each of the next reads.
+    pub(crate) fn write_after_reads(&self, values: &[&'static str]) {
+        self.concurrent_writes.lock().unwrap().extend(values.iter().rev());
     }
 
-    /// How many of them are left.
-    pub(crate) fn undisturbed(&self) -> usize {
-        self.others.lock().unwrap().len()
+    /// The number of values that have not been written.
+    pub(crate) fn pending_writes(&self) -> usize {
+        self.concurrent_writes.lock().unwrap().len()
     }
 }
 
 #[async_trait]
-impl ReadableStore for Recorded {
+impl ReadableStore for RecordingStore {
     async fn get(&self, key: &Key, range: Option<ByteRange>) -> Result<Option<GetResult>, StoreError> {
         self.gets.lock().unwrap().push((key.clone(), range));
-        let found = self.store.get(key, range).await;
-        let other = self.others.lock().unwrap().pop();
-        if let Some(other) = other {
-            self.store.set(key, other.into(), Precondition::none()).await?;
+        let value = self.store.get(key, range).await;
+        let write = self.concurrent_writes.lock().unwrap().pop();
+        if let Some(write) = write {
+            self.store.set(key, write.into(), Precondition::none()).await?;
         }
-        found
+        value
     }
 
     async fn head(&self, key: &Key) -> Result<Option<ValueMeta>, StoreError> {
@@ -58,7 +58,7 @@ impl ReadableStore for Recorded {
 }
 
 #[async_trait]
-impl WriteableStore for Recorded {
+impl WriteableStore for RecordingStore {
     async fn set(&self, key: &Key, content: Payload, precondition: Precondition) -> Result<PutResult, StoreError> {
         self.store.set(key, content, precondition).await
     }
@@ -77,7 +77,7 @@ impl WriteableStore for Recorded {
 }
 
 #[async_trait]
-impl ListableStore for Recorded {
+impl ListableStore for RecordingStore {
     async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         self.store.list_prefix(prefix, page).await
     }

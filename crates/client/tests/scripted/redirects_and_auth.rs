@@ -1,29 +1,32 @@
-//! Who is asked, and what they are told.
+//! Redirects, tokens and certificates.
 
 use client::{BuildError, HttpStore, RemoteError, Token};
 use store::{ListableStore, PageRequest, ReadableStore};
 
-use crate::server::{Server, Step, answer, key, problem, value};
+use crate::scripted_server::{ScriptedServer, Step, key, problem, response, value};
 
 #[tokio::test]
-async fn a_redirection_is_never_followed() {
-    let other = Server::play([Step::Say(value("x"))]).await;
+async fn redirects_are_never_followed() {
+    let other = ScriptedServer::start([Step::Respond(value("x"))]).await;
     let elsewhere = format!("Location: {}/store/k", other.base);
-    let server = Server::play([
-        Step::Say(answer(301, &["Location: /mount/store/k/"], "")),
-        Step::Say(answer(301, &[&elsewhere], "")),
-        Step::Say(answer(302, &[&elsewhere], "")),
-        Step::Say(answer(307, &["Location: /mount/store/k/"], "")),
-        Step::Say(answer(301, &[], "")),
-        Step::Say(answer(308, &[&elsewhere], "")),
+    let server = ScriptedServer::start([
+        Step::Respond(response(301, &["Location: /mount/store/k/"], "")),
+        Step::Respond(response(301, &[&elsewhere], "")),
+        Step::Respond(response(302, &[&elsewhere], "")),
+        Step::Respond(response(307, &["Location: /mount/store/k/"], "")),
+        Step::Respond(response(301, &[], "")),
+        Step::Respond(response(308, &[&elsewhere], "")),
     ])
     .await;
     let store = server.builder().token(Token::parse("s3cret").unwrap()).build().unwrap();
-    assert!(store.get(&key("k"), None).await.unwrap().is_none(), "the prefix of that name: the key has no value");
+    assert!(
+        store.get(&key("k"), None).await.unwrap().is_none(),
+        "a redirect to the prefix means that the key has no value"
+    );
     for status in [301, 302, 307, 301] {
         let error = store.get(&key("k"), None).await.unwrap_err();
         assert!(
-            matches!(error.backend_source(), Some(RemoteError::Status { status: told, .. }) if *told == status),
+            matches!(error.backend_source(), Some(RemoteError::Status { status: remote, .. }) if *remote == status),
             "{error:?}"
         );
     }
@@ -33,8 +36,8 @@ async fn a_redirection_is_never_followed() {
 }
 
 #[tokio::test]
-async fn what_every_request_says() {
-    let server = Server::play(vec![Step::Say(problem(404, "no-such-key", &[], "")); 3]).await;
+async fn requests_have_token_and_identity_encoding() {
+    let server = ScriptedServer::start(vec![Step::Respond(problem(404, "no-such-key", &[], "")); 3]).await;
     let builder = server.builder().token(Token::parse("s3cret").unwrap());
     assert!(!format!("{builder:?}").contains("s3cret"));
     let store = builder.build().unwrap();
@@ -42,7 +45,7 @@ async fn what_every_request_says() {
         assert!(store.get(&key("k"), None).await.unwrap().is_none());
     }
     assert!(!format!("{store:?}").contains("s3cret"));
-    assert_eq!(server.connections(), 1, "connections are used again");
+    assert_eq!(server.connections(), 1, "connections are reused");
     for request in server.requests() {
         assert_eq!(request.header("authorization"), Some("Bearer s3cret"));
         assert_eq!(request.header("accept-encoding"), Some("identity"));
@@ -53,17 +56,19 @@ async fn what_every_request_says() {
 }
 
 #[tokio::test]
-async fn who_may_not() {
-    let server = Server::play([
-        Step::Say(answer(401, &["WWW-Authenticate: Bearer"], "")),
-        Step::Say(answer(403, &[], "")),
-        Step::Say(problem(403, "read-only-access", &[], r#","detail":"only reading""#)),
+async fn missing_permission_is_an_error() {
+    let server = ScriptedServer::start([
+        Step::Respond(response(401, &["WWW-Authenticate: Bearer"], "")),
+        Step::Respond(response(403, &[], "")),
+        Step::Respond(problem(403, "read-only-access", &[], r#","detail":"only reading""#)),
     ])
     .await;
     let store = server.store();
     assert!(matches!(store.head(&key("k")).await.unwrap_err().backend_source(), Some(RemoteError::Unauthorized)));
-    let error = store.get(&key("k"), None).await.unwrap_err();
-    assert!(matches!(error.backend_source(), Some(RemoteError::Forbidden { .. })), "{error:?}");
+    assert!(matches!(
+        store.get(&key("k"), None).await.unwrap_err().backend_source(),
+        Some(RemoteError::Forbidden { .. })
+    ));
     let error = store.get(&key("k"), None).await.unwrap_err();
     assert!(
         matches!(error.backend_source(), Some(RemoteError::Forbidden { detail }) if detail == "only reading"),
@@ -72,11 +77,11 @@ async fn who_may_not() {
 }
 
 #[tokio::test]
-async fn a_server_with_an_authority_of_its_own() {
+async fn private_certificate_authority_is_trusted() {
     let (base, pem) = tls::serve(value("over TLS")).await;
     let store = HttpStore::builder(base.clone()).certificates(pem.as_bytes()).unwrap().build().unwrap();
     assert_eq!(store.get(&key("k"), None).await.unwrap().unwrap().bytes().await.unwrap(), "over TLS");
-    // Without the authority the server is not trusted, or, on a machine without any, no client can be made.
+    // Without the authority the server is not trusted; on a machine without any authorities no client can be built.
     match HttpStore::builder(base.clone()).retries(client::Retries::none()).build() {
         Ok(store) => assert!(matches!(
             store.head(&key("k")).await.unwrap_err().backend_source(),
@@ -84,13 +89,13 @@ async fn a_server_with_an_authority_of_its_own() {
         )),
         Err(error) => assert!(matches!(error, BuildError::Client(_)), "{error:?}"),
     }
-    for bad in ["", "no PEM", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+    for bad in ["", "not PEM", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
         let built = HttpStore::builder(base.clone()).certificates(bad.as_bytes()).and_then(|builder| builder.build());
         assert!(built.is_err(), "{bad:?}");
     }
 }
 
-/// One answer over TLS.
+/// A TLS server with a single response.
 mod tls {
     use std::sync::Arc;
 
@@ -107,12 +112,14 @@ mod tls {
         },
     };
 
-    /// Serves the answer on every connection; gives the URL and the certificate.
-    pub(super) async fn serve(answer: String) -> (BaseUrl, String) {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-        let config =
-            ServerConfig::builder().with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+    /// Sends the response on every connection; returns the URL and the certificate.
+    pub(super) async fn serve(response: String) -> (BaseUrl, String) {
+        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der()));
+        let config = ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(vec![certified.cert.der().clone()], key)
+            .unwrap();
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("https://localhost:{}", listener.local_addr().unwrap().port());
@@ -121,10 +128,10 @@ mod tls {
                 let Ok(mut stream) = acceptor.accept(stream).await else { continue };
                 let mut request = vec![0; 4096];
                 let _ = stream.read(&mut request).await;
-                let _ = stream.write_all(answer.as_bytes()).await;
+                let _ = stream.write_all(response.as_bytes()).await;
                 let _ = stream.shutdown().await;
             }
         });
-        (BaseUrl::parse(&base).unwrap(), made.cert.pem())
+        (BaseUrl::parse(&base).unwrap(), certified.cert.pem())
     }
 }

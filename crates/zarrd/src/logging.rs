@@ -4,8 +4,8 @@ use std::io::IsTerminal;
 
 use crate::config::{LogConfig, LogFormat};
 
-/// Begins to log. What was logged before is lost.
-pub(crate) fn begin(config: LogConfig) {
+/// Starts the log. Earlier events are lost.
+pub(crate) fn start(config: LogConfig) {
     let log = tracing_subscriber::fmt().with_env_filter(config.filter).with_writer(std::io::stderr);
     match config.format {
         LogFormat::Human => log.with_ansi(std::io::stderr().is_terminal()).init(),

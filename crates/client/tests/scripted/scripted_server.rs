@@ -1,4 +1,4 @@
-//! A server that answers each request with the next step of a script, and remembers what was asked.
+//! A server that responds to each request with the next step of a script, and records the requests.
 
 use std::{
     collections::VecDeque,
@@ -16,25 +16,25 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// The entity tag of the value that most scripts serve.
+/// The ETag of the value in most scripts.
 pub(crate) const ETAG: &str = "\"0000000000000000000000000000002a\"";
 
-/// What the server does with a request.
+/// Reaction to one request.
 #[derive(Clone)]
 pub(crate) enum Step {
-    /// Answers, and keeps the connection.
-    Say(String),
-    /// Answers, or begins to, and closes the connection.
-    SayAndClose(String),
+    /// Responds, and keeps the connection open.
+    Respond(String),
+    /// Sends a complete or incomplete response, and closes the connection.
+    RespondAndClose(String),
     /// Closes the connection without reading the body.
     Close,
-    /// Never answers.
+    /// Never responds.
     Hang,
-    /// Answers, and goes on with a chunked body that has no end.
-    Endless(String),
+    /// Responds with a chunked body that does not end.
+    RespondEndlessly(String),
 }
 
-/// What was asked.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     /// The method and the target.
@@ -43,57 +43,57 @@ pub(crate) struct Request {
     pub(crate) body: Vec<u8>,
 }
 
-pub(crate) struct Server {
+pub(crate) struct ScriptedServer {
     pub(crate) base: BaseUrl,
-    shared: Arc<Shared>,
+    state: Arc<State>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct State {
     steps: Mutex<VecDeque<Step>>,
     requests: Mutex<Vec<Request>>,
     connections: AtomicUsize,
 }
 
-impl Server {
-    /// Plays the script. Requests beyond its end find the connection closed.
-    pub(crate) async fn play(steps: impl IntoIterator<Item = Step>) -> Self {
+impl ScriptedServer {
+    /// Starts a server. After the last step, connections are closed without a response.
+    pub(crate) async fn start(steps: impl IntoIterator<Item = Step>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = BaseUrl::parse(&format!("http://{}/mount", listener.local_addr().unwrap())).unwrap();
-        let shared = Arc::new(Shared { steps: Mutex::new(steps.into_iter().collect()), ..Shared::default() });
-        let serving = Arc::clone(&shared);
+        let state = Arc::new(State { steps: Mutex::new(steps.into_iter().collect()), ..State::default() });
+        let serving = Arc::clone(&state);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 serving.connections.fetch_add(1, Ordering::SeqCst);
-                let shared = Arc::clone(&serving);
-                tokio::spawn(async move { serve(stream, &shared).await });
+                let state = Arc::clone(&serving);
+                tokio::spawn(async move { serve(stream, &state).await });
             }
         });
-        Self { base, shared }
+        Self { base, state }
     }
 
-    /// A store over this server, as impatient as a test wants it.
+    /// A store client with short timeouts and delays.
     pub(crate) fn store(&self) -> HttpStore {
         self.builder().build().unwrap()
     }
 
-    /// The arrays over this server, as impatient as the store.
+    /// An array client with short timeouts and delays.
     pub(crate) fn arrays(&self) -> ArrayClient {
         self.store().connection().into()
     }
 
     pub(crate) fn builder(&self) -> ClientBuilder<HttpStore> {
         let timeouts = Timeouts { idle: Duration::from_secs(5), ..Timeouts::default() };
-        let retries = Retries { times: 2, first_delay: Duration::from_millis(1), ..Retries::default() };
+        let retries = Retries { max_retries: 2, initial_delay: Duration::from_millis(1), ..Retries::default() };
         HttpStore::builder(self.base.clone()).timeouts(timeouts).retries(retries)
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {
-        self.shared.requests.lock().unwrap().clone()
+        self.state.requests.lock().unwrap().clone()
     }
 
     pub(crate) fn connections(&self) -> usize {
-        self.shared.connections.load(Ordering::SeqCst)
+        self.state.connections.load(Ordering::SeqCst)
     }
 }
 
@@ -103,36 +103,36 @@ impl Request {
     }
 }
 
-/// An answer with these header lines and this body, whose length is stated.
-pub(crate) fn answer(status: u16, headers: &[&str], body: &str) -> String {
+/// A response with header lines and a body with a Content-Length.
+pub(crate) fn response(status: u16, headers: &[&str], body: &str) -> String {
     let length = format!("Content-Length: {}", body.len());
     format!("{}\r\n{body}", head(status, &[headers, &[&length]].concat()))
 }
 
-/// An answer's head, without the empty line that ends it.
+/// A response head, without the empty line at its end.
 pub(crate) fn head(status: u16, headers: &[&str]) -> String {
     let lines: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
     format!("HTTP/1.1 {status} Whatever\r\nX-Request-Id: req-7\r\n{lines}")
 }
 
-/// The head of a value, or of a part of one: all but its length.
+/// The response head of a value, without its length.
 pub(crate) fn value_head(status: u16, headers: &[&str]) -> String {
     let (etag, modified) = (format!("ETag: {ETAG}"), "Zarr-Modified: 2026-11-21T06:28:08.123Z");
     head(status, &[&[etag.as_str(), modified], headers].concat())
 }
 
-/// A whole value.
+/// A complete value.
 pub(crate) fn value(body: &str) -> String {
     format!("{}Content-Length: {}\r\n\r\n{body}", value_head(200, &[]), body.len())
 }
 
 /// The beginning of a value of `size` bytes.
-pub(crate) fn beginning(size: usize, body: &str) -> String {
+pub(crate) fn incomplete_value(size: usize, body: &str) -> String {
     format!("{}Content-Length: {size}\r\n\r\n{body}", value_head(200, &[]))
 }
 
-/// A part of a value.
-pub(crate) fn part(content_range: &str, body: &str) -> String {
+/// A partial response.
+pub(crate) fn partial_value(content_range: &str, body: &str) -> String {
     let range = format!("Content-Range: {content_range}");
     format!("{}Content-Length: {}\r\n\r\n{body}", value_head(206, &[&range]), body.len())
 }
@@ -140,30 +140,30 @@ pub(crate) fn part(content_range: &str, body: &str) -> String {
 /// A problem document.
 pub(crate) fn problem(status: u16, slug: &str, headers: &[&str], members: &str) -> String {
     let body = format!(r#"{{"type":"https://zarrd.dev/problems/{slug}","title":"t","status":{status}{members}}}"#);
-    answer(status, &[headers, &["Content-Type: application/problem+json"]].concat(), &body)
+    response(status, &[headers, &["Content-Type: application/problem+json"]].concat(), &body)
 }
 
-async fn serve(stream: TcpStream, shared: &Shared) {
+async fn serve(stream: TcpStream, state: &State) {
     let mut stream = BufReader::new(stream);
     while let Some(mut request) = read_head(&mut stream).await {
-        let step = shared.steps.lock().unwrap().pop_front().unwrap_or(Step::Close);
+        let step = state.steps.lock().unwrap().pop_front().unwrap_or(Step::Close);
         if !matches!(step, Step::Close) {
             request.body = read_body(&mut stream, &request).await;
         }
-        shared.requests.lock().unwrap().push(request);
+        state.requests.lock().unwrap().push(request);
         match step {
-            Step::Say(text) => {
+            Step::Respond(text) => {
                 if stream.write_all(text.as_bytes()).await.is_err() {
                     return;
                 }
             }
-            Step::SayAndClose(text) => {
+            Step::RespondAndClose(text) => {
                 let _ = stream.write_all(text.as_bytes()).await;
                 return;
             }
             Step::Close => return,
             Step::Hang => std::future::pending().await,
-            Step::Endless(text) => {
+            Step::RespondEndlessly(text) => {
                 let _ = stream.write_all(text.as_bytes()).await;
                 let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
                 while stream.write_all(chunk.as_bytes()).await.is_ok() {}
@@ -190,7 +190,7 @@ async fn read_head(stream: &mut BufReader<TcpStream>) -> Option<Request> {
     Some(Request { line, headers: headers.map(|(n, v)| (n.to_owned(), v.to_owned())).collect(), body: Vec::new() })
 }
 
-/// The body as far as it comes.
+/// Reads the body up to its end or that of the connection.
 async fn read_body(stream: &mut BufReader<TcpStream>, request: &Request) -> Vec<u8> {
     let mut body = Vec::new();
     if let Some(length) = request.header("content-length") {
@@ -214,8 +214,8 @@ async fn read_body(stream: &mut BufReader<TcpStream>, request: &Request) -> Vec<
     }
 }
 
-/// How the connection failed, of an error that says it did.
-pub(crate) fn transport(error: StoreError) -> TransportError {
+/// Returns the source of a transport error.
+pub(crate) fn transport_error(error: StoreError) -> TransportError {
     match error {
         StoreError::Backend { source, .. } => match *source.downcast().unwrap() {
             RemoteError::Transport(error) => error,

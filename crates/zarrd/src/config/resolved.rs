@@ -1,4 +1,4 @@
-//! What each command runs with.
+//! The configuration of each command.
 
 use std::{
     num::{NonZeroU64, NonZeroUsize},
@@ -15,175 +15,175 @@ use store_local::Access as StoreAccess;
 use tracing_subscriber::EnvFilter;
 
 use super::{
-    Anonymous, ConfigError, File, ImportFrom, Listen, Location, LogFormat, LogOptions, ServeOptions, StoreOptions,
-    TransferOptions, WriteOptions,
+    Anonymous, ConfigError, ConfigFile, ImportFrom, Listen, Location, LogFormat, LogOptions, ServeOptions,
+    StoreOptions, TransferOptions, WriteOptions,
 };
-use crate::cli::{CompactArgs, CopyArgs, ExportArgs, HealthArgs, ImportArgs, LookArgs, ThroughArgs};
+use crate::cli::{CompactArgs, CopyArgs, EndpointArgs, ExportArgs, HealthArgs, ImportArgs, NodeArgs};
 
 const DEFAULT_LISTEN: Listen =
     Listen(std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 8000));
 const DEFAULT_DIRECTORY: &str = "./zarrd-data";
-/// With less, hardly any chunk could be decoded.
-const LEAST_MEMORY: u64 = 16 << 20;
+/// Minimum of `--max-memory`, in bytes: with less, hardly any chunk could be decoded.
+const MIN_MEMORY_BYTES: u64 = 16 << 20;
 const DEFAULT_JOBS: NonZeroUsize = NonZeroUsize::new(16).unwrap();
 
-/// How to log.
+/// Configuration of the log.
 #[derive(Debug)]
 pub(crate) struct LogConfig {
-    /// How lines are written.
+    /// Format of the lines.
     pub(crate) format: LogFormat,
-    /// Which are written.
+    /// Filter of the events.
     pub(crate) filter: EnvFilter,
 }
 
-/// How to serve.
+/// Configuration of `serve`.
 #[derive(Debug)]
 pub(crate) struct ServeConfig {
-    /// The store.
+    /// Location of the store.
     pub(crate) store: Location,
-    /// The access to it.
+    /// Access mode of the store.
     pub(crate) access: StoreAccess,
-    /// The limits of what it may take where it is written to.
+    /// Limits of the store if it is written to.
     pub(crate) write: WriteLimits,
-    /// The address.
+    /// Address to listen on.
     pub(crate) listen: Listen,
-    /// Who may do what, and how much of it.
+    /// Access control and limits of the server.
     pub(crate) settings: Settings,
 }
 
-/// How to import.
+/// Configuration of `import`.
 #[derive(Debug)]
 pub(crate) struct ImportConfig {
-    /// Where the keys go.
-    pub(crate) to: Place,
-    /// The limits of what a store of this machine may take.
+    /// The store to import into.
+    pub(crate) to: Endpoint,
+    /// Limits of a local store.
     pub(crate) write: WriteLimits,
-    /// Below which prefix.
+    /// The prefix to import into.
     pub(crate) prefix: Prefix,
-    /// Where they come from.
+    /// Source of the keys.
     pub(crate) from: ImportFrom,
-    /// How many at the same time.
+    /// Number of values that are copied concurrently.
     pub(crate) jobs: NonZeroUsize,
-    /// The most keys that another server may list.
+    /// Maximum number of keys in the listing of another server.
     pub(crate) max_keys: NonZeroU64,
-    /// What to do about names that are no keys.
-    pub(crate) refused: OnRefused,
+    /// Reaction to names that are not valid keys.
+    pub(crate) on_unsupported: OnUnsupported,
 }
 
-/// How to export.
+/// Configuration of `export`.
 #[derive(Debug)]
 pub(crate) struct ExportConfig {
-    /// Where the keys come from.
-    pub(crate) from: Place,
-    /// Below which prefix.
+    /// The store to export from.
+    pub(crate) from: Endpoint,
+    /// The prefix to export.
     pub(crate) prefix: Prefix,
-    /// Where the files go.
+    /// The directory to create.
     pub(crate) to: PathBuf,
-    /// How many at the same time.
+    /// Number of values that are copied concurrently.
     pub(crate) jobs: NonZeroUsize,
-    /// What to do about keys that cannot be files.
-    pub(crate) refused: OnRefused,
+    /// Reaction to keys that cannot become files.
+    pub(crate) on_unsupported: OnUnsupported,
 }
 
-/// What to look at.
+/// Configuration of the commands that read a node: `ls`, `tree` and `info`.
 #[derive(Debug)]
-pub(crate) struct LookConfig {
-    /// Where the hierarchy is.
-    pub(crate) place: Place,
-    /// The node.
+pub(crate) struct NodeConfig {
+    /// The store with the node.
+    pub(crate) endpoint: Endpoint,
+    /// Path of the node.
     pub(crate) path: NodePath,
-    /// Of which dialect, if only that is meant.
+    /// Dialect of the node, if restricted to one.
     pub(crate) dialect: Option<Dialect>,
-    /// How it is told.
-    pub(crate) form: OutputForm,
+    /// Format of the output.
+    pub(crate) format: OutputFormat,
 }
 
-/// How something is told.
+/// Format of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutputForm {
-    /// For people.
+pub(crate) enum OutputFormat {
+    /// Text for people.
     Text,
-    /// A JSON object a line.
+    /// JSON, one object per line.
     Json,
 }
 
-/// How much is told of each node.
+/// Level of detail of a listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
-    /// What it is.
+    /// Kind, shape and data type.
     Short,
-    /// How it is stored as well.
+    /// Dialect, chunks and codecs in addition.
     Long,
 }
 
-/// What to check.
+/// Configuration of `check`.
 #[derive(Debug)]
 pub(crate) struct CheckConfig {
-    /// The store.
+    /// Location of the store.
     pub(crate) store: Location,
 }
 
-/// The store to compact.
+/// Configuration of `compact`.
 #[derive(Debug)]
 pub(crate) struct CompactConfig {
-    /// The store.
+    /// Location of the store.
     pub(crate) store: Location,
-    /// The limits of what it may take.
+    /// Limits of the store.
     pub(crate) write: WriteLimits,
 }
 
-/// What to copy.
+/// Configuration of `copy`.
 #[derive(Debug)]
 pub(crate) struct CopyConfig {
-    /// The store that is read.
+    /// The store to copy from.
     pub(crate) from: Location,
-    /// The store that is made.
+    /// The store to create.
     pub(crate) to: Location,
-    /// The limits of what it may take.
+    /// Limits of the new store.
     pub(crate) write: WriteLimits,
-    /// How many values at the same time.
+    /// Number of values that are copied concurrently.
     pub(crate) jobs: NonZeroUsize,
 }
 
-/// Whom to ask how it is.
+/// Configuration of `health`.
 #[derive(Debug)]
 pub(crate) struct HealthConfig {
-    /// The server.
+    /// URL of the server.
     pub(crate) url: BaseUrl,
-    /// How long it may take to answer.
+    /// Time limit for its response.
     pub(crate) timeout: Duration,
 }
 
-/// The limits of what a store that is written to may take; `None` is what the store itself finds right.
+/// Limits of a store that is written to; `None` for the default of the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WriteLimits {
-    /// The memory for commits that only its log has, in bytes.
+    /// Memory for commits that are not in the index yet, in bytes.
     pub(crate) commit_buffer: Option<u64>,
-    /// The most bytes of values that are retained for readers.
+    /// Maximum size of replaced values that are retained for readers, in bytes.
     pub(crate) retained: Option<u64>,
 }
 
 /// A store to work on.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
-    /// One of this machine that nobody else has open.
+pub(crate) enum Endpoint {
+    /// A local store, which is opened exclusively.
     Local(Location),
-    /// That of a running server.
+    /// The store of a running server.
     Server(BaseUrl),
 }
 
-/// What to do about names that cannot be moved.
+/// Reaction to names that cannot be transferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnRefused {
-    /// Move nothing.
-    Stop,
-    /// Move the others.
+pub(crate) enum OnUnsupported {
+    /// Transfer nothing.
+    Fail,
+    /// Transfer the others.
     Skip,
 }
 
 impl LogConfig {
-    /// Resolves the layers; `default` is the filter of the command.
-    pub(crate) fn new(flags: LogOptions, file: &File, default: &str) -> Result<Self, ConfigError> {
+    /// Resolves the options; `default` is the default filter of the command.
+    pub(crate) fn new(flags: LogOptions, file: &ConfigFile, default: &str) -> Result<Self, ConfigError> {
         let filter = flags
             .log_level
             .or_else(|| std::env::var(EnvFilter::DEFAULT_ENV).ok())
@@ -198,19 +198,19 @@ impl LogConfig {
 }
 
 impl ServeConfig {
-    /// Resolves the layers. An address that others may reach needs a word about what they may do.
+    /// Resolves the options. An address that is not a loopback address requires `--anonymous`.
     pub(crate) fn new(
         store: StoreOptions,
         write: &WriteOptions,
         serve: ServeOptions,
-        file: &File,
+        file: &ConfigFile,
     ) -> Result<Self, ConfigError> {
         let listen = listen(serve.listen, file);
         let access = match serve.anonymous.or(file.serve.anonymous) {
             Some(Anonymous::Read) => Access::Read,
             Some(Anonymous::Write) => Access::Write,
             None if listen.0.ip().to_canonical().is_loopback() => Access::Write,
-            None => return Err(ConfigError::AnonymousUnsaid { listen }),
+            None => return Err(ConfigError::AnonymousRequired { listen }),
         };
         let limits = limits(&serve, &file.serve);
         let arrays = arrays(&serve, &file.serve)?;
@@ -219,9 +219,9 @@ impl ServeConfig {
             true => (Changes::Rejected, StoreAccess::ReadOnly),
             false => (Changes::Accepted, StoreAccess::ReadWrite),
         };
-        let origins = first_given(serve.cors_origin, &file.serve.cors_origin);
-        let hosts = Hosts::for_address(listen.0, first_given(serve.allow_host, &file.serve.allow_host));
-        let proxies = first_given(serve.behind_proxy, &file.serve.behind_proxy);
+        let origins = override_list(serve.cors_origin, &file.serve.cors_origin);
+        let hosts = Hosts::for_address(listen.0, override_list(serve.allow_host, &file.serve.allow_host));
+        let proxies = override_list(serve.behind_proxy, &file.serve.behind_proxy);
         let settings = Settings { access, changes, origins, hosts, proxies, limits, arrays };
         let write = WriteLimits::new(write, file);
         Ok(Self { store: location(store, file), access: store_access, write, listen, settings })
@@ -229,79 +229,79 @@ impl ServeConfig {
 }
 
 impl ImportConfig {
-    /// Resolves the layers.
-    pub(crate) fn new(args: ImportArgs, file: &File) -> Result<Self, ConfigError> {
+    /// Resolves the options.
+    pub(crate) fn new(args: ImportArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
         Ok(Self {
-            to: place(args.through, file, "import")?,
+            to: endpoint(args.endpoint, file, "import")?,
             write: WriteLimits::new(&args.write, file),
             prefix: args.prefix.0,
             from: args.from,
             jobs: jobs(&args.transfer, file),
             max_keys: args.max_keys,
-            refused: OnRefused::new(args.skip_invalid),
+            on_unsupported: OnUnsupported::new(args.skip_invalid),
         })
     }
 }
 
 impl ExportConfig {
-    /// Resolves the layers.
-    pub(crate) fn new(args: ExportArgs, file: &File) -> Result<Self, ConfigError> {
+    /// Resolves the options.
+    pub(crate) fn new(args: ExportArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
         Ok(Self {
-            from: place(args.through, file, "export")?,
+            from: endpoint(args.endpoint, file, "export")?,
             prefix: args.prefix.0,
             to: args.directory,
             jobs: jobs(&args.transfer, file),
-            refused: OnRefused::new(args.skip_invalid),
+            on_unsupported: OnUnsupported::new(args.skip_invalid),
         })
     }
 }
 
-impl LookConfig {
-    /// Resolves the layers.
-    pub(crate) fn new(args: LookArgs, file: &File, command: &'static str) -> Result<Self, ConfigError> {
+impl NodeConfig {
+    /// Resolves the options.
+    pub(crate) fn new(args: NodeArgs, file: &ConfigFile, command: &'static str) -> Result<Self, ConfigError> {
         Ok(Self {
-            place: place(args.through, file, command)?,
+            endpoint: endpoint(args.endpoint, file, command)?,
             path: args.path,
             dialect: args.dialect,
-            form: if args.json { OutputForm::Json } else { OutputForm::Text },
+            format: if args.json { OutputFormat::Json } else { OutputFormat::Text },
         })
     }
 }
 
 impl Detail {
-    /// What the flag says.
+    /// Resolves the flag `--long`.
     pub(crate) fn new(long: bool) -> Self {
         if long { Self::Long } else { Self::Short }
     }
 }
 
 impl CheckConfig {
-    /// Resolves the layers.
-    pub(crate) fn new(store: StoreOptions, file: &File) -> Result<Self, ConfigError> {
-        Ok(Self { store: kept(location(store, file), "check")? })
+    /// Resolves the options.
+    pub(crate) fn new(store: StoreOptions, file: &ConfigFile) -> Result<Self, ConfigError> {
+        Ok(Self { store: persistent(location(store, file), "check")? })
     }
 }
 
 impl CompactConfig {
-    /// Resolves the layers.
-    pub(crate) fn new(args: CompactArgs, file: &File) -> Result<Self, ConfigError> {
+    /// Resolves the options.
+    pub(crate) fn new(args: CompactArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
         let store = args.store.unwrap_or_else(|| location(StoreOptions::default(), file));
-        Ok(Self { store: kept(store, "compact")?, write: WriteLimits::new(&args.write, file) })
+        Ok(Self { store: persistent(store, "compact")?, write: WriteLimits::new(&args.write, file) })
     }
 }
 
 impl CopyConfig {
-    /// Resolves the layers.
-    pub(crate) fn new(args: CopyArgs, file: &File) -> Result<Self, ConfigError> {
-        let (from, to) = (kept(args.from, "copy")?, kept(args.to, "copy")?);
+    /// Resolves the options.
+    pub(crate) fn new(args: CopyArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
+        let (from, to) = (persistent(args.from, "copy")?, persistent(args.to, "copy")?);
         let write = WriteLimits::new(&args.write, file);
         Ok(Self { from, to, write, jobs: jobs(&args.transfer, file) })
     }
 }
 
 impl HealthConfig {
-    /// Resolves the layers.
-    pub(crate) fn new(args: HealthArgs, file: &File) -> Result<Self, ConfigError> {
+    /// Resolves the options.
+    pub(crate) fn new(args: HealthArgs, file: &ConfigFile) -> Result<Self, ConfigError> {
         let url = match args.url {
             Some(url) => url,
             None => BaseUrl::parse(&format!("http://{}", listen(args.listen, file).reachable()))?,
@@ -311,8 +311,8 @@ impl HealthConfig {
 }
 
 impl WriteLimits {
-    /// Resolves the layers.
-    pub(crate) fn new(flags: &WriteOptions, file: &File) -> Self {
+    /// Resolves the options.
+    pub(crate) fn new(flags: &WriteOptions, file: &ConfigFile) -> Self {
         let bytes = |flag: Option<ByteSize>, file| flag.or(file).map(|size: ByteSize| size.as_u64());
         Self {
             commit_buffer: bytes(flags.commit_buffer, file.write.commit_buffer),
@@ -321,9 +321,9 @@ impl WriteLimits {
     }
 }
 
-impl OnRefused {
+impl OnUnsupported {
     fn new(skip_invalid: bool) -> Self {
-        if skip_invalid { Self::Skip } else { Self::Stop }
+        if skip_invalid { Self::Skip } else { Self::Fail }
     }
 }
 
@@ -344,12 +344,12 @@ fn limits(flags: &ServeOptions, file: &ServeOptions) -> Limits {
     }
 }
 
-/// One answer is assembled in an eighth of the memory of all, and in no more than the default, so that several go on beside each other.
+/// One response is assembled in at most an eighth of the memory, so that several can be assembled concurrently.
 fn arrays(flags: &ServeOptions, file: &ServeOptions) -> Result<ArrayOptions, ConfigError> {
     let default = ArrayOptions::default();
     let memory = size(flags.max_memory, file.max_memory, default.max_memory);
-    if memory < LEAST_MEMORY {
-        return Err(ConfigError::LittleMemory { memory: ByteSize(memory), least: ByteSize(LEAST_MEMORY) });
+    if memory < MIN_MEMORY_BYTES {
+        return Err(ConfigError::TooLittleMemory { memory: ByteSize(memory), min: ByteSize(MIN_MEMORY_BYTES) });
     }
     Ok(ArrayOptions {
         max_memory: memory,
@@ -370,34 +370,34 @@ fn size(flag: Option<ByteSize>, file: Option<ByteSize>, default: u64) -> u64 {
     flag.or(file).map_or(default, |size| size.as_u64())
 }
 
-fn listen(flag: Option<Listen>, file: &File) -> Listen {
+fn listen(flag: Option<Listen>, file: &ConfigFile) -> Listen {
     flag.or(file.serve.listen).unwrap_or(DEFAULT_LISTEN)
 }
 
-fn jobs(flags: &TransferOptions, file: &File) -> NonZeroUsize {
+fn jobs(flags: &TransferOptions, file: &ConfigFile) -> NonZeroUsize {
     flags.jobs.or(file.transfer.jobs).unwrap_or(DEFAULT_JOBS)
 }
 
-fn location(flags: StoreOptions, file: &File) -> Location {
+fn location(flags: StoreOptions, file: &ConfigFile) -> Location {
     let location = flags.store.or_else(|| file.store.store.clone());
     location.unwrap_or_else(|| Location::Sled(DEFAULT_DIRECTORY.into()))
 }
 
-fn place(through: ThroughArgs, file: &File, command: &'static str) -> Result<Place, ConfigError> {
-    match through.server {
-        Some(server) => Ok(Place::Server(server)),
-        None => kept(location(through.store, file), command).map(Place::Local),
+fn endpoint(endpoint: EndpointArgs, file: &ConfigFile, command: &'static str) -> Result<Endpoint, ConfigError> {
+    match endpoint.server {
+        Some(server) => Ok(Endpoint::Server(server)),
+        None => persistent(location(endpoint.store, file), command).map(Endpoint::Local),
     }
 }
 
-fn kept(location: Location, command: &'static str) -> Result<Location, ConfigError> {
+fn persistent(location: Location, command: &'static str) -> Result<Location, ConfigError> {
     match location {
-        Location::Memory => Err(ConfigError::NothingKept { command }),
+        Location::Memory => Err(ConfigError::NotPersistent { command }),
         location => Ok(location),
     }
 }
 
-/// Lists are not joined: those who give one say all of it.
-fn first_given<T: Clone>(given: Vec<T>, file: &[T]) -> Vec<T> {
-    if given.is_empty() { file.to_vec() } else { given }
+/// The list of the flag, or else that of the file: lists are not joined.
+fn override_list<T: Clone>(flag: Vec<T>, file: &[T]) -> Vec<T> {
+    if flag.is_empty() { file.to_vec() } else { flag }
 }

@@ -1,4 +1,4 @@
-//! Prefixes as people write them, here and on other servers.
+//! Prefixes in arguments, of this store and of other servers.
 
 use std::{path::PathBuf, str::FromStr};
 
@@ -6,20 +6,20 @@ use client::{BaseUrl, BaseUrlError};
 use store::{KeyError, Prefix};
 use wire::routes::{self, PathError, STORE, STORE_ROOT, StoreTarget};
 
-/// A prefix on the command line, with or without the `/` that it ends in.
+/// A prefix, with or without its trailing `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PrefixArg(pub(crate) Prefix);
 
-/// A prefix of another server, such as `http://lab:8000/store/exp1/`.
+/// URL of a prefix of another server, such as `http://lab:8000/store/exp1/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RemotePrefix {
-    /// The server.
+    /// URL of the server.
     pub(crate) base: BaseUrl,
     /// The prefix.
     pub(crate) prefix: Prefix,
 }
 
-/// Where an import takes its keys from.
+/// Source of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ImportFrom {
     /// The files below a directory.
@@ -28,17 +28,17 @@ pub(crate) enum ImportFrom {
     Remote(RemotePrefix),
 }
 
-/// Why a text is not a [`RemotePrefix`].
+/// Errors of parsing a [`RemotePrefix`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum RemotePrefixError {
-    /// What comes before `/store/` is not a server.
+    /// The part before `/store/` is not the URL of a server.
     #[error(transparent)]
     Base(#[from] BaseUrlError),
-    /// What comes after it is not a prefix.
+    /// The part after `/store/` is not a prefix.
     #[error(transparent)]
     Prefix(#[from] PathError),
-    /// There is a path that is not below `/store/`.
-    #[error("the URL of a hierarchy is that of its prefix, such as http://127.0.0.1:8000/store/lab/exp1/")]
+    /// The path is not below `/store/`.
+    #[error("not the URL of a prefix, such as http://127.0.0.1:8000/store/lab/exp1/")]
     NotBelowStore,
 }
 
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_with_and_without_their_slash() {
+    fn trailing_slash_is_optional() {
         for (text, prefix) in [("", ""), ("lab", "lab/"), ("lab/exp1/", "lab/exp1/")] {
             assert_eq!(text.parse::<PrefixArg>().unwrap().0.as_str(), prefix);
         }
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_of_other_servers() {
+    fn urls_of_prefixes_are_parsed() {
         for (text, base, prefix) in [
             ("http://lab:8000", "http://lab:8000", ""),
             ("http://lab:8000/", "http://lab:8000", ""),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_imported_from() {
+    fn sources_are_directories_or_urls() {
         assert_eq!("data.zarr".parse(), Ok(ImportFrom::Directory("data.zarr".into())));
         assert!(matches!("http://lab/store/a/".parse(), Ok(ImportFrom::Remote(_))));
     }

@@ -1,10 +1,10 @@
-//! How things are written for people.
+//! Formatting of text output.
 
 use std::{borrow::Cow, fmt::Display};
 
 use indicatif::HumanCount;
 
-/// Rows with their cells below each other, two spaces apart.
+/// Aligns the cells of rows in columns, two spaces apart.
 pub(crate) fn columns(rows: &[Vec<String>]) -> Vec<String> {
     let mut widths: Vec<usize> = Vec::new();
     for row in rows {
@@ -20,7 +20,7 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// As Python writes tuples: `(512, 512)`, `(3,)`, `()`.
+/// Formats a tuple like Python: `(512, 512)`, `(3,)`, `()`.
 pub(crate) fn tuple<T: Display>(items: &[T]) -> String {
     match items {
         [only] => format!("({only},)"),
@@ -28,23 +28,23 @@ pub(crate) fn tuple<T: Display>(items: &[T]) -> String {
     }
 }
 
-/// A number of things: `1 array`, `1,000 arrays`.
-pub(crate) fn counted(count: u64, thing: &str) -> String {
+/// Formats a number with its unit: `1 array`, `1,000 arrays`.
+pub(crate) fn quantity(count: u64, unit: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    format!("{} {thing}{plural}", HumanCount(count))
+    format!("{} {unit}{plural}", HumanCount(count))
 }
 
-/// A text that strangers wrote, without what terminals take for commands or for changes of direction.
-pub(crate) fn shown(text: &str) -> Cow<'_, str> {
-    let is_command = |character: char| {
+/// Escapes control characters in text from a store, which a terminal could interpret as commands or changes of direction.
+pub(crate) fn escape_control(text: &str) -> Cow<'_, str> {
+    let is_control = |character: char| {
         character.is_control()
             || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
     };
-    if !text.contains(is_command) {
+    if !text.contains(is_control) {
         return Cow::Borrowed(text);
     }
     let escaped = text.chars().map(|character| match character {
-        character if is_command(character) => character.escape_unicode().to_string(),
+        character if is_control(character) => character.escape_unicode().to_string(),
         character => character.to_string(),
     });
     Cow::Owned(escaped.collect())
@@ -55,21 +55,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_are_below_each_other() {
+    fn cells_are_aligned() {
         let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
         let rows = [row(&["a", "(3, 4)", "x"]), row(&["ünï/", "", ""]), row(&["b", "()"])];
         assert_eq!(columns(&rows), ["a     (3, 4)  x", "ünï/", "b     ()"]);
     }
 
     #[test]
-    fn tuples_and_counts() {
+    fn tuples_and_quantities_are_formatted() {
         assert_eq!((tuple::<u64>(&[]), tuple(&[3]), tuple(&[3, 4])), ("()".into(), "(3,)".into(), "(3, 4)".into()));
-        assert_eq!((counted(1, "array"), counted(1000, "array")), ("1 array".into(), "1,000 arrays".into()));
+        assert_eq!((quantity(1, "array"), quantity(1000, "array")), ("1 array".into(), "1,000 arrays".into()));
     }
 
     #[test]
-    fn terminals_are_not_commanded() {
-        assert_eq!(shown("é mice"), "é mice");
-        assert_eq!(shown("\u{1b}[31m\u{202e}x\n"), "\\u{1b}[31m\\u{202e}x\\u{a}");
+    fn control_characters_are_escaped() {
+        assert_eq!(escape_control("é mice"), "é mice");
+        assert_eq!(escape_control("\u{1b}[31m\u{202e}x\n"), "\\u{1b}[31m\\u{202e}x\\u{a}");
     }
 }

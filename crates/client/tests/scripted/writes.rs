@@ -1,4 +1,4 @@
-//! Values on their way up.
+//! Writes and erasures of values.
 
 use std::{io, time::Duration};
 
@@ -7,18 +7,18 @@ use client::{RemoteError, Retries, Timeouts, TransportError};
 use futures::{StreamExt, stream};
 use store::{KeyCount, Payload, Precondition, Prefix, StoreError, UploadError, Version, VersionMatch, WriteableStore};
 
-use crate::server::{ETAG, Server, Step, answer, head, key, problem, transport};
+use crate::scripted_server::{ETAG, ScriptedServer, Step, head, key, problem, response, transport_error};
 
 fn written(status: u16) -> Step {
-    Step::Say(head(status, &[&format!("ETag: {ETAG}"), "Content-Length: 0"]) + "\r\n")
+    Step::Respond(head(status, &[&format!("ETag: {ETAG}"), "Content-Length: 0"]) + "\r\n")
 }
 
 fn erased(existed: bool) -> Step {
-    Step::Say(head(204, &[&format!("Zarr-Existed: {existed}")]) + "\r\n")
+    Step::Respond(head(204, &[&format!("Zarr-Existed: {existed}")]) + "\r\n")
 }
 
-/// A content of so many pieces of 1 MiB, with a pause before each.
-fn pieces(count: usize, pause: Duration) -> Payload {
+/// Content of `count` buffers of 1 MiB, with a pause before each.
+fn buffers(count: usize, pause: Duration) -> Payload {
     Payload::from_stream(stream::iter(0..count).then(move |_| async move {
         tokio::time::sleep(pause).await;
         Ok(Bytes::from(vec![7; 1 << 20]))
@@ -26,12 +26,12 @@ fn pieces(count: usize, pause: Duration) -> Payload {
 }
 
 #[tokio::test]
-async fn what_is_in_memory_is_sent_again() {
+async fn content_in_memory_is_retried() {
     let large = Bytes::from(vec![7; 3 << 20]);
     let two = Payload::from_stream(stream::iter(["ab", "", "cd"]).map(|piece| Ok(Bytes::from(piece))));
     for (content, body) in [(Payload::from("x"), Bytes::from("x")), (large.clone().into(), large), (two, "abcd".into())]
     {
-        let server = Server::play([Step::Close, written(201)]).await;
+        let server = ScriptedServer::start([Step::Close, written(201)]).await;
         let written = server.store().set(&key("k"), content, Precondition::none()).await.unwrap();
         assert_eq!((written.version, written.replaced), (Version::from_u128(42), false));
         let requests = server.requests();
@@ -43,35 +43,35 @@ async fn what_is_in_memory_is_sent_again() {
 }
 
 #[tokio::test]
-async fn what_is_streamed_is_sent_once() {
-    let server = Server::play([Step::Close, written(201)]).await;
-    let error = server.store().set(&key("k"), pieces(3, Duration::ZERO), Precondition::none()).await.unwrap_err();
-    assert!(matches!(transport(error), TransportError::Http(_)));
+async fn streamed_content_is_not_retried() {
+    let server = ScriptedServer::start([Step::Close, written(201)]).await;
+    let error = server.store().set(&key("k"), buffers(3, Duration::ZERO), Precondition::none()).await.unwrap_err();
+    assert!(matches!(transport_error(error), TransportError::Http(_)));
     assert_eq!(server.requests().len(), 1);
 
-    let server = Server::play([written(204)]).await;
-    let outcome = server.store().set(&key("k"), pieces(3, Duration::ZERO), Precondition::none()).await.unwrap();
+    let server = ScriptedServer::start([written(204)]).await;
+    let outcome = server.store().set(&key("k"), buffers(3, Duration::ZERO), Precondition::none()).await.unwrap();
     assert!(outcome.replaced);
     assert_eq!(server.requests()[0].header("transfer-encoding"), Some("chunked"));
     assert_eq!(server.requests()[0].body, vec![7; 3 << 20]);
 
-    let server = Server::play([written(204)]).await;
-    let content = Payload { size: Some(3 << 20), ..pieces(3, Duration::ZERO) };
+    let server = ScriptedServer::start([written(204)]).await;
+    let content = Payload { size: Some(3 << 20), ..buffers(3, Duration::ZERO) };
     server.store().set(&key("k"), content, Precondition::none()).await.unwrap();
     assert_eq!(server.requests()[0].header("content-length"), Some("3145728"));
 }
 
 #[tokio::test]
-async fn a_conditional_change_whose_answer_is_lost_is_not_made_again() {
-    let server = Server::play([Step::Close, written(201)]).await;
+async fn conditional_changes_with_a_lost_response_are_not_retried() {
+    let server = ScriptedServer::start([Step::Close, written(201)]).await;
     let error = server.store().set(&key("k"), "x".into(), Precondition::absent()).await.unwrap_err();
-    assert!(matches!(transport(error), TransportError::Http(_)));
+    assert!(matches!(transport_error(error), TransportError::Http(_)));
     assert_eq!(server.requests().len(), 1);
     assert_eq!(server.requests()[0].header("if-none-match"), Some("*"));
 
-    // A gateway does not know either, nor does whatever stands before the server and calls it busy.
+    // The status of a gateway or proxy does not tell whether the server executed the request.
     for status in [502, 503, 504] {
-        let server = Server::play([Step::Say(answer(status, &[], "")), erased(true)]).await;
+        let server = ScriptedServer::start([Step::Respond(response(status, &[], "")), erased(true)]).await;
         server.store().erase(&key("k"), Precondition::at(Version::from_u128(42))).await.unwrap_err();
         assert_eq!(server.requests().len(), 1);
         assert_eq!(server.requests()[0].header("if-match"), Some(ETAG));
@@ -79,8 +79,8 @@ async fn a_conditional_change_whose_answer_is_lost_is_not_made_again() {
 }
 
 #[tokio::test]
-async fn a_conditional_change_that_was_not_carried_out_is_made_again() {
-    let server = Server::play([Step::Say(problem(503, "busy", &[], "")), written(201)]).await;
+async fn conditional_changes_that_were_not_executed_are_retried() {
+    let server = ScriptedServer::start([Step::Respond(problem(503, "busy", &[], "")), written(201)]).await;
     let unwanted = VersionMatch::OneOf(vec![Version::from_u128(42)]);
     let precondition = Precondition { if_match: Some(VersionMatch::Any), if_none_match: Some(unwanted) };
     server.store().set(&key("k"), "x".into(), precondition).await.unwrap();
@@ -91,31 +91,31 @@ async fn a_conditional_change_that_was_not_carried_out_is_made_again() {
 }
 
 #[tokio::test]
-async fn a_precondition_that_does_not_hold() {
+async fn failed_preconditions_have_the_current_version() {
     let current = format!(r#","current":{ETAG:?}"#);
-    let server = Server::play([
-        Step::Say(problem(412, "precondition-failed", &[], &current)),
-        Step::Say(answer(412, &[], "no")),
+    let server = ScriptedServer::start([
+        Step::Respond(problem(412, "precondition-failed", &[], &current)),
+        Step::Respond(response(412, &[], "no")),
     ])
     .await;
-    for told in [Some(Version::from_u128(42)), None] {
+    for expected in [Some(Version::from_u128(42)), None] {
         match server.store().set(&key("k"), "x".into(), Precondition::absent()).await.unwrap_err() {
-            StoreError::PreconditionFailed { key: of, current } => assert_eq!((of, current), (key("k"), told)),
+            StoreError::PreconditionFailed { key: of, current } => assert_eq!((of, current), (key("k"), expected)),
             other => panic!("{other:?}"),
         }
     }
 }
 
 #[tokio::test]
-async fn erasing_is_done_again() {
-    let server = Server::play([
+async fn erasures_are_retried() {
+    let server = ScriptedServer::start([
         Step::Close,
         erased(false),
         Step::Close,
-        Step::Say(answer(200, &[], r#"{"erased":7}"#)),
-        Step::Say(answer(200, &[], r#"{"erased":100000,"at_least":true}"#)),
-        Step::Say(head(204, &[]) + "\r\n"),
-        Step::Say(answer(200, &[], "7")),
+        Step::Respond(response(200, &[], r#"{"erased":7}"#)),
+        Step::Respond(response(200, &[], r#"{"erased":100000,"at_least":true}"#)),
+        Step::Respond(head(204, &[]) + "\r\n"),
+        Step::Respond(response(200, &[], "7")),
     ])
     .await;
     let store = server.store();
@@ -131,14 +131,14 @@ async fn erasing_is_done_again() {
 }
 
 #[tokio::test]
-async fn a_content_of_another_length_than_announced_is_never_complete() {
+async fn content_of_another_length_than_announced_is_never_complete() {
     let mib = 1 << 20;
     for (announced, count) in [(3 * mib - 1, 3), (3 * mib + 1, 3), (2 * mib, 3), (5, 0)] {
-        let server = Server::play([written(201)]).await;
-        let content = Payload { size: Some(announced), ..pieces(count, Duration::ZERO) };
+        let server = ScriptedServer::start([written(201)]).await;
+        let content = Payload { size: Some(announced), ..buffers(count, Duration::ZERO) };
         match server.store().set(&key("k"), content, Precondition::none()).await.unwrap_err() {
-            StoreError::Upload(UploadError::LengthMismatch { announced: told, received }) => {
-                assert_eq!(told, announced);
+            StoreError::Upload(UploadError::LengthMismatch { announced: length, received }) => {
+                assert_eq!(length, announced);
                 assert_ne!(received, announced);
             }
             other => panic!("{announced}: {other:?}"),
@@ -150,48 +150,48 @@ async fn a_content_of_another_length_than_announced_is_never_complete() {
 }
 
 #[tokio::test]
-async fn a_content_that_fails_fails_the_set() {
-    let gone = || StoreError::Upload(UploadError::Aborted(Box::new(io::Error::other("the disk went away"))));
+async fn failing_content_fails_the_write() {
+    let failure = || StoreError::Upload(UploadError::Aborted(Box::new(io::Error::other("the disk went away"))));
     for size in [None, Some(4 << 20)] {
-        let server = Server::play([written(201)]).await;
-        let begun = pieces(3, Duration::ZERO).stream;
-        let content = Payload { size, stream: begun.chain(stream::once(async move { Err(gone()) })).boxed() };
+        let server = ScriptedServer::start([written(201)]).await;
+        let beginning = buffers(3, Duration::ZERO).stream;
+        let content = Payload { size, stream: beginning.chain(stream::once(async move { Err(failure()) })).boxed() };
         let error = server.store().set(&key("k"), content, Precondition::none()).await.unwrap_err();
         assert!(matches!(error, StoreError::Upload(UploadError::Aborted(_))), "{error:?}");
     }
-    let server = Server::play([]).await;
-    let content = Payload::from_stream(stream::once(async move { Err(gone()) }));
+    let server = ScriptedServer::start([]).await;
+    let content = Payload::from_stream(stream::once(async move { Err(failure()) }));
     let error = server.store().set(&key("k"), content, Precondition::none()).await.unwrap_err();
     assert!(matches!(error, StoreError::Upload(UploadError::Aborted(_))), "{error:?}");
-    assert!(server.requests().is_empty(), "nothing is asked for a content that is known to have failed");
+    assert!(server.requests().is_empty(), "no request is sent for content that has already failed");
 }
 
 #[tokio::test]
-async fn a_slow_content_is_waited_for() {
+async fn slow_content_is_not_an_idle_timeout() {
     let timeouts = Timeouts { idle: Duration::from_millis(150), ..Timeouts::default() };
-    let server = Server::play([written(201)]).await;
+    let server = ScriptedServer::start([written(201)]).await;
     let store = server.builder().timeouts(timeouts).retries(Retries::none()).build().unwrap();
-    store.set(&key("k"), pieces(4, Duration::from_millis(300)), Precondition::none()).await.unwrap();
+    store.set(&key("k"), buffers(4, Duration::from_millis(300)), Precondition::none()).await.unwrap();
     assert_eq!(server.requests()[0].body.len(), 4 << 20);
 }
 
 #[tokio::test]
-async fn a_server_that_takes_nothing_is_not_waited_for() {
+async fn server_that_accepts_no_data_is_an_idle_timeout() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     let timeouts = Timeouts { idle: Duration::from_millis(150), ..Timeouts::default() };
     let store = client::HttpStore::builder(base).timeouts(timeouts).build().unwrap();
-    let error = store.set(&key("k"), pieces(64, Duration::ZERO), Precondition::none()).await.unwrap_err();
-    assert!(matches!(transport(error), TransportError::Idle(_)));
+    let error = store.set(&key("k"), buffers(64, Duration::ZERO), Precondition::none()).await.unwrap_err();
+    assert!(matches!(transport_error(error), TransportError::Idle(_)));
 }
 
 #[tokio::test]
-async fn whether_the_store_can_be_written() {
-    let server = Server::play([
-        Step::Say(answer(200, &[], r#"{"writable":true}"#)),
-        Step::Say(answer(200, &[], r#"{"writable":false,"problem":"https://zarrd.dev/problems/out-of-space"}"#)),
-        Step::Say(problem(503, "read-only-store", &[], "")),
-        Step::Say(answer(200, &[], "ready")),
+async fn readiness_tells_if_the_store_is_writable() {
+    let server = ScriptedServer::start([
+        Step::Respond(response(200, &[], r#"{"writable":true}"#)),
+        Step::Respond(response(200, &[], r#"{"writable":false,"problem":"https://zarrd.dev/problems/out-of-space"}"#)),
+        Step::Respond(problem(503, "read-only-store", &[], "")),
+        Step::Respond(response(200, &[], "ready")),
     ])
     .await;
     let store = server.store();

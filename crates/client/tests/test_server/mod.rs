@@ -1,4 +1,4 @@
-//! A server of this project over a store in memory, in this process.
+//! A zarrd server with an in-memory store, in the test process.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use server::{App, Settings, serve};
 use store::MemoryStore;
 use tokio::{net::TcpListener, task::JoinHandle};
 
-/// A running server; it ends with this.
-pub(crate) struct Served {
-    /// A store over it.
+/// A server that runs until it is dropped.
+pub(crate) struct TestServer {
+    /// A client of its store.
     pub(crate) store: HttpStore,
     serving: JoinHandle<()>,
 }
 
-impl Served {
-    /// Starts a server over an empty store.
+impl TestServer {
+    /// Starts a server with an empty store.
     pub(crate) async fn start() -> Self {
-        Self::of(MemoryStore::new(), Settings::default()).await
+        Self::with(MemoryStore::new(), Settings::default()).await
     }
 
     /// Starts a server.
-    pub(crate) async fn of(store: MemoryStore, settings: Settings) -> Self {
+    pub(crate) async fn with(store: MemoryStore, settings: Settings) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = BaseUrl::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         let app = App::new(Arc::new(store), settings);
@@ -30,7 +30,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.serving.abort();
     }

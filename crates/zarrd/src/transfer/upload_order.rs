@@ -1,47 +1,47 @@
-//! In what order values are written, so that who reads meanwhile does not see an array before its chunks.
+//! Order of uploads: chunks before metadata, so that readers never see an array with missing chunks.
 
 use std::cmp::Reverse;
 
 use store::Key;
 
-/// When a value is written: all of one turn are there before the next begins.
+/// Phase of a transfer. All values of a phase are written before the next begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Turn {
-    /// Chunks, and whatever else is not a metadata document.
+pub(super) enum UploadPhase {
+    /// Chunks and other values that are not metadata documents.
     Data,
-    /// The metadata documents, the deepest first: a node is there before its group says so.
+    /// Metadata documents, the deepest first: nodes before the groups that contain them.
     Metadata {
-        /// How many segments the key has.
+        /// Number of segments of the key.
         depth: Reverse<usize>,
-        /// Which of the documents of one node.
-        document: Document,
+        /// Kind of the document.
+        document: DocumentKind,
     },
 }
 
-/// The documents of a node, in the order in which they are written.
+/// Kind of a metadata document, in the order of writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Document {
-    /// Attributes that stand apart.
+pub(super) enum DocumentKind {
+    /// Attributes in a document of their own.
     Attributes,
-    /// What makes it a node.
+    /// The document of the node itself.
     Node,
-    /// What repeats the documents of others.
+    /// Consolidated metadata.
     Consolidated,
 }
 
-/// The turn of a key.
-pub(super) fn turn(name: &Key) -> Turn {
+/// The phase of a key.
+pub(super) fn upload_phase(name: &Key) -> UploadPhase {
     let document = match name.name() {
-        ".zattrs" => Document::Attributes,
-        "zarr.json" | ".zarray" | ".zgroup" => Document::Node,
-        ".zmetadata" => Document::Consolidated,
-        _ if is_draft_metadata(name) => Document::Node,
-        _ => return Turn::Data,
+        ".zattrs" => DocumentKind::Attributes,
+        "zarr.json" | ".zarray" | ".zgroup" => DocumentKind::Node,
+        ".zmetadata" => DocumentKind::Consolidated,
+        _ if is_draft_metadata(name) => DocumentKind::Node,
+        _ => return UploadPhase::Data,
     };
-    Turn::Metadata { depth: Reverse(name.as_str().split('/').count()), document }
+    UploadPhase::Metadata { depth: Reverse(name.as_str().split('/').count()), document }
 }
 
-/// The 2020 draft keeps the documents of all nodes under `meta/root`, with a suffix that a hierarchy may choose.
+/// True for documents of the 2020 draft, which are stored below `meta/root`, with a suffix that the hierarchy chooses.
 fn is_draft_metadata(name: &Key) -> bool {
     let mut segments = name.as_str().split('/').peekable();
     while let Some(segment) = segments.next() {
@@ -58,12 +58,12 @@ mod tests {
 
     fn sorted<'a>(names: &[&'a str]) -> Vec<&'a str> {
         let mut names = names.to_vec();
-        names.sort_by_key(|name| turn(&Key::parse(name).unwrap()));
+        names.sort_by_key(|name| upload_phase(&Key::parse(name).unwrap()));
         names
     }
 
     #[test]
-    fn chunks_then_nodes_then_their_groups() {
+    fn chunks_precede_nodes_which_precede_their_groups() {
         for names in [
             ["g/a/c/0/0", "g/a/zarr.json", "g/zarr.json", "zarr.json"].as_slice(),
             &["a/0.0", "a/.zattrs", "a/.zarray", ".zattrs", ".zgroup", ".zmetadata"],
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn other_files_are_data() {
         for name in ["zarr.json/c/0", "meta/rooted", "meta", "README.md", "a/meta/0.0"] {
-            assert_eq!(turn(&Key::parse(name).unwrap()), Turn::Data, "{name}");
+            assert_eq!(upload_phase(&Key::parse(name).unwrap()), UploadPhase::Data, "{name}");
         }
     }
 }

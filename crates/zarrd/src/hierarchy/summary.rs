@@ -1,4 +1,4 @@
-//! What is told of a node in a line.
+//! Summaries of nodes, for one line of output.
 
 use client::{BrokenNode, Dialect, NodePath, zom};
 use meta::{
@@ -10,100 +10,100 @@ use meta::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::text::tuple;
+use super::format::tuple;
 
-/// The codec that makes chunks shards.
+/// Name of the sharding codec.
 const SHARDING: &str = "sharding_indexed";
 
-/// What is told of a node in a line.
+/// A summary of a node.
 #[derive(Debug, Serialize)]
-pub(crate) struct Card {
-    /// Its path.
+pub(crate) struct NodeSummary {
+    /// Path of the node.
     pub(crate) path: String,
-    /// What it is.
-    pub(crate) kind: Kind,
-    /// In which dialect it is stored.
+    /// Kind of the node.
+    pub(crate) kind: NodeKind,
+    /// Dialect of the node.
     pub(crate) dialect: &'static str,
-    /// What there is to say of an array.
+    /// Properties of an array.
     #[serde(flatten)]
-    pub(crate) array: Option<ArrayCard>,
-    /// The document of a broken node that cannot be read.
+    pub(crate) array: Option<ArraySummary>,
+    /// The invalid document of a broken node.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) problem: Option<ProblemCard>,
+    pub(crate) problem: Option<DocumentProblem>,
 }
 
-/// A document that cannot be read.
+/// An invalid document.
 #[derive(Debug, Serialize)]
-pub(crate) struct ProblemCard {
-    /// Its key.
+pub(crate) struct DocumentProblem {
+    /// Key of the document.
     pub(crate) key: String,
-    /// What is wrong with it.
+    /// Reason why it is invalid.
     pub(crate) reason: String,
 }
 
-/// What is told of an array in a line. What its document does not say in a way that is understood is not told.
+/// A summary of an array. Members of its document that cannot be parsed are left out.
 #[derive(Debug, Serialize)]
-pub(crate) struct ArrayCard {
-    /// How many elements there are along each dimension.
+pub(crate) struct ArraySummary {
+    /// Shape of the array.
     pub(crate) shape: Vec<u64>,
-    /// The name of the data type.
+    /// Name of the data type.
     pub(crate) data_type: String,
-    /// The shape of the chunks: a length for each dimension, or a list of lengths.
+    /// Shape of the chunks: for each dimension a length, or a list of lengths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) chunks: Vec<Value>,
-    /// The shape of the shards that they are in.
+    /// Shape of the shards.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) shards: Option<Vec<Value>>,
-    /// The names of the codecs.
+    /// Names of the codecs.
     pub(crate) codecs: Vec<String>,
 }
 
-/// What a node is.
+/// Kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     /// An array.
     Array,
     /// A group.
     Group,
-    /// A node of which a document cannot be read.
+    /// A node with an invalid document.
     Broken,
 }
 
-impl Card {
-    /// What is told of the node at a path.
-    pub(crate) fn of(path: &NodePath, dialect: Dialect, version: zom::ZomFormat, node: &zom::Node) -> Self {
+impl NodeSummary {
+    /// Summarizes a node.
+    pub(crate) fn new(path: &NodePath, dialect: Dialect, format: zom::ZomFormat, node: &zom::Node) -> Self {
         let (kind, array) = match node {
-            zom::Node::Array(document) => (Kind::Array, Some(ArrayCard::of(version, document))),
-            zom::Node::Group(_) => (Kind::Group, None),
+            zom::Node::Array(document) => (NodeKind::Array, Some(ArraySummary::new(format, document))),
+            zom::Node::Group(_) => (NodeKind::Group, None),
         };
         Self { path: path.to_string(), kind, dialect: dialect.name(), array, problem: None }
     }
 
-    /// What is told of a node that cannot be read.
+    /// Summarizes a broken node.
     pub(crate) fn broken(BrokenNode { path, dialect, key, reason }: BrokenNode) -> Self {
-        let problem = Some(ProblemCard { key: key.to_string(), reason });
-        Self { path: path.to_string(), kind: Kind::Broken, dialect: dialect.name(), array: None, problem }
+        let problem = Some(DocumentProblem { key: key.to_string(), reason });
+        Self { path: path.to_string(), kind: NodeKind::Broken, dialect: dialect.name(), array: None, problem }
     }
 
-    /// The mark of a broken node: which document it is, and what is wrong with it.
-    pub(crate) fn mark(&self) -> Option<String> {
+    /// The problem of a broken node: the key of the invalid document and the reason.
+    pub(crate) fn problem_text(&self) -> Option<String> {
         self.problem.as_ref().map(|problem| format!("BROKEN {}: {}", problem.key, problem.reason))
     }
 
-    /// The last part of the path, with a `/` behind that of a group; the root is `/`.
+    /// The last segment of the path, with a trailing `/` for groups; `/` for the root.
     pub(crate) fn name(&self) -> String {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         match self.kind {
-            Kind::Array | Kind::Broken => name.to_owned(),
-            Kind::Group => format!("{name}/"),
+            NodeKind::Array | NodeKind::Broken => name.to_owned(),
+            NodeKind::Group => format!("{name}/"),
         }
     }
 }
 
-impl ArrayCard {
-    fn of(version: zom::ZomFormat, document: &Json) -> Self {
-        let Some(model) = array_model(version, document) else { return Self::of_strange(document) };
+impl ArraySummary {
+    fn new(format: zom::ZomFormat, document: &Json) -> Self {
+        let Some(model) = array_model(format, document) else { return Self::from_unsupported(document) };
         let grid: Vec<Value> = model.grid.dimensions().iter().map(lengths).collect();
         let inner = model.codecs.iter().find(|codec| codec.name == SHARDING);
         let inner = inner.and_then(|sharding| sharding.configuration.get("chunk_shape")?.as_array().cloned());
@@ -115,8 +115,8 @@ impl ArrayCard {
         Self { shape: model.view_shape(), data_type: model.data_type.name(), chunks, shards, codecs }
     }
 
-    /// What can be told of an array that cannot be read here, for example since it has a codec that nobody knows.
-    fn of_strange(document: &Json) -> Self {
+    /// Summarizes an array whose document cannot be parsed completely, for example because of an unknown codec.
+    fn from_unsupported(document: &Json) -> Self {
         let named = |value: &Json| value.to_text().or_else(|| value.get("name")?.to_text());
         let extent = |extent: Json| extent.to_value().ok()?.as_u64();
         let shape = document.get("shape").map(|shape| shape.items().filter_map(extent).collect()).unwrap_or_default();
@@ -129,7 +129,7 @@ impl ArrayCard {
         Self { shape, data_type, chunks: Vec::new(), shards: None, codecs: codecs.unwrap_or_default() }
     }
 
-    /// The shape of the chunks, and of the shards that they are in.
+    /// The shapes of chunks and shards, as text.
     pub(crate) fn chunking(&self) -> String {
         match &self.shards {
             Some(shards) => format!("{} in shards of {}", tuple(&self.chunks), tuple(shards)),
@@ -139,10 +139,10 @@ impl ArrayCard {
     }
 }
 
-/// The model of an array whose node document this is; `None` where it cannot be read here.
-pub(crate) fn array_model(version: zom::ZomFormat, document: &Json) -> Option<ArrayModel> {
-    let StoredNode { document, attributes } = StoredNode::from_node_document(version.dialect(), document);
-    match version {
+/// Parses the document of an array; `None` if that fails.
+pub(crate) fn array_model(format: zom::ZomFormat, document: &Json) -> Option<ArrayModel> {
+    let StoredNode { document, attributes } = StoredNode::from_node_document(format.dialect(), document);
+    match format {
         zom::ZomFormat::V2 => v2::read_array(document, attributes.unwrap_or_default()).ok(),
         zom::ZomFormat::V3 => match v3::read(document).ok()? {
             v3::Node::Array(model) => Some(*model),
@@ -151,7 +151,7 @@ pub(crate) fn array_model(version: zom::ZomFormat, document: &Json) -> Option<Ar
     }
 }
 
-/// The length of all pieces of a dimension, or a list of them.
+/// The length of all chunks of a dimension, or a list of their lengths.
 fn lengths(dimension: &DimensionGrid) -> Value {
     match dimension {
         DimensionGrid::Regular { length } => Value::from(*length),
@@ -168,14 +168,14 @@ mod tests {
 
     use super::*;
 
-    fn card(version: zom::ZomFormat, document: Value) -> Card {
+    fn array_summary(format: zom::ZomFormat, document: Value) -> NodeSummary {
         let node = zom::Node::Array(Json::compact(&document));
-        Card::of(&NodePath::parse("/lab/mice").unwrap(), version.dialect(), version, &node)
+        NodeSummary::new(&NodePath::parse("/lab/mice").unwrap(), format.dialect(), format, &node)
     }
 
     #[test]
-    fn arrays_of_both_versions() {
-        let v3 = card(
+    fn arrays_of_both_versions_are_summarized() {
+        let v3 = array_summary(
             zom::ZomFormat::V3,
             json!({
                 "zarr_format": 3, "node_type": "array", "shape": [10, 8], "data_type": "float32", "fill_value": 0,
@@ -193,7 +193,7 @@ mod tests {
                 "chunks": [2, 2], "shards": [4, 8], "codecs": ["sharding_indexed"]})
         );
         assert_eq!(v3.array.unwrap().chunking(), "(2, 2) in shards of (4, 8)");
-        let v2 = card(
+        let v2 = array_summary(
             zom::ZomFormat::V2,
             json!({"zarr_format": 2, "shape": [5], "chunks": [2], "dtype": ">i2", "compressor": null, "fill_value": 0,
                 "filters": null, "order": "C", "attributes": {"a": 1}}),
@@ -203,20 +203,21 @@ mod tests {
     }
 
     #[test]
-    fn arrays_that_nobody_here_reads() {
-        let strange = card(
+    fn unsupported_arrays_are_summarized() {
+        let unsupported = array_summary(
             zom::ZomFormat::V3,
             json!({"zarr_format": 3, "node_type": "array", "shape": [5], "data_type": {"name": "odd"}, "codecs": ["odder", 1]}),
         );
-        let array = strange.array.unwrap();
+        let array = unsupported.array.unwrap();
         assert_eq!((array.shape, array.data_type, array.codecs), (vec![5], "odd".into(), vec!["odder".to_owned()]));
         assert_eq!(array.chunks, [] as [Value; 0]);
     }
 
     #[test]
-    fn names() {
+    fn names_of_groups_end_in_a_slash() {
         let group = zom::Node::Group(zom::Group::default());
-        let name = |path| Card::of(&NodePath::parse(path).unwrap(), Dialect::V2, zom::ZomFormat::V2, &group).name();
+        let name =
+            |path| NodeSummary::new(&NodePath::parse(path).unwrap(), Dialect::V2, zom::ZomFormat::V2, &group).name();
         assert_eq!((name("/"), name("/a/b")), ("/".into(), "b/".into()));
     }
 }
