@@ -14,7 +14,7 @@ const BUDGET: u64 = 1 << 18;
 
 /// The properties of a chunk that survive encoding and decoding.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Keeps {
+enum Preserves {
     /// Every bit.
     All,
     /// Every bit of a chunk that was decoded once: some elements have several text or byte representations.
@@ -23,10 +23,10 @@ enum Keeps {
     Number,
 }
 
-use Keeps::{All, Decoded, Number};
+use Preserves::{All, Decoded, Number};
 
 /// The position of codecs in the chain.
-enum Place {
+enum Position {
     /// Before the array-to-bytes codec.
     Before,
     /// After it.
@@ -35,12 +35,12 @@ enum Place {
     Alone,
 }
 
-use Place::{After, Alone, Before};
+use Position::{After, Alone, Before};
 
 struct Case {
     data_types: Vec<DataType>,
     codecs: Vec<CodecSpec>,
-    keeps: Keeps,
+    preserves: Preserves,
 }
 
 const WORDS: &[&str] = &[
@@ -56,7 +56,7 @@ const BIG_STRUCT: &str = r#"[["a", "|u1"], ["b", ">i4"], ["c", "<f8", [2]]]"#;
 
 /// Every codec with several configurations, at several positions.
 #[rustfmt::skip]
-static CASES: &[(Keeps, Place, &[&str], &str)] = &[
+static CASES: &[(Preserves, Position, &[&str], &str)] = &[
     (All, Alone, BYTES, r#"["bytes"]"#),
     (All, Alone, WORDS, r#"[{"name":"bytes","configuration":{"endian":"big"}}]"#),
     (All, Alone, WORDS, r#"[{"name":"endian","configuration":{"endian":"little"}}]"#),
@@ -135,16 +135,16 @@ static CASES: &[(Keeps, Place, &[&str], &str)] = &[
 static READY: LazyLock<Vec<Case>> = LazyLock::new(|| CASES.iter().map(Case::new).collect());
 
 impl Case {
-    fn new((keeps, place, data_types, json): &(Keeps, Place, &[&str], &str)) -> Self {
+    fn new((preserves, codec_position, data_types, json): &(Preserves, Position, &[&str], &str)) -> Self {
         let mut codecs = chunk::codecs(json);
         let endian = json!({"name": "bytes", "configuration": {"endian": "little"}});
         let bytes = CodecSpec::parse_v3(&endian).expect("a codec");
-        match place {
+        match codec_position {
             Before => codecs.push(bytes),
             After => codecs.insert(0, bytes),
             Alone => {}
         }
-        Self { keeps: *keeps, data_types: data_types.iter().copied().map(chunk::data_type).collect(), codecs }
+        Self { preserves: *preserves, data_types: data_types.iter().copied().map(chunk::data_type).collect(), codecs }
     }
 }
 
@@ -161,36 +161,36 @@ pub fn decode(data: &[u8]) {
     // Some codecs require another number of dimensions.
     let Ok(chain) = CodecChain::new(&case.codecs, array) else { return };
     match form % 4 {
-        0 | 1 => stored(&chain, Bytes::copy_from_slice(rest), case.keeps),
-        2 => elements(&chain, rest, case.keeps),
-        _ => damaged(&chain, rest, case.keeps),
+        0 | 1 => stored(&chain, Bytes::copy_from_slice(rest), case.preserves),
+        2 => elements(&chain, rest, case.preserves),
+        _ => damaged(&chain, rest, case.preserves),
     }
 }
 
 /// Decodes stored bytes, and encodes the result again.
-fn stored(chain: &CodecChain, encoded: Bytes, keeps: Keeps) {
+fn stored(chain: &CodecChain, encoded: Bytes, preserves: Preserves) {
     let decoded = match chain.decode(encoded, BUDGET) {
         Ok(decoded) => decoded,
         Err(error) => return drop(error.to_string()),
     };
-    chunk::is_whole(&decoded, chain.representation(), BUDGET);
+    chunk::is_complete(&decoded, chain.representation(), BUDGET);
     let encoded = chunk::encode(chain, decoded.clone()).expect("elements that were decoded");
     let again = chain.decode(encoded, BUDGET).expect("a chunk that was encoded");
-    chunk::is_whole(&again, chain.representation(), BUDGET);
-    assert!(keeps == Number || again == decoded);
+    chunk::is_complete(&again, chain.representation(), BUDGET);
+    assert!(preserves == Number || again == decoded);
 }
 
 /// Encodes elements and decodes them again.
-fn elements(chain: &CodecChain, bytes: &[u8], keeps: Keeps) {
+fn elements(chain: &CodecChain, bytes: &[u8], preserves: Preserves) {
     let elements = chunk::elements(chain.representation(), bytes);
     let Some(encoded) = chunk::encode(chain, elements.clone()) else { return };
     let decoded = chain.decode(encoded.clone(), BUDGET).expect("a chunk that was encoded");
-    assert!(keeps != All || decoded == elements);
-    stored(chain, encoded, keeps);
+    assert!(preserves != All || decoded == elements);
+    stored(chain, encoded, preserves);
 }
 
 /// Modifies one byte of an encoded chunk.
-fn damaged(chain: &CodecChain, bytes: &[u8], keeps: Keeps) {
+fn damaged(chain: &CodecChain, bytes: &[u8], preserves: Preserves) {
     let Some((&[low, high, mask], bytes)) = bytes.split_first_chunk() else { return };
     let elements = chunk::elements(chain.representation(), bytes);
     let Some(mut encoded) = chunk::encode(chain, elements).map(Vec::from) else { return };
@@ -198,7 +198,7 @@ fn damaged(chain: &CodecChain, bytes: &[u8], keeps: Keeps) {
     if let Some(byte) = encoded.get_mut(position) {
         *byte ^= mask;
     }
-    stored(chain, encoded.into(), keeps);
+    stored(chain, encoded.into(), preserves);
 }
 
 #[cfg(test)]
