@@ -183,6 +183,10 @@ pub(crate) fn is_missing_file(error: &StoreError) -> bool {
 }
 
 impl OpenError {
+    pub(crate) fn corrupt(file: impl Into<PathBuf>, cause: FileCorruption) -> Self {
+        Self::Corrupt { file: file.into(), cause }
+    }
+
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { action, path, source }

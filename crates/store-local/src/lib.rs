@@ -38,9 +38,12 @@
 //! | `open` | opening, making, upgrading |
 //! | `values` | value files |
 
+mod blocking;
 mod check;
 mod checkpoint;
+mod clean_shutdown;
 mod commit;
+mod durable;
 mod error;
 mod faults;
 mod gc;
@@ -50,16 +53,15 @@ mod keyspace;
 mod log;
 mod open;
 mod options;
+mod orphans;
+mod paths;
 mod read_only_flag;
 mod record;
-mod snapshot;
 mod space;
 mod spill;
 mod store;
 mod values;
 mod view;
-
-use ::store::StoreError;
 
 #[cfg(feature = "test-faults")]
 pub use self::faults::SyncFault;
@@ -71,17 +73,3 @@ pub use self::{
     options::{Access, Options, Purpose},
     store::LocalStore,
 };
-
-/// Runs work that may block on the threads that are for it.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is shutting down.
-            Err(_) => Err(StoreError::Closed),
-        },
-    }
-}

@@ -2,7 +2,9 @@
 
 mod core;
 mod list;
+mod prepare;
 mod read;
+mod snapshot;
 mod stage;
 mod start;
 
@@ -16,14 +18,15 @@ use store::{
 };
 use tokio::sync::oneshot;
 
-pub(crate) use self::{core::Core, read::value_of};
+pub(crate) use self::core::Core;
+use self::{prepare::prepare, snapshot::LocalSnapshot};
 use crate::{
-    Access, CheckReport, CompactError, CompactProgress, CompactReport, CorruptValue, OpenError, Options, blocking,
+    Access, CheckReport, CompactError, CompactProgress, CompactReport, CorruptValue, OpenError, Options,
+    blocking::run_blocking,
     check,
     checkpoint::{CompactRequest, Work},
-    commit::{Action, PlainChange, Reply, Request, StagedValue, is_bulk, prepare},
+    commit::{Action, PlainChange, Reply, Request, StagedValue, is_bulk},
     open,
-    snapshot::LocalSnapshot,
 };
 
 /// A store in a directory of the local file system. Cheap to clone; all clones are the same store.
@@ -59,7 +62,7 @@ impl LocalStore {
     /// Everything fails with [`StoreError::Closed`] afterwards. Closing twice does nothing.
     pub async fn close(&self) -> Result<(), StoreError> {
         let core = Arc::clone(&self.0);
-        blocking(move || core.close()).await
+        run_blocking(move || core.close()).await
     }
 
     /// Says that a store opened with [`Purpose::Fill`](crate::Purpose::Fill) has all that it is to have; durable when this
@@ -68,7 +71,7 @@ impl LocalStore {
         self.0.failure.check()?;
         let core = Arc::clone(&self.0);
         let failed = |error| StoreError::io("remove the mark of an incomplete store", error);
-        blocking(move || open::complete(core.paths()).map_err(failed)).await
+        run_blocking(move || open::complete(core.paths()).map_err(failed)).await
     }
 
     /// Reads every value and checks it against its checksums, from the first key to the last. `progress` gets what has been
@@ -78,7 +81,7 @@ impl LocalStore {
         progress: impl FnMut(&CheckReport) + Send + 'static,
     ) -> Result<(CheckReport, Vec<CorruptValue>), StoreError> {
         let core = Arc::clone(&self.0);
-        blocking(move || check::check(&core, progress)).await
+        run_blocking(move || check::check(&core, progress)).await
     }
 
     /// Copies the index into a new one, which takes no more space than its entries need, and switches to it. The store is
@@ -112,13 +115,13 @@ impl LocalStore {
         if changes.iter().any(|change| matches!(change, PlainChange::Intent { record: Some(_), .. })) {
             // What values need was checked when they were staged.
             let core = Arc::clone(&self.0);
-            blocking(move || core.check_space(MAX_INTENT_LEN as u64)).await?;
+            run_blocking(move || core.check_space(MAX_INTENT_LEN as u64)).await?;
         }
         if !is_bulk(&changes) {
             return self.ask(|reply| Request::Commit { changes, reply }).await;
         }
         let core = Arc::clone(&self.0);
-        let bulk = blocking(move || prepare(&core, changes)).await?;
+        let bulk = run_blocking(move || prepare(&core, changes)).await?;
         self.ask(|reply| Request::Bulk { bulk: Box::new(bulk), reply }).await
     }
 }
@@ -169,7 +172,7 @@ impl WriteableStore for LocalStore {
         self.0.failure.check()?;
         self.0.check_open()?;
         let core = Arc::clone(&self.0);
-        blocking(move || core.check_space(0)).await
+        run_blocking(move || core.check_space(0)).await
     }
 }
 
@@ -177,12 +180,12 @@ impl WriteableStore for LocalStore {
 impl ListableStore for LocalStore {
     async fn list_prefix(&self, prefix: &Prefix, page: PageRequest) -> Result<KeyPage, StoreError> {
         let (core, prefix) = (Arc::clone(&self.0), prefix.clone());
-        blocking(move || list::list_prefix(&core, &prefix, &page)).await
+        run_blocking(move || list::list_prefix(&core, &prefix, &page)).await
     }
 
     async fn list_dir(&self, prefix: &Prefix, page: PageRequest) -> Result<DirPage, StoreError> {
         let (core, prefix) = (Arc::clone(&self.0), prefix.clone());
-        blocking(move || list::list_dir(&core, &prefix, &page)).await
+        run_blocking(move || list::list_dir(&core, &prefix, &page)).await
     }
 }
 
@@ -208,7 +211,7 @@ impl TransactionalStore for LocalStore {
 
     async fn intents(&self) -> Result<Vec<Intent>, StoreError> {
         let core = Arc::clone(&self.0);
-        blocking(move || {
+        run_blocking(move || {
             let (view, _gate) = core.views.stable()?;
             view.intents()
         })
@@ -222,7 +225,7 @@ impl TransactionalStore for LocalStore {
 
     async fn snapshot(&self, keys: &[Key]) -> Result<Box<dyn Snapshot>, StoreError> {
         let (core, keys) = (Arc::clone(&self.0), keys.to_vec());
-        Ok(Box::new(blocking(move || LocalSnapshot::take(core, keys)).await?))
+        Ok(Box::new(run_blocking(move || LocalSnapshot::take(core, keys)).await?))
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use crate::random::random;
+
 /// The longest record of an intent, in bytes: three keys of any length in JSON fit, and a page of an index of 16 such
 /// records is still a small one.
 pub const MAX_INTENT_LEN: usize = 8 << 10;
@@ -67,7 +69,7 @@ pub enum IntentError {
 impl IntentId {
     /// A new id.
     pub fn random() -> Self {
-        Self(u128::from(crate::memory::random()) << 64 | u128::from(crate::memory::random()))
+        Self(u128::from(random()) << 64 | u128::from(random()))
     }
 
     /// The id with this number.

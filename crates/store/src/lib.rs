@@ -9,6 +9,7 @@
 //! Values that come from outside are parsed once, by the constructors of [`Key`], [`Prefix`], [`ByteRange`] and
 //! [`Version`]; nothing behind them checks again.
 
+mod change;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
@@ -16,6 +17,9 @@ mod intent;
 mod key;
 mod list;
 mod memory;
+mod meta;
+mod page;
+mod random;
 mod range;
 mod traits;
 mod value;
@@ -23,19 +27,17 @@ mod version;
 mod watermark;
 mod wrapper;
 
+pub use change::{Change, ChangeOutcome, KeyCount, MAX_COMMIT_CHANGES, MAX_COUNTED_KEYS};
 pub use error::{BackendErrorKind, BoxError, Corruption, StoreError, UploadError};
 pub use intent::{Intent, IntentError, IntentId, MAX_INTENT_LEN, MAX_INTENTS};
 pub use key::{Key, KeyError, MAX_KEY_LEN, Prefix};
-pub use list::{
-    Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest, count_keys, list_all,
-};
+pub use list::{count_keys, list_all};
 pub use memory::{MemoryLimits, MemoryStore};
+pub use meta::ValueMeta;
+pub use page::{Cursor, CursorSigner, DirPage, Entry, KeyPage, ListingKind, MAX_PAGE_ENTRIES, PageRequest};
 pub use range::{ByteRange, ByteRangeError};
-pub use traits::{
-    Change, ChangeOutcome, KeyCount, ListableStore, MAX_COMMIT_CHANGES, MAX_COUNTED_KEYS, PutResult, ReadableStore,
-    Snapshot, TransactionalStore, WriteableStore,
-};
-pub use value::{ByteStream, GetResult, Payload, Staged, ValueMeta};
+pub use traits::{ListableStore, ReadableStore, Snapshot, TransactionalStore, WriteableStore};
+pub use value::{ByteStream, GetResult, Payload, PutResult, Staged};
 pub use version::{Precondition, Version, VersionError, VersionMatch};
 pub use watermark::Watermark;
 pub use wrapper::{Operation, StoreWrapper};

@@ -10,7 +10,6 @@ pub use space::MemoryLimits;
 use std::{
     collections::HashMap,
     fmt,
-    hash::{BuildHasher, RandomState},
     ops::Bound,
     sync::{
         Arc,
@@ -32,7 +31,7 @@ use crate::{
     ByteRange, ByteStream, Change, ChangeOutcome, CursorSigner, DirPage, Entry, GetResult, Intent, IntentError,
     IntentId, Key, KeyCount, KeyPage, ListableStore, ListingKind, MAX_INTENTS, PageRequest, Payload, Precondition,
     Prefix, PutResult, ReadableStore, Snapshot, Staged, StoreError, TransactionalStore, ValueMeta, Watermark,
-    WriteableStore,
+    WriteableStore, random::random,
 };
 
 /// A store in memory: for tests, and for data that can be made again.
@@ -341,11 +340,6 @@ fn check_intents(changes: &[Prepared], state: &State) -> Result<(), StoreError> 
         return Err(IntentError::TooMany { limit: MAX_INTENTS }.into());
     }
     Ok(())
-}
-
-/// A number that nobody can guess: the standard library seeds its hashers from the system.
-pub(crate) fn random() -> u64 {
-    RandomState::new().hash_one(())
 }
 
 /// The time, cut to the millisecond.

@@ -1,28 +1,17 @@
 //! Values on their way in and out.
 
-use std::{any::Any, fmt, ops::Range, pin::Pin, sync::Arc, time::SystemTime};
+use std::{any::Any, fmt, ops::Range, pin::Pin, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 
-use crate::{Key, StoreError, Version};
+use crate::{Key, StoreError, ValueMeta, Version};
 
 /// The most bytes that are allocated at once for a value that announces its length.
 const MAX_PREALLOCATED_BYTES: u64 = 64 << 20;
 
 /// The bytes of a value, in order, in buffers of any size. An error ends the stream.
 pub type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
-
-/// The metadata of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ValueMeta {
-    /// The whole value's length in bytes.
-    pub size: u64,
-    /// Its version.
-    pub version: Version,
-    /// The time it was set, in milliseconds.
-    pub modified: SystemTime,
-}
 
 /// A value, or a range of one, being read.
 pub struct GetResult {
@@ -32,6 +21,15 @@ pub struct GetResult {
     pub range: Range<u64>,
     /// Those bytes. Nothing is read before the stream is polled.
     pub stream: ByteStream,
+}
+
+/// What a set did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PutResult {
+    /// The version that the key has now.
+    pub version: Version,
+    /// True if it had a value before.
+    pub replaced: bool,
 }
 
 /// A value to be set.

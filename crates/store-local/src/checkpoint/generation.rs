@@ -12,10 +12,7 @@ use std::{
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::{
-    FileCorruption, OpenError,
-    open::{Paths, write_durably},
-};
+use crate::{FileCorruption, OpenError, durable::write_durably, paths::Paths};
 
 const NAME: &str = "index";
 /// What the directory of a copy begins with that a start makes to check it.

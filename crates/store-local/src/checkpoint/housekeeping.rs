@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Checkpointer, CompactProgress, CompactRequest, generation::disk_bytes};
-use crate::open::prune_lost_and_found;
+use crate::orphans::prune_lost_and_found;
 
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
 const PRUNING: Duration = Duration::from_secs(3600);

@@ -37,7 +37,7 @@ use crate::{
     index::{Index, IndexError, IndexOptions},
     keyspace::Meta,
     log::LogFiles,
-    open::Paths,
+    paths::Paths,
     read_only_flag::ReadOnlyFlag,
     space::{Ballast, Reserve},
     values::Directory,

@@ -6,7 +6,7 @@ use super::{Checkpointer, VerifyState, writer::Follower};
 use crate::{
     index::{Index, IndexError},
     keyspace::{Meta, first_after, is_internal, logical},
-    open::collect_orphans,
+    orphans::collect_orphans,
     record::{FileId, Record},
 };
 

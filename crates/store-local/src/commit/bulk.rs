@@ -6,13 +6,11 @@ use store::{IntentId, Key, Prefix, StoreError};
 
 use super::{
     Action, PlainChange,
-    judge::{Current, State, judge, judge_change, judge_number_of_intents},
+    judge::{Current, State, judge_change, judge_number_of_intents},
     recent::{Changed, Watcher},
 };
 use crate::{
-    log::{BulkEntry, BulkWriter, PreparedBulk},
-    record::now_millis,
-    store::Core,
+    log::{BulkEntry, PreparedBulk},
     view::View,
 };
 
@@ -46,46 +44,20 @@ pub(crate) fn is_bulk(changes: &[PlainChange]) -> bool {
     changes.len() > MAX_CHANGES || bytes.fold(0, u64::saturating_add) > MAX_BYTES
 }
 
-/// Judges a large commit and writes it to its file. Blocks.
-pub(crate) fn prepare(core: &Core, changes: Vec<PlainChange>) -> Result<Bulk, StoreError> {
-    // Before the file is written, so that what cannot be committed costs little, and after it, so that the committer has
-    // little to judge again.
-    judge_visible(core, &changes)?;
-    let prepared = write(core, &changes)?;
-    let watcher = core.recent.watch(|| core.views.visible());
-    let current = judge_visible(core, &changes)?;
-    let places = changes.iter().enumerate().filter_map(|(place, change)| Some((change.key()?.clone(), place)));
-    let places = places.collect();
-    Ok(Bulk { changes, current, prepared, places, watcher })
-}
-
-fn judge_visible(core: &Core, changes: &[PlainChange]) -> Result<Vec<Option<Current>>, StoreError> {
-    let (view, _gate) = core.views.stable()?;
-    judge(changes, &Visible(&view), core.store_id())
-}
-
-fn write(core: &Core, changes: &[PlainChange]) -> Result<PreparedBulk, StoreError> {
-    let sorted = changes.iter().filter_map(|change| match change {
-        PlainChange::Key { key, action: Action::Set(value), .. } => Some((key, Some(value))),
-        PlainChange::Key { key, action: Action::Erase, .. } => Some((key, None)),
-        PlainChange::Key { action: Action::Check, .. } | PlainChange::ErasePrefix(_) => None,
-        PlainChange::CheckEmpty(_) | PlainChange::Intent { .. } => None,
-    });
-    let mut sorted: Vec<_> = sorted.collect();
-    sorted.sort_unstable_by_key(|(key, _)| *key);
-    let bytes = sorted.iter().map(|(_, value)| value.map_or(0, |value| value.size().min(8192)).saturating_add(64));
-    core.check_space(bytes.fold(0, u64::saturating_add))?;
-    let io = |error| StoreError::io("write the file of a large commit", error);
-    let mut writer = BulkWriter::create(&core.log_files, core.log_key, core.next_file_id().0).map_err(io)?;
-    let modified = now_millis();
-    for (key, value) in sorted {
-        let location = value.map(|value| value.location()).transpose()?;
-        writer.push(key, modified, location.as_ref()).map_err(io)?;
-    }
-    writer.finish(&core.log_files).map_err(io)
-}
-
 impl Bulk {
+    /// Joins the changes of a commit with the file that was written of them. `current` is the state of the changed keys, in
+    /// the order of the changes, and `watcher` retains what has changed since.
+    pub(crate) fn new(
+        changes: Vec<PlainChange>,
+        current: Vec<Option<Current>>,
+        prepared: PreparedBulk,
+        watcher: Watcher,
+    ) -> Self {
+        let places = changes.iter().enumerate().filter_map(|(place, change)| Some((change.key()?.clone(), place)));
+        let places = places.collect();
+        Self { changes, current, prepared, places, watcher }
+    }
+
     /// Judges again what has changed since, against what is visible now.
     pub(super) fn judge_again(
         &mut self,
@@ -134,7 +106,7 @@ impl Bulk {
 }
 
 /// The visible state, without any round's changes.
-pub(super) struct Visible<'v>(pub(super) &'v View);
+pub(crate) struct Visible<'v>(pub(crate) &'v View);
 
 impl State for Visible<'_> {
     fn current(&self, key: &Key) -> Result<Option<Current>, StoreError> {

@@ -13,7 +13,9 @@ use store::{ChangeOutcome, StoreError};
 
 use super::{
     PlainChange, RecentChanges, Reply, Request, answer,
+    backlog::Backlog,
     bulk::{Bulk, Visible},
+    needs_own_round,
     round::Round,
 };
 use crate::{
@@ -61,23 +63,23 @@ impl Committer {
     }
 
     fn work(mut self, requests: &mpsc::Receiver<Request>) {
-        let mut stopping = false;
-        while !stopping {
-            let Ok(mut next) = requests.recv() else { return };
+        let mut backlog = Backlog::default();
+        while backlog.wait(requests) {
             let mut round = self.round();
-            loop {
-                stopping |= matches!(next, Request::Stop);
-                round = self.take(round, next);
-                if stopping || round.commits() >= MAX_ROUND || round.bytes >= MAX_ROUND_BYTES {
-                    break;
-                }
-                match requests.try_recv() {
-                    Ok(request) => next = request,
-                    Err(_) => break,
-                }
+            while round.commits() < MAX_ROUND
+                && round.bytes < MAX_ROUND_BYTES
+                && let Some(request) = backlog.next_shared(requests)
+            {
+                round = self.take(round, request);
             }
             self.finish(round);
             self.publisher.freeze_if_large();
+            if let Some(request) = backlog.next_alone() {
+                let round = self.round();
+                let round = self.take(round, request);
+                self.finish(round);
+                self.publisher.freeze_if_large();
+            }
         }
         while let Ok(request) = requests.try_recv() {
             request.refuse(StoreError::Closed);
@@ -106,8 +108,8 @@ impl Committer {
     }
 
     fn take_commit(&mut self, mut round: Round, changes: Vec<PlainChange>, reply: Reply<Vec<ChangeOutcome>>) -> Round {
-        // What concerns ranges of keys or intents is judged against what is visible alone, and judged against as visible.
-        let alone = changes.iter().any(|change| !matches!(change, PlainChange::Key { .. }));
+        // What it changes is judged against as visible, too.
+        let alone = needs_own_round(&changes);
         if alone && round.has_changes() {
             self.finish(round);
             round = self.round();

@@ -14,7 +14,7 @@ pub(crate) struct Current {
 }
 
 /// The state that a commit is judged against.
-pub(super) trait State {
+pub(crate) trait State {
     fn current(&self, key: &Key) -> Result<Option<Current>, StoreError>;
 
     fn first_below(&self, prefix: &Prefix) -> Result<Option<Key>, StoreError>;
@@ -37,7 +37,7 @@ impl Current {
 }
 
 /// Judges all preconditions; what each changed key has, in the order of the changes, and `None` for those of prefixes and intents.
-pub(super) fn judge(
+pub(crate) fn judge(
     changes: &[PlainChange],
     state: &impl State,
     store_id: u64,

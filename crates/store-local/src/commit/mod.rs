@@ -5,11 +5,12 @@
 //! large commit is prepared by its caller: judged, and written to a file of its own; the committer judges again only the keys
 //! that have changed since.
 
+mod backlog;
 mod bulk;
 mod committer;
 mod judge;
 mod recent;
-pub(crate) mod round;
+mod round;
 mod staged;
 
 use std::sync::Arc;
@@ -19,8 +20,9 @@ use store::{ChangeOutcome, IntentId, Key, Precondition, Prefix, StoreError};
 use tokio::sync::oneshot;
 
 pub(crate) use self::{
-    bulk::{Bulk, is_bulk, prepare},
+    bulk::{Bulk, Visible, is_bulk},
     committer::{Committer, Publisher},
+    judge::{Current, judge},
     recent::RecentChanges,
     staged::{InlineValue, StagedContent, StagedValue},
 };
@@ -77,6 +79,16 @@ pub(crate) enum Request {
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 impl Request {
+    /// True if it needs a round of its own: what concerns ranges of keys or intents is judged against what is visible
+    /// alone, and a large commit has been written already.
+    fn is_alone(&self) -> bool {
+        match self {
+            Self::Commit { changes, .. } => needs_own_round(changes),
+            Self::Bulk { .. } | Self::Freeze => true,
+            Self::Stop => false,
+        }
+    }
+
     /// Answers a request that is not taken.
     pub(crate) fn refuse(self, error: StoreError) {
         match self {
@@ -84,6 +96,11 @@ impl Request {
             Self::Freeze | Self::Stop => {}
         }
     }
+}
+
+/// True if changes are judged against what is visible alone.
+fn needs_own_round(changes: &[PlainChange]) -> bool {
+    changes.iter().any(|change| !matches!(change, PlainChange::Key { .. }))
 }
 
 fn answer<T>(reply: Reply<T>, result: Result<T, StoreError>) {

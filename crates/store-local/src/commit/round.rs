@@ -168,7 +168,7 @@ impl Round {
 
     /// Inserts the changes, which are durable. They are seen once their number is published.
     pub(super) fn insert_into(&self, memtable: &Memtable) {
-        insert(&self.operations, self.bulk.as_ref(), memtable);
+        memtable.insert_operations(&self.operations, self.bulk.as_ref());
     }
 
     /// The keys and prefixes that it changes.
@@ -266,26 +266,4 @@ fn locations(changes: &[PlainChange]) -> Result<Vec<Option<Location>>, StoreErro
         _ => Ok(None),
     });
     locations.collect()
-}
-
-/// Inserts the changes of a round. Erases come last, so that nobody sees a prefix erased and not yet set again.
-pub(crate) fn insert(operations: &[Operation], bulk: Option<&Arc<BulkCommit>>, memtable: &Memtable) {
-    for operation in operations {
-        match operation {
-            Operation::Set { key, number, record } => memtable.insert(key, *number, Some(record.clone())),
-            Operation::Erase { key, number } => memtable.insert(key, *number, None),
-            Operation::Bulk { .. } => {
-                if let Some(bulk) = bulk {
-                    memtable.insert_bulk(Arc::clone(bulk));
-                }
-            }
-            Operation::Intent { id, number, record } => memtable.change_intent(*id, *number, record.clone()),
-            Operation::ErasePrefix { .. } => {}
-        }
-    }
-    for operation in operations {
-        if let Operation::ErasePrefix { prefix, number } = operation {
-            memtable.erase_prefix(prefix.clone(), *number);
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Pins, ReplacedFile};
+use super::pins::{Pins, ReplacedFile};
 use crate::{record::FileId, values::Directory};
 
 /// The interval at which pins are looked over for ones that were left.

@@ -15,7 +15,6 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::GarbageCollector;
 use crate::record::FileId;
 
 /// A value file that a commit replaced or erased.
@@ -35,14 +34,6 @@ pub(crate) struct Pins {
     limit: u64,
 }
 
-/// Retains what its reader needs. Dropping it ends it.
-pub(crate) struct Pin {
-    number: u64,
-    shared: Arc<Shared>,
-    pins: Arc<Pins>,
-    collector: GarbageCollector,
-}
-
 #[derive(Default)]
 struct State {
     next_number: u64,
@@ -59,7 +50,7 @@ struct Active {
     files: Option<Box<[FileId]>>,
     /// The replaced files that are retained for it.
     retains: Vec<FileId>,
-    shared: Arc<Shared>,
+    status: Arc<PinStatus>,
 }
 
 struct Retained {
@@ -67,7 +58,8 @@ struct Retained {
     readers: u32,
 }
 
-struct Shared {
+/// The part of a pin that its reader changes without a lock.
+pub(super) struct PinStatus {
     /// When the pin was last used, in milliseconds since [`Pins::begin`].
     used: AtomicU64,
     ended: AtomicBool,
@@ -78,15 +70,38 @@ impl Pins {
         Arc::new(Self { state: Mutex::default(), begin: Instant::now(), timeout, limit })
     }
 
-    /// Pins what is visible now, which `visible` gives. Files that are looked up afterwards stay.
-    pub(crate) fn pin(self: &Arc<Self>, visible: impl FnOnce() -> u64, collector: GarbageCollector) -> Pin {
+    /// Adds a pin of what is visible now, which `visible` returns. Files that are looked up afterwards stay.
+    pub(super) fn add(&self, visible: impl FnOnce() -> u64) -> (u64, Arc<PinStatus>) {
         let mut state = self.state.lock();
         let number = state.next_number;
         state.next_number = number.wrapping_add(1);
-        let shared = Arc::new(Shared { used: AtomicU64::new(self.now()), ended: AtomicBool::new(false) });
-        let active = Active { since: visible(), files: None, retains: Vec::new(), shared: Arc::clone(&shared) };
+        let status = Arc::new(PinStatus { used: AtomicU64::new(self.now()), ended: AtomicBool::new(false) });
+        let active = Active { since: visible(), files: None, retains: Vec::new(), status: Arc::clone(&status) };
         state.active.insert(number, active);
-        Pin { number, shared, pins: Arc::clone(self), collector }
+        (number, status)
+    }
+
+    /// Limits a pin to these files. Returns the files that no reader needs any more.
+    pub(super) fn resolve(&self, number: u64, mut files: Vec<FileId>) -> Vec<FileId> {
+        files.sort_unstable();
+        let mut state = self.state.lock();
+        let Some(active) = state.active.get_mut(&number) else { return Vec::new() };
+        active.files = Some(files.into_boxed_slice());
+        let retains = std::mem::take(&mut active.retains);
+        let (needed, rest): (Vec<_>, Vec<_>) = retains.into_iter().partition(|file| active.needs(*file));
+        active.retains = needed;
+        state.release(rest)
+    }
+
+    /// Records that the reader of a pin made progress. Returns false if the pin has ended.
+    pub(super) fn touch(&self, status: &PinStatus) -> bool {
+        status.used.store(self.now(), Ordering::Relaxed);
+        !status.ended.load(Ordering::Relaxed)
+    }
+
+    /// Ends a pin. Returns the files that no reader needs any more.
+    pub(super) fn end(&self, number: u64) -> Vec<FileId> {
+        self.state.lock().end(number)
     }
 
     /// Notes files that the change of this number replaced; those that no reader needs.
@@ -117,7 +132,7 @@ impl Pins {
         let now = self.now();
         let timeout = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
         let mut state = self.state.lock();
-        let left = |active: &Active| now.saturating_sub(active.shared.used.load(Ordering::Relaxed)) > timeout;
+        let left = |active: &Active| now.saturating_sub(active.status.used.load(Ordering::Relaxed)) > timeout;
         let left = state.active.iter().filter(|(_, active)| !active.retains.is_empty() && left(active));
         let left: Vec<u64> = left.map(|(number, _)| *number).collect();
         left.into_iter().flat_map(|number| state.end(number)).collect()
@@ -134,35 +149,6 @@ impl Pins {
     }
 }
 
-impl Pin {
-    /// Notes what the reader's keys have: nothing else is retained from now on.
-    pub(crate) fn resolve(&self, mut files: Vec<FileId>) {
-        files.sort_unstable();
-        let mut state = self.pins.state.lock();
-        let Some(active) = state.active.get_mut(&self.number) else { return };
-        active.files = Some(files.into_boxed_slice());
-        let retains = std::mem::take(&mut active.retains);
-        let (needed, rest): (Vec<_>, Vec<_>) = retains.into_iter().partition(|file| active.needs(*file));
-        active.retains = needed;
-        let free = state.release(rest);
-        drop(state);
-        self.collector.remove(free);
-    }
-
-    /// Notes progress. Whether the pin still holds.
-    pub(crate) fn touch(&self) -> bool {
-        self.shared.used.store(self.pins.now(), Ordering::Relaxed);
-        !self.shared.ended.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        let free = self.pins.state.lock().end(self.number);
-        self.collector.remove(free);
-    }
-}
-
 impl Active {
     fn needs(&self, file: FileId) -> bool {
         self.files.as_ref().is_none_or(|files| files.binary_search(&file).is_ok())
@@ -173,7 +159,7 @@ impl State {
     /// Ends a pin; the files that nobody needs any more.
     fn end(&mut self, number: u64) -> Vec<FileId> {
         let Some(active) = self.active.remove(&number) else { return Vec::new() };
-        active.shared.ended.store(true, Ordering::Relaxed);
+        active.status.ended.store(true, Ordering::Relaxed);
         self.release(active.retains)
     }
 
@@ -204,51 +190,5 @@ impl State {
             free.extend(self.end(oldest));
         }
         free
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::values::Directory;
-
-    fn file(id: u64) -> ReplacedFile {
-        ReplacedFile { id: FileId(id), size: 10 }
-    }
-
-    fn pins(limit: u64) -> (Arc<Pins>, GarbageCollector, tempfile::TempDir) {
-        let dir = tempfile::tempdir().unwrap();
-        Directory::create(dir.path()).unwrap();
-        let pins = Pins::new(Duration::from_secs(60), limit);
-        let (collector, _thread) = GarbageCollector::start(Directory::open(dir.path()).unwrap(), &pins).unwrap();
-        (pins, collector, dir)
-    }
-
-    #[test]
-    fn a_pin_retains_what_its_keys_had_and_nothing_else() {
-        let (pins, collector, _dir) = pins(1000);
-        let pin = pins.pin(|| 5, collector);
-        // Before its keys are known, everything that is replaced later stays.
-        assert_eq!(pins.replaced(5, &[file(1)]), [FileId(1)]);
-        assert_eq!(pins.replaced(6, &[file(2), file(3)]), []);
-        pin.resolve(vec![FileId(3), FileId(4)]);
-        assert_eq!(pins.retained_bytes(), 10);
-        assert_eq!(pins.replaced(7, &[file(4), file(5)]), [FileId(5)]);
-        assert_eq!(pins.retained_bytes(), 20);
-        drop(pin);
-        assert_eq!(pins.retained_bytes(), 0);
-    }
-
-    #[test]
-    fn the_oldest_reader_is_cut_off_when_too_much_is_retained() {
-        let (pins, collector, _dir) = pins(25);
-        let readers: Vec<Pin> = (0..3).map(|_| pins.pin(|| 0, collector.clone())).collect();
-        for (reader, id) in readers.iter().zip(1..) {
-            reader.resolve(vec![FileId(id)]);
-        }
-        assert_eq!(pins.replaced(1, &[file(1), file(2)]), []);
-        assert_eq!(pins.replaced(2, &[file(3)]), [FileId(1)]);
-        let held: Vec<bool> = readers.iter().map(Pin::touch).collect();
-        assert_eq!(held, [false, true, true]);
     }
 }

@@ -62,18 +62,18 @@ pub(crate) fn replay(dir: &Path, key: LogKey) -> Result<Replayed, OpenError> {
     let mut ids = ids.into_iter();
     let mut current = match ids.next() {
         Some(id) => read_segment(dir, id, key)?,
-        None => return Err(damaged(&dir.join(name(1)), FileCorruption::Missing)),
+        None => return Err(OpenError::corrupt(dir.join(name(1)), FileCorruption::Missing)),
     };
     replayed.first_round = current.header.first_round;
     replayed.next_round = current.header.first_round;
     for id in ids {
         let next = read_segment(dir, id, key)?;
         if next.header.previous != current.header.id {
-            return Err(damaged(&dir.join(name(next.header.previous)), FileCorruption::Missing));
+            return Err(OpenError::corrupt(dir.join(name(next.header.previous)), FileCorruption::Missing));
         }
         let end = read_frames(&current, key, &mut replayed, Some(next.header.previous_end))?;
         if end != next.header.previous_end || next.header.first_round != replayed.next_round {
-            return Err(damaged(&current.path, FileCorruption::CorruptFrame { offset: end }));
+            return Err(OpenError::corrupt(current.path, FileCorruption::CorruptFrame { offset: end }));
         }
         replayed.closed.push((current.header.id, replayed.next_round));
         current = next;
@@ -99,7 +99,9 @@ type Listed = (Vec<u64>, Vec<PathBuf>, Vec<PathBuf>);
 fn list(dir: &Path) -> Result<Listed, OpenError> {
     let (mut ids, mut spares, mut bulk) = (Vec::new(), Vec::new(), Vec::new());
     let entries = match fs::read_dir(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(damaged(dir, FileCorruption::Missing)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(OpenError::corrupt(dir, FileCorruption::Missing));
+        }
         entries => entries.map_err(OpenError::io("list", dir))?,
     };
     for entry in entries {
@@ -122,7 +124,7 @@ fn read_segment(dir: &Path, id: u64, key: LogKey) -> Result<Found, OpenError> {
     let bytes = Bytes::from(fs::read(&path).map_err(OpenError::io("read", &path))?);
     match Header::decode(&bytes, key) {
         Some(header) if header.id == id => Ok(Found { path, header, bytes }),
-        _ => Err(damaged(&path, FileCorruption::CorruptFrame { offset: 0 })),
+        _ => Err(OpenError::corrupt(path, FileCorruption::CorruptFrame { offset: 0 })),
     }
 }
 
@@ -136,7 +138,7 @@ fn read_frames(segment: &Found, key: LogKey, into: &mut Replayed, end: Option<u6
         let Some((round, payload, len)) = frame.filter(|(round, ..)| *round == into.next_round) else { break };
         let bytes = payload.len() as u64;
         let Some(operations) = decode_payload(payload) else {
-            return Err(damaged(&segment.path, FileCorruption::CorruptFrame { offset }));
+            return Err(OpenError::corrupt(&segment.path, FileCorruption::CorruptFrame { offset }));
         };
         into.rounds.push(ReplayedRound { round, operations, bytes });
         into.next_round = round.saturating_add(1);
@@ -147,11 +149,7 @@ fn read_frames(segment: &Found, key: LogKey, into: &mut Replayed, end: Option<u6
     let later = later.filter(|place| segment.bytes.get(*place..).is_some_and(may_begin));
     let mut later = later.filter_map(|place| decode_frame(key, id, &segment.bytes.slice(place..)));
     if end.is_none() && later.any(|(round, ..)| round >= into.next_round) {
-        return Err(damaged(&segment.path, FileCorruption::CorruptFrame { offset }));
+        return Err(OpenError::corrupt(&segment.path, FileCorruption::CorruptFrame { offset }));
     }
     Ok(offset)
-}
-
-fn damaged(file: &Path, cause: FileCorruption) -> OpenError {
-    OpenError::Corrupt { file: file.to_owned(), cause }
 }

@@ -6,11 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use super::{Identity, Paths, index_damage, log_key, sync_dir};
+use super::{Identity, index_damage, log_key};
 use crate::{
     OpenError,
+    durable::sync_dir,
     index::IndexOptions,
     log::{Log, LogFiles, LogStart},
+    paths::Paths,
     values::Directory,
 };
 

@@ -7,12 +7,14 @@ use std::{fs, io, sync::Arc};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Identity, Paths, damaged, index_damage, log_key, remove_durably};
+use super::{Identity, index_damage, log_key};
 use crate::{
     FileCorruption, OpenError,
+    durable::remove_durably,
     index::{Index, IndexOptions},
     keyspace::{FORMAT_1_META_KEY, Meta},
     log::{Log, LogFiles, LogStart},
+    paths::Paths,
 };
 
 const SLOT: usize = 4096;
@@ -30,12 +32,12 @@ impl Progress {
         let path = paths.progress();
         let bytes = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(damaged(path, FileCorruption::Missing));
+                return Err(OpenError::corrupt(path, FileCorruption::Missing));
             }
             bytes => bytes.map_err(OpenError::io("read", &path))?,
         };
         let latest = bytes.chunks(SLOT).take(2).filter_map(Self::decode).max();
-        latest.ok_or_else(|| damaged(path, FileCorruption::ContentMismatch))
+        latest.ok_or_else(|| OpenError::corrupt(path, FileCorruption::ContentMismatch))
     }
 
     fn decode(slot: &[u8]) -> Option<Self> {
@@ -54,22 +56,30 @@ pub(super) fn check_index(paths: &Paths, index: &dyn Index, progress: Progress) 
     let own = index.get(FORMAT_1_META_KEY).map_err(|error| index_damage(paths, error))?;
     let Some(own) = own else {
         // Nothing was ever committed.
-        return if found == Meta::default() { Ok(found) } else { Err(damaged(paths.index(), FileCorruption::Missing)) };
+        return if found == Meta::default() {
+            Ok(found)
+        } else {
+            Err(OpenError::corrupt(paths.index(), FileCorruption::Missing))
+        };
     };
-    let (body, sum) =
-        own.split_last_chunk::<8>().ok_or_else(|| damaged(paths.index(), FileCorruption::ContentMismatch))?;
+    let (body, sum) = own
+        .split_last_chunk::<8>()
+        .ok_or_else(|| OpenError::corrupt(paths.index(), FileCorruption::ContentMismatch))?;
     let fields: Vec<u64> = body.as_chunks::<8>().0.iter().map(|field| u64::from_be_bytes(*field)).collect();
     let &[commit, keys, digest] = fields.as_slice() else {
-        return Err(damaged(paths.index(), FileCorruption::ContentMismatch));
+        return Err(OpenError::corrupt(paths.index(), FileCorruption::ContentMismatch));
     };
     if u64::from_be_bytes(*sum) != xxh3_64(body) {
-        return Err(damaged(paths.index(), FileCorruption::ContentMismatch));
+        return Err(OpenError::corrupt(paths.index(), FileCorruption::ContentMismatch));
     }
     if commit < progress.commit {
         return Err(OpenError::StaleIndex { file: paths.index(), found: commit, expected: progress.commit });
     }
     if (found.entries, found.digest) != (keys, digest) {
-        return Err(damaged(paths.index(), FileCorruption::KeyCountMismatch { found: found.entries, expected: keys }));
+        return Err(OpenError::corrupt(
+            paths.index(),
+            FileCorruption::KeyCountMismatch { found: found.entries, expected: keys },
+        ));
     }
     Ok(found)
 }

@@ -1,16 +1,15 @@
 //! The file `zarrd.json`: what the store is.
 
-use std::{
-    fs::{self, File},
-    io::Write,
-    path::Path,
-};
+use std::fs;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Paths, damaged, sync_dir};
-use crate::{FileCorruption, IndexKind, OpenError};
+use crate::{
+    FileCorruption, IndexKind, OpenError,
+    durable::{sync_dir, write_durably},
+    paths::Paths,
+};
 
 /// The layout that this version writes.
 const FORMAT: u32 = 2;
@@ -48,14 +47,14 @@ impl Identity {
     pub(super) fn read(paths: &Paths) -> Result<Self, OpenError> {
         let path = paths.identity();
         let text = fs::read(&path).map_err(OpenError::io("read", &path))?;
-        let unreadable = |error| damaged(path.clone(), FileCorruption::InvalidText(error));
+        let unreadable = |error| OpenError::corrupt(path.clone(), FileCorruption::InvalidText(error));
         let OfAnyFormat { format } = serde_json::from_slice(&text).map_err(unreadable)?;
         if ![FORMAT, FORMAT_1].contains(&format) {
             return Err(OpenError::UnsupportedFormat { dir: paths.dir.clone(), found: format });
         }
         let identity: Self = serde_json::from_slice(&text).map_err(unreadable)?;
         if identity.checksum != identity.sum() {
-            return Err(damaged(path, FileCorruption::ContentMismatch));
+            return Err(OpenError::corrupt(path, FileCorruption::ContentMismatch));
         }
         Ok(identity)
     }
@@ -79,19 +78,10 @@ impl Identity {
     pub(super) fn write(&self, paths: &Paths) -> Result<(), OpenError> {
         let path = paths.identity();
         let text = serde_json::to_vec_pretty(self)
-            .map_err(|error| damaged(path.clone(), FileCorruption::InvalidText(error)))?;
+            .map_err(|error| OpenError::corrupt(path.clone(), FileCorruption::InvalidText(error)))?;
         write_durably(&path, &text).map_err(OpenError::io("write", &path))?;
         sync_dir(&paths.dir)
     }
-}
-
-/// Writes a file as a whole or not at all; durable but for its directory's entry.
-pub(crate) fn write_durably(path: &Path, text: &[u8]) -> std::io::Result<()> {
-    let new = path.with_extension("new");
-    let mut file = File::create(&new)?;
-    file.write_all(text)?;
-    file.sync_all()?;
-    fs::rename(new, path)
 }
 
 /// Numbers as hexadecimal text, since JSON's own lose digits in many readers.

@@ -5,8 +5,7 @@ use std::{
     io,
 };
 
-use super::{Paths, sync_dir};
-use crate::{OpenError, Purpose};
+use crate::{OpenError, Purpose, durable::sync_dir, paths::Paths};
 
 /// Refuses a store that was not filled to its end, and marks one that is to be filled, durably. Called with the lock held and
 /// before a store is made.

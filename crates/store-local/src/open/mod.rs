@@ -4,40 +4,36 @@
 //! first, what the log has and it has not. In any state that a crash, a signal or a full disk can leave, that succeeds with all
 //! that was acknowledged. What is refused is a store that something else has changed; it is left as it was.
 
-pub(crate) mod clean_shutdown;
-mod collect;
 mod create;
 mod format_1;
 mod identity;
 mod incomplete;
 mod lock;
-mod paths;
 mod read_only;
 mod replayed;
 
 use std::{
     fs::{self, File},
     io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
 };
 
-use self::{clean_shutdown::CleanShutdown, replayed::replay_into};
+use self::replayed::replay_into;
 pub(crate) use self::{
-    collect::prune_lost_and_found,
-    identity::{Identity, write_durably},
+    identity::Identity,
     lock::Lock,
-    paths::Paths,
     read_only::{OpenedReadOnly, open_read_only},
 };
 use crate::{
     FileCorruption, OpenError, Options,
     checkpoint::{CHECKED_COPY, Generations, Verification},
+    clean_shutdown::{self, CleanShutdown},
     index::{Index, IndexError, IndexOptions},
     keys::LogKey,
     keyspace::{Meta, Sweeps},
     log::{Log, LogFiles, LogStart, Replayed, replay},
-    record::FileId,
+    paths::Paths,
     space::{Ballast, Sizes, Space},
     values::Directory,
     view::Memtable,
@@ -94,7 +90,7 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
         clean_shutdown::read(&paths, &generations.dir(), replayed.epoch, replayed.next_round.saturating_sub(1))?;
     let main_file = generations.dir().join(identity.index.main_file());
     if !main_file.exists() {
-        return Err(damaged(main_file, FileCorruption::Missing));
+        return Err(OpenError::corrupt(main_file, FileCorruption::Missing));
     }
     if clean == CleanShutdown::Disagrees {
         check_copy(&paths, &identity, &generations.dir(), &replayed, index_options)?;
@@ -145,22 +141,6 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
 /// Says that a store has all that it was to be filled with. Blocks.
 pub(crate) fn complete(paths: &Paths) -> io::Result<()> {
     incomplete::remove(paths)
-}
-
-/// Moves files that nothing refers to out of the way, on a thread of its own. `referenced` is sorted.
-pub(crate) fn collect_orphans(paths: Paths, directory: Directory, referenced: Vec<FileId>, epoch: u64) {
-    let work = move || {
-        if let Err(error) = collect::collect(&paths, &directory, &referenced, epoch) {
-            tracing::warn!(%error, "could not collect the value files that nothing refers to");
-        }
-    };
-    if let Err(error) = std::thread::Builder::new().name("zarrd-collector".into()).spawn(work) {
-        tracing::warn!(%error, "could not start the collector");
-    }
-}
-
-pub(crate) fn sync_dir(dir: &Path) -> Result<(), OpenError> {
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(OpenError::io("sync", dir))
 }
 
 fn sizes(paths: &Paths, options: &Options) -> Result<Sizes, OpenError> {
@@ -237,7 +217,7 @@ fn check_entries(paths: &Paths, index: &dyn Index, meta: &Meta, store_id: u64) -
     if verification.agrees_with(meta) {
         return Ok(());
     }
-    Err(damaged(
+    Err(OpenError::corrupt(
         paths.index(),
         FileCorruption::KeyCountMismatch { found: verification.entries(), expected: meta.entries },
     ))
@@ -251,19 +231,6 @@ fn refuse_foreign_files(paths: &Paths) -> Result<(), OpenError> {
         return Err(OpenError::NotAStore { dir: paths.dir.clone() });
     }
     Ok(())
-}
-
-/// Removes a file, if it is there, and syncs its directory.
-fn remove_durably(path: &Path, dir: &Path) -> Result<(), OpenError> {
-    match fs::remove_file(path) {
-        Ok(()) => sync_dir(dir),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(OpenError::io("remove", path)(error)),
-    }
-}
-
-fn damaged(file: PathBuf, cause: FileCorruption) -> OpenError {
-    OpenError::Corrupt { file, cause }
 }
 
 /// True if an error says that the system failed, rather than that a file is not what it should be. sled makes new errors of the old
@@ -280,6 +247,6 @@ fn index_damage(paths: &Paths, error: IndexError) -> OpenError {
             let source = io::Error::new(source.kind(), source.to_string());
             OpenError::Io { action: "open", path: paths.index(), source }
         }
-        _ => damaged(paths.index(), FileCorruption::Index(Box::new(error))),
+        _ => OpenError::corrupt(paths.index(), FileCorruption::Index(Box::new(error))),
     }
 }

@@ -5,15 +5,17 @@ use std::{fs, path::Path, sync::Arc};
 use tempfile::TempDir;
 
 use super::{
-    CleanShutdown, Identity, Lock, Paths, check_kind, check_order, clean_shutdown, damaged, format_1, incomplete,
-    index_damage, index_options, log_key, read_index, replayed::replay_read_only, sizes,
+    Identity, Lock, check_kind, check_order, format_1, incomplete, index_damage, index_options, log_key, read_index,
+    replayed::replay_read_only, sizes,
 };
 use crate::{
     FileCorruption, OpenError, Options, Purpose,
     checkpoint::Generations,
+    clean_shutdown::{self, CleanShutdown},
     index::Index,
     keyspace::Sweeps,
     log::{LogFiles, replay},
+    paths::Paths,
     space::{Ballast, Sizes},
     values::Directory,
     view::Memtable,
@@ -53,7 +55,7 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedRead
     let generations = Generations::read(&paths)?;
     let main_file = generations.dir().join(identity.index.main_file());
     if !main_file.exists() {
-        return Err(damaged(main_file, FileCorruption::Missing));
+        return Err(OpenError::corrupt(main_file, FileCorruption::Missing));
     }
     let copy = tempfile::Builder::new().prefix("zarrd-index-").tempdir();
     let copy = copy.map_err(OpenError::io("make a directory in", std::env::temp_dir()))?;

@@ -4,7 +4,6 @@ use std::{collections::HashSet, fs, sync::Arc};
 
 use crate::{
     OpenError,
-    commit::round::insert,
     keys::LogKey,
     log::{BulkCommit, LogFiles, Operation, PreparedBulk, Replayed, replay::ReplayedRound},
     view::Memtable,
@@ -62,7 +61,7 @@ fn insert_round(
         Operation::ErasePrefix { .. } | Operation::Intent { .. } => None,
     });
     let bulk = bulk.transpose()?;
-    insert(&round.operations, bulk.as_ref(), memtable);
+    memtable.insert_operations(&round.operations, bulk.as_ref());
     memtable.finish_round(round.round);
     Ok(bulk)
 }

@@ -18,12 +18,14 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::{
     checkpoint::{Checkpointer, Work},
+    clean_shutdown,
     commit::{Action, PlainChange, RecentChanges, Request, is_bulk},
     gc::{GarbageCollector, Pin, Pins},
     index::{self, Index},
     keys::LogKey,
     log::LogFiles,
-    open::{Identity, Lock, Paths, clean_shutdown},
+    open::{Identity, Lock},
+    paths::Paths,
     read_only_flag::ReadOnlyFlag,
     record::{FileId, Record},
     space::{Ballast, Reserve},
@@ -131,7 +133,7 @@ impl Core {
 
     /// Retains the files of everything that is visible now, until the pin is resolved.
     pub(crate) fn pin(&self) -> Pin {
-        self.pins.pin(|| self.views.visible(), self.collector.clone())
+        Pin::new(&self.pins, || self.views.visible(), self.collector.clone())
     }
 
     /// Fails with [`StoreError::OutOfSpace`] if `bytes` more would cut into the reserve. Blocks when space is short: what was

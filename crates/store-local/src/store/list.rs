@@ -2,7 +2,7 @@
 
 use store::{DirPage, Entry, Key, KeyPage, ListingKind, PageRequest, Prefix, StoreError};
 
-use super::Core;
+use super::core::Core;
 
 /// A page of the keys below a prefix.
 pub(super) fn list_prefix(core: &Core, prefix: &Prefix, page: &PageRequest) -> Result<KeyPage, StoreError> {

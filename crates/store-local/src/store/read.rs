@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use store::{ByteRange, ByteStream, GetResult, Key, StoreError, ValueMeta};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::Core;
+use super::core::Core;
 use crate::{
     commit::{StagedContent, StagedValue},
     error::is_missing_file,

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use futures::StreamExt;
 use store::{Key, Payload, StoreError, UploadError};
 
-use super::Core;
+use super::core::Core;
 use crate::{
-    blocking,
+    blocking::run_blocking,
     commit::{InlineValue, StagedContent, StagedValue},
     record::MAX_INLINE,
     values::{Buffer, Buffers, FinishError, PIECE, Writer},
@@ -50,7 +50,7 @@ pub(super) async fn stage(core: &Arc<Core>, key: &Key, mut content: Payload) -> 
     let announced = content.size.unwrap_or_default();
     if core.has_space(announced).is_err() {
         let core = Arc::clone(core);
-        blocking(move || core.check_space(announced)).await?;
+        run_blocking(move || core.check_space(announced)).await?;
     }
     let mut upload = Upload {
         core: Arc::clone(core),
@@ -111,7 +111,7 @@ impl Upload {
             return self.core.small(bytes).await.map(StagedValue::new);
         }
         let (core, key, mut gathered) = (self.core, key.clone(), self.gathered);
-        blocking(move || {
+        run_blocking(move || {
             let mut writer = core.writer(writer)?;
             writer.write(gathered.bytes())?;
             match writer.finish(&key, core.epoch_start) {
@@ -164,7 +164,7 @@ impl Core {
         let permits = u32::try_from(bytes.len()).unwrap_or(u32::MAX).saturating_add(64);
         match Arc::clone(&self.inline).try_acquire_many_owned(permits) {
             Ok(permit) => Ok(StagedContent::Inline(InlineValue { bytes, _permit: permit })),
-            Err(_) => blocking(move || self.spill.push(&bytes).map(StagedContent::Spilled)).await,
+            Err(_) => run_blocking(move || self.spill.push(&bytes).map(StagedContent::Spilled)).await,
         }
     }
 

@@ -12,7 +12,7 @@ use super::{
     directory::{Directory, Quick, ValueFile, read_quickly},
     trailer::{Footer, Layout, PAGE_SUMS, PageSums, to_usize},
 };
-use crate::{ValueCorruption, blocking, record::FileRef};
+use crate::{ValueCorruption, blocking::run_blocking, record::FileRef};
 
 /// An open value file whose footer has been checked.
 #[derive(Clone)]
@@ -63,7 +63,7 @@ impl OpenValue {
             Err(ReadError::WouldWait) => {}
         }
         let (directory, key, buffers) = (directory.clone(), key.clone(), buffers.clone());
-        blocking(move || Self::open_now(&directory, &key, file, &buffers)).await
+        run_blocking(move || Self::open_now(&directory, &key, file, &buffers)).await
     }
 
     /// As [`OpenValue::open`], on a thread that may block.
@@ -85,7 +85,7 @@ impl OpenValue {
             Err(ReadError::WouldWait) => {}
         }
         let (mut this, mut rest) = (self.clone(), range.clone());
-        let (bytes, this, rest) = blocking(move || Ok((this.read_now(&mut rest)?, this, rest))).await?;
+        let (bytes, this, rest) = run_blocking(move || Ok((this.read_now(&mut rest)?, this, rest))).await?;
         *self = this;
         *range = rest;
         Ok(bytes)

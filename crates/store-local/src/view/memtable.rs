@@ -16,7 +16,7 @@ use parking_lot::RwLock;
 use store::{IntentId, Key, Prefix};
 
 use super::erased::ErasedPrefixes;
-use crate::log::BulkCommit;
+use crate::log::{BulkCommit, Operation};
 
 /// The changes of some rounds, each with its number, so that a reader sees those up to its own.
 ///
@@ -77,26 +77,49 @@ pub(crate) enum LatestChange {
 const ENTRY_OVERHEAD: u64 = 160;
 
 impl Memtable {
+    /// Inserts the operations of a frame. Erases of prefixes come last, so that no reader sees a prefix that is erased and
+    /// not yet set again.
+    pub(crate) fn insert_operations(&self, operations: &[Operation], bulk: Option<&Arc<BulkCommit>>) {
+        for operation in operations {
+            match operation {
+                Operation::Set { key, number, record } => self.insert(key, *number, Some(record.clone())),
+                Operation::Erase { key, number } => self.insert(key, *number, None),
+                Operation::Bulk { .. } => {
+                    if let Some(bulk) = bulk {
+                        self.insert_bulk(Arc::clone(bulk));
+                    }
+                }
+                Operation::Intent { id, number, record } => self.change_intent(*id, *number, record.clone()),
+                Operation::ErasePrefix { .. } => {}
+            }
+        }
+        for operation in operations {
+            if let Operation::ErasePrefix { prefix, number } = operation {
+                self.erase_prefix(prefix.clone(), *number);
+            }
+        }
+    }
+
     /// Adds a change of a key: its new record, or `None` if it was erased.
-    pub(crate) fn insert(&self, key: &Key, number: u64, record: Option<Bytes>) {
+    fn insert(&self, key: &Key, number: u64, record: Option<Bytes>) {
         let len = record.as_ref().map_or(0, Bytes::len) as u64;
         self.add_bytes((key.as_bytes().len() as u64).saturating_add(len).saturating_add(ENTRY_OVERHEAD));
         self.changes.insert(Versioned::new(key.as_str(), number), record);
     }
 
-    pub(crate) fn erase_prefix(&self, prefix: Prefix, number: u64) {
+    fn erase_prefix(&self, prefix: Prefix, number: u64) {
         self.add_bytes((prefix.as_bytes().len() as u64).saturating_add(ENTRY_OVERHEAD));
         self.ranges.write().erased.add(number, prefix);
         self.has_ranges.store(true, Ordering::Release);
     }
 
-    pub(crate) fn insert_bulk(&self, bulk: Arc<BulkCommit>) {
+    fn insert_bulk(&self, bulk: Arc<BulkCommit>) {
         self.add_bytes(bulk.memory_bytes());
         self.ranges.write().bulk.push(bulk);
         self.has_ranges.store(true, Ordering::Release);
     }
 
-    pub(crate) fn change_intent(&self, id: IntentId, number: u64, record: Option<Bytes>) {
+    fn change_intent(&self, id: IntentId, number: u64, record: Option<Bytes>) {
         self.add_bytes((record.as_ref().map_or(0, Bytes::len) as u64).saturating_add(ENTRY_OVERHEAD));
         self.intents.write().push(IntentChange { number, id, record });
     }

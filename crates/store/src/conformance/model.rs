@@ -19,9 +19,8 @@ use proptest::{
 
 use super::{
     Storage,
-    suite::message,
     test_value::TestValue,
-    tools::{children, dir_pages, key, key_pages, prefix},
+    tools::{children, dir_pages, key, key_pages, panic_message, prefix},
 };
 use crate::{ByteRange, KeyCount, Precondition, StoreError, Version, VersionMatch};
 
@@ -149,7 +148,7 @@ where
         }
         let said = format!("{shortest:#?}");
         let Err(cause) = run(&check, shortest).await else { panic!("this failed, though not always: {said}") };
-        panic!("{}\nafter: {said}", message(&*cause));
+        panic!("{}\nafter: {said}", panic_message(&*cause));
     }
 }
 

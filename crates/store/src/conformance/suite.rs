@@ -1,13 +1,14 @@
 //! The checks of each capability, and how they are run.
 
-use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
+use std::{panic::AssertUnwindSafe, time::Duration};
 
 use futures::{FutureExt, future::LocalBoxFuture};
 use tokio::runtime;
 
 use super::{
     Factory, FaultInjection, Reopen, cancel, concurrency, faults, intents, key, list, model, paging, persistence,
-    precondition, prefixes, range, read, snapshot, transaction, transaction_model, upload, watermark, write,
+    precondition, prefixes, range, read, snapshot, tools::panic_message, transaction, transaction_model, upload,
+    watermark, write,
 };
 use crate::TransactionalStore;
 
@@ -55,16 +56,10 @@ impl<F> Check<F> {
         let name = self.name;
         match tokio::time::timeout(LIMIT, AssertUnwindSafe((self.run)(factory)).catch_unwind()).await {
             Ok(Ok(())) => {}
-            Ok(Err(cause)) => panic!("the conformance check {name} failed: {}", message(&*cause)),
+            Ok(Err(cause)) => panic!("the conformance check {name} failed: {}", panic_message(&*cause)),
             Err(_) => panic!("the conformance check {name} did not come to an end within {LIMIT:?}"),
         }
     }
-}
-
-/// The text that a panic came with.
-pub(super) fn message(cause: &(dyn Any + Send)) -> &str {
-    let text = cause.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("it panicked")
 }
 
 /// The one list of all checks by capability, which both the suites and the tests are made from. It is handed to the

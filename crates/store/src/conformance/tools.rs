@@ -1,5 +1,7 @@
 //! What many checks need.
 
+use std::any::Any;
+
 use bytes::Bytes;
 
 use super::{Storage, test_value::TestValue};
@@ -131,4 +133,10 @@ pub(super) fn assert_ascending(names: &[String]) {
     for pair in names.windows(2) {
         assert!(pair[0].as_bytes() < pair[1].as_bytes(), "{:?} is listed before {:?}", pair[0], pair[1]);
     }
+}
+
+/// The message of a panic.
+pub(super) fn panic_message(cause: &(dyn Any + Send)) -> &str {
+    let text = cause.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("it panicked")
 }

@@ -14,12 +14,15 @@ use std::{
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::{Paths, write_durably};
-use crate::OpenError;
+use crate::{
+    OpenError,
+    durable::{remove_durably, write_durably},
+    paths::Paths,
+};
 
 /// The state of the mark of a clean stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CleanShutdown {
+pub(crate) enum CleanShutdown {
     /// It was, and the index is as it was left.
     Agrees,
     /// There is a mark, and something else than this program has changed the index since.
@@ -51,7 +54,7 @@ pub(crate) fn write(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> io
     File::open(&paths.dir)?.sync_all()
 }
 
-pub(super) fn read(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> Result<CleanShutdown, OpenError> {
+pub(crate) fn read(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> Result<CleanShutdown, OpenError> {
     let path = paths.clean_shutdown();
     let text = match fs::read(&path) {
         Ok(text) => text,
@@ -64,8 +67,8 @@ pub(super) fn read(paths: &Paths, index: &Path, epoch: u64, applied: u64) -> Res
     Ok(if sum == checksum && found == mark { CleanShutdown::Agrees } else { CleanShutdown::Disagrees })
 }
 
-pub(super) fn remove(paths: &Paths) -> Result<(), OpenError> {
-    super::remove_durably(&paths.clean_shutdown(), &paths.dir)
+pub(crate) fn remove(paths: &Paths) -> Result<(), OpenError> {
+    remove_durably(&paths.clean_shutdown(), &paths.dir)
 }
 
 fn sum_text(mark: &Mark) -> io::Result<String> {

@@ -9,21 +9,21 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
-    pub(super) fn identity(&self) -> PathBuf {
+    pub(crate) fn identity(&self) -> PathBuf {
         self.dir.join("zarrd.json")
     }
 
-    pub(super) fn lock(&self) -> PathBuf {
+    pub(crate) fn lock(&self) -> PathBuf {
         self.dir.join("lock")
     }
 
     /// Stands for a store that is being made and has acknowledged nothing.
-    pub(super) fn making(&self) -> PathBuf {
+    pub(crate) fn making(&self) -> PathBuf {
         self.dir.join("making")
     }
 
     /// Stands for a store that is being filled and lacks some of what it is to have.
-    pub(super) fn incomplete(&self) -> PathBuf {
+    pub(crate) fn incomplete(&self) -> PathBuf {
         self.dir.join("incomplete")
     }
 
@@ -36,34 +36,34 @@ impl Paths {
         self.dir.join("generation")
     }
 
-    pub(super) fn clean_shutdown(&self) -> PathBuf {
+    pub(crate) fn clean_shutdown(&self) -> PathBuf {
         self.dir.join("clean-shutdown")
     }
 
     /// The first generation of the index.
-    pub(super) fn index(&self) -> PathBuf {
+    pub(crate) fn index(&self) -> PathBuf {
         self.dir.join("index")
     }
 
-    pub(super) fn values(&self) -> PathBuf {
+    pub(crate) fn values(&self) -> PathBuf {
         self.dir.join("values")
     }
 
-    pub(super) fn ballast(&self) -> PathBuf {
+    pub(crate) fn ballast(&self) -> PathBuf {
         self.dir.join("ballast")
     }
 
-    pub(super) fn lost_and_found(&self) -> PathBuf {
+    pub(crate) fn lost_and_found(&self) -> PathBuf {
         self.dir.join("lost+found")
     }
 
     /// The progress file of a store of format 1.
-    pub(super) fn progress(&self) -> PathBuf {
+    pub(crate) fn progress(&self) -> PathBuf {
         self.dir.join("progress")
     }
 
     /// The mark of a clean stop in format 1.
-    pub(super) fn seal(&self) -> PathBuf {
+    pub(crate) fn seal(&self) -> PathBuf {
         self.dir.join("seal")
     }
 }

@@ -6,11 +6,11 @@ use async_trait::async_trait;
 use store::{ByteRange, GetResult, Key, Snapshot, StoreError, ValueMeta};
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::{core::Core, read::value_of};
 use crate::{
     error::is_missing_file,
     gc::Pin,
     record::{Location, Record},
-    store::{Core, value_of},
 };
 
 /// A [`Snapshot`] of a [`LocalStore`](crate::LocalStore): the records of its keys, and a pin on the files they name.
