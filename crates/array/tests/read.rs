@@ -18,7 +18,7 @@ use meta::{
 };
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
-use store::{Key, MemoryStore, Precondition, WriteableStore};
+use store::MemoryStore;
 use tokio::runtime;
 
 /// An array of `uint16` whose elements are their own indices, except in missing chunks.

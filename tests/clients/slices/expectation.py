@@ -116,11 +116,11 @@ def erase_chunks(directory):
 
 def differs(found, original):
     """True if the elements differ from the originals."""
-    found, given = np.asarray(found), np.asarray(given)
-    if found.dtype.hasobject or given.dtype.hasobject:
+    found, original = np.asarray(found), np.asarray(original)
+    if found.dtype.hasobject or original.dtype.hasobject:
         exact = lambda item: item.tobytes() if isinstance(item, np.ndarray) else repr(item)
-        return list(map(exact, found.ravel().tolist())) != list(map(exact, given.ravel().tolist()))
-    return normal(found).tobytes() != normal(given).tobytes()
+        return list(map(exact, found.ravel().tolist())) != list(map(exact, original.ravel().tolist()))
+    return normal(found).tobytes() != normal(original).tobytes()
 
 
 def load(directory, entry, what="file"):
