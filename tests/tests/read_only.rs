@@ -35,8 +35,8 @@ async fn read_only_server_rejects_changes_before_the_body() {
             (Method::DELETE, "/node/a"),
             (Method::POST, "/node/a?convert=v3"),
         ] {
-            let refused = server.request(method, path).body("2").send().await.unwrap();
-            assert_problem(refused, ProblemType::ReadOnlyServer).await;
+            let rejected = server.request(method, path).body("2").send().await.unwrap();
+            assert_problem(rejected, ProblemType::ReadOnlyServer).await;
         }
         let options = server.request(Method::OPTIONS, "/store/v").send().await.unwrap();
         assert_eq!(options.headers()[ALLOW], "GET, HEAD, OPTIONS");
@@ -64,8 +64,8 @@ async fn read_only_server_rejects_changes_before_the_body() {
 fn read_only_server_does_not_create_a_store() {
     let dir = tempfile::tempdir().unwrap();
     let store = dir.path().join("mistyped");
-    let refused = Launch::sled(&store).arg("--read-only").start_expecting_failure();
-    assert_eq!(refused.code, Some(3), "{refused:?}");
-    assert!(refused.stderr.contains("no store at"), "{refused:?}");
+    let rejected = Launch::sled(&store).arg("--read-only").start_expecting_failure();
+    assert_eq!(rejected.code, Some(3), "{rejected:?}");
+    assert!(rejected.stderr.contains("no store at"), "{rejected:?}");
     assert!(!store.exists());
 }
