@@ -53,9 +53,9 @@ pub struct Cursor(String);
 /// The kind of a listing. A cursor is valid for one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListingKind {
-    /// [`ListableStore::list_prefix`].
+    /// [`ListableStore::list_prefix`](crate::ListableStore::list_prefix).
     Keys,
-    /// [`ListableStore::list_dir`].
+    /// [`ListableStore::list_dir`](crate::ListableStore::list_dir).
     Dir,
 }
 

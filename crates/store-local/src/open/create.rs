@@ -1,4 +1,4 @@
-//! Making a store.
+//! Creating a store.
 
 use std::{
     fs::{self, File},
@@ -16,7 +16,7 @@ use crate::{
     values::Directory,
 };
 
-/// Makes a store. Its identity is written last; until then the file `making` says that there is nothing to lose.
+/// Creates a store. Its identity is written last; until then the file `making` marks that nothing can be lost.
 pub(super) fn create(paths: &Paths, index: IndexOptions, files: &Arc<LogFiles>) -> Result<(), OpenError> {
     let io = |action, path: &Path| OpenError::io(action, path.to_owned());
     File::create(paths.creation_marker()).map_err(io("make", &paths.creation_marker()))?;
@@ -39,7 +39,7 @@ pub(super) fn create(paths: &Paths, index: IndexOptions, files: &Arc<LogFiles>) 
     identity.write(paths)?;
     fs::remove_file(paths.creation_marker()).map_err(io("remove", &paths.creation_marker()))?;
     sync_dir(&paths.dir)?;
-    // The store's own entry, and those of the directories above it that were made with it.
+    // Sync the directory entries of the store, and of the directories above it that were created with it.
     for above in paths.dir.ancestors().skip(1).take(2).filter(|above| !above.as_os_str().is_empty()) {
         sync_dir(above)?;
     }

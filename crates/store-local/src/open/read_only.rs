@@ -1,4 +1,4 @@
-//! Opening a store without writing anything into its directory.
+//! Opening a store without writing into its directory.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::{
     view::Memtable,
 };
 
-/// A store's parts, for reading only.
+/// The parts of a store that was opened read-only.
 pub(crate) struct OpenedReadOnly {
     pub(crate) lock: Lock,
     pub(crate) paths: Paths,
@@ -30,7 +30,7 @@ pub(crate) struct OpenedReadOnly {
     pub(crate) files: Arc<LogFiles>,
     pub(crate) ballast: Arc<Ballast>,
     pub(crate) index: Arc<dyn Index>,
-    /// Holds the copy of the index that is read: sled and redb write when they open one.
+    /// The copy of the index that is read, since sled and redb write when they open one.
     pub(crate) copy: TempDir,
     pub(crate) sweeps: Sweeps,
     pub(crate) replayed: Memtable,
@@ -38,7 +38,7 @@ pub(crate) struct OpenedReadOnly {
     pub(crate) directory: Directory,
 }
 
-/// Opens a store that exists. Blocks.
+/// Opens an existing store. Blocks.
 pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedReadOnly, OpenError> {
     let paths = Paths { dir: dir.to_owned() };
     let lock = Lock::take_shared(dir, &paths.lock())?;
