@@ -172,7 +172,7 @@ pub enum ValueCorruption {
     Record,
 }
 
-/// A failed operation of the index: the source of a [`StoreError::Backend`](store::StoreError::Backend).
+/// A failed operation of the index: the source of a [`StoreError::Backend`].
 #[derive(Debug, thiserror::Error)]
 #[error("the index of the store failed")]
 pub(crate) struct IndexFailure(#[source] pub(crate) IndexError);

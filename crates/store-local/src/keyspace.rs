@@ -1,18 +1,18 @@
-//! Physical keys: where an entry of the index stands.
+//! Physical keys: the locations of entries in the index.
 //!
 //! ```text
-//! \0index             what the index holds, see Meta
-//! \0sweep<number>     an erased prefix whose entries are still being removed
-//! \1<number><key>     a key that was set below such a prefix since, in the sweep's own space
+//! \0index             the metadata of the index, see Meta
+//! \0sweep<number>     an erased prefix whose entries are not yet removed
+//! \1<number><key>     a key that was set below such a prefix afterwards, in the sweep's own space
 //! \2<id>              an intent, as a record with its bytes
 //! <key>               every other key
 //! ```
 //!
-//! Erasing a prefix is one record, whatever lies below. As long as its **sweep** lasts, everything at the plain keys below the
-//! prefix is dead, and what is set there lives in the sweep's own space; so a look-up or a listing never has to tell the
-//! dead from the living, and passes over a million dead entries with one seek. A sweep first deletes (phase
-//! [`Deleting`](Phase::Deleting)) and then moves its own space back to the plain keys ([`Moving`](Phase::Moving)). Sweeps
-//! are done one at a time, the oldest first. The key belongs to the newest sweep whose prefix contains it.
+//! Erasing a prefix writes one record, whatever is below it. During its **sweep**, all plain keys below the prefix are
+//! dead, and keys that are set there live in the sweep's own space. Lookups and listings therefore never check single
+//! entries, and skip a million dead ones with one seek. A sweep first deletes the dead entries (phase
+//! [`Deleting`](Phase::Deleting)) and then moves its own space back to the plain keys ([`Moving`](Phase::Moving)).
+//! Sweeps run one at a time, the oldest first. A key belongs to the newest sweep whose prefix contains it.
 
 use std::sync::Arc;
 

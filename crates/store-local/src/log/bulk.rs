@@ -1,4 +1,4 @@
-//! Bulk commits: what a large commit carries, in a file of its own.
+//! Bulk commits: the changes of a large commit, in a file of their own.
 //!
 //! ```text
 //! entries, in the order of their keys, each
@@ -6,8 +6,8 @@
 //! kinds: 0 erased; 1 a small value, which follows; 2 a value file: id u64, size u64, trailer checksum u64
 //! ```
 //!
-//! The file is written and synced before the commit joins a round, whose frame names it with a checksum over its entries'
-//! checksums. Memory holds the keys and where each value is; the values are read from the file until the index has them.
+//! The file is written and synced before the commit joins a group, whose frame refers to it with a checksum over the
+//! checksums of its entries. The keys are in memory; small values are read from the file until the index has them.
 
 use std::{
     fs::{self, File},

@@ -1,13 +1,13 @@
-//! Frames: a round as the log has it.
+//! Frames: commit groups in the log.
 //!
 //! ```text
-//! magic u32, payload length u32, round u64, checksum u64, payload, zeros up to a multiple of 8 bytes
+//! magic u32, payload length u32, group u64, checksum u64, payload, zeros up to a multiple of 8 bytes
 //! payload: operations, each
 //!   kind u8, number u64, key length u16, value length u32, key, value
 //! ```
 //!
-//! Numbers are big-endian. The checksum is seeded with a secret of the store and the segment's id, so that neither what a
-//! segment had before it was used again nor any value that a client sends can pass for a frame.
+//! Numbers are big-endian. The checksum is seeded with a secret of the store and the id of the segment, so that neither
+//! the former content of a recycled segment nor any value that a client sends is a valid frame.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use store::{IntentId, Key, Prefix};

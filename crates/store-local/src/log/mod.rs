@@ -1,18 +1,18 @@
-//! The log: where commits become durable.
+//! The log, in which commits become durable.
 //!
 //! ```text
 //! log/<id>.log     a segment: a header of 4 KiB, then frames
-//! log/<id>.bulk    what one large commit carries, written and synced before the frame that names it
-//! log/spare-<id>   a segment that is not used yet, or no more
+//! log/<id>.bulk    the changes of one large commit, written and synced before the frame that refers to it
+//! log/spare-<id>   a segment that is not used yet, or no longer
 //! ```
 //!
-//! A **round** is the commits that one sync makes durable; it is one frame, with a checksum over all of it. Segments are
-//! filled with zeros, or used again, before frames are written into them: then a sync of a frame writes data only and no
-//! metadata of the file system. The next frame is written only after the last one was synced, so at most one frame is torn, at
-//! the end of the newest segment; anything else that does not read is damage, and refused.
+//! A **commit group** is the commits that one sync makes durable. It is one frame, with a checksum over all of it.
+//! Segments are filled with zeros, or recycled, before frames are written: a sync of a frame then writes data only and
+//! no metadata of the file system. Each frame is written after the previous one was synced, so at most one frame can be
+//! torn, at the end of the newest segment. Any other invalid frame is corruption, and the store does not open.
 //!
-//! Each start begins a new segment, whose header says where the one before it ends: a torn frame there stays behind that end
-//! for good. A segment is retired when the index durably has all of its rounds.
+//! Each start begins a new segment, whose header records the end of the previous one, so that a torn frame is ignored
+//! for good. A segment is retired when the index has all of its groups durably.
 
 mod bulk;
 mod bytes_reader;
