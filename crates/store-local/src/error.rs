@@ -25,13 +25,13 @@ pub enum OpenError {
         dir: PathBuf,
     },
     /// The store was opened with [`Purpose::Fill`](crate::Purpose::Fill) and never completed.
-    #[error("{} was not filled to its end: a copy into it did not finish; remove it and make the copy again", dir.display())]
+    #[error("the store {} is incomplete, because a copy into it did not finish; remove it and copy again", dir.display())]
     Incomplete {
         /// The store's directory.
         dir: PathBuf,
     },
     /// The store was opened with [`Purpose::Fill`](crate::Purpose::Fill), but exists already.
-    #[error("{} is a store already, and only a new one can be filled", dir.display())]
+    #[error("{} is a store; only a new store can be filled", dir.display())]
     AlreadyExists {
         /// The store's directory.
         dir: PathBuf,
@@ -97,25 +97,25 @@ pub enum OpenError {
 #[derive(Debug, thiserror::Error)]
 pub enum FileCorruption {
     /// The file is missing.
-    #[error("it is missing")]
+    #[error("the file is missing")]
     Missing,
     /// The file exists, but did not when the store was closed.
-    #[error("it was not there when the store was closed")]
+    #[error("the file did not exist when the store was closed")]
     Unexpected,
     /// A frame of the log fails its check, and later frames follow, so it is not the torn end of the log.
-    #[error("it is damaged at byte {offset}")]
+    #[error("damaged at byte {offset}")]
     CorruptFrame {
         /// The offset of the frame, in bytes.
         offset: u64,
     },
     /// The content fails its checksum.
-    #[error("its content is not what was written")]
+    #[error("the content fails its checksum")]
     ContentMismatch,
     /// The text cannot be parsed.
-    #[error("its text cannot be read")]
+    #[error("the text cannot be parsed")]
     InvalidText(#[source] serde_json::Error),
     /// The index cannot read its own files.
-    #[error("the index could not read it")]
+    #[error("the index could not read its files")]
     Index(#[source] BoxError),
     /// A record of the index is damaged.
     #[error("the record of {key} is damaged")]
@@ -124,7 +124,7 @@ pub enum FileCorruption {
         key: String,
     },
     /// The index lacks entries, or has entries that it should not have.
-    #[error("it has {found} keys, of which some are missing, stale or not its own; it should have {expected}")]
+    #[error("found {found} keys instead of {expected}, or some of them are stale or foreign")]
     KeyCountMismatch {
         /// The number of entries found.
         found: u64,

@@ -18,11 +18,11 @@ const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 pub(crate) fn collect_orphans(paths: Paths, directory: Directory, referenced: Vec<FileId>, epoch: u64) {
     let work = move || {
         if let Err(error) = collect(&paths, &directory, &referenced, epoch) {
-            tracing::warn!(%error, "could not collect the value files that nothing refers to");
+            tracing::warn!(%error, "could not collect orphaned value files");
         }
     };
     if let Err(error) = std::thread::Builder::new().name("zarrd-collector".into()).spawn(work) {
-        tracing::warn!(%error, "could not start the collector");
+        tracing::warn!(%error, "could not start the thread that collects orphaned value files");
     }
 }
 
@@ -75,7 +75,7 @@ fn collect(paths: &Paths, directory: &Directory, referenced: &[FileId], epoch: u
         }
     }
     if moved > 0 {
-        tracing::info!(files = moved, to = %lost.display(), "moved value files that nothing refers to");
+        tracing::info!(files = moved, to = %lost.display(), "moved orphaned value files");
     }
     Ok(())
 }

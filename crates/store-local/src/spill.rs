@@ -70,7 +70,7 @@ impl SpilledValue {
         let read = self.file.read_exact_at(&mut bytes, self.offset);
         read.map_err(|error| StoreError::io("read a spilled value", error))?;
         if xxh3_64(&bytes) != self.checksum {
-            let error = std::io::Error::new(std::io::ErrorKind::InvalidData, "it fails its checksum");
+            let error = std::io::Error::new(std::io::ErrorKind::InvalidData, "the checksum does not match");
             return Err(StoreError::io("read a spilled value", error));
         }
         Ok(bytes.into())

@@ -70,7 +70,7 @@ impl LocalStore {
     pub async fn complete(&self) -> Result<(), StoreError> {
         self.0.read_only.check()?;
         let inner = Arc::clone(&self.0);
-        let failed = |error| StoreError::io("remove the mark of an incomplete store", error);
+        let failed = |error| StoreError::io("remove the marker of an incomplete store", error);
         run_blocking(move || open::complete(inner.paths()).map_err(failed)).await
     }
 

@@ -41,7 +41,7 @@ impl Checkpointer {
         });
         self.timers.frozen = std::time::Instant::now();
         if let Err(error) = self.files.retire(applied) {
-            tracing::warn!(%error, "could not let go of a part of the log that is not needed any more");
+            tracing::warn!(%error, "could not retire an applied part of the log");
         }
         self.applied.notify_waiters();
         self.start_verification();

@@ -43,7 +43,7 @@ pub struct CompactReport {
 #[derive(Debug, thiserror::Error)]
 pub enum CompactError {
     /// The new index does not fit next to the old one.
-    #[error("compacting the index needs {needed} bytes of free space, and there are {free}")]
+    #[error("compacting the index needs {needed} bytes of free space; {free} are free")]
     NotEnoughSpace {
         /// The maximum space that it needs, in bytes.
         needed: u64,
@@ -51,13 +51,13 @@ pub enum CompactError {
         free: u64,
     },
     /// The compaction was aborted.
-    #[error("the compaction was given up: {reason}")]
+    #[error("the compaction was aborted: {reason}")]
     Aborted {
         /// The reason.
         reason: &'static str,
     },
     /// Another compaction is running.
-    #[error("a compaction is under way already")]
+    #[error("a compaction is already running")]
     AlreadyRunning,
     /// The store failed.
     #[error(transparent)]
@@ -170,7 +170,7 @@ impl Checkpointer {
             return Err(CompactError::AlreadyRunning);
         }
         self.read_only.check()?;
-        let io = |error| StoreError::io("look at the index", error);
+        let io = |error| StoreError::io("measure the index", error);
         let before_bytes = disk_bytes(&self.generations.dir()).map_err(io)?;
         let needed = self.compaction_space();
         self.ballast.free_space(needed);
@@ -183,7 +183,9 @@ impl Checkpointer {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         };
-        removed.and_then(|()| fs::create_dir_all(&dir)).map_err(|error| StoreError::io("make the new index", error))?;
+        removed
+            .and_then(|()| fs::create_dir_all(&dir))
+            .map_err(|error| StoreError::io("create the new index", error))?;
         let target = self.index_options.open(&dir).map_err(store_error)?;
         Ok(Compaction { target, dir, cursor: None, meta: Meta::default(), pending_changes: Vec::new(), before_bytes })
     }
@@ -275,7 +277,7 @@ impl Checkpointer {
             Ok(())
         });
         if closed.is_err() || fs::remove_dir_all(&dir).is_err() {
-            tracing::warn!(dir = %dir.display(), "could not remove a new index that was given up; the next start does");
+            tracing::warn!(dir = %dir.display(), "could not remove the index of an aborted compaction; the next start removes it");
         }
         drop(request.reply.send(Err(CompactError::Aborted { reason })));
     }

@@ -198,9 +198,9 @@ impl Checkpointer {
         match result {
             Ok(()) => {}
             Err(error) if error.is_out_of_space() => {
-                tracing::warn!("the index has no space; it goes on when there is some");
+                tracing::warn!("the index has no space; it continues when space is available");
                 self.ballast.free_space(u64::MAX / 2);
-                self.abort_compaction("there is no space for the new index");
+                self.abort_compaction("no space is left for the new index");
                 self.timers.retry_at = Instant::now().checked_add(RETRY_INTERVAL);
             }
             Err(error) => self.read_only.set(&error),

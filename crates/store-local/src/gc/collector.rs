@@ -104,7 +104,7 @@ fn remove(directory: &Directory, files: &[FileId]) {
     for id in files {
         match directory.remove_file(*id) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                tracing::warn!(file = id.path(), %error, "could not remove a value file that nothing refers to");
+                tracing::warn!(file = id.path(), %error, "could not remove an unreferenced value file");
             }
             _ => {}
         }

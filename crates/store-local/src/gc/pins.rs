@@ -185,7 +185,7 @@ impl State {
             let Some(oldest) = oldest else { return free };
             tracing::warn!(
                 limit,
-                "cut off the oldest reader: too many bytes of replaced values are retained for readers"
+                "expired the oldest reader: too many bytes of replaced values are retained for readers"
             );
             free.extend(self.end(oldest));
         }

@@ -60,15 +60,13 @@ pub(crate) enum IndexError {
     Panicked(String),
     #[error("the index's files could not be written")]
     Io(#[source] io::Error),
-    #[error("the index's entry about itself is corrupt")]
+    #[error("the index's metadata entry is corrupt")]
     Meta,
     #[error("the record of the intent {0} in the index is damaged")]
     Intent(IntentId),
-    #[error(
-        "the index has {found} entries, of which some are missing, stale or not its own; it should have {expected}"
-    )]
+    #[error("the index has {found} entries instead of {expected}, or some of them are stale or foreign")]
     Entries { found: u64, expected: u64 },
-    #[error("the index is being opened again, since the disk was full")]
+    #[error("the index is being reopened, because the disk was full")]
     Reopening,
 }
 

@@ -45,7 +45,7 @@ impl Drop for UnlockWaiter {
             && matches!(file.try_lock(), Err(TryLockError::WouldBlock))
         {
             if start.elapsed() > MAX_UNLOCK_WAIT {
-                tracing::warn!(file = %self.0.display(), "sled does not let go of its file");
+                tracing::warn!(file = %self.0.display(), "sled does not release its file");
                 return;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -88,7 +88,7 @@ impl Drop for SledIndex {
             Ok(())
         });
         if let Err(error) = closed {
-            tracing::warn!(error = &error as &dyn std::error::Error, "sled did not close in order");
+            tracing::warn!(error = &error as &dyn std::error::Error, "sled failed while closing");
         }
     }
 }

@@ -111,7 +111,7 @@ impl LogFiles {
         // well.
         for path in spares {
             if let Err(error) = fs::remove_file(&path) {
-                tracing::warn!(%error, path = %path.display(), "could not remove an unused segment of the log");
+                tracing::warn!(%error, path = %path.display(), "could not remove a spare segment of the log");
             }
         }
     }

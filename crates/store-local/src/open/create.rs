@@ -19,19 +19,19 @@ use crate::{
 /// Creates a store. Its identity is written last; until then the file `making` marks that nothing can be lost.
 pub(super) fn create(paths: &Paths, index: IndexOptions, files: &Arc<LogFiles>) -> Result<(), OpenError> {
     let io = |action, path: &Path| OpenError::io(action, path.to_owned());
-    File::create(paths.creation_marker()).map_err(io("make", &paths.creation_marker()))?;
+    File::create(paths.creation_marker()).map_err(io("create", &paths.creation_marker()))?;
     sync_dir(&paths.dir)?;
     for dir in [paths.index(), paths.log()] {
         if dir.exists() {
             fs::remove_dir_all(&dir).map_err(io("empty", &dir))?;
         }
-        fs::create_dir_all(&dir).map_err(io("make", &dir))?;
+        fs::create_dir_all(&dir).map_err(io("create", &dir))?;
     }
-    Directory::create(&paths.values()).map_err(io("make", &paths.values()))?;
-    fs::create_dir_all(paths.lost_and_found()).map_err(io("make", &paths.lost_and_found()))?;
+    Directory::create(&paths.values()).map_err(io("create", &paths.values()))?;
+    fs::create_dir_all(paths.lost_and_found()).map_err(io("create", &paths.lost_and_found()))?;
     let identity = Identity::new(index.kind);
     let start = LogStart { key: log_key(&identity), epoch: 0, next_group: 1, last: None };
-    Log::create(Arc::clone(files), start).map_err(io("make", &paths.log()))?;
+    Log::create(Arc::clone(files), start).map_err(io("create", &paths.log()))?;
     let index = index.open(&paths.index());
     let index = index.map_err(|error| index_open_error(paths, error))?;
     index.sync().map_err(|error| index_open_error(paths, error))?;

@@ -96,14 +96,14 @@ pub(super) fn upgrade(
     let index = index.open(&paths.index()).map_err(|error| index_open_error(paths, error))?;
     check_index(paths, &*index, watermark)?;
     drop(index);
-    tracing::info!(dir = %paths.dir.display(), "bringing the store up to date: it gets a log");
+    tracing::info!(dir = %paths.dir.display(), "upgrading the store from format 1 to format 2");
     // Left by an interrupted upgrade.
     if paths.log().exists() {
         fs::remove_dir_all(paths.log()).map_err(OpenError::io("empty", paths.log()))?;
     }
-    fs::create_dir_all(paths.log()).map_err(OpenError::io("make", paths.log()))?;
+    fs::create_dir_all(paths.log()).map_err(OpenError::io("create", paths.log()))?;
     let start = LogStart { key: log_key(&identity), epoch: watermark.epoch, next_group: 1, last: None };
-    Log::create(files, start).map_err(OpenError::io("make", paths.log()))?;
+    Log::create(files, start).map_err(OpenError::io("create", paths.log()))?;
     let identity = identity.upgraded();
     identity.write(paths)?;
     remove_durably(&paths.format_1_watermark(), &paths.dir)?;

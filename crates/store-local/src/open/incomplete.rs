@@ -11,14 +11,14 @@ use crate::{OpenError, Purpose, durable::sync_dir, paths::Paths};
 /// held, before a store is created.
 pub(super) fn check_purpose(paths: &Paths, purpose: Purpose) -> Result<(), OpenError> {
     let mark = paths.incomplete_marker();
-    if mark.try_exists().map_err(OpenError::io("look for", &mark))? {
+    if mark.try_exists().map_err(OpenError::io("find", &mark))? {
         return Err(OpenError::Incomplete { dir: paths.dir.clone() });
     }
     match purpose {
         Purpose::Use => Ok(()),
         Purpose::Fill if paths.identity().exists() => Err(OpenError::AlreadyExists { dir: paths.dir.clone() }),
         Purpose::Fill => {
-            File::create_new(&mark).and_then(|file| file.sync_all()).map_err(OpenError::io("make", &mark))?;
+            File::create_new(&mark).and_then(|file| file.sync_all()).map_err(OpenError::io("create", &mark))?;
             sync_dir(&paths.dir)
         }
     }

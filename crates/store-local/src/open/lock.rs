@@ -31,7 +31,7 @@ impl Lock {
         let pid = std::process::id();
         // The pid is for messages only: a full disk must not prevent opening.
         if let Err(error) = file.set_len(0).and_then(|()| writeln!(file, "{pid}")) {
-            tracing::debug!(%error, "could not note the process in the lock file");
+            tracing::debug!(%error, "could not write the process id to the lock file");
         }
         Ok(Self { _file: Some(file) })
     }

@@ -64,7 +64,7 @@ pub(crate) struct Opened {
 /// Opens a store, creating it if the directory is missing or empty. Blocks.
 pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
     let paths = Paths { dir: dir.to_owned() };
-    fs::create_dir_all(dir).map_err(OpenError::io("make", dir))?;
+    fs::create_dir_all(dir).map_err(OpenError::io("create", dir))?;
     if !paths.identity().exists() {
         reject_foreign_files(&paths)?;
     }
@@ -110,10 +110,10 @@ pub(crate) fn open(dir: &Path, options: &Options) -> Result<Opened, OpenError> {
     let log = Log::create(Arc::clone(&files), start).map_err(OpenError::io("write", files.dir()))?;
     // Everything opened is durable, so a store that is repeatedly opened and closed does not accumulate segments.
     if let Err(error) = files.retire(meta.applied) {
-        tracing::warn!(%error, "could not let go of a part of the log that is not needed any more");
+        tracing::warn!(%error, "could not retire an applied part of the log");
     }
     if let Err(error) = generations.remove_others() {
-        tracing::warn!(%error, "could not remove what is left of other generations of the index");
+        tracing::warn!(%error, "could not remove old generations of the index");
     }
     let directory = Directory::open(&paths.values()).map_err(OpenError::io("open", paths.values()))?;
     ballast.restore_open_reserve();
@@ -145,7 +145,7 @@ pub(crate) fn complete(paths: &Paths) -> io::Result<()> {
 
 fn sizes(paths: &Paths, options: &Options) -> Result<Sizes, OpenError> {
     let space = File::open(&paths.dir).and_then(|dir| Space::of(&dir));
-    Ok(Sizes::new(space.map_err(OpenError::io("look at", &paths.dir))?.total, options))
+    Ok(Sizes::new(space.map_err(OpenError::io("inspect", &paths.dir))?.total, options))
 }
 
 fn index_options(options: &Options, sizes: &Sizes) -> IndexOptions {
@@ -200,7 +200,7 @@ fn check_copy(
     index_options: IndexOptions,
 ) -> Result<(), OpenError> {
     let copy = tempfile::Builder::new().prefix(CHECKED_COPY).tempdir_in(&paths.dir);
-    let copy = copy.map_err(OpenError::io("make a directory in", &paths.dir))?;
+    let copy = copy.map_err(OpenError::io("create a directory in", &paths.dir))?;
     read_only::copy_dir(index, copy.path())?;
     let index = index_options.open(copy.path());
     let index = index.map_err(|error| index_open_error(paths, error))?;
@@ -211,7 +211,7 @@ fn check_copy(
 
 /// Reads all entries of the index and compares them with its metadata.
 fn check_entries(paths: &Paths, index: &dyn Index, meta: &Meta, store_id: u64) -> Result<(), OpenError> {
-    tracing::warn!("the index is not as it was when the store was closed: checking all of its entries");
+    tracing::warn!("the index was changed after the store was closed; checking all of its entries");
     let mut verification = Verification::default();
     while !verification.step(index, store_id).map_err(|error| index_open_error(paths, error))? {}
     if verification.agrees_with(meta) {

@@ -58,7 +58,7 @@ pub(crate) fn open_read_only(dir: &Path, options: &Options) -> Result<OpenedRead
         return Err(OpenError::corrupt(main_file, FileCorruption::Missing));
     }
     let copy = tempfile::Builder::new().prefix("zarrd-index-").tempdir();
-    let copy = copy.map_err(OpenError::io("make a directory in", std::env::temp_dir()))?;
+    let copy = copy.map_err(OpenError::io("create a directory in", std::env::temp_dir()))?;
     copy_dir(&generations.dir(), copy.path())?;
     let index = index_options.open(copy.path());
     let index: Arc<dyn Index> = Arc::from(index.map_err(|error| index_open_error(&paths, error))?);
@@ -85,9 +85,9 @@ pub(super) fn copy_dir(from: &Path, to: &Path) -> Result<(), OpenError> {
     for entry in fs::read_dir(from).map_err(OpenError::io("list", from))? {
         let entry = entry.map_err(OpenError::io("list", from))?;
         let (path, copy) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type().map_err(OpenError::io("look at", &path))?;
+        let kind = entry.file_type().map_err(OpenError::io("inspect", &path))?;
         if kind.is_dir() {
-            fs::create_dir(&copy).map_err(OpenError::io("make", &copy))?;
+            fs::create_dir(&copy).map_err(OpenError::io("create", &copy))?;
             copy_dir(&path, &copy)?;
         } else {
             fs::copy(&path, &copy).map_err(OpenError::io("copy", &path))?;

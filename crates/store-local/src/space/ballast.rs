@@ -67,9 +67,9 @@ impl Ballast {
             match fs::remove_file(&block) {
                 Ok(()) => {
                     self.allocated_bytes.fetch_sub(metadata.len().min(self.size()), Ordering::Relaxed);
-                    tracing::warn!(bytes = metadata.len(), "the disk is full: gave back a piece of the ballast");
+                    tracing::warn!(bytes = metadata.len(), "the disk is full: released a block of the ballast");
                 }
-                Err(error) => tracing::warn!(%error, "could not give back a piece of the ballast"),
+                Err(error) => tracing::warn!(%error, "could not release a block of the ballast"),
             }
         }
     }

@@ -147,7 +147,7 @@ impl StoreInner {
 
     /// The same check without blocking.
     pub(super) fn has_space(&self, bytes: u64) -> Result<(), StoreError> {
-        let space = self.directory.space().map_err(|error| StoreError::io("ask for the free space", error))?;
+        let space = self.directory.space().map_err(|error| StoreError::io("query the free space", error))?;
         self.reserve.check(space, self.ballast.size(), bytes)
     }
 
@@ -263,14 +263,14 @@ impl StoreInner {
         self.read_only.check()?;
         let marked = applied.and_then(|()| {
             let marked = clean_shutdown::write(&self.paths, &generations.dir(), self.epoch, meta.applied);
-            marked.map_err(|error| StoreError::io("mark the store as closed", error))
+            marked.map_err(|error| StoreError::io("write the clean-shutdown marker", error))
         });
         self.ballast.restore_open_reserve();
         drop(lock);
         match marked {
             // The log is complete; only the next start is slower.
             Err(StoreError::OutOfSpace | StoreError::Busy { .. }) => {
-                tracing::warn!("the disk is full: the store is closed, and the next start does what is left to do");
+                tracing::warn!("the disk is full: the store is closed; the next start applies the rest of the log");
                 Ok(())
             }
             marked => marked,

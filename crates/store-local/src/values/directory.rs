@@ -163,7 +163,7 @@ impl Directory {
         });
         opened.inspect_err(|error| {
             if is_out_of_descriptors(error) {
-                tracing::warn!(%error, "a value was refused; more files may be open with a higher limit (ulimit -n)");
+                tracing::warn!(%error, "a value was rejected: too many open files; raise the limit (ulimit -n)");
             }
         })
     }

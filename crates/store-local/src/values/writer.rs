@@ -41,7 +41,7 @@ struct UnlinkOnDrop {
 impl Writer {
     /// Creates the file. Blocks.
     pub(crate) fn create(directory: &Directory, id: FileId, collector: GarbageCollector) -> Result<Self, StoreError> {
-        let file = directory.create_file(id).map_err(|error| StoreError::io("make a value file", error))?;
+        let file = directory.create_file(id).map_err(|error| StoreError::io("create a value file", error))?;
         let guard = UnlinkOnDrop { id, collector, retained: AtomicBool::new(false) };
         Ok(Self { file, guard, size: 0, block: Xxh3::new(), sums: Vec::new() })
     }
